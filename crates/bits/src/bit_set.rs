@@ -31,9 +31,7 @@ impl BitSet {
     /// If a member is not below `len`.
     pub fn from_members(len: usize, members: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Self::new(len);
-        for member in members {
-            set.insert(member);
-        }
+        set.extend(members);
         set
     }
 
@@ -179,6 +177,14 @@ impl BitSet {
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
         size_of_val(&*self.words)
+    }
+}
+
+impl Extend<usize> for BitSet {
+    fn extend<I: IntoIterator<Item = usize>>(&mut self, members: I) {
+        for member in members {
+            self.insert(member);
+        }
     }
 }
 

@@ -115,6 +115,48 @@ impl Cfg {
         known
     }
 
+    /// The fewest terminals that each nonterminal derives; `u32::MAX` for one that derives nothing. Saturates.
+    ///
+    /// Knuth's generalization (1977) of Dijkstra's algorithm: nonterminals are settled in ascending order of their minimum.
+    pub fn minimum_lengths(&self) -> Vec<u32> {
+        use std::cmp::Reverse;
+        let mut occurs = vec![Vec::new(); self.n_nonterminals];
+        let mut open: Vec<(usize, u32)> = Vec::with_capacity(self.rules.len());
+        let mut queue = std::collections::BinaryHeap::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            let nonterminals = rule.rhs.iter().filter_map(|&symbol| match symbol {
+                Symbol::Nonterminal(n) => Some(n),
+                Symbol::Terminal(_) => None,
+            });
+            let mut n_open = 0;
+            for n in nonterminals {
+                occurs[n.index()].push(at);
+                n_open += 1;
+            }
+            let length = (rule.rhs.len() - n_open) as u32;
+            open.push((n_open, length));
+            if n_open == 0 {
+                queue.push(Reverse((length, rule.lhs)));
+            }
+        }
+        let mut minimum = vec![u32::MAX; self.n_nonterminals];
+        while let Some(Reverse((length, lhs))) = queue.pop() {
+            if minimum[lhs.index()] != u32::MAX {
+                continue;
+            }
+            minimum[lhs.index()] = length;
+            for &rule in &occurs[lhs.index()] {
+                let (n_open, sum) = &mut open[rule];
+                *n_open -= 1;
+                *sum = sum.saturating_add(length).min(u32::MAX - 1);
+                if *n_open == 0 {
+                    queue.push(Reverse((*sum, self.rules[rule].lhs)));
+                }
+            }
+        }
+        minimum
+    }
+
     /// The nonterminals that some derivation from the start symbol contains.
     pub fn reachable(&self) -> BitSet {
         let by_lhs = self.rules_by_lhs();

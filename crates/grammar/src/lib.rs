@@ -3,10 +3,28 @@
 //! | module | what |
 //! |---|---|
 //! | [`ir`] | [`Grammar`](ir::Grammar): terminals as patterns, nonterminals, rules; what a front end produces |
-//! | [`cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
+//! | [`diagnostic`] | [`GrammarError`] and [`Warning`]: what people are told |
+//! | [`lark`] | the front end for Lark grammars |
+//! | `expand` | groups and repetitions to rules, for front ends |
+//! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
+//! | [`analysis`] | cycles, FIRST and FOLLOW sets, warnings |
+//! | `print` | grammars as text |
 //!
 //! The crate knows neither lexers, recognizers nor vocabularies. Text that comes in is untrusted: no recursion on its
 //! depth, errors with a place and a way out, never a panic.
 
-pub mod cfg;
 pub mod ir;
+
+pub mod diagnostic;
+
+pub mod lark;
+
+mod expand;
+
+pub mod cfg;
+
+pub mod analysis;
+
+mod print;
+
+pub use diagnostic::{ErrorKind, GrammarError, Warning};

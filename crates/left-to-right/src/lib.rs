@@ -1,1 +1,19 @@
-//! Placeholder.
+//! Left-to-right constraints: which tokens may come next, exactly.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`language`] | a grammar compiled for one lexer mode and engine; shared, immutable |
+//! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
+//! | [`mask`] | a frontier walked over the trie of tokens |
+//! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//!
+//! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable prefix. The crate knows engines only
+//! through their trait, and nothing of grammar files.
+
+pub mod frontier;
+pub mod language;
+pub mod mask;
+pub mod matcher;
+
+pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
+pub use matcher::{Constraint, MatchError, Matcher, Refusal};

@@ -1,1 +1,96 @@
-//! Placeholder.
+//! Lexing: from bytes to terminals, in three modes, exactly.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`dfa`] | one terminal's pattern as a minimal automaton over bytes |
+//! | [`union`] | all terminals side by side: one deterministic automaton whose states know what they accept |
+//! | [`lexicon`] | the union with the declarations that decide labels: priorities, ties, ignored terminals |
+//! | [`boundary`] | what can follow a piece in `longest` mode, as a finite automaton over pieces, and its product with a grammar |
+//! | [`transducer`] | lexemes in progress, stepped byte by byte, with what they still owe |
+//!
+//! The crate knows nothing of tokens, and of recognizers only the set of terminals that a state accepts.
+//!
+//! # Guessing the cut
+//!
+//! With longest match the end of a piece depends on bytes to come. The transducer guesses: at every place where a piece may end it both
+//! goes on and cuts, and a cut leaves an *obligation*, the automaton state that must not accept any more (see [`transducer`]).
+//! Obligations make the guess exact: of all the guesses exactly the longest match survives.
+
+
+pub mod boundary;
+pub mod dfa;
+pub mod lexicon;
+
+pub mod transducer;
+pub mod union;
+
+/// Bounds on what lexing may build. A bound that is hit is an error, never a wrong answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LexerLimits {
+    /// States of the nondeterministic automaton of one terminal.
+    pub nfa_states: usize,
+    /// States of the deterministic automaton of one terminal.
+    pub dfa_states: usize,
+    /// Entries (states times byte classes) of the automaton of all terminals.
+    pub union_entries: usize,
+    /// Rules of the product of a grammar with its lexer (needed only where a piece restricts what can follow it).
+    pub product_rules: usize,
+    /// Lexemes that one transducer may hold.
+    pub lexemes: usize,
+}
+
+impl Default for LexerLimits {
+    fn default() -> Self {
+        Self {
+            nfa_states: 1_000_000,
+            dfa_states: 50_000,
+            union_entries: 50_000_000,
+            product_rules: 2_000_000,
+            lexemes: 2_000_000,
+        }
+    }
+}
+
+/// A bound was hit, or a pattern has no automaton.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LexerError {
+    /// The automaton of one terminal is too large.
+    #[error(
+        "terminal {terminal} needs more than {limit} automaton states; shorten its repetitions or raise the limit `{option}`"
+    )]
+    TerminalTooLarge {
+        /// The terminal's name.
+        terminal: String,
+        /// The limit in force.
+        limit: usize,
+        /// The option that sets it.
+        option: &'static str,
+    },
+    /// A pattern is nested too deeply in `&` and `~`.
+    #[error("terminal {terminal} nests `&` and `~` more than {limit} deep")]
+    TooDeep {
+        /// The terminal's name.
+        terminal: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// The automaton of all terminals is too large.
+    #[error("the terminals together need more than {limit} automaton entries; raise the limit `union_entries`")]
+    UnionTooLarge {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The product of grammar and lexer is too large.
+    #[error("the grammar times what its pieces forbid after them has more than {limit} rules; use another lexer mode or raise the limit `product_rules`")]
+    ProductTooLarge {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// A transducer holds too many lexemes.
+    #[error("more than {limit} different lexemes in progress; raise the limit `lexemes`")]
+    TooManyLexemes {
+        /// The limit in force.
+        limit: usize,
+    },
+}

@@ -1,1 +1,105 @@
-//! Placeholder.
+//! Recognizers: which terminals may follow, and is it a sentence.
+//!
+//! | module | engine | for |
+//! |---|---|---|
+//! | [`reference`](mod@reference) | textbook Earley, states interned by their items | the definition that all others are compared with |
+//!
+//! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy of a handle. [`laws`] states
+//! what holds of all of them. The crate knows nothing of bytes, lexers or tokens.
+
+pub mod laws;
+pub mod reference;
+
+use anygram_bits::{BitSet, index_type};
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::TerminalId;
+
+index_type!(
+    /// A state of a recognizer: all that matters of the terminals read so far.
+    ///
+    /// Two equal ids of one recognizer accept the same continuations; two different ones may.
+    StateId
+);
+
+/// One way to come to a point of a lattice: from a state, by a terminal or by none.
+///
+/// Without a terminal (an ignored piece) the state is carried over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Edge {
+    /// Where the edge begins.
+    pub from: StateId,
+    /// What is read along it.
+    pub terminal: Option<TerminalId>,
+}
+
+/// A point in a recognizer's life to which it can go back, see [`Recognizer::release`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mark(usize);
+
+/// A limit was hit; the recognizer's states are as they were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecognizerError {
+    /// Too many states.
+    #[error("the parser needs more than {limit} items; raise the limit `parser_items`")]
+    TooManyItems {
+        /// The limit in force.
+        limit: usize,
+    },
+}
+
+/// An engine over one grammar.
+///
+/// The grammar must be reduced ([`Cfg::reduce`]); then a state has a completion, because every rule has.
+pub trait Recognizer: Send {
+    /// The name that selects the engine.
+    fn name(&self) -> &'static str;
+
+    /// The grammar.
+    fn cfg(&self) -> &Cfg;
+
+    /// The state before the first terminal.
+    fn start(&self) -> StateId;
+
+    /// The state at a point of a lattice that is reached by `edges`; `None` if no reading is viable.
+    ///
+    /// Its readings are the union of the readings along the edges. Order and repetition of edges do not matter.
+    fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError>;
+
+    /// The terminals that may come next.
+    fn viable(&self, state: StateId) -> &BitSet;
+
+    /// Whether what was read is a sentence.
+    fn is_sentence(&self, state: StateId) -> bool;
+
+    /// The fewest terminals that make a sentence of it; saturates.
+    fn minimum_remaining(&self, state: StateId) -> u32;
+
+    /// The number of states; ids are below it.
+    fn n_states(&self) -> usize;
+
+    /// The present point, for [`Recognizer::release`].
+    fn mark(&self) -> Mark;
+
+    /// Forgets all states made since `mark`; their ids may be given out again.
+    fn release(&mut self, mark: Mark);
+
+    /// A drawing of a state in characters, with the names of symbols given by `name`.
+    fn dump(&self, state: StateId, name: &dyn Fn(anygram_grammar::ir::Symbol) -> String) -> String;
+
+    /// Bytes on the heap, roughly.
+    fn memory_usage(&self) -> usize;
+}
+
+/// Bounds on what an engine may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecognizerLimits {
+    /// Parse items over all states.
+    pub items: usize,
+}
+
+impl Default for RecognizerLimits {
+    fn default() -> Self {
+        Self { items: 100_000_000 }
+    }
+}

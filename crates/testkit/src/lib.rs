@@ -1,1 +1,30 @@
-//! Placeholder.
+//! What every engine is checked against: the meaning itself, slow and plain.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`text`] | [`Sym`](text::Sym): a text as bytes and special tokens |
+//! | [`matcher`] | the language of a pattern, by sets of end positions |
+//! | [`derivative`] | the same language by derivatives: what is empty, what can still become a member |
+//! | [`oracle`] | [`Oracle`](oracle::Oracle): sentence, viable prefix and mask by brute force, in all lexer modes |
+//! | [`build`] | grammars in a few lines of Rust, without a front end |
+//! | [`random`] | a small deterministic generator of random numbers |
+//! | [`generate`] | random grammars, vocabularies and texts, each replayed from its seed |
+//! | [`cases`] | behaviour as data: `testdata/cases/*.toml` and a runner that takes closures |
+//! | [`laws`] | what any left-to-right engine must satisfy, as plain functions |
+//!
+//! The crate knows the grammar representation and nothing of our lexers, recognizers and masks, so that it cannot share
+//! their mistakes. Nothing here is fast; everything is for tests, and panics where a test would.
+
+pub mod text;
+
+pub mod derivative;
+pub mod matcher;
+
+pub mod oracle;
+
+pub mod build;
+pub mod generate;
+pub mod random;
+
+pub mod cases;
+pub mod laws;

@@ -1,0 +1,151 @@
+use anygram::parts::grammar::ir::{Symbol, TerminalId};
+use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::input::GrammarArgs;
+
+/// Print what grammars are compiled to.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The intermediate representation that the front end made.
+    Grammar(GrammarArgs),
+    /// The reduced grammar that the recognizer works on.
+    Cfg(GrammarArgs),
+    /// The automaton of all terminals, in the DOT language.
+    Automaton(GrammarArgs),
+    /// The boundaries between pieces, and what each forbids to follow.
+    Boundaries(GrammarArgs),
+    /// The readings of a text, byte by byte, with the recognizer's states.
+    Chart {
+        #[command(flatten)]
+        grammar: GrammarArgs,
+        /// The text.
+        #[arg(value_name = "TEXT")]
+        text: String,
+    },
+}
+
+pub fn run(args: &Args) -> Result<bool> {
+    match &args.what {
+        What::Grammar(grammar) => {
+            let (source, format) = grammar.source()?;
+            let read = grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error.into(), &source))?;
+            print!("{read}");
+        }
+        What::Cfg(grammar) => cfg(grammar)?,
+        What::Automaton(grammar) => automaton(grammar)?,
+        What::Boundaries(grammar) => boundaries(grammar)?,
+        What::Chart { grammar, text } => chart(grammar, text.as_bytes())?,
+    }
+    Ok(true)
+}
+
+fn cfg(args: &GrammarArgs) -> Result<()> {
+    let language = args.language()?;
+    let (cfg, grammar, lexing) = (language.lexing().scan_cfg(), language.grammar(), language.lexing());
+    let is_product = lexing.product().is_some();
+    let name = |symbol: Symbol| match symbol {
+        Symbol::Terminal(t) => language.terminal_name(lexing.terminal_of(t)).to_owned(),
+        Symbol::Nonterminal(n) if is_product || n.index() >= grammar.nonterminals.len() => format!("n{}", n.0),
+        Symbol::Nonterminal(n) => grammar.nonterminals[n.index()].name.clone(),
+    };
+    println!("// start: {}", name(Symbol::Nonterminal(cfg.start)));
+    for rule in &cfg.rules {
+        let rhs: Vec<String> = rule.rhs.iter().map(|&symbol| name(symbol)).collect();
+        println!("{}: {}", name(Symbol::Nonterminal(rule.lhs)), rhs.join(" "));
+    }
+    Ok(())
+}
+
+fn automaton(args: &GrammarArgs) -> Result<()> {
+    let language = args.language()?;
+    let union = &language.lexing().lexicon.union;
+    println!("digraph terminals {{\n  rankdir = LR;");
+    for state in 1..union.n_states() as u32 {
+        let labels: Vec<&str> = union.accepts(state).iter().map(|at| language.terminal_name(TerminalId::new(at))).collect();
+        let shape = if labels.is_empty() { "circle" } else { "doublecircle" };
+        println!("  {state} [shape = {shape}, xlabel = {:?}];", labels.join(" "));
+        let mut targets = std::collections::BTreeMap::<u32, Vec<u8>>::new();
+        for byte in 0..=255 {
+            let target = union.step(state, union.class(byte));
+            if target != 0 {
+                targets.entry(target).or_default().push(byte);
+            }
+        }
+        for (target, bytes) in targets {
+            println!("  {state} -> {target} [label = {:?}];", ranges(&bytes));
+        }
+    }
+    println!("}}");
+    Ok(())
+}
+
+/// Bytes as ranges: `a-z_`.
+fn ranges(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for run in bytes.chunk_by(|a, b| a + 1 == *b) {
+        let show = |byte: u8| std::ascii::escape_default(byte).to_string();
+        match run {
+            [only] => text += &show(*only),
+            [first, .., last] => text += &format!("{}-{}", show(*first), show(*last)),
+            [] => {}
+        }
+    }
+    text
+}
+
+fn boundaries(args: &GrammarArgs) -> Result<()> {
+    let language = args.language()?;
+    let Some(boundaries) = language.lexing().boundaries() else {
+        println!("in this lexer mode every piece may follow every other");
+        return Ok(());
+    };
+    let end = boundaries.end();
+    for (debt, class) in boundaries.classes() {
+        let node = boundaries.node(1, debt);
+        let next = node.map(|node| boundaries.finish(node)).into_iter().flat_map(|set| set.iter()).filter(|&bit| bit != end);
+        let names: Vec<&str> = next.map(|at| language.terminal_name(TerminalId::new(at))).collect();
+        println!("boundary {} class {}: must not match from states {:?}; can be followed by {}", debt.0, class.0, boundaries.debt(debt), names.join(" "));
+    }
+    Ok(())
+}
+
+fn chart(args: &GrammarArgs, text: &[u8]) -> Result<()> {
+    let language = args.language()?;
+    let grammar = language.grammar();
+    let name = |symbol: Symbol| match symbol {
+        Symbol::Terminal(t) => language.terminal_name(language.lexing().terminal_of(t)).to_owned(),
+        Symbol::Nonterminal(n) => grammar.nonterminals.get(n.index()).map_or_else(|| format!("n{}", n.0), |n| n.name.clone()),
+    };
+    let mut stepper = Stepper::new(&language)?;
+    let mut frontier = stepper.start(&language)?.unwrap_or_default();
+    for position in 0..=text.len() {
+        let before = String::from_utf8_lossy(&text[..position]).into_owned();
+        println!("after {before:?}{}", if stepper.is_sentence(&frontier) { " (a sentence)" } else { "" });
+        for config in &frontier {
+            let kind = if stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
+            let expected = stepper.expected(&language, &[*config]).join(" ");
+            println!("  state {}, lexeme {}, {kind}: {expected}", config.state.0, config.lexeme.0);
+        }
+        let Some(&byte) = text.get(position) else { break };
+        let mut next = Frontier::new();
+        stepper.step(&language, &frontier, byte, &mut next)?;
+        if !stepper.is_viable(&language, &next)? {
+            println!("no sentence goes on with {:?}", char::from(byte));
+            break;
+        }
+        frontier = next;
+    }
+    for state in 0..stepper.recognizer().n_states() {
+        println!("state {state}");
+        print!("{}", stepper.recognizer().dump(anygram::parts::recognizer::StateId::new(state), &name));
+    }
+    Ok(())
+}

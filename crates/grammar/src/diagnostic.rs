@@ -1,0 +1,269 @@
+//! What a person is told about their grammar: errors and warnings with a place and a way out.
+//!
+//! A [`GrammarError`] is opaque: match on its [`kind`](GrammarError::kind), print the rest. It knows one place, perhaps
+//! a second one that disagrees with it, and perhaps a sentence of help. Messages are lower case. Line and column are found once, when
+//! a front end hands the error out; [`render`](GrammarError::render) draws the source with carets and costs as much as
+//! the source is long.
+
+use std::fmt;
+
+use ariadne::{CharSet, Config, Label, Report, ReportKind, Source};
+
+use crate::ir::Span;
+
+/// What is wrong, for programs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The text is not of the grammar language.
+    Syntax,
+    /// A name without a definition.
+    UndefinedSymbol,
+    /// A name with two definitions.
+    DuplicateDefinition,
+    /// Part of the grammar language that this program does not have, or that has no meaning here.
+    Unsupported,
+    /// A regular expression that is none.
+    InvalidRegex,
+    /// An escape sequence that stands for no character.
+    InvalidEscape,
+    /// A terminal that is defined by itself.
+    RecursiveTerminal,
+    /// A range or a repetition whose end lies before its start.
+    EmptyRange,
+    /// The grammar grows or nests beyond a limit.
+    TooLarge,
+    /// The start rule does not exist.
+    MissingStart,
+    /// The source is not UTF-8.
+    InvalidUtf8,
+}
+
+/// Why a text is not a grammar.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GrammarError(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    span: Span,
+    line: usize,
+    column: usize,
+    label: Option<(Span, String)>,
+    help: Option<String>,
+}
+
+impl GrammarError {
+    /// An error at a place. Line and column are those of the start of the text until [`located`](Self::located).
+    pub fn new(kind: ErrorKind, span: Span, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self(Box::new(Inner { kind, message, span, line: 1, column: 1, label: None, help: None }))
+    }
+
+    /// The same with a second place and what it has to do with the first.
+    pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.0.label = Some((span, text.into()));
+        self
+    }
+
+    /// The same with a sentence of help.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// The same with line and column counted in the source that the spans are of.
+    pub fn located(mut self, source: &str) -> Self {
+        let before = &source[..floor_boundary(source, self.0.span.start)];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        self.0.line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
+        self.0.column = 1 + before[line_start..].chars().count();
+        self
+    }
+
+    /// What is wrong, for programs.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What is wrong, for people: lower case, without the place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Where, in bytes of the source.
+    pub fn span(&self) -> Span {
+        self.0.span.clone()
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> usize {
+        self.0.line
+    }
+
+    /// The column in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.0.column
+    }
+
+    /// A second place, and what it has to do with the first.
+    pub fn label(&self) -> Option<(Span, &str)> {
+        self.0.label.as_ref().map(|(span, text)| (span.clone(), text.as_str()))
+    }
+
+    /// One sentence on what to do.
+    pub fn help(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+
+    /// The error with the lines of the source that it is about, carets under the places. No colors.
+    pub fn render(&self, source_name: &str, source: &str) -> String {
+        let span = |span: &Span| (source_name, char_span(source, span));
+        let primary = span(&self.0.span);
+        let config = Config::default().with_color(false).with_char_set(CharSet::Ascii);
+        let mut report = Report::build(ReportKind::Error, primary.clone())
+            .with_config(config)
+            .with_message(&self.0.message)
+            .with_label(Label::new(primary).with_message("here"));
+        if let Some((place, text)) = &self.0.label {
+            report.add_label(Label::new(span(place)).with_message(text));
+        }
+        if let Some(help) = &self.0.help {
+            report.set_help(help);
+        }
+        let mut out = Vec::new();
+        match report.finish().write((source_name, Source::from(source)), &mut out) {
+            Ok(()) => String::from_utf8_lossy(&out).lines().flat_map(|line| [line.trim_end(), "\n"]).collect(),
+            Err(_) => format!("{source_name}:{self}\n"),
+        }
+    }
+}
+
+impl fmt::Display for GrammarError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.0.line, self.0.column, self.0.message)
+    }
+}
+
+impl std::error::Error for GrammarError {}
+
+/// Something in a grammar that is probably not meant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// The symbol that it is about.
+    pub name: String,
+    /// What is odd, in lower case.
+    pub message: String,
+    /// Where the symbol is declared.
+    pub span: Option<Span>,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The text of a grammar file, or where it stops being UTF-8.
+pub fn decode(bytes: &[u8]) -> Result<&str, GrammarError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let message = format!("byte 0x{:02x} at offset {at} is not UTF-8", bytes[at]);
+        let valid = std::str::from_utf8(&bytes[..at]).unwrap_or_default();
+        GrammarError::new(ErrorKind::InvalidUtf8, at..at + 1, message)
+            .with_help("save the file as UTF-8")
+            .located(valid)
+    })
+}
+
+/// Among the names the one that was probably meant, if one is close enough to tell.
+///
+/// Cost: `names × len²`, with names longer than 64 bytes and all beyond the first 10,000 left out.
+pub fn closest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    const LONGEST: usize = 64;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let limit = 1 + name.len() / 4;
+    let near = names.into_iter().take(10_000).filter(|other| other.len() <= LONGEST && *other != name);
+    let scored = near.map(|other| (edit_distance(&name.to_lowercase(), &other.to_lowercase()), other));
+    scored.filter(|&(distance, _)| distance <= limit).min_by_key(|&(distance, _)| distance).map(|(_, other)| other)
+}
+
+/// The number of characters to insert, remove or replace.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, c) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, &d) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(c != d);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// The span in characters, as `ariadne` counts best. (Its byte spans slice inside characters, version 0.6.)
+fn char_span(source: &str, span: &Span) -> Span {
+    let start = floor_boundary(source, span.start);
+    let end = floor_boundary(source, span.end).max(start);
+    let before = source[..start].chars().count();
+    before..before + source[start..end].chars().count()
+}
+
+/// The last character border that is not after `at`.
+fn floor_boundary(source: &str, at: usize) -> usize {
+    (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_and_column_count_characters() {
+        let error = GrammarError::new(ErrorKind::Syntax, 7..8, "no").located("ä\nöü b\n");
+        assert_eq!((error.line(), error.column()), (2, 3));
+        assert_eq!(error.to_string(), "2:3: no");
+    }
+
+    #[test]
+    fn a_place_beyond_the_source_is_its_end() {
+        let error = GrammarError::new(ErrorKind::Syntax, 70..80, "no").with_label(0..100, "all").located("ä\n");
+        assert_eq!((error.line(), error.column()), (2, 1));
+        assert!(error.render("g", "ä\n").contains("no"));
+        assert!(error.render("g", "").contains("no"));
+    }
+
+    #[test]
+    fn rendering_marks_characters_not_bytes() {
+        let error = GrammarError::new(ErrorKind::Syntax, 3..5, "no").located("ä ö x");
+        let expected = "\
+Error: no
+   ,-[ g:1:3 ]
+   |
+ 1 | ä ö x
+   |   |
+   |   `-- here
+---'
+";
+        assert_eq!(error.render("g", "ä ö x"), expected);
+    }
+
+    #[test]
+    fn suggestions_are_close() {
+        assert_eq!(closest("expresion", ["statement", "expression", "name"]), Some("expression"));
+        assert_eq!(closest("number", ["NUMBER", "x"]), Some("NUMBER"));
+        assert_eq!(closest("a", ["statement"]), None);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        let error = decode(b"a: b\n\xff").unwrap_err();
+        assert_eq!((error.kind(), error.line(), error.column()), (ErrorKind::InvalidUtf8, 2, 1));
+    }
+}

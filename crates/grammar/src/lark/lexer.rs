@@ -1,0 +1,349 @@
+//! Tokens of a Lark file.
+//!
+//! One token at a time, each looked at once: the cost is the length of the file. The end of a line is a token unless the next line
+//! that says anything begins with `|`, so that the parser need not look ahead. Literals are cut, not decoded.
+
+use crate::diagnostic::{ErrorKind, GrammarError};
+use crate::ir::{Span, SpecialToken};
+
+/// What a token is; texts are slices of the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum TokenKind<'s> {
+    /// A lower-case name.
+    RuleName(&'s str),
+    /// An upper-case name.
+    TerminalName(&'s str),
+    /// What stands between quotes, and whether an `i` follows.
+    Text {
+        raw: &'s str,
+        ignore_case: bool,
+    },
+    /// What stands between slashes, and the letters that follow.
+    Regex {
+        raw: &'s str,
+        flags: &'s str,
+    },
+    /// Digits, perhaps with a minus.
+    Number(&'s str),
+    /// A token of the vocabulary.
+    Special(SpecialToken),
+    /// `%name`, the percent sign included.
+    Directive(&'s str),
+    /// The end of a line that is not continued.
+    Newline,
+    /// The end of the file.
+    End,
+    Colon,
+    Or,
+    And,
+    Tilde,
+    Dot,
+    DotDot,
+    Comma,
+    Arrow,
+    Question,
+    Star,
+    Plus,
+    Bang,
+    LeftParen,
+    RightParen,
+    LeftBracket,
+    RightBracket,
+    LeftBrace,
+    RightBrace,
+}
+
+/// A token and its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Token<'s> {
+    pub kind: TokenKind<'s>,
+    pub span: Span,
+}
+
+/// Reads tokens from a file.
+pub(crate) struct Lexer<'s> {
+    source: &'s str,
+    at: usize,
+}
+
+impl<'s> Lexer<'s> {
+    pub fn new(source: &'s str) -> Self {
+        Self { source, at: if source.starts_with('\u{feff}') { 3 } else { 0 } }
+    }
+
+    fn rest(&self) -> &'s str {
+        &self.source[self.at..]
+    }
+
+    /// The next token; at the end of the file `End`, again and again.
+    pub fn next(&mut self) -> Result<Token<'s>, GrammarError> {
+        self.skip_blanks();
+        let start = self.at;
+        if self.skip_newlines() && !self.rest().starts_with('|') {
+            let end = start + usize::from(self.at > start);
+            return Ok(Token { kind: TokenKind::Newline, span: start..end });
+        }
+        let start = self.at;
+        let kind = self.scan()?;
+        Ok(Token { kind, span: start..self.at })
+    }
+
+    /// Skips blanks, comments and continued line ends.
+    fn skip_blanks(&mut self) {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start_matches([' ', '\t', '\r', '\u{c}']);
+            self.at += rest.len() - trimmed.len();
+            if trimmed.starts_with("//") || trimmed.starts_with('#') {
+                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+            } else if let Some(continued) = trimmed.strip_prefix('\\')
+                && let Some(next) = continued.trim_start_matches([' ', '\t', '\r']).strip_prefix('\n')
+            {
+                self.at = self.source.len() - next.len();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Skips line ends with all blanks around them; says whether there was one.
+    fn skip_newlines(&mut self) -> bool {
+        let mut any = false;
+        while self.rest().starts_with('\n') {
+            any = true;
+            self.at += 1;
+            self.skip_blanks();
+        }
+        any
+    }
+
+    fn scan(&mut self) -> Result<TokenKind<'s>, GrammarError> {
+        let rest = self.rest();
+        let Some(first) = rest.chars().next() else { return Ok(TokenKind::End) };
+        match first {
+            '"' => return self.text(),
+            '/' => return self.regex(),
+            '<' => return self.special(),
+            '%' => return self.directive(),
+            '_' | 'a'..='z' | 'A'..='Z' => return self.name(),
+            '0'..='9' => return Ok(self.number()),
+            _ => {}
+        }
+        if first == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(self.number());
+        }
+        let (kind, len) = match first {
+            '-' if rest.starts_with("->") => (TokenKind::Arrow, 2),
+            '.' if rest.starts_with("..") => (TokenKind::DotDot, 2),
+            '.' => (TokenKind::Dot, 1),
+            ':' => (TokenKind::Colon, 1),
+            '|' => (TokenKind::Or, 1),
+            '&' => (TokenKind::And, 1),
+            '~' => (TokenKind::Tilde, 1),
+            ',' => (TokenKind::Comma, 1),
+            '?' => (TokenKind::Question, 1),
+            '*' => (TokenKind::Star, 1),
+            '+' => (TokenKind::Plus, 1),
+            '!' => (TokenKind::Bang, 1),
+            '(' => (TokenKind::LeftParen, 1),
+            ')' => (TokenKind::RightParen, 1),
+            '[' => (TokenKind::LeftBracket, 1),
+            ']' => (TokenKind::RightBracket, 1),
+            '{' => (TokenKind::LeftBrace, 1),
+            '}' => (TokenKind::RightBrace, 1),
+            other => return Err(self.unexpected(other)),
+        };
+        self.at += len;
+        Ok(kind)
+    }
+
+    fn unexpected(&self, c: char) -> GrammarError {
+        let span = self.at..self.at + c.len_utf8();
+        let error = GrammarError::new(ErrorKind::Syntax, span, format!("unexpected character {c:?}"));
+        match c {
+            '\'' => error.with_help("strings are written in double quotes"),
+            ';' => error.with_help("a rule ends with its line; `;` is not needed"),
+            '=' => error.with_help("a definition is written `name: …`"),
+            '\\' => error.with_help("a backslash continues a line only where nothing follows it"),
+            _ => error,
+        }
+    }
+
+    /// A name; the first letter says whether it is a rule's or a terminal's, the others have to agree.
+    fn name(&mut self) -> Result<TokenKind<'s>, GrammarError> {
+        let rest = self.rest();
+        let len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (name, span) = (&rest[..len], self.at..self.at + len);
+        let letter = name.bytes().find(u8::is_ascii_alphabetic);
+        let Some(letter) =
+            letter.filter(|_| name.trim_start_matches('_').starts_with(|c: char| c.is_ascii_alphabetic()))
+        else {
+            let message = format!("`{name}` is not a name: a letter has to come before digits");
+            return Err(GrammarError::new(ErrorKind::Syntax, span, message));
+        };
+        let upper = letter.is_ascii_uppercase();
+        if name.bytes().any(|byte| byte.is_ascii_alphabetic() && byte.is_ascii_uppercase() != upper) {
+            let message = format!("the name `{name}` mixes upper and lower case");
+            return Err(GrammarError::new(ErrorKind::Syntax, span, message)
+                .with_help("names of rules are lower case, names of terminals upper case"));
+        }
+        self.at += len;
+        Ok(if upper { TokenKind::TerminalName(name) } else { TokenKind::RuleName(name) })
+    }
+
+    fn number(&mut self) -> TokenKind<'s> {
+        let rest = self.rest();
+        let digits = &rest[1..];
+        let len = 1 + digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        self.at += len;
+        TokenKind::Number(&rest[..len])
+    }
+
+    /// `"…"` or `"…"i`, on one line.
+    fn text(&mut self) -> Result<TokenKind<'s>, GrammarError> {
+        let rest = self.rest();
+        let Some(len) = closing(&rest[1..], b'"', true) else {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            let span = self.at..self.at + rest[..end].trim_end().len();
+            return Err(GrammarError::new(ErrorKind::Syntax, span, "this string is not closed on its line")
+                .with_help("write `\\n` for a line end and `\\\"` for a quote"));
+        };
+        let (raw, after) = (&rest[1..1 + len], &rest[len + 2..]);
+        let ignore_case = after.starts_with('i');
+        self.at += len + 2 + usize::from(ignore_case);
+        Ok(TokenKind::Text { raw, ignore_case })
+    }
+
+    /// `/…/` and flags. Only a verbose one may go over several lines.
+    fn regex(&mut self) -> Result<TokenKind<'s>, GrammarError> {
+        let rest = self.rest();
+        let found = closing(&rest[1..], b'/', false).map(|len| {
+            let after = &rest[len + 2..];
+            let n_flags = after.find(|c| !"imslux".contains(c)).unwrap_or(after.len());
+            (&rest[1..1 + len], &after[..n_flags])
+        });
+        match found {
+            Some((raw, flags)) if !raw.contains('\n') || flags.contains('x') => {
+                self.at += raw.len() + flags.len() + 2;
+                Ok(TokenKind::Regex { raw, flags })
+            }
+            _ => {
+                let end = rest.find('\n').unwrap_or(rest.len());
+                let span = self.at..self.at + rest[..end].trim_end().len();
+                Err(GrammarError::new(ErrorKind::Syntax, span, "this regular expression is not closed on its line")
+                    .with_help("only one with the flag `x` may go over several lines"))
+            }
+        }
+    }
+
+    /// `<|name|>` or `<[id]>`.
+    fn special(&mut self) -> Result<TokenKind<'s>, GrammarError> {
+        let rest = self.rest();
+        let inner = |open, close| {
+            let (inner, _) = rest.strip_prefix(open)?.split_once(close)?;
+            Some(inner).filter(|inner: &&str| !inner.contains('\n'))
+        };
+        if let Some(name) = inner("<|", "|>") {
+            let name = &rest[..name.len() + 4];
+            self.at += name.len();
+            return Ok(TokenKind::Special(SpecialToken::Name(name.to_owned())));
+        }
+        if let Some(id) = inner("<[", "]>") {
+            let span = self.at..self.at + id.len() + 4;
+            if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) {
+                let id = id.parse().map_err(|_| {
+                    let message = format!("token id {id} is too large: at most {}", u32::MAX);
+                    GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
+                })?;
+                self.at = span.end;
+                return Ok(TokenKind::Special(SpecialToken::Id(id)));
+            }
+            let message = format!("`{}` is not supported: a token has one id", &rest[..id.len() + 4]);
+            return Err(GrammarError::new(ErrorKind::Unsupported, span, message)
+                .with_help("list the tokens as alternatives: `(<[7]> | <[8]>)`"));
+        }
+        Err(GrammarError::new(ErrorKind::Syntax, self.at..self.at + 1, "unexpected `<`")
+            .with_help("a token of the vocabulary is written `<|name|>` or `<[id]>`, the text `<` in quotes"))
+    }
+
+    fn directive(&mut self) -> Result<TokenKind<'s>, GrammarError> {
+        let rest = self.rest();
+        let len = 1 + rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len() - 1);
+        self.at += len;
+        Ok(TokenKind::Directive(&rest[..len]))
+    }
+}
+
+/// The offset of the first `delimiter` that no backslash precedes.
+fn closing(text: &str, delimiter: u8, one_line: bool) -> Option<usize> {
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        if byte == delimiter {
+            return Some(at);
+        }
+        if byte == b'\\' && bytes.next().is_some_and(|(_, next)| next != b'\n' || !one_line) {
+            continue;
+        }
+        if one_line && (byte == b'\n' || byte == b'\\') {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(source: &str) -> Result<Vec<TokenKind<'_>>, GrammarError> {
+        let mut lexer = Lexer::new(source);
+        let mut out = Vec::new();
+        loop {
+            match lexer.next()?.kind {
+                TokenKind::End => return Ok(out),
+                kind => out.push(kind),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_join_before_a_bar() {
+        use TokenKind::{Newline, Or, RuleName};
+        let joined = vec![RuleName("a"), Or, RuleName("b"), Newline, RuleName("c")];
+        assert_eq!(kinds("a // x\n\n  // | y\n # z\r\n\t| b\n\nc").unwrap(), joined);
+        assert_eq!(kinds("a \\\n b").unwrap(), [RuleName("a"), RuleName("b")]);
+        assert_eq!(kinds("\u{feff}a\n").unwrap(), [RuleName("a"), Newline]);
+    }
+
+    #[test]
+    fn literals_end_at_the_first_free_delimiter() {
+        use TokenKind::{Regex, Text};
+        assert_eq!(kinds(r#""a\"b"i"#).unwrap(), [Text { raw: r#"a\"b"#, ignore_case: true }]);
+        assert_eq!(kinds(r#""\\""#).unwrap(), [Text { raw: r"\\", ignore_case: false }]);
+        assert_eq!(kinds(r"/a\/[/is").unwrap(), [Regex { raw: r"a\/[", flags: "is" }]);
+        assert_eq!(kinds("/a\nb/x").unwrap(), [Regex { raw: "a\nb", flags: "x" }]);
+        assert!(kinds("/a\nb/").is_err());
+        assert!(kinds("\"a\\\n\"").is_err());
+        assert!(kinds("\"a\\").is_err());
+    }
+
+    #[test]
+    fn numbers_dots_and_tokens() {
+        use TokenKind::{Arrow, Dot, DotDot, Number, Special, TerminalName, Tilde};
+        assert_eq!(kinds("~1..3").unwrap(), [Tilde, Number("1"), DotDot, Number("3")]);
+        assert_eq!(kinds("A.-2->").unwrap(), [TerminalName("A"), Dot, Number("-2"), Arrow]);
+        let tokens = [Special(SpecialToken::Name("<|eot|>".into())), Special(SpecialToken::Id(12))];
+        assert_eq!(kinds("<|eot|><[12]>").unwrap(), tokens);
+        assert_eq!(kinds("<[1-5]>").unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(kinds("<a>").unwrap_err().kind(), ErrorKind::Syntax);
+        assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn names_have_one_case() {
+        assert!(kinds("_a1 __B_2").is_ok());
+        for bad in ["Foo", "fOo", "_", "_1"] {
+            assert_eq!(kinds(bad).unwrap_err().kind(), ErrorKind::Syntax, "{bad}");
+        }
+    }
+}

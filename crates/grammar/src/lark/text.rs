@@ -1,0 +1,104 @@
+//! String literals: what stands between the quotes, decoded as Lark does.
+//!
+//! `\n \t \r \f \\ \" \xHH \uHHHH \UHHHHHHHH` stand for one character. A backslash before anything else stands for
+//! itself, so `"\d"` is two characters: Lark doubles unknown escapes before it applies Python's rules.
+
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir};
+
+use crate::diagnostic::{ErrorKind, GrammarError};
+
+/// The characters that a literal stands for; `offset` is where `raw` begins in the file.
+pub(crate) fn decode(raw: &str, offset: usize) -> Result<String, GrammarError> {
+    let mut out = String::with_capacity(raw.len());
+    let mut at = 0;
+    while let Some(c) = raw[at..].chars().next() {
+        let escaped = raw[at..].chars().nth(1).filter(|_| c == '\\');
+        let (value, len) = match escaped {
+            None => (c, c.len_utf8()),
+            Some('n') => ('\n', 2),
+            Some('t') => ('\t', 2),
+            Some('r') => ('\r', 2),
+            Some('f') => ('\u{c}', 2),
+            Some(same @ ('\\' | '"')) => (same, 2),
+            Some(letter @ ('x' | 'u' | 'U')) => {
+                let len = 2 + n_digits(letter);
+                let span = offset + at..offset + at + len.min(raw.len() - at);
+                let value = code_point(&raw[at..])
+                    .map_err(|message| GrammarError::new(ErrorKind::InvalidEscape, span, message))?;
+                (value, len)
+            }
+            Some(_) => ('\\', 1),
+        };
+        out.push(value);
+        at += len;
+    }
+    Ok(out)
+}
+
+/// The number of hexadecimal digits that an escape with this letter has.
+fn n_digits(letter: char) -> usize {
+    match letter {
+        'x' => 2,
+        'u' => 4,
+        _ => 8,
+    }
+}
+
+/// The character of the `\x`, `\u` or `\U` escape that a text begins with.
+pub(crate) fn code_point(text: &str) -> Result<char, String> {
+    let letter = text.chars().nth(1).unwrap_or('x');
+    let n_digits = n_digits(letter);
+    let digits = text.get(2..2 + n_digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let Some(digits) = digits else { return Err(format!("`\\{letter}` needs {n_digits} hexadecimal digits")) };
+    let value = u32::from_str_radix(digits, 16).unwrap_or(u32::MAX);
+    char::from_u32(value).ok_or_else(|| match value {
+        0xd800..=0xdfff => format!("`\\{letter}{digits}` is half of a surrogate pair, not a character"),
+        _ => format!("`\\{letter}{digits}` is beyond the last character, 10ffff"),
+    })
+}
+
+/// The expression that matches a text, perhaps in any case.
+pub(crate) fn literal(text: &str, ignore_case: bool) -> Hir {
+    if !ignore_case {
+        return Hir::literal(text.as_bytes().to_vec());
+    }
+    Hir::concat(
+        text.chars()
+            .map(|c| {
+                let mut class = ClassUnicode::new([ClassUnicodeRange::new(c, c)]);
+                class.case_fold_simple();
+                Hir::class(Class::Unicode(class))
+            })
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes() {
+        assert_eq!(decode(r#"a\n\t\\\"é"#, 0).unwrap(), "a\n\t\\\"é");
+        assert_eq!(decode(r"\x41\u00e9\U0001F600!", 0).unwrap(), "Aé\u{1f600}!");
+        assert_eq!(decode(r"\d\'", 0).unwrap(), r"\d\'");
+        assert_eq!(decode(r"\é", 0).unwrap(), r"\é");
+    }
+
+    #[test]
+    fn bad_escapes_have_a_place() {
+        for (raw, span) in [(r"ab\x4", 12..15), (r"\xgg", 10..14), (r"\ud800", 10..16), (r"\U00110000", 10..20)] {
+            let error = decode(raw, 10).unwrap_err();
+            assert_eq!((error.kind(), error.span()), (ErrorKind::InvalidEscape, span), "{raw}");
+        }
+        assert!(decode("\\xé", 0).is_err());
+    }
+
+    #[test]
+    fn literals_fold_case_as_unicode_does() {
+        assert_eq!(literal("a1", false), Hir::literal(*b"a1"));
+        let expected = regex_syntax::ParserBuilder::new().case_insensitive(true).build().parse("kä1").unwrap();
+        assert_eq!(literal("kä1", true), expected);
+        assert_eq!(literal("", true), Hir::empty());
+    }
+}

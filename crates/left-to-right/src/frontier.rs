@@ -1,0 +1,304 @@
+//! All that a text read so far can mean.
+//!
+//! A [`Config`] is one reading: the parser's state before the piece in progress, and that piece as a lexeme. A [`Frontier`] is the set of readings
+//! of a text. Stepping a byte steps every lexeme; where a piece may end, the parser reads its labels and a new boundary begins.
+//!
+//! In `scannerless` all pieces that end at one place lead to *one* parser state, so the number of readings is bounded by
+//! the length of the longest piece, not by the number of cuts. In the modes with longest match different cuts stay apart (what competes
+//! in `contextual` depends on the cut), but few survive their obligations.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anygram_grammar::ir::{LexerMode, TerminalId};
+use anygram_lexer::boundary::ClassId;
+use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
+use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, StateId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::language::{Language, StepError};
+
+/// One reading of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Config {
+    /// The parser's state before the piece in progress.
+    pub state: StateId,
+    /// The piece in progress.
+    pub lexeme: LexemeId,
+}
+
+/// The readings of a text, sorted, without repetition.
+pub type Frontier = Vec<Config>;
+
+/// The tables that grow while texts of one language are read: parser states and lexemes.
+pub struct Stepper {
+    recognizer: Box<dyn Recognizer>,
+    transducer: Transducer,
+    /// What each parser state wants. Kept in step with the recognizer's states.
+    wanted: FxHashMap<StateId, WantedId>,
+    /// What the end of a piece leads to, within the present operation.
+    ends: FxHashMap<(StateId, CutId), [Option<Config>; 2]>,
+    merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
+    /// Whether a reading of unknown prospect can be completed, within the present operation.
+    prospects: FxHashMap<Config, bool>,
+    pending: Vec<(StateId, CutId)>,
+}
+
+impl Stepper {
+    /// Empty tables for a language.
+    pub fn new(language: &Language) -> Result<Self, RecognizerError> {
+        Ok(Self {
+            recognizer: language.recognizer()?,
+            transducer: Transducer::default(),
+            wanted: FxHashMap::default(),
+            ends: FxHashMap::default(),
+            merged_ends: FxHashMap::default(),
+            prospects: FxHashMap::default(),
+            pending: Vec::new(),
+        })
+    }
+
+    /// The recognizer.
+    pub fn recognizer(&self) -> &dyn Recognizer {
+        &*self.recognizer
+    }
+
+    /// The lexemes.
+    pub fn transducer(&self) -> &Transducer {
+        &self.transducer
+    }
+
+    /// The lexemes, to be stepped without the parser.
+    pub fn transducer_mut(&mut self) -> &mut Transducer {
+        &mut self.transducer
+    }
+
+    /// The reading of the empty text; `None` if no text is a sentence.
+    pub fn start(&mut self, language: &Language) -> Result<Option<Frontier>, StepError> {
+        let state = self.recognizer.start();
+        let wanted = self.wanted(language, state);
+        let lexeme = self.transducer.first(language.lexing(), wanted)?;
+        Ok(lexeme.map(|lexeme| vec![Config { state, lexeme }]))
+    }
+
+    /// The readings after one more byte, into `next`.
+    #[inline]
+    pub fn step(&mut self, language: &Language, frontier: &[Config], byte: u8, next: &mut Frontier) -> Result<(), StepError> {
+        next.clear();
+        self.step_onto(language, frontier, byte, next)
+    }
+
+    /// Appends the readings after one more byte to `next`.
+    pub fn step_onto(&mut self, language: &Language, frontier: &[Config], byte: u8, next: &mut Frontier) -> Result<(), StepError> {
+        let (lexing, first) = (language.lexing(), next.len());
+        self.pending.clear();
+        for &Config { state, lexeme } in frontier {
+            let step = self.transducer.step(lexing, lexeme, byte)?;
+            next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
+            self.pending.extend(step.cut.map(|cut| (state, cut)));
+        }
+        match *self.pending {
+            [] => {}
+            [end] => next.extend(self.end(language, end)?.into_iter().flatten()),
+            _ if lexing.mode() == LexerMode::Scannerless => next.extend(self.merged_end(language)?),
+            _ => {
+                for at in 0..self.pending.len() {
+                    let end = self.pending[at];
+                    next.extend(self.end(language, end)?.into_iter().flatten());
+                }
+            }
+        }
+        if next.len() - first > 1 {
+            next[first..].sort_unstable();
+            let mut kept = first + 1;
+            for at in first + 1..next.len() {
+                if next[at] != next[kept - 1] {
+                    next[kept] = next[at];
+                    kept += 1;
+                }
+            }
+            next.truncate(kept);
+        }
+        Ok(())
+    }
+
+    /// The readings after a token that the grammar names.
+    pub fn step_special(&mut self, language: &Language, frontier: &[Config], terminal: TerminalId) -> Result<Frontier, StepError> {
+        let mut next = Frontier::new();
+        for &Config { state, lexeme } in frontier {
+            let Some(scan) = self.transducer.special_scan(language.lexing(), lexeme, terminal) else { continue };
+            let Some(state) = self.recognizer.extend(&[Edge { from: state, terminal: Some(scan) }])? else { continue };
+            let wanted = self.wanted(language, state);
+            next.extend(self.transducer.first(language.lexing(), wanted)?.map(|lexeme| Config { state, lexeme }));
+        }
+        next.sort_unstable();
+        next.dedup();
+        Ok(next)
+    }
+
+    /// Whether the text is a sentence.
+    pub fn is_sentence(&self, frontier: &[Config]) -> bool {
+        let ends = |config: &Config| self.transducer.is_boundary(config.lexeme) && self.recognizer.is_sentence(config.state);
+        frontier.iter().any(ends)
+    }
+
+    /// Whether some continuation makes a sentence of the text.
+    pub fn is_viable(&mut self, language: &Language, frontier: &[Config]) -> Result<bool, StepError> {
+        if frontier.iter().any(|config| self.transducer.prospect(config.lexeme) == Prospect::Completable) {
+            return Ok(true);
+        }
+        // A yes needs no decision about the others.
+        let mut undecided = None;
+        for &config in frontier {
+            match self.search(language, config) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) => undecided = Some(error),
+            }
+        }
+        undecided.map_or(Ok(false), Err)
+    }
+
+    /// The names of the terminals that may be in progress or come next, in the order of the grammar.
+    pub fn expected(&self, language: &Language, frontier: &[Config]) -> Vec<String> {
+        let mut all = anygram_bits::BitSet::new(language.grammar().terminals.len());
+        for config in frontier {
+            all.union_with(&self.transducer.candidates(language.lexing(), config.lexeme));
+        }
+        let used = &language.lexing().lexicon.used;
+        let names = all.iter().filter(|&terminal| used.contains(terminal));
+        names.map(|terminal| language.terminal_name(TerminalId::new(terminal)).to_owned()).collect()
+    }
+
+    /// The present point, for [`Stepper::release`].
+    pub fn mark(&self) -> Mark {
+        self.recognizer.mark()
+    }
+
+    /// Forgets the parser states made since `mark`, which no frontier that is still needed may hold.
+    pub fn release(&mut self, mark: Mark) {
+        self.recognizer.release(mark);
+        self.forget();
+        let made = self.recognizer.n_states();
+        self.wanted.retain(|state, _| state.index() < made);
+    }
+
+    /// Forgets what was remembered for the length of one operation.
+    pub fn forget(&mut self) {
+        self.ends.clear();
+        self.merged_ends.clear();
+        self.prospects.clear();
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.recognizer.memory_usage() + self.transducer.memory_usage() + self.wanted.len() * 16
+    }
+
+    fn wanted(&mut self, language: &Language, state: StateId) -> WantedId {
+        if let Some(&wanted) = self.wanted.get(&state) {
+            return wanted;
+        }
+        let (scans, is_sentence) = (self.recognizer.viable(state), self.recognizer.is_sentence(state));
+        let wanted = self.transducer.wanted(language.lexing(), scans, is_sentence);
+        self.wanted.insert(state, wanted);
+        wanted
+    }
+
+    /// What the end of one piece leads to.
+    fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<[Option<Config>; 2], StepError> {
+        if let Some(&known) = self.ends.get(&end) {
+            return Ok(known);
+        }
+        let (from, cut) = (end.0, self.transducer.cut(end.1).clone());
+        let mut edges: Vec<Edge> = cut.scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }).collect();
+        // In `longest` the readings as ignored and as a terminal stay apart, for the product grammar tells their classes apart.
+        let apart = language.mode() == LexerMode::Longest || edges.is_empty();
+        if cut.skip && !apart {
+            edges.push(Edge { from, terminal: None });
+        }
+        let mut result = [None; 2];
+        if let Some(state) = self.recognizer.extend(&edges)? {
+            result[0] = self.boundary(language, state, cut.obligations, cut.scan_class)?;
+        }
+        if cut.skip && apart {
+            result[1] = self.boundary(language, from, cut.obligations, cut.skip_class)?;
+        }
+        self.ends.insert(end, result);
+        Ok(result)
+    }
+
+    /// What the ends of all pending pieces lead to, as one parser state (`scannerless`).
+    fn merged_end(&mut self, language: &Language) -> Result<Option<Config>, StepError> {
+        self.pending.sort_unstable();
+        self.pending.dedup();
+        if let Some(&known) = self.merged_ends.get(&*self.pending) {
+            return Ok(known);
+        }
+        let mut edges = Vec::new();
+        for &(from, cut) in &self.pending {
+            let cut = self.transducer.cut(cut);
+            edges.extend(cut.scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }));
+            edges.extend(cut.skip.then_some(Edge { from, terminal: None }));
+        }
+        let result = match self.recognizer.extend(&edges)? {
+            None => None,
+            Some(state) => self.boundary(language, state, ObligationsId(0), ClassId(0))?,
+        };
+        self.merged_ends.insert((*self.pending).into(), result);
+        Ok(result)
+    }
+
+    fn boundary(
+        &mut self,
+        language: &Language,
+        state: StateId,
+        obligations: ObligationsId,
+        class: ClassId,
+    ) -> Result<Option<Config>, StepError> {
+        let wanted = self.wanted(language, state);
+        let lexeme = self.transducer.boundary(language.lexing(), wanted, obligations, class)?;
+        Ok(lexeme.map(|lexeme| Config { state, lexeme }))
+    }
+
+    /// Whether some continuation makes a sentence of a reading, by best-first search for one.
+    ///
+    /// Readings closest to a sentence (by the fewest terminals that they lack) come first. A yes is a witness; a no has
+    /// seen all there is. In `contextual` there may be infinitely much to see, hence the limit.
+    fn search(&mut self, language: &Language, start: Config) -> Result<bool, StepError> {
+        if let Some(&known) = self.prospects.get(&start) {
+            return Ok(known);
+        }
+        let limit = language.limits().search_steps;
+        let samples = language.lexing().lexicon.union.samples();
+        let specials = language.lexing().specials();
+        let mut seen = FxHashSet::from_iter([start]);
+        let mut queue = BinaryHeap::from([Reverse((0, 0, start))]);
+        let mut next = Frontier::new();
+        while let Some(Reverse((_, depth, config))) = queue.pop() {
+            for move_ in 0..samples.len() + specials.len() {
+                match samples.get(move_) {
+                    Some(&byte) => self.step(language, &[config], byte, &mut next)?,
+                    None => next = self.step_special(language, &[config], specials[move_ - samples.len()])?,
+                }
+                for &found in &next {
+                    let known = self.prospects.get(&found).copied();
+                    if known == Some(true) || self.transducer.prospect(found.lexeme) == Prospect::Completable {
+                        self.prospects.insert(start, true);
+                        return Ok(true);
+                    }
+                    if known == Some(false) || !seen.insert(found) {
+                        continue;
+                    }
+                    if seen.len() > limit {
+                        return Err(StepError::Undecided { limit });
+                    }
+                    let lacking = self.recognizer.minimum_remaining(found.state);
+                    queue.push(Reverse((u64::from(lacking) * 16 + depth + 1, depth + 1, found)));
+                }
+            }
+        }
+        self.prospects.extend(seen.into_iter().map(|config| (config, false)));
+        Ok(false)
+    }
+}

@@ -1,0 +1,232 @@
+//! A grammar compiled for one lexer mode and one engine.
+
+use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
+use anygram_lexer::transducer::{Lexing, LexingError};
+use anygram_lexer::{LexerError, LexerLimits};
+use anygram_recognizer::reference::Reference;
+use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits};
+
+use crate::frontier::{Frontier, Stepper};
+
+/// Which recognizer does the work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum Engine {
+    /// The one that suits the grammar.
+    #[default]
+    Auto,
+    /// The definition; slow.
+    Reference,
+}
+
+impl Engine {
+    /// The engines that can be asked for by name, `auto` first.
+    pub const ALL: [Self; 2] = [Self::Auto, Self::Reference];
+
+    /// The name by which the engine is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+/// Bounds on the work and the memory of one grammar and one output. All are generous; one that is hit is an error that names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Automata and tables of lexing.
+    pub lexer: LexerLimits,
+    /// The parser.
+    pub recognizer: RecognizerLimits,
+    /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument decides).
+    pub search_steps: usize,
+    /// Bytes of cached token sets.
+    pub cache_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            lexer: LexerLimits::default(),
+            recognizer: RecognizerLimits::default(),
+            search_steps: 200_000,
+            cache_bytes: 128 << 20,
+        }
+    }
+}
+
+/// How a grammar is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LanguageOptions {
+    /// The lexer mode; the grammar's own default if `None`.
+    pub lexer: Option<LexerMode>,
+    /// What to do when several terminals match the same longest piece.
+    pub ties: Ties,
+    /// The recognizer.
+    pub engine: Engine,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// A grammar that cannot be compiled.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// No text is a sentence, or a limit of lexing was hit.
+    #[error(transparent)]
+    Lexing(#[from] LexingError),
+    /// A limit of parsing was hit.
+    #[error(transparent)]
+    Recognizer(#[from] RecognizerError),
+    /// The grammar names a token that the vocabulary does not have.
+    #[error("the grammar names the token {name}, which the vocabulary does not have; name one of its special tokens")]
+    UnknownToken {
+        /// The name as the grammar has it.
+        name: String,
+    },
+}
+
+/// A compiled grammar: immutable, shared by all outputs.
+#[derive(Debug)]
+pub struct Language {
+    grammar: Grammar,
+    lexing: Lexing,
+    engine: Engine,
+    limits: Limits,
+}
+
+impl Language {
+    /// Compiles a grammar. Cost: the automata of its terminals, and a few passes over its rules.
+    pub fn new(grammar: Grammar, options: &LanguageOptions) -> Result<Self, CompileError> {
+        let mode = options.lexer.unwrap_or(grammar.default_lexer);
+        let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer)?;
+        let engine = match options.engine {
+            Engine::Auto => Engine::Reference,
+            chosen => chosen,
+        };
+        let language = Self { grammar, lexing, engine, limits: options.limits };
+        let empty = CompileError::Lexing(LexingError::EmptyLanguage { mode });
+        let mut stepper = Stepper::new(&language)?;
+        match stepper.start(&language) {
+            Ok(Some(start)) => match stepper.is_viable(&language, &start) {
+                Ok(false) => Err(empty),
+                // A search that is not decided here is asked again, and reported, where it matters.
+                Ok(true) | Err(_) => Ok(language),
+            },
+            Ok(None) => Err(empty),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The grammar as the front end read it.
+    pub fn grammar(&self) -> &Grammar {
+        &self.grammar
+    }
+
+    /// The compiled lexing.
+    pub fn lexing(&self) -> &Lexing {
+        &self.lexing
+    }
+
+    /// The engine in use; never [`Engine::Auto`].
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// The lexer mode in use.
+    pub fn mode(&self) -> LexerMode {
+        self.lexing.mode()
+    }
+
+    /// The bounds in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// A fresh recognizer of the chosen engine.
+    pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
+        let cfg = self.lexing.scan_cfg().clone();
+        match self.engine {
+            Engine::Auto | Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
+        }
+    }
+
+    /// The name of a terminal in the grammar's own words.
+    pub fn terminal_name(&self, terminal: TerminalId) -> &str {
+        self.grammar.symbol_name(Symbol::Terminal(terminal))
+    }
+
+    /// Reads a text from its beginning.
+    pub fn read(&self, text: &[u8]) -> Result<Reading, StepError> {
+        let mut stepper = Stepper::new(self).map_err(StepError::from)?;
+        let Some(mut frontier) = stepper.start(self)? else {
+            return Ok(Reading { length: 0, is_viable: false, is_sentence: false, expected: Vec::new() });
+        };
+        let mut next = Frontier::default();
+        let reading = |stepper: &Stepper, frontier: &Frontier, length, is_viable, is_sentence| Reading {
+            length,
+            is_viable,
+            is_sentence,
+            expected: stepper.expected(self, frontier),
+        };
+        for (length, &byte) in text.iter().enumerate() {
+            stepper.step(self, &frontier, byte, &mut next)?;
+            if !stepper.is_viable(self, &next)? {
+                return Ok(reading(&stepper, &frontier, length, false, false));
+            }
+            std::mem::swap(&mut frontier, &mut next);
+        }
+        let is_sentence = stepper.is_sentence(&frontier);
+        Ok(reading(&stepper, &frontier, text.len(), true, is_sentence))
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.lexing.memory_usage()
+    }
+}
+
+/// What became of a text, see [`Language::read`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// The number of bytes of the longest prefix that is viable.
+    pub length: usize,
+    /// Whether that is the whole text.
+    pub is_viable: bool,
+    /// Whether the text is a sentence.
+    pub is_sentence: bool,
+    /// The names of the terminals that could have stood, or gone on, after that prefix.
+    pub expected: Vec<String>,
+}
+
+/// A limit was hit; the state is as it was.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// In lexing.
+    #[error(transparent)]
+    Lexer(#[from] LexerError),
+    /// In parsing.
+    #[error(transparent)]
+    Recognizer(#[from] RecognizerError),
+    /// It is not known whether the text can be completed.
+    #[error(
+        "whether this text can be completed was not decided in {limit} steps; use the lexer mode `longest` or raise the limit `search_steps`"
+    )]
+    Undecided {
+        /// The limit in force.
+        limit: usize,
+    },
+}
+
+impl From<StepError> for CompileError {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Lexer(error) => Self::Lexing(LexingError::Limit(error)),
+            StepError::Recognizer(error) => Self::Recognizer(error),
+            // Searches are not asked for while compiling.
+            StepError::Undecided { limit } => Self::Recognizer(RecognizerError::TooManyItems { limit }),
+        }
+    }
+}

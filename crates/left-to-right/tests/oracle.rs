@@ -1,0 +1,216 @@
+//! Random grammars, vocabularies and texts: every engine in every lexer mode against brute force.
+//!
+//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 400).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use anygram_grammar::ir::{LexerMode, TerminalKind};
+use anygram_left_to_right::frontier::{Frontier, Stepper};
+use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MatchError, Matcher};
+use anygram_lexer::transducer::LexingError;
+use anygram_testkit::generate::{CALL, EOS, RandomCase};
+use anygram_testkit::oracle::{Completion, Limits, Oracle};
+use anygram_testkit::text::{Sym, show};
+use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
+
+const LIMITS: Limits = Limits { max_extra: 5, max_texts: 4_000, prune: true };
+
+const ENGINES: [Engine; 1] = [Engine::Reference];
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    match number("ANYGRAM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("ANYGRAM_SEEDS").unwrap_or(400)).collect(),
+    }
+}
+
+fn for_each_case(check: impl Fn(&RandomCase, &Language) -> Result<(), String>) {
+    let mut failures = Vec::new();
+    let (mut checked, mut empty) = (0, 0);
+    for seed in seeds() {
+        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
+            let case = RandomCase::in_mode(seed, mode);
+            for engine in ENGINES {
+                let options = LanguageOptions { lexer: Some(mode), ties: case.ties, engine, ..LanguageOptions::default() };
+                let result = match Language::new(case.grammar.clone(), &options) {
+                    Ok(language) => check(&case, &language),
+                    Err(anygram_left_to_right::CompileError::Lexing(LexingError::EmptyLanguage { .. })) => {
+                        empty += 1;
+                        is_empty(&case)
+                    }
+                    Err(error) => Err(format!("does not compile: {error}")),
+                };
+                checked += 1;
+                if let Err(message) = result {
+                    failures.push(format!("seed {seed}, {mode:?}, {}: {message}\n{case}", engine.name()));
+                }
+            }
+        }
+    }
+    println!("{checked} cases, {empty} of an empty language, {} failures", failures.len());
+    assert!(failures.is_empty(), "{} of {checked} cases fail; the first:\n{}", failures.len(), failures[..failures.len().min(3)].join("\n"));
+}
+
+/// Whether brute force finds no sentence either.
+fn is_empty(case: &RandomCase) -> Result<(), String> {
+    match case.oracle().completion(&Vec::<Sym>::new(), &case.alphabet, LIMITS) {
+        Completion::Found(text) => Err(format!("the language is not empty: {} is a sentence", show(&text))),
+        Completion::NoneWithin { .. } | Completion::LimitReached => Ok(()),
+    }
+}
+
+/// A frontier that knows its symbols.
+struct Reader<'a> {
+    language: &'a Language,
+    stepper: Stepper,
+}
+
+impl Reader<'_> {
+    fn step(&mut self, frontier: &Frontier, symbol: Sym) -> Result<Frontier, StepError> {
+        let mut next = Frontier::new();
+        match symbol {
+            Sym::Byte(byte) => self.stepper.step(self.language, frontier, byte, &mut next)?,
+            Sym::Token(CALL) => {
+                let special = |at: &usize| matches!(self.language.grammar().terminals[*at].kind, TerminalKind::Special(_));
+                for at in (0..self.language.grammar().terminals.len()).filter(special) {
+                    let terminal = anygram_grammar::ir::TerminalId::new(at);
+                    next.extend(self.stepper.step_special(self.language, frontier, terminal)?);
+                }
+            }
+            Sym::Token(_) => {}
+        }
+        Ok(next)
+    }
+
+    /// A completion found with the engine's own answers, to be judged by the oracle.
+    fn complete(&mut self, frontier: &Frontier, alphabet: &[Sym]) -> Result<Option<Vec<Sym>>, StepError> {
+        let mut queue = VecDeque::from([(frontier.clone(), Vec::new())]);
+        for _ in 0..3_000 {
+            let Some((frontier, text)) = queue.pop_front() else { return Ok(None) };
+            if self.stepper.is_sentence(&frontier) {
+                return Ok(Some(text));
+            }
+            for &symbol in alphabet {
+                let next = self.step(&frontier, symbol)?;
+                if self.stepper.is_viable(self.language, &next)? {
+                    queue.push_back((next, text.iter().copied().chain([symbol]).collect()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares the engine's word on a text with brute force.
+    fn judge(&mut self, oracle: &Oracle, case: &RandomCase, text: &[Sym], frontier: &Frontier) -> Result<(), String> {
+        let limit = |error: StepError| error.to_string();
+        let (sentence, expected) = (self.stepper.is_sentence(frontier), oracle.is_sentence(text));
+        if sentence != expected {
+            return Err(format!("{} is a sentence: {sentence}, by brute force {expected}\n{}", show(text), oracle.explain(text)));
+        }
+        let viable = self.stepper.is_viable(self.language, frontier).map_err(limit)?;
+        match (viable, oracle.completion(text, &case.alphabet, LIMITS)) {
+            (true, Completion::Found(_)) | (false, Completion::NoneWithin { .. } | Completion::LimitReached) => Ok(()),
+            (false, Completion::Found(rest)) => Err(format!("{} is refused, but {} completes it", show(text), show(&rest))),
+            (true, Completion::NoneWithin { exhausted: true }) => Err(format!("{} is accepted, but nothing completes it", show(text))),
+            // Brute force did not look far enough: then the engine must show a completion itself.
+            (true, _) => match self.complete(frontier, &case.alphabet).map_err(limit)? {
+                Some(rest) if oracle.is_sentence(&[text, &rest].concat()) => Ok(()),
+                Some(rest) => Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest))),
+                None => Err(format!("{} is accepted, but no completion is in sight", show(text))),
+            },
+        }
+    }
+}
+
+#[test]
+fn texts_are_read_as_by_brute_force() {
+    for_each_case(|case, language| {
+        let oracle = case.oracle();
+        let mut reader = Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
+        let start = reader.stepper.start(language).map_err(|error| error.to_string())?.unwrap_or_default();
+        for text in case.texts.iter().chain(&case.prefixes) {
+            let mut frontier = start.clone();
+            for length in 0..=text.len() {
+                reader.judge(&oracle, case, &text[..length], &frontier)?;
+                if length < text.len() {
+                    frontier = reader.step(&frontier, text[length]).map_err(|error| error.to_string())?;
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+fn matcher(case: &RandomCase, language: &Language) -> Result<Matcher, String> {
+    let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let tokens: Vec<String> = case.vocab.iter().map(|token| match token {
+        Some(bytes) => format!("{{\"hex\":\"{}\"}}", hex(bytes)),
+        None => "null".to_owned(),
+    }).collect();
+    let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
+    let source = format!("[{}]", tokens.join(","));
+    let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options).map_err(|error| error.to_string())?;
+    let options = LanguageOptions { lexer: Some(language.mode()), ties: case.ties, engine: language.engine(), ..LanguageOptions::default() };
+    let language = Language::new(case.grammar.clone(), &options).map_err(|error| error.to_string())?;
+    let constraint = Constraint::new(Arc::new(language), vocabulary).map_err(|error| error.to_string())?;
+    constraint.matcher().map_err(|error| error.to_string())
+}
+
+#[test]
+fn masks_are_those_of_brute_force() {
+    for_each_case(|case, language| {
+        let oracle = case.oracle();
+        let mut matcher = matcher(case, language)?;
+        let mut reader = Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
+        let start = reader.stepper.start(language).map_err(|error| error.to_string())?.unwrap_or_default();
+        for tokens in &case.tokens {
+            matcher.reset();
+            let mut text: Vec<Sym> = Vec::new();
+            let mut frontier = start.clone();
+            for &token in tokens {
+                let mask = matcher.mask().map_err(|error| error.to_string())?;
+                if get_bit(&mask, EOS as usize) != oracle.is_sentence(&text) {
+                    return Err(format!("EOS after {}: {}", show(&text), get_bit(&mask, EOS as usize)));
+                }
+                for (id, bytes) in case.vocab.iter().enumerate().skip(1) {
+                    let symbols: Vec<Sym> = match bytes {
+                        Some(bytes) => bytes.iter().map(|&byte| Sym::Byte(byte)).collect(),
+                        None => vec![Sym::Token(id as u32)],
+                    };
+                    let longer: Vec<Sym> = text.iter().chain(&symbols).copied().collect();
+                    let mut next = frontier.clone();
+                    for &symbol in &symbols {
+                        next = reader.step(&next, symbol).map_err(|error| error.to_string())?;
+                    }
+                    // The text engine is judged by the oracle, the mask by the text engine.
+                    reader.judge(&oracle, case, &longer, &next)?;
+                    let viable = reader.stepper.is_viable(language, &next).map_err(|error| error.to_string())?;
+                    if get_bit(&mask, id) != viable {
+                        return Err(format!("after {} token {id} is in the mask: {}, viable: {viable}", show(&text), !viable));
+                    }
+                    if matcher.validate(&[TokenId(id as u32)]).map_err(|error| error.to_string())? != usize::from(viable) {
+                        return Err(format!("after {} token {id} does not validate as the mask says", show(&text)));
+                    }
+                }
+                match matcher.advance(TokenId(token)) {
+                    Ok(()) => {}
+                    Err(MatchError::Refused(_)) => break,
+                    Err(error) => return Err(error.to_string()),
+                }
+                match &case.vocab[token as usize] {
+                    Some(bytes) => text.extend(bytes.iter().map(|&byte| Sym::Byte(byte))),
+                    None => text.push(Sym::Token(token)),
+                }
+                frontier = start.clone();
+                for &symbol in &text {
+                    frontier = reader.step(&frontier, symbol).map_err(|error| error.to_string())?;
+                }
+            }
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,538 @@
+//! One terminal's pattern as a minimal deterministic automaton over bytes.
+//!
+//! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction → Moore's partition
+//! refinement. State [`DEAD`] accepts nothing and leads nowhere else; every other state reaches an accepting one. Alternatives have no
+//! order here: the automaton is that of the language. Cost: states × byte classes × rounds of refinement.
+
+use std::collections::BTreeMap;
+
+use anygram_grammar::ir::Pattern;
+use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
+use regex_syntax::utf8::Utf8Sequences;
+use rustc_hash::FxHashMap;
+
+use crate::LexerLimits;
+
+/// The state from which nothing is accepted.
+pub const DEAD: u32 = 0;
+/// The state before the first byte. It may be [`DEAD`]'s equal in all but number, if the language is empty.
+pub const START: u32 = 1;
+
+/// How deep `&` and `~` may nest.
+pub const MAX_BOOLEAN_DEPTH: usize = 64;
+
+/// Why there is no automaton.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DfaError {
+    /// More nondeterministic states than allowed.
+    TooManyNfaStates,
+    /// More deterministic states than allowed.
+    TooManyDfaStates,
+    /// `&` and `~` nest deeper than [`MAX_BOOLEAN_DEPTH`].
+    TooDeep,
+}
+
+/// A minimal deterministic automaton.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dfa {
+    /// The class of each byte; bytes of one class are never told apart.
+    pub classes: Box<[u8; 256]>,
+    /// The number of classes.
+    pub n_classes: usize,
+    /// `state × class → state`, row by row.
+    pub next: Vec<u32>,
+    /// Whether each state accepts.
+    pub accepting: Vec<bool>,
+}
+
+impl Dfa {
+    /// The automaton of a pattern.
+    pub fn new(pattern: &Pattern, limits: &LexerLimits) -> Result<Self, DfaError> {
+        Self::nested(pattern, limits, 0)
+    }
+
+    fn nested(pattern: &Pattern, limits: &LexerLimits, depth: usize) -> Result<Self, DfaError> {
+        let mut nfa = Nfa::default();
+        let (start, end) = (nfa.add(), nfa.add());
+        nfa.compile(pattern, start, end, limits, depth)?;
+        Ok(nfa.determinize(start, end, limits)?.minimize())
+    }
+
+    /// The number of states, the dead one included.
+    pub fn n_states(&self) -> usize {
+        self.accepting.len()
+    }
+
+    /// Where `byte` leads from `state`.
+    #[inline]
+    pub fn step(&self, state: u32, byte: u8) -> u32 {
+        self.next[state as usize * self.n_classes + usize::from(self.classes[usize::from(byte)])]
+    }
+
+    /// Whether the whole of `text` matches.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.accepting[text.iter().fold(START, |state, &byte| self.step(state, byte)) as usize]
+    }
+
+    /// Whether nothing but perhaps the empty string matches.
+    pub fn matches_only_empty(&self) -> bool {
+        self.row(START).iter().all(|&next| next == DEAD)
+    }
+
+    /// Whether some byte leads on from `state`.
+    pub fn can_go_on(&self, state: u32) -> bool {
+        self.row(state).iter().any(|&next| next != DEAD)
+    }
+
+    fn row(&self, state: u32) -> &[u32] {
+        &self.next[state as usize * self.n_classes..][..self.n_classes]
+    }
+
+    /// Merges states that accept the same continuations; leaves the dead state at 0 and the start at 1.
+    fn minimize(self) -> Self {
+        let blocks = refine(&self.next, self.n_classes, self.accepting.iter().map(|&a| u32::from(a)).collect());
+        // The dead block must be found, not assumed: an unreachable-accept state of the subset construction equals it.
+        let dead = blocks[DEAD as usize];
+        let mut rename = FxHashMap::from_iter([(dead, DEAD)]);
+        let mut representative = vec![DEAD as usize];
+        let start = blocks[START as usize];
+        if start == dead {
+            representative.push(START as usize);
+        }
+        for state in START as usize..self.accepting.len() {
+            rename.entry(blocks[state]).or_insert_with(|| {
+                representative.push(state);
+                representative.len() as u32 - 1
+            });
+        }
+        let mut next = Vec::with_capacity(representative.len() * self.n_classes);
+        for &state in &representative {
+            next.extend(self.row(state as u32).iter().map(|&target| rename[&blocks[target as usize]]));
+        }
+        let accepting = representative.iter().map(|&state| self.accepting[state]).collect();
+        Self { next, accepting, ..self }
+    }
+
+    /// The automaton of all Unicode texts in UTF-8.
+    fn unicode() -> Result<Self, DfaError> {
+        let any = Hir::class(Class::Unicode(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)])));
+        let star = Pattern::Repeat { inner: Box::new(Pattern::Regex(any)), min: 0, max: None };
+        Self::nested(&star, &LexerLimits::default(), 0)
+    }
+
+    /// The automaton that accepts where `accept` says so of whether each of the given ones accepts.
+    fn combine(parts: &[Self], accept: impl Fn(&[bool]) -> bool, limits: &LexerLimits) -> Result<Self, DfaError> {
+        let (classes, n_classes, samples) = common_classes(parts.iter().map(|part| &*part.classes));
+        let mut ids = FxHashMap::default();
+        let mut tuples = vec![vec![DEAD; parts.len()], vec![START; parts.len()]];
+        ids.insert(tuples[1].clone(), START);
+        let mut next = Vec::new();
+        // The tuple of dead states is not dead if `accept` holds of nothing, so it gets a number of its own on demand.
+        next.resize(n_classes, DEAD);
+        let mut at = 1;
+        while at < tuples.len() {
+            for &byte in &samples {
+                let target: Vec<u32> = tuples[at].iter().zip(parts).map(|(&state, part)| part.step(state, byte)).collect();
+                let fresh = tuples.len() as u32;
+                let id = *ids.entry(target).or_insert_with_key(|target| {
+                    tuples.push(target.clone());
+                    fresh
+                });
+                next.push(id);
+            }
+            if tuples.len() > limits.dfa_states {
+                return Err(DfaError::TooManyDfaStates);
+            }
+            at += 1;
+        }
+        let mut accepting = vec![false];
+        for tuple in &tuples[1..] {
+            let each: Vec<bool> = tuple.iter().zip(parts).map(|(&state, part)| part.accepting[state as usize]).collect();
+            accepting.push(accept(&each));
+        }
+        Ok(Self { classes, n_classes, next, accepting }.minimize())
+    }
+}
+
+/// The coarsest partition of states that refines `block` and that no byte class splits (Moore's algorithm).
+///
+/// `next` is `state × class → state`. Returns the block of each state.
+pub(crate) fn refine(next: &[u32], n_classes: usize, mut block: Vec<u32>) -> Vec<u32> {
+    let mut n_blocks = 0;
+    loop {
+        let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+        let mut signature = Vec::with_capacity(n_classes + 1);
+        let refined: Vec<u32> = (0..block.len())
+            .map(|state| {
+                signature.clear();
+                signature.push(block[state]);
+                signature.extend(next[state * n_classes..][..n_classes].iter().map(|&target| block[target as usize]));
+                let fresh = ids.len() as u32;
+                match ids.get(&signature) {
+                    Some(&id) => id,
+                    None => {
+                        ids.insert(signature.clone(), fresh);
+                        fresh
+                    }
+                }
+            })
+            .collect();
+        if ids.len() == n_blocks {
+            return refined;
+        }
+        n_blocks = ids.len();
+        block = refined;
+    }
+}
+
+/// The coarsest classes of bytes that refine all the given ones; with a byte of each.
+pub(crate) fn common_classes<'a>(all: impl Iterator<Item = &'a [u8; 256]>) -> (Box<[u8; 256]>, usize, Vec<u8>) {
+    let mut classes = Box::new([0u8; 256]);
+    for other in all {
+        let mut ids = BTreeMap::new();
+        for byte in 0..256 {
+            let fresh = ids.len() as u8;
+            classes[byte] = *ids.entry((classes[byte], other[byte])).or_insert(fresh);
+        }
+    }
+    let mut samples = Vec::new();
+    for byte in 0..=255u8 {
+        if usize::from(classes[usize::from(byte)]) == samples.len() {
+            samples.push(byte);
+        }
+    }
+    (classes, samples.len(), samples)
+}
+
+/// A Thompson automaton: empty moves and byte ranges.
+#[derive(Default)]
+struct Nfa {
+    empty: Vec<Vec<u32>>,
+    bytes: Vec<Vec<(u8, u8, u32)>>,
+}
+
+/// A part of a pattern that remains to be compiled.
+enum Part<'a> {
+    Pattern(&'a Pattern),
+    Hir(&'a Hir),
+}
+
+impl Nfa {
+    fn add(&mut self) -> u32 {
+        self.empty.push(Vec::new());
+        self.bytes.push(Vec::new());
+        self.empty.len() as u32 - 1
+    }
+
+    fn compile(
+        &mut self,
+        pattern: &Pattern,
+        start: u32,
+        end: u32,
+        limits: &LexerLimits,
+        depth: usize,
+    ) -> Result<(), DfaError> {
+        let mut agenda = vec![(Part::Pattern(pattern), start, end)];
+        while let Some((part, start, end)) = agenda.pop() {
+            if self.empty.len() > limits.nfa_states || agenda.len() > limits.nfa_states {
+                return Err(DfaError::TooManyNfaStates);
+            }
+            match part {
+                Part::Pattern(Pattern::Regex(hir)) => agenda.push((Part::Hir(hir), start, end)),
+                Part::Pattern(Pattern::Concat(parts)) => {
+                    self.chain(&mut agenda, parts.iter().map(Part::Pattern), start, end);
+                }
+                Part::Pattern(Pattern::Alternate(parts)) => {
+                    agenda.extend(parts.iter().map(|part| (Part::Pattern(part), start, end)));
+                }
+                Part::Pattern(Pattern::Repeat { inner, min, max }) => {
+                    self.repeat(&mut agenda, || Part::Pattern(inner), (*min, *max), (start, end), limits)?;
+                }
+                Part::Pattern(Pattern::And(parts)) => {
+                    let parts = parts.iter().map(|part| deeper(part, limits, depth)).collect::<Result<Vec<_>, _>>()?;
+                    self.embed(&Dfa::combine(&parts, |each| each.iter().all(|&a| a), limits)?, start, end);
+                }
+                Part::Pattern(Pattern::Not(inner)) => {
+                    let parts = [Dfa::unicode()?, deeper(inner, limits, depth)?];
+                    self.embed(&Dfa::combine(&parts, |each| each[0] && !each[1], limits)?, start, end);
+                }
+                Part::Hir(hir) => match hir.kind() {
+                    HirKind::Empty => self.empty[start as usize].push(end),
+                    HirKind::Literal(literal) => self.literal(&literal.0, start, end),
+                    HirKind::Class(Class::Bytes(class)) => {
+                        let ranges = class.ranges().iter().map(|range| (range.start(), range.end(), end));
+                        self.bytes[start as usize].extend(ranges);
+                    }
+                    HirKind::Class(Class::Unicode(class)) => self.unicode_class(class, start, end),
+                    // Front ends refuse look-around; what cannot be expressed matches nothing.
+                    HirKind::Look(_) => {}
+                    HirKind::Capture(capture) => agenda.push((Part::Hir(&capture.sub), start, end)),
+                    HirKind::Concat(parts) => self.chain(&mut agenda, parts.iter().map(Part::Hir), start, end),
+                    HirKind::Alternation(parts) => {
+                        agenda.extend(parts.iter().map(|part| (Part::Hir(part), start, end)));
+                    }
+                    HirKind::Repetition(repetition) => {
+                        let times = (repetition.min, repetition.max);
+                        self.repeat(&mut agenda, || Part::Hir(&repetition.sub), times, (start, end), limits)?;
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn chain<'a>(
+        &mut self,
+        agenda: &mut Vec<(Part<'a>, u32, u32)>,
+        parts: impl ExactSizeIterator<Item = Part<'a>>,
+        start: u32,
+        end: u32,
+    ) {
+        let (mut from, n_parts) = (start, parts.len());
+        if n_parts == 0 {
+            self.empty[start as usize].push(end);
+        }
+        for (at, part) in parts.enumerate() {
+            let to = if at + 1 == n_parts { end } else { self.add() };
+            agenda.push((part, from, to));
+            from = to;
+        }
+    }
+
+    fn repeat<'a>(
+        &mut self,
+        agenda: &mut Vec<(Part<'a>, u32, u32)>,
+        part: impl Fn() -> Part<'a>,
+        (min, max): (u32, Option<u32>),
+        (start, end): (u32, u32),
+        limits: &LexerLimits,
+    ) -> Result<(), DfaError> {
+        if max.unwrap_or(min) as usize > limits.nfa_states {
+            return Err(DfaError::TooManyNfaStates);
+        }
+        let mut from = start;
+        for _ in 0..min {
+            let to = self.add();
+            agenda.push((part(), from, to));
+            from = to;
+        }
+        match max {
+            None => {
+                // A state of its own, so that the loop is not entered from elsewhere.
+                let (head, tail) = (self.add(), self.add());
+                self.empty[from as usize].push(head);
+                self.empty[tail as usize].push(head);
+                self.empty[head as usize].push(end);
+                agenda.push((part(), head, tail));
+            }
+            Some(max) => {
+                for _ in min..max {
+                    self.empty[from as usize].push(end);
+                    let to = self.add();
+                    agenda.push((part(), from, to));
+                    from = to;
+                }
+                self.empty[from as usize].push(end);
+            }
+        }
+        Ok(())
+    }
+
+    fn literal(&mut self, bytes: &[u8], start: u32, end: u32) {
+        let mut from = start;
+        for &byte in bytes {
+            let to = self.add();
+            self.bytes[from as usize].push((byte, byte, to));
+            from = to;
+        }
+        self.empty[from as usize].push(end);
+    }
+
+    /// A class as its UTF-8 byte sequences, equal tails shared.
+    fn unicode_class(&mut self, class: &ClassUnicode, start: u32, end: u32) {
+        let mut tails: FxHashMap<(u8, u8, u32), u32> = FxHashMap::default();
+        for range in class.ranges() {
+            for sequence in Utf8Sequences::new(range.start(), range.end()) {
+                let ranges = sequence.as_slice();
+                let mut to = end;
+                for range in ranges[1..].iter().rev() {
+                    let edge = (range.start, range.end, to);
+                    to = match tails.get(&edge) {
+                        Some(&state) => state,
+                        None => {
+                            let state = self.add();
+                            self.bytes[state as usize].push(edge);
+                            tails.insert(edge, state);
+                            state
+                        }
+                    };
+                }
+                self.bytes[start as usize].push((ranges[0].start, ranges[0].end, to));
+            }
+        }
+    }
+
+    fn embed(&mut self, dfa: &Dfa, start: u32, end: u32) {
+        let states: Vec<u32> = (0..dfa.n_states()).map(|_| self.add()).collect();
+        self.empty[start as usize].push(states[START as usize]);
+        for state in 0..dfa.n_states() {
+            if dfa.accepting[state] {
+                self.empty[states[state] as usize].push(end);
+            }
+            for byte in 0..=255u8 {
+                let target = dfa.step(state as u32, byte);
+                if target != DEAD {
+                    self.bytes[states[state] as usize].push((byte, byte, states[target as usize]));
+                }
+            }
+        }
+    }
+
+    fn determinize(&self, start: u32, end: u32, limits: &LexerLimits) -> Result<Dfa, DfaError> {
+        let (classes, n_classes) = self.byte_classes();
+        let mut marks = vec![0u32; self.empty.len()];
+        let mut round = 0;
+        let mut closure = |seeds: &mut Vec<u32>| {
+            round += 1;
+            seeds.retain(|&state| std::mem::replace(&mut marks[state as usize], round) != round);
+            let mut at = 0;
+            while at < seeds.len() {
+                for &to in &self.empty[seeds[at] as usize] {
+                    if std::mem::replace(&mut marks[to as usize], round) != round {
+                        seeds.push(to);
+                    }
+                }
+                at += 1;
+            }
+            // Only states that read a byte or accept tell sets apart.
+            seeds.retain(|&state| state == end || !self.bytes[state as usize].is_empty());
+            seeds.sort_unstable();
+        };
+        let mut first = vec![start];
+        closure(&mut first);
+        // If the language is empty both keys are the empty set, and it must stay the dead one.
+        let mut ids = FxHashMap::from_iter([(first.clone(), START), (Vec::new(), DEAD)]);
+        let mut entries = 0;
+        let mut sets = vec![Vec::new(), first];
+        let mut next = vec![DEAD; n_classes];
+        let mut at = 1;
+        let mut targets: Vec<Vec<u32>> = vec![Vec::new(); n_classes];
+        while at < sets.len() {
+            targets.iter_mut().for_each(Vec::clear);
+            for &state in &sets[at] {
+                for &(low, high, to) in &self.bytes[state as usize] {
+                    for class in classes[usize::from(low)]..=classes[usize::from(high)] {
+                        targets[usize::from(class)].push(to);
+                    }
+                }
+            }
+            for target in &mut targets {
+                closure(target);
+                let fresh = sets.len() as u32;
+                let id = match ids.get(target) {
+                    Some(&id) => id,
+                    None => {
+                        ids.insert(target.clone(), fresh);
+                        sets.push(target.clone());
+                        entries += target.len();
+                        fresh
+                    }
+                };
+                next.push(id);
+            }
+            if sets.len() > limits.dfa_states || entries > 64 * limits.nfa_states {
+                return Err(DfaError::TooManyDfaStates);
+            }
+            at += 1;
+        }
+        let accepting = sets.iter().map(|set| set.binary_search(&end).is_ok()).collect();
+        Ok(Dfa { classes, n_classes, next, accepting })
+    }
+
+    /// Classes that are intervals: a new one begins wherever some range begins or has ended, so that a range is a run of classes.
+    fn byte_classes(&self) -> (Box<[u8; 256]>, usize) {
+        let mut begins = [false; 257];
+        for &(low, high, _) in self.bytes.iter().flatten() {
+            begins[usize::from(low)] = true;
+            begins[usize::from(high) + 1] = true;
+        }
+        let mut classes = Box::new([0u8; 256]);
+        let mut last = 0;
+        for byte in 1..256 {
+            last += u8::from(begins[byte]);
+            classes[byte] = last;
+        }
+        (classes, usize::from(last) + 1)
+    }
+}
+
+fn deeper(pattern: &Pattern, limits: &LexerLimits, depth: usize) -> Result<Dfa, DfaError> {
+    if depth == MAX_BOOLEAN_DEPTH {
+        return Err(DfaError::TooDeep);
+    }
+    Dfa::nested(pattern, limits, depth + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regex(text: &str) -> Pattern {
+        Pattern::Regex(regex_syntax::ParserBuilder::new().utf8(false).build().parse(text).unwrap())
+    }
+
+    fn dfa(pattern: &Pattern) -> Dfa {
+        Dfa::new(pattern, &LexerLimits::default()).unwrap()
+    }
+
+    #[test]
+    fn alternatives_have_no_order() {
+        let organic = dfa(&regex("B|Br|C"));
+        assert!(organic.matches(b"Br") && organic.matches(b"B") && !organic.matches(b"r"));
+        assert_eq!(dfa(&regex("a|ab|abc")), dfa(&regex("abc|ab|a")));
+    }
+
+    #[test]
+    fn equal_languages_have_equal_automata() {
+        assert_eq!(dfa(&regex("(ab)*a?")).n_states(), 3);
+        assert_eq!(dfa(&regex("(a|b)(a|b)*")).next, dfa(&regex("[ab]+")).next);
+    }
+
+    #[test]
+    fn classes_are_unicode_and_bytes_are_escaped() {
+        let not_quote = dfa(&regex("[^\"]"));
+        assert!(not_quote.matches("本".as_bytes()) && not_quote.matches(b"a"));
+        assert!(!not_quote.matches(b"\xff") && !not_quote.matches(&"本".as_bytes()[..2]));
+        assert!(dfa(&regex("(?-u:\\xff)")).matches(b"\xff"));
+    }
+
+    #[test]
+    fn an_empty_language_is_dead_from_the_start() {
+        let nothing = dfa(&regex("[^\\s\\S]"));
+        assert!(nothing.matches_only_empty() && !nothing.accepting[START as usize]);
+        assert!(dfa(&regex("")).accepting[START as usize]);
+    }
+
+    #[test]
+    fn repetitions_count() {
+        let some = dfa(&Pattern::Repeat { inner: Box::new(regex("ab")), min: 2, max: Some(3) });
+        for (n, expected) in [(1, false), (2, true), (3, true), (4, false)] {
+            assert_eq!(some.matches("ab".repeat(n).as_bytes()), expected, "{n} times");
+        }
+        let limits = LexerLimits::default();
+        assert_eq!(Dfa::new(&regex("(a{1000}){1000}"), &limits), Err(DfaError::TooManyNfaStates));
+        assert_eq!(Dfa::new(&regex("(a|b)*a(a|b){20}"), &limits), Err(DfaError::TooManyDfaStates));
+    }
+
+    #[test]
+    fn intersection_and_complement() {
+        let identifier = regex("[a-z]+");
+        let keyword = Pattern::Not(Box::new(regex("if|in")));
+        let name = dfa(&Pattern::And(vec![identifier, keyword.clone()]));
+        for (text, expected) in [("if", false), ("i", true), ("iff", true), ("in", false), ("", false), ("1", false)] {
+            assert_eq!(name.matches(text.as_bytes()), expected, "{text}");
+        }
+        let not = dfa(&keyword);
+        assert!(not.matches(b"") && not.matches("é".as_bytes()) && !not.matches(b"\xff"));
+    }
+}

@@ -1,0 +1,126 @@
+//! The terminals of one compiled grammar: their automaton, and the declarations that decide which of them label a piece.
+
+use anygram_bits::BitSet;
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::{Grammar, LexerMode, TerminalKind, Ties};
+
+use crate::dfa::{Dfa, DfaError};
+use crate::union::{State, Union};
+use crate::{LexerError, LexerLimits};
+
+/// All patterns of a grammar as automata, before it is known which terminals are of use.
+#[derive(Clone, Debug)]
+pub struct Patterns {
+    dfas: Vec<Option<Dfa>>,
+}
+
+impl Patterns {
+    /// Builds the automaton of every terminal that is a pattern.
+    pub fn new(grammar: &Grammar, limits: &LexerLimits) -> Result<Self, LexerError> {
+        let build = |terminal: &anygram_grammar::ir::Terminal| {
+            let Some(pattern) = terminal.kind.pattern() else { return Ok(None) };
+            Dfa::new(pattern, limits).map(Some).map_err(|error| {
+                let terminal = terminal.name.clone();
+                match error {
+                    DfaError::TooManyNfaStates => {
+                        LexerError::TerminalTooLarge { terminal, limit: limits.nfa_states, option: "nfa_states" }
+                    }
+                    DfaError::TooManyDfaStates => {
+                        LexerError::TerminalTooLarge { terminal, limit: limits.dfa_states, option: "dfa_states" }
+                    }
+                    DfaError::TooDeep => LexerError::TooDeep { terminal, limit: crate::dfa::MAX_BOOLEAN_DEPTH },
+                }
+            })
+        };
+        Ok(Self { dfas: grammar.terminals.iter().map(build).collect::<Result<_, _>>()? })
+    }
+
+    /// The terminals that match no piece (nothing at all, or only the empty string).
+    pub fn empty(&self) -> BitSet {
+        let empty = |dfa: &Option<Dfa>| dfa.as_ref().is_some_and(Dfa::matches_only_empty);
+        BitSet::from_members(self.dfas.len(), (0..self.dfas.len()).filter(|&at| empty(&self.dfas[at])))
+    }
+
+    /// The automaton of one terminal; `None` if it is a token.
+    pub fn dfa(&self, terminal: usize) -> Option<&Dfa> {
+        self.dfas[terminal].as_ref()
+    }
+}
+
+/// The competing terminals of a grammar in one lexer mode.
+#[derive(Clone, Debug)]
+pub struct Lexicon {
+    /// How texts are cut.
+    pub mode: LexerMode,
+    /// The automaton of the competing terminals.
+    pub union: Union,
+    /// Terminals that may stand anywhere.
+    pub ignored: BitSet,
+    /// Terminals that a useful rule names.
+    pub used: BitSet,
+    /// Of each terminal its place in the order of preference among those that match the same piece: all with the greatest rank are labels.
+    /// (In `scannerless`, where every match counts, all ranks are equal.)
+    rank: Vec<u32>,
+}
+
+impl Lexicon {
+    /// The terminals that compete: those of the reduced grammar and the ignored ones.
+    pub fn new(
+        grammar: &Grammar,
+        cfg: &Cfg,
+        patterns: &Patterns,
+        mode: LexerMode,
+        ties: Ties,
+        limits: &LexerLimits,
+    ) -> Result<Self, LexerError> {
+        let n_terminals = grammar.terminals.len();
+        let mut ignored = BitSet::from_members(n_terminals, (0..n_terminals).filter(|&at| grammar.terminals[at].ignored));
+        ignored.subtract(&patterns.empty());
+        let used = cfg.used_terminals();
+        let competes = |at: usize| used.contains(at) || ignored.contains(at);
+        let dfas: Vec<Option<Dfa>> =
+            (0..n_terminals).map(|at| patterns.dfas[at].clone().filter(|_| competes(at))).collect();
+        let mut order: Vec<usize> = (0..n_terminals).collect();
+        // From the least preferred to the most.
+        let key = |&at: &usize| {
+            let terminal = &grammar.terminals[at];
+            let literal = matches!(terminal.kind, TerminalKind::Literal(_));
+            match (mode, ties) {
+                (LexerMode::Scannerless, _) => (0, false, 0),
+                (_, Ties::All) => (terminal.priority, false, 0),
+                (_, Ties::First) => (terminal.priority, literal, n_terminals - at),
+            }
+        };
+        order.sort_by_key(key);
+        let mut rank = vec![0; n_terminals];
+        for pair in order.windows(2) {
+            rank[pair[1]] = rank[pair[0]] + u32::from(key(&pair[0]) != key(&pair[1]));
+        }
+        Ok(Self { mode, union: Union::new(&dfas, limits)?, ignored, used, rank })
+    }
+
+    /// The number of terminals, those that do not compete included.
+    pub fn n_terminals(&self) -> usize {
+        self.rank.len()
+    }
+
+    /// All terminals that compete in `longest`.
+    pub fn ignored_or_used(&self) -> BitSet {
+        let mut all = self.used.clone();
+        all.union_with(&self.ignored);
+        all
+    }
+
+    /// The labels of the piece that led to `state`, if only members of `competing` compete.
+    pub fn labels(&self, state: State, competing: &BitSet) -> Vec<usize> {
+        let mut labels: Vec<usize> = self.union.accepts(state).iter().filter(|&at| competing.contains(at)).collect();
+        let greatest = labels.iter().map(|&at| self.rank[at]).max();
+        labels.retain(|&at| Some(self.rank[at]) == greatest);
+        labels
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        self.union.memory_usage() + self.ignored.memory_usage() + self.used.memory_usage() + size_of_val(&*self.rank)
+    }
+}

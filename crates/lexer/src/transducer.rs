@@ -1,0 +1,565 @@
+//! Lexemes in progress, stepped byte by byte.
+//!
+//! A *lexeme* is what lexing knows between two bytes: the state of the union automaton since the piece began, which terminals are
+//! wanted, and what earlier pieces owe. Lexemes are interned, so a step is a table look-up; the table grows as texts need it and serves
+//! all positions of all texts of one grammar. A lexeme in the start state is a *boundary*: no byte of the next piece was read.
+//!
+//! A step has two independent outcomes: the piece *stays* in progress, and the piece ends here, a *cut*. Both are followed. In the
+//! modes with longest match a cut adds an obligation: the state that the piece ended in must not accept any more, until no terminal
+//! that competed for the piece is alive in it. Of all the guesses where a piece ends, the obligations leave exactly the longest match.
+//!
+//! | | what competes for a piece | labels | what is owed after a cut |
+//! |---|---|---|---|
+//! | `scannerless` | every terminal that can come next, and the ignored ones | all that match | nothing |
+//! | `longest` | every terminal | those of the highest rank that match | no longer match of any terminal |
+//! | `contextual` | every terminal that can come next, and the ignored ones | those of the highest rank that match | no longer match of those that competed |
+//!
+//! # Which lexemes can be completed
+//!
+//! In `scannerless` and `longest` a lexeme exists only if some text completes it (given that the parser's state is viable). In
+//! `contextual` a lexeme may be [`Prospect::Unknown`]: what will compete depends on the parser, so the parser has to be asked.
+
+use anygram_bits::{BitSet, index_type};
+use anygram_grammar::cfg::{Cfg, EmptyLanguage};
+use anygram_grammar::ir::{Grammar, LexerMode, TerminalId, TerminalKind, Ties};
+use rustc_hash::FxHashMap;
+
+use crate::boundary::{Boundaries, ClassId, DebtId, Product};
+use crate::dfa::START;
+use crate::lexicon::{Lexicon, Patterns};
+use crate::union::State;
+use crate::{LexerError, LexerLimits};
+
+index_type!(
+    /// An interned lexeme.
+    LexemeId
+);
+index_type!(
+    /// An interned cut.
+    CutId
+);
+index_type!(
+    /// An interned set of wanted outcomes.
+    WantedId
+);
+index_type!(
+    /// An interned set of obligations; 0 is the empty one.
+    ObligationsId
+);
+
+/// Why a grammar cannot be lexed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LexingError {
+    /// A limit was hit.
+    #[error(transparent)]
+    Limit(#[from] LexerError),
+    /// No text at all is a sentence in this mode.
+    #[error("the language is empty: no text is a sentence in lexer mode {mode:?}")]
+    EmptyLanguage {
+        /// The mode.
+        mode: LexerMode,
+    },
+}
+
+/// Everything about a grammar that lexing needs, compiled; shared by all texts.
+#[derive(Clone, Debug)]
+pub struct Lexing {
+    /// The competing terminals.
+    pub lexicon: Lexicon,
+    /// The reduced grammar over the terminals of the source.
+    pub cfg: Cfg,
+    boundaries: Option<Boundaries>,
+    product: Option<Product>,
+    specials: Vec<TerminalId>,
+    limits: LexerLimits,
+}
+
+impl Lexing {
+    /// Compiles the lexing of a grammar.
+    pub fn new(grammar: &Grammar, mode: LexerMode, ties: Ties, limits: LexerLimits) -> Result<Self, LexingError> {
+        let empty_language = |EmptyLanguage| LexingError::EmptyLanguage { mode };
+        let patterns = Patterns::new(grammar, &limits)?;
+        let cfg = Cfg::reduce(grammar, &patterns.empty()).map_err(empty_language)?;
+        let lexicon = Lexicon::new(grammar, &cfg, &patterns, mode, ties, &limits)?;
+        let is_special = |&at: &usize| matches!(grammar.terminals[at].kind, TerminalKind::Special(_));
+        let specials = BitSet::from_members(cfg.n_terminals, lexicon.used.iter().filter(is_special));
+        let boundaries = match mode {
+            LexerMode::Scannerless => None,
+            LexerMode::Contextual => Boundaries::new(&lexicon, &cfg, &specials),
+            LexerMode::Longest => {
+                let too_large = LexerError::ProductTooLarge { limit: limits.product_rules };
+                Some(Boundaries::new(&lexicon, &cfg, &specials).ok_or(too_large)?)
+            }
+        };
+        let product = match &boundaries {
+            Some(boundaries) if mode == LexerMode::Longest && !boundaries.all_safe() => {
+                Some(boundaries.product(&cfg, &limits)?.map_err(empty_language)?)
+            }
+            _ => None,
+        };
+        let specials = specials.iter().map(TerminalId::new).collect();
+        Ok(Self { lexicon, cfg, boundaries, product, specials, limits })
+    }
+
+    /// The lexer mode.
+    pub fn mode(&self) -> LexerMode {
+        self.lexicon.mode
+    }
+
+    /// The grammar that the recognizer has to use: its terminals are *scans*, see [`Lexing::terminal_of`].
+    pub fn scan_cfg(&self) -> &Cfg {
+        self.product.as_ref().map_or(&self.cfg, |product| &product.cfg)
+    }
+
+    /// The terminal that a scan stands for.
+    pub fn terminal_of(&self, scan: TerminalId) -> TerminalId {
+        self.product.as_ref().map_or(scan, |product| product.pairs[product.scans[scan.index()].1 as usize].terminal)
+    }
+
+    /// The terminals of use that are tokens of the vocabulary.
+    pub fn specials(&self) -> &[TerminalId] {
+        &self.specials
+    }
+
+    /// What follows a piece, for the modes where that matters.
+    pub fn boundaries(&self) -> Option<&Boundaries> {
+        self.boundaries.as_ref()
+    }
+
+    /// The product with the automaton of pieces, where one was needed.
+    pub fn product(&self) -> Option<&Product> {
+        self.product.as_ref()
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        let product = self.product.as_ref().map_or(0, |product| {
+            let rules = product.cfg.rules.iter().map(|rule| size_of_val(rule) + size_of_val(&*rule.rhs)).sum::<usize>();
+            rules + product.finish.iter().map(BitSet::memory_usage).sum::<usize>()
+        });
+        self.lexicon.memory_usage() + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage) + product
+    }
+
+    /// The number of outcomes; sets of them have one bit more, for the end of the text.
+    fn n_outcomes(&self) -> usize {
+        self.product.as_ref().map_or(self.cfg.n_terminals, |product| product.pairs.len())
+    }
+}
+
+/// Whether a lexeme that a viable parser state wants can be completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Prospect {
+    /// Some text completes it.
+    Completable,
+    /// Ask the parser (only in `contextual`).
+    Unknown,
+}
+
+/// Where a byte leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Step {
+    /// The piece is still in progress.
+    pub stay: Option<LexemeId>,
+    /// The piece ends here.
+    pub cut: Option<CutId>,
+}
+
+/// The end of a piece.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cut {
+    /// What the recognizer may scan; each is one reading of the piece.
+    pub scans: Box<[TerminalId]>,
+    /// Whether the piece may be ignored.
+    pub skip: bool,
+    /// What is owed after it.
+    pub obligations: ObligationsId,
+    /// The class of the boundary after a scan.
+    pub scan_class: ClassId,
+    /// The class of the last boundary that a scan left, if the piece is ignored.
+    pub skip_class: ClassId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    state: State,
+    wanted: WantedId,
+    obligations: ObligationsId,
+    class: ClassId,
+}
+
+/// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no meaning).
+type Obligation = (State, WantedId);
+
+const NOT_YET: u32 = u32::MAX;
+const NONE: u32 = u32::MAX - 1;
+
+/// The growing table of lexemes.
+///
+/// Invariants: ids are dense and never change; a lexeme in progress can still become something wanted; sets of wanted outcomes have a bit for each
+/// outcome and one for the end of the text.
+#[derive(Clone, Debug)]
+pub struct Transducer {
+    lexemes: Vec<(Key, Prospect)>,
+    lexeme_ids: FxHashMap<Key, LexemeId>,
+    steps: Vec<Option<Box<[(u32, u32)]>>>,
+    wanted: Vec<BitSet>,
+    wanted_ids: FxHashMap<BitSet, WantedId>,
+    obligations: Vec<Box<[Obligation]>>,
+    obligation_ids: FxHashMap<Box<[Obligation]>, ObligationsId>,
+    /// `(obligations, byte class)` to what is left of them; `None` if they were broken.
+    obligation_steps: FxHashMap<(ObligationsId, u32), Option<ObligationsId>>,
+    cuts: Vec<Cut>,
+    cut_ids: FxHashMap<Cut, CutId>,
+}
+
+impl Default for Transducer {
+    fn default() -> Self {
+        Self {
+            lexemes: Vec::new(),
+            lexeme_ids: FxHashMap::default(),
+            steps: Vec::new(),
+            wanted: Vec::new(),
+            wanted_ids: FxHashMap::default(),
+            obligations: vec![Box::new([])],
+            obligation_ids: FxHashMap::from_iter([(Box::from([]), ObligationsId(0))]),
+            obligation_steps: FxHashMap::default(),
+            cuts: Vec::new(),
+            cut_ids: FxHashMap::default(),
+        }
+    }
+}
+
+impl Transducer {
+    /// The set of outcomes that a parser state wants: the scans that it accepts, the ignored terminals where they are not a matter of course,
+    /// and the end of the text if it is a sentence.
+    pub fn wanted(&mut self, lexing: &Lexing, scans: &BitSet, is_sentence: bool) -> WantedId {
+        let end = lexing.n_outcomes();
+        let mut wanted = BitSet::new(end + 1);
+        match &lexing.product {
+            Some(product) => wanted.extend(scans.iter().map(|scan| product.scans[scan].1 as usize)),
+            None => wanted.extend(scans.iter()),
+        }
+        if lexing.mode() != LexerMode::Longest {
+            wanted.extend(lexing.lexicon.ignored.iter());
+        }
+        if is_sentence {
+            wanted.insert(end);
+        }
+        self.intern_wanted(wanted)
+    }
+
+    /// The boundary before the first byte of a text.
+    pub fn first(&mut self, lexing: &Lexing, wanted: WantedId) -> Result<Option<LexemeId>, LexerError> {
+        let class = lexing.boundaries.as_ref().map_or(ClassId(0), |boundaries| boundaries.class_of(DebtId(0)));
+        self.boundary(lexing, wanted, ObligationsId(0), class)
+    }
+
+    /// The scan of a token that the grammar names, if one can stand where the lexeme is; the boundary after it is [`Transducer::first`],
+    /// for no piece reaches across a token.
+    pub fn special_scan(&self, lexing: &Lexing, lexeme: LexemeId, terminal: TerminalId) -> Option<TerminalId> {
+        let key = self.lexemes[lexeme.index()].0;
+        match (&lexing.product, &lexing.boundaries) {
+            _ if key.state != START => None,
+            (Some(product), Some(boundaries)) => product.scan(key.class, terminal, boundaries.class_of(DebtId(0))),
+            _ => lexing.lexicon.used.contains(terminal.index()).then_some(terminal),
+        }
+    }
+
+    /// The boundary with these obligations; `None` if nothing wanted can come of it.
+    pub fn boundary(
+        &mut self,
+        lexing: &Lexing,
+        wanted: WantedId,
+        obligations: ObligationsId,
+        class: ClassId,
+    ) -> Result<Option<LexemeId>, LexerError> {
+        self.lexeme(lexing, START, wanted, obligations, class)
+    }
+
+    /// Whether no byte of the piece was read.
+    pub fn is_boundary(&self, lexeme: LexemeId) -> bool {
+        self.lexemes[lexeme.index()].0.state == START
+    }
+
+    /// Whether the lexeme can be completed.
+    pub fn prospect(&self, lexeme: LexemeId) -> Prospect {
+        self.lexemes[lexeme.index()].1
+    }
+
+    /// The number of lexemes.
+    pub fn n_lexemes(&self) -> usize {
+        self.lexemes.len()
+    }
+
+    /// The terminals that the piece in progress may become (or, at a boundary, that may begin), ignored ones included.
+    pub fn candidates(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
+        let key = self.lexemes[lexeme.index()].0;
+        let mut candidates = BitSet::new(lexing.lexicon.n_terminals());
+        for outcome in self.wanted[key.wanted.index()].iter().filter(|&outcome| outcome != lexing.n_outcomes()) {
+            let terminal = lexing.product.as_ref().map_or(outcome, |product| product.pairs[outcome].terminal.index());
+            candidates.insert(terminal);
+        }
+        let mut alive = lexing.lexicon.union.live(key.state).clone();
+        alive.union_with(lexing.lexicon.union.accepts(key.state));
+        if key.state != START {
+            candidates.intersect_with(&alive);
+        }
+        candidates
+    }
+
+    /// Where a byte leads.
+    #[inline]
+    pub fn step(&mut self, lexing: &Lexing, lexeme: LexemeId, byte: u8) -> Result<Step, LexerError> {
+        let class = lexing.lexicon.union.class(byte);
+        if let Some(row) = &self.steps[lexeme.index()]
+            && row[class].0 != NOT_YET
+        {
+            let (stay, cut) = row[class];
+            return Ok(Step { stay: (stay != NONE).then_some(LexemeId(stay)), cut: (cut != NONE).then_some(CutId(cut)) });
+        }
+        self.compute_step(lexing, lexeme, class)
+    }
+
+    /// The end of a piece.
+    pub fn cut(&self, cut: CutId) -> &Cut {
+        &self.cuts[cut.index()]
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        let rows = self.steps.iter().flatten().map(|row| size_of_val(&**row)).sum::<usize>();
+        let sets = 2 * self.wanted.iter().map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>();
+        rows + sets + self.lexemes.len() * 64 + self.cuts.len() * 128 + self.obligation_steps.len() * 24
+    }
+
+    #[cold]
+    fn compute_step(&mut self, lexing: &Lexing, lexeme: LexemeId, class: usize) -> Result<Step, LexerError> {
+        let key = self.lexemes[lexeme.index()].0;
+        let step = match self.step_obligations(lexing, key.obligations, class) {
+            None => Step::default(),
+            Some(obligations) => {
+                let state = lexing.lexicon.union.step(key.state, class);
+                Step {
+                    stay: self.lexeme(lexing, state, key.wanted, obligations, key.class)?,
+                    cut: self.cut_here(lexing, state, &key, obligations),
+                }
+            }
+        };
+        let n_classes = lexing.lexicon.union.n_classes();
+        let row = self.steps[lexeme.index()].get_or_insert_with(|| vec![(NOT_YET, NOT_YET); n_classes].into());
+        row[class] = (step.stay.map_or(NONE, |id| id.0), step.cut.map_or(NONE, |id| id.0));
+        Ok(step)
+    }
+
+    fn step_obligations(&mut self, lexing: &Lexing, id: ObligationsId, class: usize) -> Option<ObligationsId> {
+        if id.0 == 0 {
+            return Some(id);
+        }
+        if let Some(&known) = self.obligation_steps.get(&(id, class as u32)) {
+            return known;
+        }
+        let union = &lexing.lexicon.union;
+        let mut after = Vec::new();
+        let mut broken = false;
+        for &(state, wanted) in &self.obligations[id.index()] {
+            let next = union.step(state, class);
+            let competing = (lexing.mode() == LexerMode::Contextual).then(|| &self.wanted[wanted.index()]);
+            broken |= meets(union.accepts(next), competing);
+            if meets(union.live(next), competing) {
+                after.push(if competing.is_some() { (next, wanted) } else { (union.blind(next), wanted) });
+            }
+        }
+        let result = (!broken).then(|| self.intern_obligations(after));
+        self.obligation_steps.insert((id, class as u32), result);
+        result
+    }
+
+    /// The piece ends in `state`.
+    fn cut_here(&mut self, lexing: &Lexing, state: State, key: &Key, obligations: ObligationsId) -> Option<CutId> {
+        let lexicon = &lexing.lexicon;
+        let (union, mode) = (&lexicon.union, lexing.mode());
+        if union.accepts(state).is_empty() {
+            return None;
+        }
+        let labels = match mode {
+            LexerMode::Longest => lexicon.labels(state, &lexicon.ignored_or_used()),
+            LexerMode::Scannerless | LexerMode::Contextual => lexicon.labels(state, &self.wanted[key.wanted.index()]),
+        };
+        let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));
+        let mut owed = self.obligations[obligations.index()].to_vec();
+        match mode {
+            LexerMode::Scannerless => {}
+            LexerMode::Longest => {
+                if !union.live(state).is_empty() {
+                    owed.push((union.blind(state), WantedId(0)));
+                }
+            }
+            LexerMode::Contextual => {
+                let mut competing = self.wanted[key.wanted.index()].clone();
+                retain_terminals(&mut competing, union.live(state));
+                if !competing.is_empty() {
+                    owed.push((state, self.intern_wanted(competing)));
+                }
+            }
+        }
+        let obligations = self.intern_obligations(owed);
+        let scan_class = match mode {
+            LexerMode::Longest => lexing.debt(&self.obligations[obligations.index()]).map(|(boundaries, debt)| boundaries.class_of(debt))?,
+            LexerMode::Scannerless | LexerMode::Contextual => ClassId(0),
+        };
+        let mut scans = Vec::new();
+        for label in labels.into_iter().filter(|&label| lexicon.used.contains(label)) {
+            match &lexing.product {
+                None => scans.push(TerminalId::new(label)),
+                Some(product) => scans.extend(product.scan(key.class, TerminalId::new(label), scan_class)),
+            }
+        }
+        if scans.is_empty() && !skip {
+            return None;
+        }
+        let cut = Cut { scans: scans.into(), skip, obligations, scan_class, skip_class: key.class };
+        let fresh = CutId::new(self.cuts.len());
+        Some(*self.cut_ids.entry(cut).or_insert_with_key(|cut| {
+            self.cuts.push(cut.clone());
+            fresh
+        }))
+    }
+
+    /// Interns a lexeme in progress or a boundary; `None` if nothing wanted can come of it.
+    fn lexeme(
+        &mut self,
+        lexing: &Lexing,
+        state: State,
+        wanted: WantedId,
+        obligations: ObligationsId,
+        class: ClassId,
+    ) -> Result<Option<LexemeId>, LexerError> {
+        let union = &lexing.lexicon.union;
+        let (end, is_boundary) = (lexing.n_outcomes(), state == START);
+        let (mut set, wanted_before) = (self.wanted[wanted.index()].clone(), wanted);
+        let mut prospect = Prospect::Completable;
+        match lexing.mode() {
+            LexerMode::Scannerless => {
+                if !is_boundary {
+                    retain_terminals(&mut set, union.live(state));
+                }
+                if set.is_empty() {
+                    return Ok(None);
+                }
+            }
+            LexerMode::Longest => {
+                let Some((boundaries, debt)) = lexing.debt(&self.obligations[obligations.index()]) else { return Ok(None) };
+                let Some(node) = boundaries.node(state, debt) else { return Ok(None) };
+                let finish = lexing.product.as_ref().map_or(boundaries.finish(node), |product| &product.finish[node]);
+                set.intersect_with(finish);
+                if set.is_empty() {
+                    return Ok(None);
+                }
+            }
+            LexerMode::Contextual => {
+                let sentence = set.contains(end);
+                if !is_boundary {
+                    retain_terminals(&mut set, union.live(state));
+                    if set.is_empty() {
+                        return Ok(None);
+                    }
+                    if sentence {
+                        set.insert(end);
+                    }
+                }
+                if !self.is_safe(lexing, state, obligations, wanted_before, is_boundary && sentence) {
+                    prospect = Prospect::Unknown;
+                }
+            }
+        }
+        let wanted = self.intern_wanted(set);
+        let key = Key { state, wanted, obligations, class };
+        if let Some(&id) = self.lexeme_ids.get(&key) {
+            return Ok(Some(id));
+        }
+        if self.lexemes.len() == lexing.limits.lexemes {
+            return Err(LexerError::TooManyLexemes { limit: lexing.limits.lexemes });
+        }
+        let id = LexemeId::new(self.lexemes.len());
+        self.lexemes.push((key, prospect));
+        self.steps.push(None);
+        self.lexeme_ids.insert(key, id);
+        Ok(Some(id))
+    }
+
+    /// Whether a `contextual` lexeme can be completed even if all terminals competed from here on.
+    fn is_safe(&self, lexing: &Lexing, state: State, obligations: ObligationsId, wanted: WantedId, ends: bool) -> bool {
+        if ends {
+            return true;
+        }
+        let Some(boundaries) = &lexing.boundaries else { return false };
+        let union = &lexing.lexicon.union;
+        let mut debt: Vec<State> =
+            self.obligations[obligations.index()].iter().map(|&(state, _)| union.blind(state)).collect();
+        debt.sort_unstable();
+        debt.dedup();
+        let node = boundaries.find_debt(&debt).and_then(|debt| boundaries.node(state, debt));
+        let Some(node) = node else { return false };
+        let (safe, wanted) = (boundaries.safe_finish(node), &self.wanted[wanted.index()]);
+        // The last bit of `safe` says that ignored pieces alone lead to a safe boundary, from where any viable parse can be completed.
+        safe.contains(boundaries.end()) || safe.iter().any(|outcome| lexing.lexicon.used.contains(outcome) && wanted.contains(outcome))
+    }
+
+    fn intern_wanted(&mut self, set: BitSet) -> WantedId {
+        if let Some(&id) = self.wanted_ids.get(&set) {
+            return id;
+        }
+        let id = WantedId::new(self.wanted.len());
+        self.wanted.push(set.clone());
+        self.wanted_ids.insert(set, id);
+        id
+    }
+
+    fn intern_obligations(&mut self, mut owed: Vec<Obligation>) -> ObligationsId {
+        owed.sort_unstable();
+        owed.dedup();
+        if let Some(&id) = self.obligation_ids.get(&*owed) {
+            return id;
+        }
+        let id = ObligationsId::new(self.obligations.len());
+        self.obligations.push(owed.clone().into());
+        self.obligation_ids.insert(owed.into(), id);
+        id
+    }
+}
+
+impl Lexing {
+    /// The debt of a set of obligations in `longest`.
+    fn debt(&self, obligations: &[Obligation]) -> Option<(&Boundaries, DebtId)> {
+        let boundaries = self.boundaries.as_ref()?;
+        // Sorted by state already, and of one state there is one obligation, for all compete.
+        let states: Vec<State> = obligations.iter().map(|&(state, _)| state).collect();
+        boundaries.find_debt(&states).map(|debt| (boundaries, debt))
+    }
+}
+
+impl Product {
+    /// The scan of a terminal from one class to another.
+    fn scan(&self, from: ClassId, terminal: TerminalId, to: ClassId) -> Option<TerminalId> {
+        let pair = self.pairs.binary_search(&crate::boundary::Pair { terminal, to }).ok()?;
+        self.scans.binary_search(&(from, pair as u32)).ok().map(TerminalId::new)
+    }
+}
+
+/// Whether `terminals` has a member (of `competing`, if that is given).
+fn meets(terminals: &BitSet, competing: Option<&BitSet>) -> bool {
+    match competing {
+        None => !terminals.is_empty(),
+        Some(competing) => terminals.iter().any(|terminal| competing.contains(terminal)),
+    }
+}
+
+/// Takes out of a set of outcomes all that are not among `terminals`, the end included.
+fn retain_terminals(outcomes: &mut BitSet, terminals: &BitSet) {
+    let gone: Vec<usize> =
+        outcomes.iter().filter(|&outcome| outcome >= terminals.len() || !terminals.contains(outcome)).collect();
+    for outcome in gone {
+        outcomes.remove(outcome);
+    }
+}

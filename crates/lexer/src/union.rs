@@ -1,0 +1,157 @@
+//! All terminals side by side: one deterministic automaton that knows, in every state, which terminals match here and which still may.
+//!
+//! Built eagerly as the product of the terminals' minimal automata, so its states are canonical: two texts lead to one state iff no
+//! terminal tells their continuations apart. Cost: states × byte classes × terminals alive; a limit bounds the table.
+
+use anygram_bits::BitSet;
+use rustc_hash::FxHashMap;
+
+use crate::dfa::{DEAD, Dfa, START, common_classes, refine};
+use crate::{LexerError, LexerLimits};
+
+/// A state of the [`Union`]; 0 is dead, 1 the start.
+pub type State = u32;
+
+/// The automaton of all terminals.
+///
+/// Invariants: state 0 is the only one in which no terminal matches and none may match later, except perhaps state 1;
+/// `live[q]` holds the terminals that match after at least one more byte.
+#[derive(Clone, Debug)]
+pub struct Union {
+    classes: Box<[u8; 256]>,
+    n_classes: usize,
+    next: Vec<State>,
+    accepts: Vec<BitSet>,
+    live: Vec<BitSet>,
+    /// Of each state, the least state that is its equal as far as *whether* something matches goes.
+    blind: Vec<State>,
+}
+
+impl Union {
+    /// The union of `terminals`; `None` is a terminal without a pattern (a token), which takes no part.
+    pub fn new(terminals: &[Option<Dfa>], limits: &LexerLimits) -> Result<Self, LexerError> {
+        let n_terminals = terminals.len();
+        let (classes, n_classes, samples) = common_classes(terminals.iter().flatten().map(|dfa| &*dfa.classes));
+        let start: Vec<(u32, u32)> = (0u32..).zip(terminals).filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?))).collect();
+        let mut ids: FxHashMap<Vec<(u32, u32)>, State> = FxHashMap::from_iter([(Vec::new(), DEAD)]);
+        let mut tuples = vec![Vec::new(), start];
+        let mut next = vec![DEAD; n_classes];
+        let mut at = 1;
+        while at < tuples.len() {
+            for &byte in &samples {
+                let step = |&(terminal, state): &(u32, u32)| {
+                    let target = terminals[terminal as usize].as_ref()?.step(state, byte);
+                    (target != DEAD).then_some((terminal, target))
+                };
+                let target: Vec<_> = tuples[at].iter().filter_map(step).collect();
+                let fresh = tuples.len() as State;
+                next.push(match ids.get(&target) {
+                    Some(&id) => id,
+                    None => {
+                        ids.insert(target.clone(), fresh);
+                        tuples.push(target);
+                        fresh
+                    }
+                });
+            }
+            if tuples.len() * n_classes > limits.union_entries {
+                return Err(LexerError::UnionTooLarge { limit: limits.union_entries });
+            }
+            at += 1;
+        }
+        let select = |tuple: &Vec<(u32, u32)>, holds: &dyn Fn(&Dfa, u32) -> bool| {
+            let members = tuple.iter().filter(|&&(terminal, state)| {
+                terminals[terminal as usize].as_ref().is_some_and(|dfa| holds(dfa, state))
+            });
+            BitSet::from_members(n_terminals, members.map(|&(terminal, _)| terminal as usize))
+        };
+        let mut accepts: Vec<BitSet> =
+            tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.accepting[state as usize])).collect();
+        // Pieces are not empty, so nothing matches before the first byte.
+        accepts[START as usize].clear();
+        let live = tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.can_go_on(state))).collect();
+        let blind = blind(&next, n_classes, &accepts);
+        Ok(Self { classes, n_classes, next, accepts, live, blind })
+    }
+
+    /// The number of states, the dead one included.
+    pub fn n_states(&self) -> usize {
+        self.accepts.len()
+    }
+
+    /// The number of byte classes.
+    pub fn n_classes(&self) -> usize {
+        self.n_classes
+    }
+
+    /// The class of a byte.
+    #[inline]
+    pub fn class(&self, byte: u8) -> usize {
+        usize::from(self.classes[usize::from(byte)])
+    }
+
+    /// A byte of each class, the least.
+    pub fn samples(&self) -> Vec<u8> {
+        let first = |class| (0..=255u8).find(|&byte| self.class(byte) == class).unwrap_or(0);
+        (0..self.n_classes).map(first).collect()
+    }
+
+    /// Where a byte of `class` leads.
+    #[inline]
+    pub fn step(&self, state: State, class: usize) -> State {
+        self.next[state as usize * self.n_classes + class]
+    }
+
+    /// The terminals that match exactly what led here.
+    #[inline]
+    pub fn accepts(&self, state: State) -> &BitSet {
+        &self.accepts[state as usize]
+    }
+
+    /// The terminals that match after at least one more byte.
+    #[inline]
+    pub fn live(&self, state: State) -> &BitSet {
+        &self.live[state as usize]
+    }
+
+    /// The representative of all states with the same future as far as whether *any* terminal matches goes.
+    #[inline]
+    pub fn blind(&self, state: State) -> State {
+        self.blind[state as usize]
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        let sets = self.accepts.iter().chain(&self.live).map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>();
+        size_of_val(&*self.next) + size_of_val(&*self.blind) + sets + 256
+    }
+}
+
+fn blind(next: &[State], n_classes: usize, accepts: &[BitSet]) -> Vec<State> {
+    // The start is kept apart: it is not a state that a piece leaves behind.
+    let blocks = refine(next, n_classes, accepts.iter().map(|set| u32::from(!set.is_empty())).collect());
+    let mut first = FxHashMap::default();
+    (0..).zip(&blocks).map(|(state, &block)| *first.entry(block).or_insert(state)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anygram_grammar::ir::Pattern;
+
+    #[test]
+    fn states_know_what_matches_and_what_may() {
+        let dfa = |text: &str| Some(Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &LexerLimits::default()).unwrap());
+        let union = Union::new(&[dfa("if"), dfa("[a-z]+"), None, dfa("=?=")], &LexerLimits::default()).unwrap();
+        let run = |text: &[u8]| text.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
+        let members = |set: &BitSet| set.iter().collect::<Vec<_>>();
+        assert_eq!(members(union.accepts(run(b"i"))), [1]);
+        assert_eq!(members(union.live(run(b"i"))), [0, 1]);
+        assert_eq!(members(union.accepts(run(b"if"))), [0, 1]);
+        assert_eq!(members(union.live(run(b"if"))), [1]);
+        assert_eq!(members(union.live(run(b"="))), [3]);
+        assert_eq!(union.blind(run(b"if")), union.blind(run(b"xyz")));
+        assert_ne!(union.blind(run(b"=")), union.blind(run(b"xyz")));
+        assert_eq!(run(b"=i"), DEAD);
+    }
+}

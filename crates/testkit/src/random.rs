@@ -1,0 +1,71 @@
+//! A small deterministic generator of random numbers, so that a seed means the same on every machine and in every year.
+//!
+//! It is SplitMix64: one 64-bit counter and a mixing function. Good enough to draw test cases, for nothing else.
+
+/// A stream of random numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, near enough to uniform.
+    ///
+    /// # Panics
+    /// If `bound` is zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.bits() % bound as u64) as usize
+    }
+
+    /// A number of `low..=high`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn between(&mut self, low: usize, high: usize) -> usize {
+        low + self.below(high - low + 1)
+    }
+
+    /// True in `percent` of a hundred cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of the items.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_means_the_same_forever() {
+        let mut random = Random::new(1);
+        assert_eq!([random.bits(), random.bits()], [0x910a_2dec_8902_5cc1, 0xbeeb_8da1_658e_ec67]);
+    }
+
+    #[test]
+    fn every_item_is_drawn() {
+        let mut random = Random::new(7);
+        let mut seen = [0; 5];
+        (0..500).for_each(|_| seen[random.between(1, 5) - 1] += 1);
+        assert!(seen.iter().all(|&n| n > 50), "{seen:?}");
+    }
+}

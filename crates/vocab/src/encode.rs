@@ -1,0 +1,507 @@
+//! From text to tokens.
+//!
+//! Whatever the encoder, the tokens it gives spell the text exactly. Five ways:
+//!
+//! - [`RankEncoder`]: byte-level BPE as `.tiktoken` files mean it. The text is cut into pieces by a pattern; a piece
+//!   that is a token is that token, even where merging would not reach it (Llama 3 has such tokens); else its bytes
+//!   are merged, again and again the adjacent pair whose joined bytes are the token of lowest rank (the leftmost of
+//!   several). O(n log n) for a piece of n bytes, so one long word is no trap.
+//! - [`ScoreEncoder`]: BPE as SentencePiece means it: from characters, without pieces, the pair of the highest score
+//!   first.
+//! - The longest match: at each point the longest token. O(n · longest token).
+//! - [`shortest`]: the fewest tokens, by dynamic programming. The way out of all others, where merging ends in bytes
+//!   that are no tokens, the longest match in a dead end, or the pattern fails on a run of a million spaces. O(n ·
+//!   longest token) time, O(n) memory.
+//! - A `tokenizer.json` with the crate that defines it, see [`HuggingFaceEncoder`]; what does not spell the text is not
+//!   believed, and the fewest tokens stand in.
+
+use crate::load::HuggingFaceEncoder;
+use crate::table::{TokenTable, Tokens};
+use crate::{TokenId, TokenTrie, VocabError, VocabErrorKind};
+use fancy_regex::{Regex, RegexBuilder};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How a vocabulary encodes.
+#[derive(Debug)]
+pub(crate) enum Encoder {
+    Ranks(Box<RankEncoder>),
+    Scores(Box<ScoreEncoder>),
+    LongestMatch,
+    HuggingFace(Box<HuggingFaceEncoder>),
+}
+
+impl Encoder {
+    /// Appends nothing but tokens whose bytes together are `text`.
+    pub fn encode(&self, tokens: &Tokens, text: &[u8]) -> Result<Vec<TokenId>, VocabError> {
+        if text.len() >= u32::MAX as usize {
+            return Err(VocabError::new(
+                VocabErrorKind::TooLarge,
+                format!("the text has {} bytes, the limit is {}: encode it in parts", text.len(), u32::MAX),
+            ));
+        }
+        let mut out = Vec::with_capacity(text.len() / 3 + 1);
+        match self {
+            Self::LongestMatch => longest_match(tokens, text, &mut out)?,
+            Self::Ranks(encoder) => {
+                let mut merger = Merger::default();
+                for_each_chunk(text, |offset, chunk| match chunk {
+                    Ok(chunk) => encoder.encode(tokens, chunk, offset, &mut merger, &mut out),
+                    Err(chunk) => encoder.encode_piece(tokens, chunk, offset, &mut merger, &mut out),
+                })?;
+            }
+            Self::Scores(encoder) => {
+                let mut merger = Merger::default();
+                for_each_chunk(text, |offset, chunk| match chunk {
+                    Ok(chunk) => encoder.encode(tokens, chunk.as_bytes(), offset, &mut merger, &mut out),
+                    Err(chunk) => shortest(tokens, chunk, offset, &mut out),
+                })?;
+            }
+            Self::HuggingFace(encoder) => for_each_chunk(text, |offset, chunk| match chunk {
+                Ok(chunk) => match encoder.encode(chunk).filter(|ids| spell(tokens, ids, chunk.as_bytes())) {
+                    Some(ids) => {
+                        out.extend(ids);
+                        Ok(())
+                    }
+                    None => shortest(tokens, chunk.as_bytes(), offset, &mut out),
+                },
+                Err(chunk) => shortest(tokens, chunk, offset, &mut out),
+            })?,
+        }
+        Ok(out)
+    }
+
+    pub fn memory_usage(&self) -> usize {
+        match self {
+            Self::LongestMatch => 0,
+            // The pattern's automata belong to another crate; the text of the pattern stands for them.
+            Self::Ranks(encoder) => size_of::<RankEncoder>() + encoder.pattern.as_str().len(),
+            Self::Scores(encoder) => encoder.memory_usage(),
+            Self::HuggingFace(encoder) => encoder.memory_usage(),
+        }
+    }
+}
+
+/// Calls `f` with each longest part of the text that is UTF-8 (`Ok`) or is not (`Err`), and its offset.
+fn for_each_chunk<E>(text: &[u8], mut f: impl FnMut(usize, Result<&str, &[u8]>) -> Result<(), E>) -> Result<(), E> {
+    let mut offset = 0;
+    for chunk in text.utf8_chunks() {
+        if !chunk.valid().is_empty() {
+            f(offset, Ok(chunk.valid()))?;
+        }
+        offset += chunk.valid().len();
+        if !chunk.invalid().is_empty() {
+            f(offset, Err(chunk.invalid()))?;
+        }
+        offset += chunk.invalid().len();
+    }
+    Ok(())
+}
+
+/// Whether these tokens spell this text.
+fn spell(tokens: &Tokens, ids: &[TokenId], mut text: &[u8]) -> bool {
+    for &id in ids {
+        let bytes = tokens.table.bytes(id);
+        let Some(rest) = text.strip_prefix(bytes).filter(|_| !bytes.is_empty()) else {
+            return false;
+        };
+        text = rest;
+    }
+    text.is_empty()
+}
+
+fn cannot_encode(text: &[u8], stuck: usize, offset: usize) -> VocabError {
+    let what = match text.get(stuck) {
+        Some(byte) => format!("no token goes on with byte 0x{byte:02x} at offset {}", offset + stuck),
+        None => format!("every token that fits at the end, offset {}, is longer than the text", offset + stuck),
+    };
+    VocabError::new(
+        VocabErrorKind::CannotEncode,
+        format!("{what}: the vocabulary cannot spell this text (does it have a token for every byte?)"),
+    )
+}
+
+/// Byte-level BPE by rank: ids are ranks, or differ from them by a constant.
+#[derive(Debug)]
+pub(crate) struct RankEncoder {
+    pattern: Regex,
+}
+
+impl RankEncoder {
+    /// Where a `.tiktoken` file comes without its pattern: that of the Qwen models, which is also that of cl100k but
+    /// for numbers (one digit at a time). Runs of letters with one character before them, single digits, runs of
+    /// punctuation with a space before and line ends after, white space.
+    pub const DEFAULT_PATTERN: &str = concat!(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
+        r"|[^\r\n\p{L}\p{N}]?\p{L}+",
+        r"|\p{N}",
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*",
+        r"|\s*[\r\n]+",
+        r"|\s+(?!\S)",
+        r"|\s+",
+    );
+
+    pub fn new(pattern: &str) -> Result<Self, VocabError> {
+        let pattern = RegexBuilder::new(pattern).backtrack_limit(100_000_000).build().map_err(|e| {
+            VocabError::new(
+                VocabErrorKind::Syntax,
+                format!("the pre-tokenizer pattern is not a regular expression: {e}"),
+            )
+        })?;
+        Ok(Self { pattern })
+    }
+
+    /// What stands between two matches of the pattern is a piece too.
+    fn encode(
+        &self,
+        tokens: &Tokens,
+        text: &str,
+        offset: usize,
+        merger: &mut Merger,
+        out: &mut Vec<TokenId>,
+    ) -> Result<(), VocabError> {
+        let mut done = 0;
+        for found in self.pattern.find_iter(text) {
+            let Ok(found) = found else {
+                // It ran out of its limits, which takes a run of a million spaces.
+                return shortest(tokens, &text.as_bytes()[done..], offset + done, out);
+            };
+            for range in [done..found.start(), found.range()] {
+                self.encode_piece(tokens, &text.as_bytes()[range.clone()], offset + range.start, merger, out)?;
+            }
+            done = found.end();
+        }
+        self.encode_piece(tokens, &text.as_bytes()[done..], offset + done, merger, out)
+    }
+
+    fn encode_piece(
+        &self,
+        tokens: &Tokens,
+        piece: &[u8],
+        offset: usize,
+        merger: &mut Merger,
+        out: &mut Vec<TokenId>,
+    ) -> Result<(), VocabError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if let Some(id) = tokens.find(piece) {
+            out.push(id);
+            return Ok(());
+        }
+        let n_before = out.len();
+        let bytes = std::iter::repeat_n(1, piece.len());
+        for part in merger.merge(piece, bytes, |joined| tokens.find(joined).map(|id| id.0)) {
+            match tokens.find(part) {
+                Some(id) => out.push(id),
+                None => {
+                    out.truncate(n_before);
+                    return shortest(tokens, piece, offset, out);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// BPE by score, from characters, over the whole text.
+#[derive(Debug)]
+pub(crate) struct ScoreEncoder {
+    /// By token id; the higher the score, the lower the rank, and equal scores have equal ranks.
+    ranks: Vec<u32>,
+    /// These are found first and never merged.
+    user_defined: Option<TokenTrie>,
+}
+
+impl ScoreEncoder {
+    pub fn new(scores: &[f32], table: &TokenTable, user_defined: &[TokenId]) -> Self {
+        let mut distinct = scores.to_vec();
+        distinct.sort_by(|a, b| b.total_cmp(a));
+        distinct.dedup();
+        let rank = |score: &f32| distinct.partition_point(|other| other.total_cmp(score).is_gt()) as u32;
+        let user_defined = user_defined.iter().map(|&id| (id, table.bytes(id)));
+        Self {
+            ranks: scores.iter().map(rank).collect(),
+            user_defined: (user_defined.len() > 0).then(|| TokenTrie::new(user_defined)),
+        }
+    }
+
+    fn encode(
+        &self,
+        tokens: &Tokens,
+        text: &[u8],
+        offset: usize,
+        merger: &mut Merger,
+        out: &mut Vec<TokenId>,
+    ) -> Result<(), VocabError> {
+        let (mut done, mut at) = (0, 0);
+        while let Some(trie) = self.user_defined.as_ref().filter(|_| at < text.len()) {
+            match trie.prefixes(&text[at..]).last().filter(|(_, id)| !tokens.table.bytes(*id).is_empty()) {
+                None => at += 1,
+                Some((length, id)) => {
+                    self.encode_stretch(tokens, &text[done..at], offset + done, merger, out)?;
+                    out.push(id);
+                    at += length;
+                    done = at;
+                }
+            }
+        }
+        self.encode_stretch(tokens, &text[done..], offset + done, merger, out)
+    }
+
+    /// What merging leaves is a token, or spelled by the fewest (which for a character without a token are its bytes).
+    fn encode_stretch(
+        &self,
+        tokens: &Tokens,
+        text: &[u8],
+        mut offset: usize,
+        merger: &mut Merger,
+        out: &mut Vec<TokenId>,
+    ) -> Result<(), VocabError> {
+        let characters = text.utf8_chunks().flat_map(|chunk| {
+            chunk.valid().chars().map(char::len_utf8).chain(std::iter::repeat_n(1, chunk.invalid().len()))
+        });
+        for part in merger.merge(text, characters, |joined| tokens.find(joined).map(|id| self.ranks[id.index()])) {
+            match tokens.find(part) {
+                Some(id) => out.push(id),
+                None => shortest(tokens, part, offset, out)?,
+            }
+            offset += part.len();
+        }
+        Ok(())
+    }
+
+    fn memory_usage(&self) -> usize {
+        4 * self.ranks.capacity() + self.user_defined.as_ref().map_or(0, TokenTrie::memory_usage)
+    }
+}
+
+/// Scratch memory for merging, kept from piece to piece.
+#[derive(Default)]
+struct Merger {
+    /// By the offset at which a part starts; only those of living parts mean anything.
+    parts: Vec<Part>,
+    /// Candidate pairs: (rank, start of the left part, end of the right part). A candidate whose parts have changed
+    /// since is dropped when it comes up: it is alive iff the part at `start` and the next one together still end at
+    /// `end`.
+    candidates: BinaryHeap<Reverse<(u32, u32, u32)>>,
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    /// One past its last byte, which is where the next part starts; 0 if the part was merged into the one before.
+    end: u32,
+    /// Where the part before starts.
+    previous: u32,
+}
+
+impl Merger {
+    /// Merges from parts of these lengths, which add up to the piece's, until no adjacent pair has a rank; what
+    /// remains.
+    fn merge<'a>(
+        &'a mut self,
+        piece: &'a [u8],
+        lengths: impl Iterator<Item = usize>,
+        rank: impl Fn(&[u8]) -> Option<u32>,
+    ) -> impl Iterator<Item = &'a [u8]> + 'a {
+        let n = piece.len() as u32;
+        self.candidates.clear();
+        self.parts.clear();
+        self.parts.resize(piece.len(), Part { end: 0, previous: 0 });
+        let (mut previous, mut start) = (0, 0);
+        for length in lengths {
+            let end = start + length as u32;
+            self.parts[start as usize] = Part { end, previous };
+            if start > 0 {
+                self.offer(piece, previous, end, &rank);
+            }
+            (previous, start) = (start, end);
+        }
+        while let Some(Reverse((_, start, end))) = self.candidates.pop() {
+            let middle = self.parts[start as usize].end;
+            // Merged away, the last, or followed by another part than when the candidate was made.
+            if middle == 0 || middle == n || self.parts[middle as usize].end != end {
+                continue;
+            }
+            self.parts[middle as usize].end = 0;
+            self.parts[start as usize].end = end;
+            if end < n {
+                self.parts[end as usize].previous = start;
+                self.offer(piece, start, self.parts[end as usize].end, &rank);
+            }
+            if start > 0 {
+                self.offer(piece, self.parts[start as usize].previous, end, &rank);
+            }
+        }
+        let parts = &self.parts;
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let part = parts.get(start)?;
+            let bytes = &piece[start..part.end as usize];
+            start = part.end as usize;
+            Some(bytes)
+        })
+    }
+
+    fn offer(&mut self, piece: &[u8], start: u32, end: u32, rank: impl Fn(&[u8]) -> Option<u32>) {
+        if let Some(rank) = rank(&piece[start as usize..end as usize]) {
+            self.candidates.push(Reverse((rank, start, end)));
+        }
+    }
+}
+
+/// The longest token at each point; the fewest tokens for the whole text if that ends nowhere.
+fn longest_match(tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Result<(), VocabError> {
+    let mut done = 0;
+    while done < text.len() {
+        let Some((length, _)) = tokens.trie.prefixes(&text[done..]).last() else {
+            out.clear();
+            return shortest(tokens, text, 0, out);
+        };
+        out.extend(tokens.find(&text[done..done + length]));
+        done += length;
+    }
+    Ok(())
+}
+
+/// Appends the fewest tokens that spell the text; of several such sequences the one whose first token is longest,
+/// then the second, and so on. `offset` is where the text stands in what the caller was given, for the message.
+fn shortest(tokens: &Tokens, text: &[u8], offset: usize, out: &mut Vec<TokenId>) -> Result<(), VocabError> {
+    const NONE: u32 = u32::MAX;
+    // For each suffix the fewest tokens that spell it, and the length of the first of them.
+    let mut fewest = vec![NONE; text.len() + 1];
+    let mut first = vec![0u32; text.len()];
+    fewest[text.len()] = 0;
+    for i in (0..text.len()).rev() {
+        for (length, _) in tokens.trie.prefixes(&text[i..]) {
+            let rest = fewest[i + length];
+            if rest < fewest[i] {
+                fewest[i] = rest + 1;
+                first[i] = length as u32;
+            }
+        }
+    }
+    if fewest[0] == NONE {
+        return Err(cannot_encode(text, furthest(tokens, text), offset));
+    }
+    let mut done = 0;
+    while done < text.len() {
+        let length = first[done] as usize;
+        out.extend(tokens.find(&text[done..done + length]));
+        done += length;
+    }
+    Ok(())
+}
+
+/// The last place that a sequence of tokens reaches.
+fn furthest(tokens: &Tokens, text: &[u8]) -> usize {
+    let mut reached = vec![false; text.len() + 1];
+    reached[0] = true;
+    let mut last = 0;
+    for i in 0..text.len() {
+        if reached[i] {
+            last = i;
+            tokens.trie.prefixes(&text[i..]).for_each(|(length, _)| reached[i + length] = true);
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::TableBuilder;
+    use proptest::prelude::*;
+
+    fn tokens(list: &[&str]) -> Tokens {
+        let mut builder = TableBuilder::default();
+        for (i, text) in list.iter().enumerate() {
+            builder.push(TokenId::new(i), text.as_bytes());
+        }
+        Tokens::new(builder.finish().unwrap(), Vec::new())
+    }
+
+    fn shortest_ids(tokens: &Tokens, text: &str) -> Result<Vec<u32>, String> {
+        let mut out = Vec::new();
+        shortest(tokens, text.as_bytes(), 0, &mut out).map_err(|e| e.to_string())?;
+        Ok(out.iter().map(|id| id.0).collect())
+    }
+
+    /// The definition of merging, in O(n²).
+    fn merge_slowly(piece: &[u8], rank: impl Fn(&[u8]) -> Option<u32>) -> Vec<Vec<u8>> {
+        let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
+        loop {
+            let ranks = parts.windows(2).enumerate().filter_map(|(i, pair)| Some((rank(&pair.concat())?, i)));
+            let Some((_, i)) = ranks.min() else {
+                return parts;
+            };
+            let right = parts.remove(i + 1);
+            parts[i].extend(right);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_what_it_is_defined_to_be(
+            list in prop::collection::vec("[ab]{1,5}", 0..12),
+            piece in "[ab]{1,30}",
+        ) {
+            let rank = |joined: &[u8]| list.iter().position(|token| token.as_bytes() == joined).map(|i| i as u32);
+            let mut merger = Merger::default();
+            let bytes = std::iter::repeat_n(1, piece.len());
+            let merged: Vec<Vec<u8>> = merger.merge(piece.as_bytes(), bytes, rank).map(<[u8]>::to_vec).collect();
+            prop_assert_eq!(merged, merge_slowly(piece.as_bytes(), rank));
+        }
+
+        #[test]
+        fn the_shortest_is_no_longer_than_the_longest_match(
+            list in prop::collection::vec("[ab]{1,4}", 0..8),
+            text in "[ab]{0,20}",
+        ) {
+            let list: Vec<&str> = list.iter().map(String::as_str).chain(["a", "b"]).collect();
+            let tokens = tokens(&list);
+            let (mut greedy, mut fewest) = (Vec::new(), Vec::new());
+            longest_match(&tokens, text.as_bytes(), &mut greedy).unwrap();
+            shortest(&tokens, text.as_bytes(), 0, &mut fewest).unwrap();
+            prop_assert!(fewest.len() <= greedy.len());
+            prop_assert!(spell(&tokens, &greedy, text.as_bytes()) && spell(&tokens, &fewest, text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_dead_end_of_the_longest_match_is_left_again() {
+        let tokens = tokens(&["a", "abc", "bcd"]);
+        let mut out = Vec::new();
+        longest_match(&tokens, b"abcd", &mut out).unwrap();
+        assert_eq!(out, [TokenId(0), TokenId(2)]);
+        assert_eq!(shortest_ids(&tokens, "abcabcd").unwrap(), [1, 0, 2]);
+    }
+
+    #[test]
+    fn what_cannot_be_spelled_names_the_place() {
+        let tokens = tokens(&["ab", "b"]);
+        assert!(shortest_ids(&tokens, "abbxab").unwrap_err().contains("byte 0x78 at offset 3"));
+        assert!(shortest_ids(&tokens, "aba").unwrap_err().contains("byte 0x61 at offset 2"));
+        assert_eq!(shortest_ids(&tokens, "").unwrap(), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn one_long_piece_is_no_trap() {
+        let tokens = tokens(&["a", "aa", "aaaa", "aaaaaaaa"]);
+        let encoder = RankEncoder::new(RankEncoder::DEFAULT_PATTERN).unwrap();
+        let text = "a".repeat(1 << 18);
+        let ids = Encoder::Ranks(Box::new(encoder)).encode(&tokens, text.as_bytes()).unwrap();
+        assert_eq!(ids, vec![TokenId(3); 1 << 15]);
+    }
+
+    #[test]
+    fn pieces_that_merging_cannot_finish_are_spelled_anyway() {
+        // Merging takes `ab` first and is left with `c`, which is no token.
+        let tokens = tokens(&["a", "b", "ab", "bc"]);
+        let encoder = Encoder::Ranks(Box::new(RankEncoder::new(RankEncoder::DEFAULT_PATTERN).unwrap()));
+        assert_eq!(encoder.encode(&tokens, b"abc").unwrap(), [TokenId(0), TokenId(3)]);
+        let error = encoder.encode(&tokens, b"ab ab c").unwrap_err();
+        assert_eq!(error.kind(), VocabErrorKind::CannotEncode);
+        assert!(error.to_string().contains("0x20 at offset 2"), "{error}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Tokenizer files.
+//!
+//! One file per format. A loader gets bytes, never a path, and gives a vocabulary or an error; what is common (opening,
+//! unpacking, telling formats apart, limits, special tokens from the options) is here.
+
+mod hugging_face;
+mod json_array;
+mod sentence_piece;
+mod tiktoken;
+
+pub(crate) use hugging_face::HuggingFaceEncoder;
+
+use crate::{SpecialIds, VocabError, VocabErrorKind, Vocabulary};
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+
+/// Files beyond this size are refused, packed or unpacked: the largest tokenizers in use have some 35 MB.
+const MAX_FILE_BYTES: usize = 1 << 29;
+
+/// How a vocabulary is written. Each may be compressed with gzip, which is seen from the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Format {
+    /// `.tiktoken`: a line is a token in base64, a space, and its rank. Byte-level BPE.
+    Tiktoken,
+    /// A JSON array: element i is token i, a string, `{"hex": "e4b8"}` for raw bytes, or `null` for a special token.
+    JsonArray,
+    /// `tokenizer.json` of Hugging Face: BPE or Unigram, byte-level or with `▁` for a space.
+    HuggingFace,
+    /// A SentencePiece model of type BPE, a protocol buffer.
+    SentencePiece,
+}
+
+/// What a file does not say. The default says nothing more.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LoadOptions {
+    /// Tokens that end a text, see [`Vocabulary::with_special`].
+    pub eos: Vec<u32>,
+    /// The token that fills a row behind EOS.
+    pub pad: Option<u32>,
+    /// The token that stands for a hole.
+    pub mask: Option<u32>,
+    /// The pre-tokenizer of a `.tiktoken` file, in the syntax of the `fancy-regex` crate. Without, that of the Qwen
+    /// models. Other formats carry their own, and an option that they would not obey is an error.
+    pub pattern: Option<String>,
+    /// Added to the ranks of a `.tiktoken` file to make ids; the ids below are special.
+    pub id_offset: u32,
+}
+
+impl Vocabulary {
+    /// Reads a tokenizer file.
+    ///
+    /// What it is shows in its name (`.tiktoken`, `.model`, also with `.gz`), else in its bytes: `[` begins a JSON
+    /// array, `{` a `tokenizer.json`, and gzip is unpacked first. See [`Format`].
+    ///
+    /// - `.tiktoken`: ids are ranks. Special tokens are not in such files: give them in the options, and names with
+    ///   [`with_names`](Vocabulary::with_names). Encoding merges by rank, after cutting by `options.pattern`.
+    /// - JSON array: encoding takes the longest match, or the fewest tokens if that ends nowhere.
+    /// - `tokenizer.json`: special added tokens have no bytes, others have their text. Encoding is the file's own, with
+    ///   everything off that changes the text (a space in front, normal forms, truncation).
+    /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding merges by score.
+    pub fn from_file(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, VocabError> {
+        let path = path.as_ref();
+        read(path).and_then(|bytes| Self::from_named_bytes(path, bytes, options)).map_err(|e| e.in_file(path))
+    }
+
+    fn from_named_bytes(path: &Path, bytes: Vec<u8>, options: &LoadOptions) -> Result<Self, VocabError> {
+        let bytes = unpack(&bytes)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let format = match name.trim_end_matches(".gz").rsplit_once('.') {
+            Some((_, "tiktoken")) => Format::Tiktoken,
+            Some((_, "model")) => Format::SentencePiece,
+            _ => guess(&bytes)?,
+        };
+        Self::from_unpacked(format, &bytes, options)
+    }
+
+    /// Reads a vocabulary from memory; gzip is unpacked.
+    pub fn from_bytes(format: Format, bytes: &[u8], options: &LoadOptions) -> Result<Self, VocabError> {
+        Self::from_unpacked(format, &unpack(bytes)?, options)
+    }
+
+    fn from_unpacked(format: Format, bytes: &[u8], options: &LoadOptions) -> Result<Self, VocabError> {
+        if format != Format::Tiktoken && (options.pattern.is_some() || options.id_offset != 0) {
+            return Err(VocabError::new(
+                VocabErrorKind::Unsupported,
+                "a pre-tokenizer pattern and an id offset are for .tiktoken files only: leave them out",
+            ));
+        }
+        let plain = match format {
+            Format::Tiktoken => tiktoken::load(bytes, options)?,
+            Format::JsonArray => json_array::load(bytes)?,
+            Format::HuggingFace => hugging_face::load(bytes)?,
+            Format::SentencePiece => sentence_piece::load(bytes)?,
+        };
+        plain.with_special(SpecialIds { eos: options.eos.clone(), pad: options.pad, mask: options.mask })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, VocabError> {
+    let file = std::fs::File::open(path).map_err(|e| VocabError::io("open the vocabulary", e))?;
+    read_limited(file, "read the vocabulary")
+}
+
+/// All bytes, or an error if they are too many.
+fn read_limited(from: impl Read, doing: &str) -> Result<Vec<u8>, VocabError> {
+    let mut bytes = Vec::new();
+    from.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|e| VocabError::io(doing, e))?;
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(VocabError::new(
+            VocabErrorKind::TooLarge,
+            format!("the vocabulary has more than {MAX_FILE_BYTES} bytes, the limit: is this a vocabulary?"),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The content of a gzip file; other bytes as they are.
+fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, VocabError> {
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    read_limited(flate2::read::MultiGzDecoder::new(bytes), "unpack gzip").map(Cow::Owned)
+}
+
+fn guess(bytes: &[u8]) -> Result<Format, VocabError> {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => Ok(Format::JsonArray),
+        Some(b'{') => Ok(Format::HuggingFace),
+        _ if tiktoken::looks_like_it(bytes) => Ok(Format::Tiktoken),
+        // The first field of the message, a piece.
+        _ if bytes.first() == Some(&0x0a) => Ok(Format::SentencePiece),
+        _ => Err(VocabError::new(
+            VocabErrorKind::Unsupported,
+            "not a kind of vocabulary that is read: give a tokenizer.json, a .tiktoken file, a SentencePiece model (each \
+             may have .gz), or a JSON array of tokens",
+        )),
+    }
+}
+
+/// A syntax error of a JSON file, with its line and column.
+fn json_error(error: &serde_json::Error) -> VocabError {
+    VocabError::new(VocabErrorKind::Syntax, format!("not the JSON expected: {error}"))
+}
