@@ -14,7 +14,7 @@ use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, StateId};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::language::{Language, StepError};
 
@@ -29,6 +29,18 @@ pub struct Config {
 
 /// The readings of a text, sorted, without repetition.
 pub type Frontier = Vec<Config>;
+
+/// What a text consists of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Symbol {
+    /// A byte.
+    Byte(u8),
+    /// A token that the grammar names.
+    Special(TerminalId),
+}
+
+/// Readings, each with the one before and the symbol between.
+type Seen = FxHashMap<Config, Option<(Config, Symbol)>>;
 
 /// The tables that grow while texts of one language are read: parser states and lexemes.
 pub struct Stepper {
@@ -263,42 +275,80 @@ impl Stepper {
 
     /// Whether some continuation makes a sentence of a reading, by best-first search for one.
     ///
-    /// Readings closest to a sentence (by the fewest terminals that they lack) come first. A yes is a witness; a no has
-    /// seen all there is. In `contextual` there may be infinitely much to see, hence the limit.
+    /// A yes is a witness; a no has seen all there is. In `contextual` there may be infinitely much to see, hence the limit.
     fn search(&mut self, language: &Language, start: Config) -> Result<bool, StepError> {
         if let Some(&known) = self.prospects.get(&start) {
             return Ok(known);
         }
+        let (found, seen) = self.explore(language, &[start], |this, config| {
+            this.prospects.get(&config) == Some(&true) || this.transducer.prospect(config.lexeme) == Prospect::Completable
+        })?;
+        match found {
+            Some(_) => drop(self.prospects.insert(start, true)),
+            None => self.prospects.extend(seen.into_keys().map(|config| (config, false))),
+        }
+        Ok(found.is_some())
+    }
+
+    /// A continuation that makes a sentence of the text, if one is found: not always a shortest one, but guided by the fewest terminals.
+    pub fn complete(&mut self, language: &Language, frontier: &[Config]) -> Result<Option<Vec<Symbol>>, StepError> {
+        let (found, seen) = self.explore(language, frontier, |this, config| this.is_sentence(&[config]))?;
+        Ok(found.map(|mut config| {
+            let mut symbols = Vec::new();
+            while let Some(&Some((before, symbol))) = seen.get(&config) {
+                symbols.push(symbol);
+                config = before;
+            }
+            symbols.reverse();
+            symbols
+        }))
+    }
+
+    /// Best-first search from some readings for one that is a goal: those closest to a sentence (by the fewest terminals that they
+    /// lack) come first. Returns the goal, and every reading that was seen with where it came from.
+    fn explore(
+        &mut self,
+        language: &Language,
+        from: &[Config],
+        is_goal: impl Fn(&Self, Config) -> bool,
+    ) -> Result<(Option<Config>, Seen), StepError> {
         let limit = language.limits().search_steps;
         let samples = language.lexing().lexicon.union.samples();
-        let specials = language.lexing().specials();
-        let mut seen = FxHashSet::from_iter([start]);
-        let mut queue = BinaryHeap::from([Reverse((0, 0, start))]);
+        let bytes = samples.iter().map(|&byte| Symbol::Byte(byte));
+        let symbols: Vec<Symbol> = bytes.chain(language.lexing().specials().iter().map(|&t| Symbol::Special(t))).collect();
+        let mut seen = Seen::default();
+        let mut queue = BinaryHeap::new();
+        for &config in from {
+            seen.insert(config, None);
+            queue.push(Reverse((0, 0, config)));
+            if is_goal(self, config) {
+                return Ok((Some(config), seen));
+            }
+        }
         let mut next = Frontier::new();
         while let Some(Reverse((_, depth, config))) = queue.pop() {
-            for move_ in 0..samples.len() + specials.len() {
-                match samples.get(move_) {
-                    Some(&byte) => self.step(language, &[config], byte, &mut next)?,
-                    None => next = self.step_special(language, &[config], specials[move_ - samples.len()])?,
+            for &symbol in &symbols {
+                match symbol {
+                    Symbol::Byte(byte) => self.step(language, &[config], byte, &mut next)?,
+                    Symbol::Special(terminal) => next = self.step_special(language, &[config], terminal)?,
                 }
                 for &found in &next {
-                    let known = self.prospects.get(&found).copied();
-                    if known == Some(true) || self.transducer.prospect(found.lexeme) == Prospect::Completable {
-                        self.prospects.insert(start, true);
-                        return Ok(true);
-                    }
-                    if known == Some(false) || !seen.insert(found) {
+                    if seen.contains_key(&found) || self.prospects.get(&found) == Some(&false) {
                         continue;
+                    }
+                    seen.insert(found, Some((config, symbol)));
+                    if is_goal(self, found) {
+                        return Ok((Some(found), seen));
                     }
                     if seen.len() > limit {
                         return Err(StepError::Undecided { limit });
                     }
+                    // A terminal weighs as much as a few bytes, so that long ones are finished before others are begun.
                     let lacking = self.recognizer.minimum_remaining(found.state);
-                    queue.push(Reverse((u64::from(lacking) * 16 + depth + 1, depth + 1, found)));
+                    queue.push(Reverse((u64::from(lacking) * 8 + depth + 1, depth + 1, found)));
                 }
             }
         }
-        self.prospects.extend(seen.into_iter().map(|config| (config, false)));
-        Ok(false)
+        Ok((None, seen))
     }
 }

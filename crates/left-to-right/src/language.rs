@@ -1,5 +1,6 @@
 //! A grammar compiled for one lexer mode and one engine.
 
+use anygram_grammar::{Warning, analysis};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
@@ -122,6 +123,11 @@ impl Language {
     /// The grammar as the front end read it.
     pub fn grammar(&self) -> &Grammar {
         &self.grammar
+    }
+
+    /// Nonterminals that take part in no sentence.
+    pub fn warnings(&self) -> Vec<Warning> {
+        analysis::warnings(&self.grammar, self.lexing.empty_terminals())
     }
 
     /// The compiled lexing.

@@ -2,11 +2,10 @@
 //!
 //! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 400).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anygram_grammar::ir::{LexerMode, TerminalKind};
-use anygram_left_to_right::frontier::{Frontier, Stepper};
+use anygram_left_to_right::frontier::{Frontier, Stepper, Symbol};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MatchError, Matcher};
@@ -86,22 +85,14 @@ impl Reader<'_> {
         Ok(next)
     }
 
-    /// A completion found with the engine's own answers, to be judged by the oracle.
-    fn complete(&mut self, frontier: &Frontier, alphabet: &[Sym]) -> Result<Option<Vec<Sym>>, StepError> {
-        let mut queue = VecDeque::from([(frontier.clone(), Vec::new())]);
-        for _ in 0..3_000 {
-            let Some((frontier, text)) = queue.pop_front() else { return Ok(None) };
-            if self.stepper.is_sentence(&frontier) {
-                return Ok(Some(text));
-            }
-            for &symbol in alphabet {
-                let next = self.step(&frontier, symbol)?;
-                if self.stepper.is_viable(self.language, &next)? {
-                    queue.push_back((next, text.iter().copied().chain([symbol]).collect()));
-                }
-            }
-        }
-        Ok(None)
+    /// A completion by the engine, to be judged by the oracle.
+    fn complete(&mut self, frontier: &Frontier) -> Result<Option<Vec<Sym>>, StepError> {
+        let rest = self.stepper.complete(self.language, frontier)?;
+        let symbol = |symbol| match symbol {
+            Symbol::Byte(byte) => Sym::Byte(byte),
+            Symbol::Special(_) => Sym::Token(CALL),
+        };
+        Ok(rest.map(|rest| rest.into_iter().map(symbol).collect()))
     }
 
     /// Compares the engine's word on a text with brute force.
@@ -117,7 +108,7 @@ impl Reader<'_> {
             (false, Completion::Found(rest)) => Err(format!("{} is refused, but {} completes it", show(text), show(&rest))),
             (true, Completion::NoneWithin { exhausted: true }) => Err(format!("{} is accepted, but nothing completes it", show(text))),
             // Brute force did not look far enough: then the engine must show a completion itself.
-            (true, _) => match self.complete(frontier, &case.alphabet).map_err(limit)? {
+            (true, _) => match self.complete(frontier).map_err(limit)? {
                 Some(rest) if oracle.is_sentence(&[text, &rest].concat()) => Ok(()),
                 Some(rest) => Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest))),
                 None => Err(format!("{} is accepted, but no completion is in sight", show(text))),

@@ -72,6 +72,7 @@ pub struct Lexing {
     boundaries: Option<Boundaries>,
     product: Option<Product>,
     specials: Vec<TerminalId>,
+    empty: BitSet,
     limits: LexerLimits,
 }
 
@@ -99,7 +100,7 @@ impl Lexing {
             _ => None,
         };
         let specials = specials.iter().map(TerminalId::new).collect();
-        Ok(Self { lexicon, cfg, boundaries, product, specials, limits })
+        Ok(Self { lexicon, cfg, boundaries, product, specials, empty: patterns.empty(), limits })
     }
 
     /// The lexer mode.
@@ -115,6 +116,11 @@ impl Lexing {
     /// The terminal that a scan stands for.
     pub fn terminal_of(&self, scan: TerminalId) -> TerminalId {
         self.product.as_ref().map_or(scan, |product| product.pairs[product.scans[scan.index()].1 as usize].terminal)
+    }
+
+    /// The terminals whose pattern matches nothing but perhaps the empty string.
+    pub fn empty_terminals(&self) -> &BitSet {
+        &self.empty
     }
 
     /// The terminals of use that are tokens of the vocabulary.

@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 
-use anygram::parts::grammar::analysis;
 use anygram::{Error, Language, LexerMode};
 use anyhow::Result;
 
@@ -23,13 +22,12 @@ pub fn run(args: &Args) -> Result<bool> {
     let (source, format) = args.grammar.source()?;
     let compiler = args.grammar.compiler();
     let grammar = compiler.read(format, &source).map_err(|error| args.grammar.explain(error.into(), &source))?;
-    if args.files.is_empty() {
-        for warning in analysis::warnings(&grammar) {
-            anstream::eprintln!("{}", warning.render(&args.grammar.grammar.display().to_string(), &source).trim_end());
-        }
-    }
     let language = compiler.compile_grammar(grammar).map_err(|error: Error| args.grammar.explain(error, &source))?;
     if args.files.is_empty() {
+        for warning in language.warnings() {
+            let place = warning.span.as_ref().map_or(0, |span| source[..span.start].matches('\n').count() + 1);
+            eprintln!("{}:{place}: warning: {}", args.grammar.grammar.display(), warning.message);
+        }
         explain(&language);
         return Ok(true);
     }
@@ -77,7 +75,7 @@ fn explain(language: &Language) {
     println!("ignored         {}", if ignored.is_empty() { "none".to_owned() } else { ignored.join(", ") });
     println!("nonterminals    {}", cfg.reachable().count());
     println!("rules           {}", cfg.rules.len());
-    println!("cyclic          {}", names(grammar, &analysis::cyclic(cfg)));
+    println!("cyclic          {}", names(grammar, &cfg.cyclic()));
     println!("nullable        {}", names(grammar, &cfg.nullable()));
     println!("shortest        {} terminals", cfg.minimum_lengths()[cfg.start.index()]);
     println!("lexer           {:?}, {} states, {} byte classes", language.mode(), union.n_states(), union.n_classes());
