@@ -1,10 +1,13 @@
 //! The options that commands share, and what they name.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anygram::{Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, LoadOptions, Ties, Vocabulary};
-use anyhow::{Context, Result, anyhow, bail};
+use anygram::{
+    Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, LoadOptions, SpecialIds, Ties, Vocabulary,
+};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -59,17 +62,26 @@ pub struct GrammarArgs {
 impl GrammarArgs {
     /// The text of the grammar and its format.
     pub fn source(&self) -> Result<(String, GrammarFormat)> {
-        let format = match &self.format {
-            Some(name) => GrammarFormat::by_name(name).ok_or_else(|| anyhow!("unknown grammar format `{name}`; known: {}", formats())),
-            None => GrammarFormat::of_path(&self.grammar).ok_or_else(|| {
-                anyhow!("{}: the file name does not say the grammar's format; add --format, one of: {}", self.grammar.display(), formats())
-            }),
-        }?;
-        let bytes = read(&self.grammar)?;
-        let source = String::from_utf8(bytes).map_err(|error| {
-            anyhow!("{}: not UTF-8 at byte {}", self.grammar.display(), error.utf8_error().valid_up_to())
+        let format = self.format()?;
+        let name = self.grammar.display();
+        let source = String::from_utf8(read(&self.grammar)?).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            anyhow!("{name}: a grammar is UTF-8, but byte {at}, in line {line}, is not; save the file as UTF-8")
         })?;
         Ok((source, format))
+    }
+
+    fn format(&self) -> Result<GrammarFormat> {
+        let known = GrammarFormat::ALL.map(GrammarFormat::name).join(", ");
+        match &self.format {
+            Some(name) => GrammarFormat::by_name(name)
+                .ok_or_else(|| anyhow!("grammars in `{name}` are not read; known formats: {known}")),
+            None => GrammarFormat::of_path(&self.grammar).ok_or_else(|| {
+                let name = self.grammar.display();
+                anyhow!("{name}: the file name does not end in a known format; say it with --format, one of: {known}")
+            }),
+        }
     }
 
     /// The compiler that the options describe.
@@ -105,16 +117,29 @@ impl GrammarArgs {
     pub fn explain(&self, error: Error, source: &str) -> anyhow::Error {
         let name = self.grammar.display();
         match error {
-            Error::Grammar(error) => anyhow!("{}", error.render(&name.to_string(), source).trim_end()),
+            Error::Grammar(error) => Rendered(error.render(&name.to_string(), source).trim_end().to_owned()).into(),
             error => anyhow!("{name}: {error}"),
         }
     }
 }
 
+/// An error of several lines that brings its own heading.
+#[derive(Debug)]
+pub struct Rendered(String);
+
+impl fmt::Display for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Rendered {}
+
 /// Which vocabulary.
 #[derive(Args)]
 pub struct VocabArgs {
-    /// The vocabulary: tokenizer.json, .tiktoken, .tiktoken.gz, or a JSON array of tokens; `builtin` for ours.
+    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array of tokens; `builtin` for
+    /// ours.
     #[arg(short, long, value_name = "FILE")]
     vocab: PathBuf,
     /// A token that ends an output (repeatable); may lie beyond the file.
@@ -132,10 +157,26 @@ impl VocabArgs {
     /// The vocabulary.
     pub fn vocabulary(&self) -> Result<Vocabulary> {
         if self.vocab == Path::new("builtin") {
-            return Ok(Vocabulary::builtin());
+            return self.builtin();
         }
         let options = LoadOptions { eos: self.eos.clone(), pad: self.pad, mask: self.mask, ..LoadOptions::default() };
         Vocabulary::from_file(&self.vocab, &options).map_err(|error| anyhow!("{error}"))
+    }
+
+    /// Ours; its special tokens are its own unless others are named.
+    fn builtin(&self) -> Result<Vocabulary> {
+        let builtin = Vocabulary::builtin();
+        let own = SpecialIds {
+            eos: builtin.eos().iter().map(|token| token.0).collect(),
+            pad: builtin.pad().map(|token| token.0),
+            mask: builtin.mask().map(|token| token.0),
+        };
+        let special = SpecialIds {
+            eos: if self.eos.is_empty() { own.eos } else { self.eos.clone() },
+            pad: self.pad.or(own.pad),
+            mask: self.mask.or(own.mask),
+        };
+        builtin.with_special(special).map_err(|error| anyhow!("{error}"))
     }
 }
 
@@ -147,45 +188,4 @@ pub fn constraint(grammar: &GrammarArgs, language: Arc<Language>, vocabulary: Vo
 /// The bytes of a file.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| path.display().to_string())
-}
-
-/// A text to replay.
-pub struct Text {
-    /// The text.
-    pub text: String,
-    /// Its tokens, if they were given.
-    pub ids: Option<Vec<u32>>,
-}
-
-/// The texts of a file: one a line, or JSON Lines with `"text"` and perhaps `"ids"`.
-pub fn texts(path: &Path) -> Result<Vec<Text>> {
-    let source = String::from_utf8(read(path)?)
-        .map_err(|error| anyhow!("{}: not UTF-8 at byte {}", path.display(), error.utf8_error().valid_up_to()))?;
-    let json = source.trim_start().starts_with('{');
-    let parse = |(at, line): (usize, &str)| {
-        if !json {
-            return Ok(Text { text: line.to_owned(), ids: None });
-        }
-        parse_text(line).with_context(|| format!("{} line {}", path.display(), at + 1))
-    };
-    source.lines().enumerate().filter(|(_, line)| !line.is_empty()).map(parse).collect()
-}
-
-fn parse_text(line: &str) -> Result<Text> {
-    let value: serde_json::Value = serde_json::from_str(line)?;
-    let Some(text) = value["text"].as_str() else { bail!("no string \"text\"") };
-    let id = |value: &serde_json::Value| {
-        let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.ok_or_else(|| anyhow!("\"ids\" holds {value}, which is no token id"))
-    };
-    let ids = match value.get("ids") {
-        None => None,
-        Some(serde_json::Value::Array(ids)) => Some(ids.iter().map(id).collect::<Result<_>>()?),
-        Some(_) => bail!("\"ids\" is not an array"),
-    };
-    Ok(Text { text: text.to_owned(), ids })
-}
-
-fn formats() -> String {
-    GrammarFormat::ALL.map(GrammarFormat::name).join(", ")
 }

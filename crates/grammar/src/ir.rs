@@ -1,9 +1,10 @@
 //! The intermediate representation that every front end lowers to.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
 use anygram_bits::index_type;
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{self, Hir, HirKind, Visitor};
 
 index_type!(
     /// A terminal: what the lexer produces.
@@ -82,13 +83,48 @@ impl Pattern {
     /// Whether the empty string matches.
     pub fn is_nullable(&self) -> bool {
         match self {
-            Self::Regex(hir) => hir.properties().minimum_len() == Some(0),
+            Self::Regex(hir) => is_hir_nullable(hir),
             Self::Concat(parts) | Self::And(parts) => parts.iter().all(Self::is_nullable),
             Self::Alternate(parts) => parts.iter().any(Self::is_nullable),
             Self::Repeat { inner, min, .. } => *min == 0 || inner.is_nullable(),
             Self::Not(inner) => !inner.is_nullable(),
         }
     }
+}
+
+/// Whether the empty string matches.
+///
+/// Not the `minimum_len` of the properties: that is unknown as soon as some part matches nothing, as in `a|[a&&b]*`.
+fn is_hir_nullable(hir: &Hir) -> bool {
+    /// Whether each part that was left and not yet used is nullable; the parts of a node are the last of them.
+    struct Nullable(Vec<bool>);
+
+    impl Visitor for Nullable {
+        type Output = bool;
+        type Err = Infallible;
+
+        fn finish(mut self) -> Result<bool, Infallible> {
+            Ok(self.0.pop().expect("the root was left last"))
+        }
+
+        fn visit_post(&mut self, hir: &Hir) -> Result<(), Infallible> {
+            let mut last = |n: usize| self.0.split_off(self.0.len() - n).into_iter();
+            let nullable = match hir.kind() {
+                HirKind::Empty | HirKind::Look(_) => true,
+                HirKind::Literal(literal) => literal.0.is_empty(),
+                HirKind::Class(_) => false,
+                HirKind::Repetition(repetition) => last(1).all(|inner| inner || repetition.min == 0),
+                HirKind::Capture(_) => last(1).all(|inner| inner),
+                HirKind::Concat(parts) => last(parts.len()).all(|part| part),
+                HirKind::Alternation(parts) => last(parts.len()).any(|part| part),
+            };
+            self.0.push(nullable);
+            Ok(())
+        }
+    }
+
+    let Ok(nullable) = hir::visit(hir, Nullable(Vec::new()));
+    nullable
 }
 
 /// A token of the vocabulary that a grammar names.
@@ -200,5 +236,30 @@ impl Grammar {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nullable_whatever_parts_match_nothing() {
+        let nullable = |source: &str| Pattern::Regex(regex_syntax::parse(source).unwrap()).is_nullable();
+        for source in ["", "a*", "a|", "(a?b{0,3})+", "[a&&b]*", "a|[a&&b]*", "(x|[a&&b]?)(y|[a&&b]{0,2})", "(a|[a&&b])*"] {
+            assert!(nullable(source), "{source}");
+        }
+        for source in ["a", "a+", "a|b", "a*b", "[a&&b]", "[a&&b]+", "[a&&b]*a", "a|[a&&b]", "(a*[a&&b]){2}"] {
+            assert!(!nullable(source), "{source}");
+        }
+    }
+
+    #[test]
+    fn nullable_without_recursion() {
+        let mut deep = regex_syntax::parse("[a&&b]*").unwrap();
+        for _ in 0..20_000 {
+            deep = Hir::alternation(vec![Hir::literal(*b"xy"), Hir::concat(vec![deep, Hir::literal(*b"a")])]);
+        }
+        assert!(!is_hir_nullable(&deep));
     }
 }

@@ -53,6 +53,10 @@ pub struct Stepper {
     merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
     /// Whether a reading of unknown prospect can be completed, within the present operation.
     prospects: FxHashMap<Config, bool>,
+    /// Of a parser state, whether terminals that can be spelled anywhere complete it.
+    easy_states: FxHashMap<StateId, bool>,
+    /// The same of what a terminal leads to.
+    easy_steps: FxHashMap<(StateId, TerminalId), bool>,
     pending: Vec<(StateId, CutId)>,
 }
 
@@ -66,6 +70,8 @@ impl Stepper {
             ends: FxHashMap::default(),
             merged_ends: FxHashMap::default(),
             prospects: FxHashMap::default(),
+            easy_states: FxHashMap::default(),
+            easy_steps: FxHashMap::default(),
             pending: Vec::new(),
         })
     }
@@ -200,6 +206,8 @@ impl Stepper {
         self.ends.clear();
         self.merged_ends.clear();
         self.prospects.clear();
+        self.easy_states.clear();
+        self.easy_steps.clear();
     }
 
     /// Bytes on the heap, roughly.
@@ -280,8 +288,13 @@ impl Stepper {
         if let Some(&known) = self.prospects.get(&start) {
             return Ok(known);
         }
+        if self.is_easy(language, start)? {
+            self.prospects.insert(start, true);
+            return Ok(true);
+        }
         let (found, seen) = self.explore(language, &[start], |this, config| {
-            this.prospects.get(&config) == Some(&true) || this.transducer.prospect(config.lexeme) == Prospect::Completable
+            let known = this.prospects.get(&config).copied();
+            known.map_or_else(|| this.is_easy(language, config), Ok)
         })?;
         match found {
             Some(_) => drop(self.prospects.insert(start, true)),
@@ -290,9 +303,44 @@ impl Stepper {
         Ok(found.is_some())
     }
 
+    /// Whether a reading can be completed without regard to what competes: it is known to be completable, or it can become a terminal (or be
+    /// ignored) after which terminals that can be spelled anywhere suffice.
+    fn is_easy(&mut self, language: &Language, config: Config) -> Result<bool, StepError> {
+        if self.transducer.prospect(config.lexeme) == Prospect::Completable {
+            return Ok(true);
+        }
+        let Some(spellable) = self.transducer.spellable(language.lexing(), config.lexeme) else { return Ok(false) };
+        let end = spellable.len() - 1;
+        if spellable.contains(end) && self.has_common_completion(language, config.state) {
+            return Ok(true);
+        }
+        for terminal in spellable.iter().filter(|&terminal| terminal != end) {
+            let key = (config.state, TerminalId::new(terminal));
+            let easy = match self.easy_steps.get(&key) {
+                Some(&known) => known,
+                None => {
+                    let next = self.recognizer.extend(&[Edge { from: key.0, terminal: Some(key.1) }])?;
+                    let easy = next.is_some_and(|next| self.has_common_completion(language, next));
+                    self.easy_steps.insert(key, easy);
+                    easy
+                }
+            };
+            if easy {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_common_completion(&mut self, language: &Language, state: StateId) -> bool {
+        let recognizer = &self.recognizer;
+        let minimum = || recognizer.minimum_remaining(state, language.common_lengths());
+        *self.easy_states.entry(state).or_insert_with(|| minimum() != u32::MAX)
+    }
+
     /// A continuation that makes a sentence of the text, if one is found: not always a shortest one, but guided by the fewest terminals.
     pub fn complete(&mut self, language: &Language, frontier: &[Config]) -> Result<Option<Vec<Symbol>>, StepError> {
-        let (found, seen) = self.explore(language, frontier, |this, config| this.is_sentence(&[config]))?;
+        let (found, seen) = self.explore(language, frontier, |this, config| Ok(this.is_sentence(&[config])))?;
         Ok(found.map(|mut config| {
             let mut symbols = Vec::new();
             while let Some(&Some((before, symbol))) = seen.get(&config) {
@@ -310,7 +358,7 @@ impl Stepper {
         &mut self,
         language: &Language,
         from: &[Config],
-        is_goal: impl Fn(&Self, Config) -> bool,
+        mut is_goal: impl FnMut(&mut Self, Config) -> Result<bool, StepError>,
     ) -> Result<(Option<Config>, Seen), StepError> {
         let limit = language.limits().search_steps;
         let samples = language.lexing().lexicon.union.samples();
@@ -321,7 +369,7 @@ impl Stepper {
         for &config in from {
             seen.insert(config, None);
             queue.push(Reverse((0, 0, config)));
-            if is_goal(self, config) {
+            if is_goal(self, config)? {
                 return Ok((Some(config), seen));
             }
         }
@@ -337,14 +385,14 @@ impl Stepper {
                         continue;
                     }
                     seen.insert(found, Some((config, symbol)));
-                    if is_goal(self, found) {
+                    if is_goal(self, found)? {
                         return Ok((Some(found), seen));
                     }
                     if seen.len() > limit {
                         return Err(StepError::Undecided { limit });
                     }
                     // A terminal weighs as much as a few bytes, so that long ones are finished before others are begun.
-                    let lacking = self.recognizer.minimum_remaining(found.state);
+                    let lacking = self.recognizer.minimum_remaining(found.state, language.lengths());
                     queue.push(Reverse((u64::from(lacking) * 8 + depth + 1, depth + 1, found)));
                 }
             }

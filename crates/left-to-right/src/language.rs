@@ -5,7 +5,7 @@ use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::reference::Reference;
-use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits};
+use anygram_recognizer::{Lengths, Recognizer, RecognizerError, RecognizerLimits};
 
 use crate::frontier::{Frontier, Stepper};
 
@@ -95,6 +95,8 @@ pub struct Language {
     lexing: Lexing,
     engine: Engine,
     limits: Limits,
+    /// With all terminals, and with those that can be spelled anywhere.
+    lengths: [Lengths; 2],
 }
 
 impl Language {
@@ -106,7 +108,11 @@ impl Language {
             Engine::Auto => Engine::Reference,
             chosen => chosen,
         };
-        let language = Self { grammar, lexing, engine, limits: options.limits };
+        let cfg = lexing.scan_cfg();
+        let common = lexing.boundaries().filter(|_| mode == LexerMode::Contextual).map(|boundaries| boundaries.common().clone());
+        let all = Lengths::all(cfg);
+        let lengths = [common.map_or_else(|| all.clone(), |common| Lengths::new(cfg, common)), all];
+        let language = Self { grammar, lexing, engine, limits: options.limits, lengths };
         let empty = CompileError::Lexing(LexingError::EmptyLanguage { mode });
         let mut stepper = Stepper::new(&language)?;
         match stepper.start(&language) {
@@ -148,6 +154,16 @@ impl Language {
     /// The bounds in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The fewest terminals of each symbol.
+    pub(crate) fn lengths(&self) -> &Lengths {
+        &self.lengths[1]
+    }
+
+    /// The fewest terminals of each symbol, if only those count that can be spelled after any piece.
+    pub(crate) fn common_lengths(&self) -> &Lengths {
+        &self.lengths[0]
     }
 
     /// A fresh recognizer of the chosen engine.

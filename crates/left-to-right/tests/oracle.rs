@@ -2,6 +2,7 @@
 //!
 //! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 400).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use anygram_grammar::ir::{LexerMode, TerminalKind};
@@ -15,7 +16,7 @@ use anygram_testkit::oracle::{Completion, Limits, Oracle};
 use anygram_testkit::text::{Sym, show};
 use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
 
-const LIMITS: Limits = Limits { max_extra: 5, max_texts: 4_000, prune: true };
+const LIMITS: Limits = Limits { max_extra: 5, max_texts: 400, prune: true };
 
 const ENGINES: [Engine; 1] = [Engine::Reference];
 
@@ -103,16 +104,17 @@ impl Reader<'_> {
             return Err(format!("{} is a sentence: {sentence}, by brute force {expected}\n{}", show(text), oracle.explain(text)));
         }
         let viable = self.stepper.is_viable(self.language, frontier).map_err(limit)?;
-        match (viable, oracle.completion(text, &case.alphabet, LIMITS)) {
-            (true, Completion::Found(_)) | (false, Completion::NoneWithin { .. } | Completion::LimitReached) => Ok(()),
-            (false, Completion::Found(rest)) => Err(format!("{} is refused, but {} completes it", show(text), show(&rest))),
-            (true, Completion::NoneWithin { exhausted: true }) => Err(format!("{} is accepted, but nothing completes it", show(text))),
-            // Brute force did not look far enough: then the engine must show a completion itself.
-            (true, _) => match self.complete(frontier).map_err(limit)? {
+        if viable {
+            // A yes has to be shown, and brute force judges what is shown.
+            return match self.complete(frontier).map_err(limit)? {
                 Some(rest) if oracle.is_sentence(&[text, &rest].concat()) => Ok(()),
                 Some(rest) => Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest))),
-                None => Err(format!("{} is accepted, but no completion is in sight", show(text))),
-            },
+                None => Err(format!("{} is accepted, but nothing completes it", show(text))),
+            };
+        }
+        match oracle.completion(text, &case.alphabet, LIMITS) {
+            Completion::NoneWithin { .. } | Completion::LimitReached => Ok(()),
+            Completion::Found(rest) => Err(format!("{} is refused, but {} completes it", show(text), show(&rest))),
         }
     }
 }
@@ -158,11 +160,12 @@ fn masks_are_those_of_brute_force() {
         let mut matcher = matcher(case, language)?;
         let mut reader = Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
         let start = reader.stepper.start(language).map_err(|error| error.to_string())?.unwrap_or_default();
-        for tokens in &case.tokens {
+        let mut judged = HashSet::new();
+        for tokens in case.tokens.iter().take(4) {
             matcher.reset();
             let mut text: Vec<Sym> = Vec::new();
             let mut frontier = start.clone();
-            for &token in tokens {
+            for &token in tokens.iter().take(6) {
                 let mask = matcher.mask().map_err(|error| error.to_string())?;
                 if get_bit(&mask, EOS as usize) != oracle.is_sentence(&text) {
                     return Err(format!("EOS after {}: {}", show(&text), get_bit(&mask, EOS as usize)));
@@ -178,7 +181,9 @@ fn masks_are_those_of_brute_force() {
                         next = reader.step(&next, symbol).map_err(|error| error.to_string())?;
                     }
                     // The text engine is judged by the oracle, the mask by the text engine.
-                    reader.judge(&oracle, case, &longer, &next)?;
+                    if judged.insert(longer.clone()) {
+                        reader.judge(&oracle, case, &longer, &next)?;
+                    }
                     let viable = reader.stepper.is_viable(language, &next).map_err(|error| error.to_string())?;
                     if get_bit(&mask, id) != viable {
                         return Err(format!("after {} token {id} is in the mask: {}, viable: {viable}", show(&text), !viable));

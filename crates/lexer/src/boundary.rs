@@ -10,20 +10,19 @@
 //! # When a viable parse can be completed
 //!
 //! Over terminals every viable prefix of a reduced grammar has a completion. Over *texts* the completion must also survive lexing: after
-//! an identifier no other identifier can follow without a blank. A boundary is *safe* if every completion that a parser may need can
-//! be spelled from it, ending in safe boundaries again. Two sufficient conditions are tried:
+//! an identifier no other identifier can follow without a blank. Call *common* the terminals that can be spelled from every boundary:
+//! a completion that uses only those can always be spelled.
 //!
-//! 1. All boundaries are safe if the terminals that can be spelled from *every* boundary suffice to derive the start symbol and
-//!    every proper suffix of every rule (whatever a parser has begun, suffixes are what it needs).
-//! 2. Else the safe ones are the greatest set from each of which *every* terminal can be spelled so that the set is not left.
-//!
-//! With (1), which nearly all grammars with ignored blanks meet, parsing and lexing are independent. Otherwise the grammar is
-//! multiplied by the automaton of pieces, all safe boundaries taken as one ([`Boundaries::product`]), after which they are independent
-//! again: in the product, whose terminals say from which class of boundaries to which they lead, a viable prefix has a text. This is
-//! the construction of Bar-Hillel, Perles and Shamir (1961) for a grammar and a regular language, restricted to where it is needed.
-//!
-//! In `contextual` mode fewer terminals compete, so whatever can be spelled here can be spelled there: a *yes* from this module
-//! holds in that mode too (a piece that is longest among all is longest among some; its label is among the labels). A *no* does not.
+//! - If the common terminals suffice to derive the start symbol and every proper suffix of every rule (whatever a parser has begun, suffixes
+//!   are what it needs), parsing and lexing are independent ([`Boundaries::is_independent`]). Nearly all grammars with ignored blanks are of
+//!   this kind.
+//! - Otherwise, in `longest`, the grammar is multiplied by the automaton of pieces ([`Boundaries::product`]), after which they are
+//!   independent again: in the product, whose terminals say from which class of boundaries to which they lead, a viable prefix has a
+//!   text. This is the construction of Bar-Hillel, Perles and Shamir (1961) for a grammar and a regular language. Boundaries from which
+//!   the same pieces lead to the same classes are one class (the coarsest bisimulation), which leaves few.
+//! - In `contextual` fewer terminals compete, so whatever can be spelled here can be spelled there: a *yes* from this module holds in
+//!   that mode too (a piece that is longest among all is longest among some; its label is among the labels). A *no* does not: then the
+//!   parser is asked whether common terminals suffice for what it has begun, and at last a completion is searched for.
 
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::{Cfg, EmptyLanguage};
@@ -60,8 +59,8 @@ pub struct Boundaries {
     nodes: FxHashMap<Node, u32>,
     /// Of each node the terminals that it can become next, after ignored pieces if need be; `end` if ignored pieces alone can end the text.
     finish: Vec<BitSet>,
-    /// The same, counting only outcomes that leave a safe boundary; `end` if ignored pieces alone lead to a safe boundary.
-    safe_finish: Vec<BitSet>,
+    /// The terminals that can be spelled from every boundary.
+    common: BitSet,
     /// Of each debt that is a boundary, its class.
     class_of: FxHashMap<DebtId, ClassId>,
     /// `(from, to)`: `from` can become whatever `to` can: the same lexeme a byte later, or what follows an ignored piece.
@@ -69,7 +68,7 @@ pub struct Boundaries {
     /// `(from, terminal, debt)`: the piece in progress can end as this terminal.
     ends: Vec<(u32, u32, DebtId)>,
     n_terminals: usize,
-    all_safe: bool,
+    is_independent: bool,
 }
 
 /// An outcome of lexing: which terminal, and the class of the boundary after it.
@@ -105,38 +104,34 @@ impl Boundaries {
             debt_ids: FxHashMap::from_iter([(Box::from([]), DebtId(0))]),
             nodes: FxHashMap::default(),
             finish: Vec::new(),
-            safe_finish: Vec::new(),
+            common: lexicon.used.clone(),
             class_of: FxHashMap::default(),
             same: Vec::new(),
             ends: Vec::new(),
             n_terminals,
-            all_safe: false,
+            is_independent: false,
         };
         this.explore(lexicon, specials)?;
         let ends = this.ends.iter().map(|&(node, terminal, _)| (node, terminal as usize));
         this.finish = this.propagate(n_terminals + 1, ends.chain(this.starts().map(|(_, node)| (node, n_terminals))));
-        let safe = this.safe_boundaries(lexicon, cfg);
-        let all_safe = this.starts().all(|(debt, _)| safe.contains(debt.index()));
-        this.all_safe = all_safe;
-        let is_safe = |debt: &DebtId| safe.contains(debt.index());
-        let ends = this.ends.iter().filter(|(_, _, debt)| is_safe(debt)).map(|&(node, terminal, _)| (node, terminal as usize));
-        let starts = this.starts().filter(|(debt, _)| is_safe(debt)).map(|(_, node)| (node, n_terminals));
-        this.safe_finish = this.propagate(n_terminals + 1, ends.chain(starts));
-        // The safe ones are one class, every other is its own.
-        let mut classes = this.starts().map(|(debt, _)| debt).collect::<Vec<_>>();
-        classes.sort_by_key(|debt| (!is_safe(debt), *debt));
-        let mut next = 0;
-        for debt in classes {
-            let class = if is_safe(&debt) { 0 } else { next };
-            this.class_of.insert(debt, ClassId(class));
-            next = class + 1;
+        for (_, node) in this.starts().collect::<Vec<_>>() {
+            let finish = &this.finish[node as usize];
+            let kept: Vec<usize> = this.common.iter().filter(|&terminal| finish.contains(terminal)).collect();
+            this.common = BitSet::from_members(n_terminals, kept);
         }
+        this.is_independent = suffices(cfg, &this.common);
+        this.class_of = this.classify();
         Some(this)
     }
 
     /// Whether parsing and lexing are independent.
-    pub fn all_safe(&self) -> bool {
-        self.all_safe
+    pub fn is_independent(&self) -> bool {
+        self.is_independent
+    }
+
+    /// The terminals that can be spelled from every boundary.
+    pub fn common(&self) -> &BitSet {
+        &self.common
     }
 
     /// The number of boundaries.
@@ -187,11 +182,6 @@ impl Boundaries {
         &self.finish[node]
     }
 
-    /// What a lexeme can become such that a safe boundary follows; `end` if ignored pieces alone lead to a safe boundary.
-    pub fn safe_finish(&self, node: usize) -> &BitSet {
-        &self.safe_finish[node]
-    }
-
     /// The debt after one more byte, given the debt's states; `None` if it was broken.
     pub fn step_debt(lexicon: &Lexicon, states: &[State], class: usize) -> Option<Vec<State>> {
         let union = &lexicon.union;
@@ -212,8 +202,7 @@ impl Boundaries {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        let sets = self.finish.iter().chain(&self.safe_finish);
-        sets.map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>()
+        self.finish.iter().map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>()
             + self.nodes.len() * 2 * size_of::<(Node, u32)>()
             + size_of_val(&*self.same)
             + size_of_val(&*self.ends)
@@ -315,48 +304,47 @@ impl Boundaries {
         sets
     }
 
-    /// The boundaries (as a set of debts) from which every completion can be spelled; see the module's text for the two conditions.
-    fn safe_boundaries(&self, lexicon: &Lexicon, cfg: &Cfg) -> BitSet {
-        let mut common = lexicon.used.clone();
-        for (_, node) in self.starts() {
-            let mut finish = BitSet::new(self.n_terminals);
-            finish.extend(self.finish[node as usize].iter().filter(|&bit| bit < self.n_terminals));
-            common.intersect_with(&finish);
-        }
-        let mut safe = BitSet::from_members(self.debts.len(), self.starts().map(|(debt, _)| debt.index()));
-        if suffices(cfg, &common) {
-            return safe;
-        }
-        // The greatest set from which every terminal can be spelled without leaving it.
-        loop {
-            let ends = self.ends.iter().filter(|(_, _, debt)| safe.contains(debt.index()));
-            let finish = self.propagate(self.n_terminals, ends.map(|&(node, terminal, _)| (node, terminal as usize)));
-            let unsafe_one = |&(debt, node): &(DebtId, u32)| {
-                safe.contains(debt.index()) && !lexicon.used.is_subset(&finish[node as usize])
-            };
-            let dropped: Vec<_> = self.starts().filter(unsafe_one).collect();
-            if dropped.is_empty() {
-                return safe;
+    /// The classes of boundaries: one if lexing is independent of parsing, else the coarsest that the pieces do not tell apart.
+    fn classify(&self) -> FxHashMap<DebtId, ClassId> {
+        let mut class_of: FxHashMap<DebtId, ClassId> = self.starts().map(|(debt, _)| (debt, ClassId(0))).collect();
+        let mut n_classes = 1;
+        while !self.is_independent {
+            let (pairs, finish) = self.outcomes(&class_of);
+            let mut ids: FxHashMap<(ClassId, &BitSet), ClassId> = FxHashMap::default();
+            let mut refined = FxHashMap::default();
+            for (debt, node) in self.starts() {
+                let fresh = ClassId::new(ids.len());
+                let class = *ids.entry((class_of[&debt], &finish[node as usize])).or_insert(fresh);
+                refined.insert(debt, class);
             }
-            for (debt, _) in dropped {
-                safe.remove(debt.index());
+            debug_assert!(pairs.len() <= self.ends.len());
+            let stable = ids.len() == n_classes;
+            n_classes = ids.len();
+            class_of = refined;
+            if stable {
+                break;
             }
         }
+        class_of
+    }
+
+    /// All outcomes under a classification, and of each node those that it can come to (and a bit for the end).
+    fn outcomes(&self, class_of: &FxHashMap<DebtId, ClassId>) -> (Vec<Pair>, Vec<BitSet>) {
+        let pair = |terminal: u32, debt: DebtId| Pair { terminal: TerminalId(terminal), to: class_of[&debt] };
+        let mut pairs: Vec<Pair> = self.ends.iter().map(|&(_, terminal, debt)| pair(terminal, debt)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let ids: FxHashMap<Pair, usize> = pairs.iter().copied().zip(0..).collect();
+        let ends = self.ends.iter().map(|&(node, terminal, debt)| (node, ids[&pair(terminal, debt)]));
+        let finish = self.propagate(pairs.len() + 1, ends.chain(self.starts().map(|(_, node)| (node, pairs.len()))));
+        (pairs, finish)
     }
 
     /// The product of a grammar with the automaton of pieces, its boundaries taken by class.
     ///
     /// Bottom up over pairs of classes, so only what derives some text is built. Cost: rules × classes³.
     pub fn product(&self, cfg: &Cfg, limits: &LexerLimits) -> Result<Result<Product, EmptyLanguage>, LexerError> {
-        let mut pairs: Vec<Pair> =
-            self.ends.iter().map(|&(_, terminal, debt)| Pair { terminal: TerminalId(terminal), to: self.class_of(debt) }).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        let pair_of: FxHashMap<Pair, usize> = pairs.iter().copied().zip(0..).collect();
-        let pair = |terminal: u32, debt| pair_of[&Pair { terminal: TerminalId(terminal), to: self.class_of(debt) }];
-        let ends = self.ends.iter().map(|&(node, terminal, debt)| (node, pair(terminal, debt)));
-        let finish = self.propagate(pairs.len() + 1, ends.chain(self.starts().map(|(_, node)| (node, pairs.len()))));
-
+        let (pairs, finish) = self.outcomes(&self.class_of);
         let n_classes = self.n_classes();
         let mut scans: Vec<(ClassId, u32)> = Vec::new();
         for (debt, node) in self.starts() {

@@ -94,7 +94,7 @@ impl Lexing {
             }
         };
         let product = match &boundaries {
-            Some(boundaries) if mode == LexerMode::Longest && !boundaries.all_safe() => {
+            Some(boundaries) if mode == LexerMode::Longest && !boundaries.is_independent() => {
                 Some(boundaries.product(&cfg, &limits)?.map_err(empty_language)?)
             }
             _ => None,
@@ -494,22 +494,48 @@ impl Transducer {
         Ok(Some(id))
     }
 
-    /// Whether a `contextual` lexeme can be completed even if all terminals competed from here on.
-    fn is_safe(&self, lexing: &Lexing, state: State, obligations: ObligationsId, wanted: WantedId, ends: bool) -> bool {
-        if ends {
-            return true;
+    /// What a `contextual` lexeme can become even if all terminals competed from here on; `None` if that is not known.
+    ///
+    /// The last bit says that ignored pieces alone lead to a boundary.
+    pub fn spellable(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<BitSet> {
+        let key = self.lexemes[lexeme.index()].0;
+        let mut outcomes = self.worst_case(lexing, key.state, key.obligations)?.clone();
+        let end = outcomes.len() - 1;
+        let wanted = &self.wanted[key.wanted.index()];
+        let gone: Vec<usize> = outcomes
+            .iter()
+            .filter(|&outcome| outcome != end && !(wanted.contains(outcome) && lexing.lexicon.used.contains(outcome)))
+            .collect();
+        for outcome in gone {
+            outcomes.remove(outcome);
         }
-        let Some(boundaries) = &lexing.boundaries else { return false };
+        Some(outcomes)
+    }
+
+    fn worst_case<'a>(&self, lexing: &'a Lexing, state: State, obligations: ObligationsId) -> Option<&'a BitSet> {
+        let boundaries = lexing.boundaries.as_ref()?;
         let union = &lexing.lexicon.union;
         let mut debt: Vec<State> =
             self.obligations[obligations.index()].iter().map(|&(state, _)| union.blind(state)).collect();
         debt.sort_unstable();
         debt.dedup();
-        let node = boundaries.find_debt(&debt).and_then(|debt| boundaries.node(state, debt));
-        let Some(node) = node else { return false };
-        let (safe, wanted) = (boundaries.safe_finish(node), &self.wanted[wanted.index()]);
-        // The last bit of `safe` says that ignored pieces alone lead to a safe boundary, from where any viable parse can be completed.
-        safe.contains(boundaries.end()) || safe.iter().any(|outcome| lexing.lexicon.used.contains(outcome) && wanted.contains(outcome))
+        let node = boundaries.find_debt(&debt).and_then(|debt| boundaries.node(state, debt))?;
+        Some(boundaries.finish(node))
+    }
+
+    /// Whether a `contextual` lexeme can be completed whatever the parser's state is.
+    fn is_safe(&self, lexing: &Lexing, state: State, obligations: ObligationsId, wanted: WantedId, ends: bool) -> bool {
+        if ends {
+            return true;
+        }
+        if !lexing.boundaries.as_ref().is_some_and(Boundaries::is_independent) {
+            return false;
+        }
+        let Some(finish) = self.worst_case(lexing, state, obligations) else { return false };
+        // The last bit says that ignored pieces alone lead to a boundary, from where any viable parse can be completed.
+        let (end, wanted) = (finish.len() - 1, &self.wanted[wanted.index()]);
+        finish.contains(end)
+            || finish.iter().any(|outcome| lexing.lexicon.used.contains(outcome) && wanted.contains(outcome))
     }
 
     fn intern_wanted(&mut self, set: BitSet) -> WantedId {

@@ -20,6 +20,7 @@ pub type State = u32;
 pub struct Union {
     classes: Box<[u8; 256]>,
     n_classes: usize,
+    samples: Vec<u8>,
     next: Vec<State>,
     accepts: Vec<BitSet>,
     live: Vec<BitSet>,
@@ -71,7 +72,7 @@ impl Union {
         accepts[START as usize].clear();
         let live = tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.can_go_on(state))).collect();
         let blind = blind(&next, n_classes, &accepts);
-        Ok(Self { classes, n_classes, next, accepts, live, blind })
+        Ok(Self { classes, n_classes, samples, next, accepts, live, blind })
     }
 
     /// The number of states, the dead one included.
@@ -91,9 +92,8 @@ impl Union {
     }
 
     /// A byte of each class, the least.
-    pub fn samples(&self) -> Vec<u8> {
-        let first = |class| (0..=255u8).find(|&byte| self.class(byte) == class).unwrap_or(0);
-        (0..self.n_classes).map(first).collect()
+    pub fn samples(&self) -> &[u8] {
+        &self.samples
     }
 
     /// Where a byte of `class` leads.

@@ -2,7 +2,7 @@
 
 use anygram_grammar::ir::TerminalId;
 
-use crate::{Edge, Recognizer, RecognizerError, StateId};
+use crate::{Edge, Lengths, Recognizer, RecognizerError, StateId};
 
 /// A terminal is viable iff the state can be extended by it.
 pub fn viable_iff_extends(engine: &mut dyn Recognizer, state: StateId) -> Result<(), String> {
@@ -19,7 +19,7 @@ pub fn viable_iff_extends(engine: &mut dyn Recognizer, state: StateId) -> Result
 
 /// A sentence lacks nothing, and only a sentence does; a viable state lacks a finite number.
 pub fn minimum_is_zero_iff_sentence(engine: &dyn Recognizer, state: StateId) -> Result<(), String> {
-    let (minimum, is_sentence) = (engine.minimum_remaining(state), engine.is_sentence(state));
+    let (minimum, is_sentence) = (engine.minimum_remaining(state, &Lengths::all(engine.cfg())), engine.is_sentence(state));
     if (minimum == 0) != is_sentence || minimum == u32::MAX {
         return Err(format!("state {}: minimum {minimum}, sentence: {is_sentence}", state.0));
     }
@@ -59,7 +59,7 @@ pub fn a_merge_is_a_union(engine: &mut dyn Recognizer, edges: &[Edge]) -> Result
 }
 
 fn same(engine: &dyn Recognizer, a: StateId, b: StateId) -> Result<(), String> {
-    let observe = |state| (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state));
+    let observe = |state| (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state, &Lengths::all(engine.cfg())));
     if observe(a) != observe(b) {
         return Err(format!("states {} and {} differ: {:?} and {:?}", a.0, b.0, observe(a), observe(b)));
     }

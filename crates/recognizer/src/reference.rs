@@ -12,9 +12,9 @@ use std::collections::{BTreeSet, BinaryHeap};
 use anygram_bits::BitSet;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, StateId};
+use crate::{Edge, Lengths, Mark, Recognizer, RecognizerError, RecognizerLimits, StateId};
 
 /// The origin of an item that was predicted in the state that it is in.
 const HERE: StateId = StateId(u32::MAX);
@@ -39,8 +39,6 @@ pub struct Reference {
     cfg: Cfg,
     by_lhs: Vec<Vec<usize>>,
     nullable: BitSet,
-    /// The fewest terminals that each nonterminal derives.
-    minimum: Vec<u32>,
     states: Vec<State>,
     ids: FxHashMap<Box<[Item]>, StateId>,
     n_items: usize,
@@ -53,7 +51,6 @@ impl Reference {
         let mut this = Self {
             by_lhs: cfg.rules_by_lhs(),
             nullable: cfg.nullable(),
-            minimum: cfg.minimum_lengths(),
             cfg,
             states: Vec::new(),
             ids: FxHashMap::default(),
@@ -168,26 +165,18 @@ impl Recognizer for Reference {
         self.states[state.index()].is_sentence
     }
 
-    fn minimum_remaining(&self, state: StateId) -> u32 {
+    fn minimum_remaining(&self, state: StateId, lengths: &Lengths) -> u32 {
         // Shortest path (Dijkstra, 1959) from the items to the end of a start rule that began in the first state: an item costs what is left of
         // its rule, and then leads to the items that wait for its left side where it began.
-        let left = |item: Item| {
-            let rest = &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
-            rest.iter().fold(0u32, |sum, &symbol| {
-                sum.saturating_add(match symbol {
-                    Symbol::Terminal(_) => 1,
-                    Symbol::Nonterminal(n) => self.minimum[n.index()],
-                })
-            })
-        };
+        let left = |item: Item| lengths.of_all(&self.cfg.rules[item.rule as usize].rhs[item.dot as usize..]);
         let mut queue = BinaryHeap::new();
-        let mut seen = BTreeSet::new();
+        let mut seen = FxHashSet::default();
         for &item in &self.states[state.index()].items {
             let item = resolve(item, state, 0);
             queue.push(Reverse((left(item), item.origin, self.lhs(item))));
         }
         while let Some(Reverse((cost, origin, lhs))) = queue.pop() {
-            if !seen.insert((origin, lhs)) {
+            if cost == u32::MAX || !seen.insert((origin, lhs)) {
                 continue;
             }
             if origin == StateId(0) && lhs == self.cfg.start {
@@ -259,7 +248,7 @@ mod tests {
         assert!(engine.is_sentence(engine.start()));
         for (word, remaining) in [(&[0u32][..], 1), (&[0, 0, 1], 1), (&[0, 1], 0), (&[0, 0], 2), (&[0, 1, 0, 0, 1, 1], 0)] {
             let state = run(&mut engine, word).unwrap();
-            assert_eq!(engine.minimum_remaining(state), remaining, "{word:?}");
+            assert_eq!(engine.minimum_remaining(state, &Lengths::all(engine.cfg())), remaining, "{word:?}");
             assert_eq!(engine.is_sentence(state), remaining == 0, "{word:?}");
         }
         assert_eq!(run(&mut engine, &[1]), None);

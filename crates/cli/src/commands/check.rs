@@ -81,7 +81,7 @@ fn explain(language: &Language) {
     println!("lexer           {:?}, {} states, {} byte classes", language.mode(), union.n_states(), union.n_classes());
     if let Some(boundaries) = lexing.boundaries() {
         println!("boundaries      {} in {} classes", boundaries.n_boundaries(), boundaries.n_classes());
-        let independent = if boundaries.all_safe() {
+        let independent = if boundaries.is_independent() {
             "what a parser needs can always be spelled".to_owned()
         } else {
             match (language.mode(), lexing.product()) {
