@@ -39,7 +39,7 @@ enum EngineChoice {
 /// Which grammar, and how to read it.
 #[derive(Args)]
 pub struct GrammarArgs {
-    /// The grammar.
+    /// The grammar: a file in Lark's notation (.lark).
     #[arg(short, long, value_name = "FILE")]
     pub grammar: PathBuf,
     /// How the grammar is written, if its file name does not say.
@@ -177,6 +177,15 @@ impl VocabArgs {
             mask: self.mask.or(own.mask),
         };
         builtin.with_special(special).map_err(|error| anyhow!("{error}"))
+    }
+}
+
+/// The name of a lexer mode, as `--lexer` has it.
+pub fn mode_name(mode: LexerMode) -> &'static str {
+    match mode {
+        LexerMode::Scannerless => "scannerless",
+        LexerMode::Longest => "longest",
+        LexerMode::Contextual => "contextual",
     }
 }
 

@@ -116,14 +116,9 @@ impl Cfg {
     }
 
     /// The fewest terminals that each nonterminal derives; `u32::MAX` for one that derives nothing. Saturates.
-    pub fn minimum_lengths(&self) -> Vec<u32> {
-        self.minimum_lengths_within(&BitSet::full(self.n_terminals))
-    }
-
-    /// The fewest terminals that each nonterminal derives with no others than `allowed`.
     ///
     /// Knuth's generalization (1977) of Dijkstra's algorithm: nonterminals are settled in ascending order of their minimum.
-    pub fn minimum_lengths_within(&self, allowed: &BitSet) -> Vec<u32> {
+    pub fn minimum_lengths(&self) -> Vec<u32> {
         use std::cmp::Reverse;
         let mut occurs = vec![Vec::new(); self.n_nonterminals];
         let mut open: Vec<(usize, u32)> = Vec::with_capacity(self.rules.len());
@@ -138,12 +133,7 @@ impl Cfg {
                 occurs[n.index()].push(at);
                 n_open += 1;
             }
-            let forbidden = |&symbol: &Symbol| matches!(symbol, Symbol::Terminal(t) if !allowed.contains(t.index()));
             let length = (rule.rhs.len() - n_open) as u32;
-            if rule.rhs.iter().any(forbidden) {
-                // One more than there are to wait for: never ready.
-                n_open += 1;
-            }
             open.push((n_open, length));
             if n_open == 0 {
                 queue.push(Reverse((length, rule.lhs)));

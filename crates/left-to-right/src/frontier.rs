@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
-use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, StateId};
+use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId};
 use rustc_hash::FxHashMap;
 
 use crate::language::{Language, StepError};
@@ -42,6 +42,15 @@ pub enum Symbol {
 /// Readings, each with the one before and the symbol between.
 type Seen = FxHashMap<Config, Option<(Config, Symbol)>>;
 
+/// Which automaton of pieces was asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Purpose {
+    /// The one with which a yes holds.
+    Can,
+    /// The one with which a no holds.
+    May,
+}
+
 /// The tables that grow while texts of one language are read: parser states and lexemes.
 pub struct Stepper {
     recognizer: Box<dyn Recognizer>,
@@ -49,14 +58,13 @@ pub struct Stepper {
     /// What each parser state wants. Kept in step with the recognizer's states.
     wanted: FxHashMap<StateId, WantedId>,
     /// What the end of a piece leads to, within the present operation.
-    ends: FxHashMap<(StateId, CutId), [Option<Config>; 2]>,
+    ends: FxHashMap<(StateId, CutId), Option<Config>>,
     merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
     /// Whether a reading of unknown prospect can be completed, within the present operation.
-    prospects: FxHashMap<Config, bool>,
-    /// Of a parser state, whether terminals that can be spelled anywhere complete it.
-    easy_states: FxHashMap<StateId, bool>,
-    /// The same of what a terminal leads to.
-    easy_steps: FxHashMap<(StateId, TerminalId), bool>,
+    prospects: FxHashMap<Config, Option<bool>>,
+    /// Steps and answers of the parser on the way to that.
+    steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
+    finishes: FxHashMap<(Purpose, StateId, ClassId), bool>,
     pending: Vec<(StateId, CutId)>,
 }
 
@@ -70,8 +78,8 @@ impl Stepper {
             ends: FxHashMap::default(),
             merged_ends: FxHashMap::default(),
             prospects: FxHashMap::default(),
-            easy_states: FxHashMap::default(),
-            easy_steps: FxHashMap::default(),
+            steps: FxHashMap::default(),
+            finishes: FxHashMap::default(),
             pending: Vec::new(),
         })
     }
@@ -117,12 +125,12 @@ impl Stepper {
         }
         match *self.pending {
             [] => {}
-            [end] => next.extend(self.end(language, end)?.into_iter().flatten()),
+            [end] => next.extend(self.end(language, end)?),
             _ if lexing.mode() == LexerMode::Scannerless => next.extend(self.merged_end(language)?),
             _ => {
                 for at in 0..self.pending.len() {
                     let end = self.pending[at];
-                    next.extend(self.end(language, end)?.into_iter().flatten());
+                    next.extend(self.end(language, end)?);
                 }
             }
         }
@@ -144,8 +152,10 @@ impl Stepper {
     pub fn step_special(&mut self, language: &Language, frontier: &[Config], terminal: TerminalId) -> Result<Frontier, StepError> {
         let mut next = Frontier::new();
         for &Config { state, lexeme } in frontier {
-            let Some(scan) = self.transducer.special_scan(language.lexing(), lexeme, terminal) else { continue };
-            let Some(state) = self.recognizer.extend(&[Edge { from: state, terminal: Some(scan) }])? else { continue };
+            if !self.transducer.is_boundary(lexeme) {
+                continue;
+            }
+            let Some(state) = self.recognizer.extend(&[Edge { from: state, terminal: Some(terminal) }])? else { continue };
             let wanted = self.wanted(language, state);
             next.extend(self.transducer.first(language.lexing(), wanted)?.map(|lexeme| Config { state, lexeme }));
         }
@@ -168,7 +178,7 @@ impl Stepper {
         // A yes needs no decision about the others.
         let mut undecided = None;
         for &config in frontier {
-            match self.search(language, config) {
+            match self.ask(language, config) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error) => undecided = Some(error),
@@ -206,8 +216,8 @@ impl Stepper {
         self.ends.clear();
         self.merged_ends.clear();
         self.prospects.clear();
-        self.easy_states.clear();
-        self.easy_steps.clear();
+        self.steps.clear();
+        self.finishes.clear();
     }
 
     /// Bytes on the heap, roughly.
@@ -226,24 +236,20 @@ impl Stepper {
     }
 
     /// What the end of one piece leads to.
-    fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<[Option<Config>; 2], StepError> {
+    fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
         if let Some(&known) = self.ends.get(&end) {
             return Ok(known);
         }
         let (from, cut) = (end.0, self.transducer.cut(end.1).clone());
         let mut edges: Vec<Edge> = cut.scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }).collect();
-        // In `longest` the readings as ignored and as a terminal stay apart, for the product grammar tells their classes apart.
-        let apart = language.mode() == LexerMode::Longest || edges.is_empty();
-        if cut.skip && !apart {
+        if cut.skip && !edges.is_empty() {
             edges.push(Edge { from, terminal: None });
         }
-        let mut result = [None; 2];
-        if let Some(state) = self.recognizer.extend(&edges)? {
-            result[0] = self.boundary(language, state, cut.obligations, cut.scan_class)?;
-        }
-        if cut.skip && apart {
-            result[1] = self.boundary(language, from, cut.obligations, cut.skip_class)?;
-        }
+        let state = if edges.is_empty() { Some(from) } else { self.recognizer.extend(&edges)? };
+        let result = match state {
+            Some(state) => self.boundary(language, state, cut.obligations)?,
+            None => None,
+        };
         self.ends.insert(end, result);
         Ok(result)
     }
@@ -263,7 +269,7 @@ impl Stepper {
         }
         let result = match self.recognizer.extend(&edges)? {
             None => None,
-            Some(state) => self.boundary(language, state, ObligationsId(0), ClassId(0))?,
+            Some(state) => self.boundary(language, state, ObligationsId(0))?,
         };
         self.merged_ends.insert((*self.pending).into(), result);
         Ok(result)
@@ -274,73 +280,107 @@ impl Stepper {
         language: &Language,
         state: StateId,
         obligations: ObligationsId,
-        class: ClassId,
     ) -> Result<Option<Config>, StepError> {
         let wanted = self.wanted(language, state);
-        let lexeme = self.transducer.boundary(language.lexing(), wanted, obligations, class)?;
+        let lexeme = self.transducer.boundary(language.lexing(), wanted, obligations)?;
         Ok(lexeme.map(|lexeme| Config { state, lexeme }))
     }
 
-    /// Whether some continuation makes a sentence of a reading, by best-first search for one.
-    ///
-    /// A yes is a witness; a no has seen all there is. In `contextual` there may be infinitely much to see, hence the limit.
-    fn search(&mut self, language: &Language, start: Config) -> Result<bool, StepError> {
-        if let Some(&known) = self.prospects.get(&start) {
+    /// Whether some continuation makes a sentence of a reading of unknown prospect.
+    fn ask(&mut self, language: &Language, config: Config) -> Result<bool, StepError> {
+        if let Some(known) = self.judge(language, config)? {
             return Ok(known);
         }
-        if self.is_easy(language, start)? {
-            self.prospects.insert(start, true);
-            return Ok(true);
-        }
-        let (found, seen) = self.explore(language, &[start], |this, config| {
-            let known = this.prospects.get(&config).copied();
-            known.map_or_else(|| this.is_easy(language, config), Ok)
-        })?;
+        // A yes is a witness; a no has seen all there is. What competes depends on the parser, so there may be infinitely much to see: a
+        // search over states of a context-free process, for which no bound is known, hence the limit.
+        let (found, seen) = self.explore(language, &[config], |this, config| this.judge(language, config))?;
         match found {
-            Some(_) => drop(self.prospects.insert(start, true)),
-            None => self.prospects.extend(seen.into_keys().map(|config| (config, false))),
+            Some(_) => drop(self.prospects.insert(config, Some(true))),
+            None => self.prospects.extend(seen.into_keys().map(|config| (config, Some(false)))),
         }
         Ok(found.is_some())
     }
 
-    /// Whether a reading can be completed without regard to what competes: it is known to be completable, or it can become a terminal (or be
-    /// ignored) after which terminals that can be spelled anywhere suffice.
-    fn is_easy(&mut self, language: &Language, config: Config) -> Result<bool, StepError> {
+    /// Whether a reading can be completed, as far as the automata of pieces can tell.
+    fn judge(&mut self, language: &Language, config: Config) -> Result<Option<bool>, StepError> {
         if self.transducer.prospect(config.lexeme) == Prospect::Completable {
-            return Ok(true);
+            return Ok(Some(true));
         }
-        let Some(spellable) = self.transducer.spellable(language.lexing(), config.lexeme) else { return Ok(false) };
-        let end = spellable.len() - 1;
-        if spellable.contains(end) && self.has_common_completion(language, config.state) {
-            return Ok(true);
+        if let Some(&known) = self.prospects.get(&config) {
+            return Ok(known);
         }
-        for terminal in spellable.iter().filter(|&terminal| terminal != end) {
-            let key = (config.state, TerminalId::new(terminal));
-            let easy = match self.easy_steps.get(&key) {
-                Some(&known) => known,
-                None => {
-                    let next = self.recognizer.extend(&[Edge { from: key.0, terminal: Some(key.1) }])?;
-                    let easy = next.is_some_and(|next| self.has_common_completion(language, next));
-                    self.easy_steps.insert(key, easy);
-                    easy
-                }
-            };
-            if easy {
+        let verdict = if self.can_be_spelled(language, config)? {
+            Some(true)
+        } else if language.mode() == LexerMode::Longest || !self.may_be_spelled(language, config)? {
+            Some(false)
+        } else {
+            None
+        };
+        self.prospects.insert(config, verdict);
+        Ok(verdict)
+    }
+
+    /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a sufficient condition.
+    fn can_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
+        let (Some(boundaries), Some(automaton)) = (language.lexing().boundaries(), language.spelling()) else { return Ok(false) };
+        let Some(node) = self.transducer.node(language.lexing(), lexeme) else { return Ok(false) };
+        for class in boundaries.reached_classes(node) {
+            if self.can_finish(Purpose::Can, state, class, automaton) {
+                return Ok(true);
+            }
+        }
+        let candidates = self.recognizer.viable(state).clone();
+        for outcome in boundaries.outcomes(node).filter(|outcome| candidates.contains(outcome.terminal.index())) {
+            let Some(next) = self.after(state, outcome.terminal)? else { continue };
+            if self.can_finish(Purpose::Can, next, outcome.to, automaton) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn has_common_completion(&mut self, language: &Language, state: StateId) -> bool {
+    /// Whether a `contextual` reading could be completed if pieces owed nothing to other terminals than their own: a necessary condition.
+    fn may_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
+        let (Some(own), Some(automaton)) = (language.lexing().own_debts(), language.own_spelling()) else { return Ok(true) };
+        let candidates = self.transducer.candidates(language.lexing(), lexeme);
+        let can_be_ignored = candidates.intersects(&language.lexing().lexicon.ignored);
+        if (can_be_ignored || self.transducer.is_boundary(lexeme)) && self.can_finish(Purpose::May, state, own.free_class(), automaton) {
+            return Ok(true);
+        }
+        for terminal in candidates.iter().map(TerminalId::new) {
+            let Some(next) = self.after(state, terminal)? else { continue };
+            for class in own.after(terminal).iter().map(ClassId::new) {
+                if self.can_finish(Purpose::May, next, class, automaton) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
+        if let Some(&known) = self.steps.get(&(state, terminal)) {
+            return Ok(known);
+        }
+        let next = self.recognizer.extend(&[Edge { from: state, terminal: Some(terminal) }])?;
+        self.steps.insert((state, terminal), next);
+        Ok(next)
+    }
+
+    fn can_finish(&mut self, purpose: Purpose, state: StateId, from: ClassId, automaton: &Relation) -> bool {
         let recognizer = &self.recognizer;
-        let minimum = || recognizer.minimum_remaining(state, language.common_lengths());
-        *self.easy_states.entry(state).or_insert_with(|| minimum() != u32::MAX)
+        let answer = || recognizer.can_finish(state, from.index(), automaton);
+        *self.finishes.entry((purpose, state, from)).or_insert_with(answer)
     }
 
     /// A continuation that makes a sentence of the text, if one is found: not always a shortest one, but guided by the fewest terminals.
     pub fn complete(&mut self, language: &Language, frontier: &[Config]) -> Result<Option<Vec<Symbol>>, StepError> {
-        let (found, seen) = self.explore(language, frontier, |this, config| Ok(this.is_sentence(&[config])))?;
+        let (found, seen) = self.explore(language, frontier, |this, config| {
+            if this.is_sentence(&[config]) {
+                return Ok(Some(true));
+            }
+            Ok(this.judge(language, config)?.filter(|&can| !can))
+        })?;
         Ok(found.map(|mut config| {
             let mut symbols = Vec::new();
             while let Some(&Some((before, symbol))) = seen.get(&config) {
@@ -352,13 +392,13 @@ impl Stepper {
         }))
     }
 
-    /// Best-first search from some readings for one that is a goal: those closest to a sentence (by the fewest terminals that they
+    /// Best-first search from some readings for one that is a goal, not beyond those that are said to lead nowhere: those closest to a sentence (by the fewest terminals that they
     /// lack) come first. Returns the goal, and every reading that was seen with where it came from.
     fn explore(
         &mut self,
         language: &Language,
         from: &[Config],
-        mut is_goal: impl FnMut(&mut Self, Config) -> Result<bool, StepError>,
+        mut is_goal: impl FnMut(&mut Self, Config) -> Result<Option<bool>, StepError>,
     ) -> Result<(Option<Config>, Seen), StepError> {
         let limit = language.limits().search_steps;
         let samples = language.lexing().lexicon.union.samples();
@@ -369,7 +409,7 @@ impl Stepper {
         for &config in from {
             seen.insert(config, None);
             queue.push(Reverse((0, 0, config)));
-            if is_goal(self, config)? {
+            if is_goal(self, config)? == Some(true) {
                 return Ok((Some(config), seen));
             }
         }
@@ -381,18 +421,20 @@ impl Stepper {
                     Symbol::Special(terminal) => next = self.step_special(language, &[config], terminal)?,
                 }
                 for &found in &next {
-                    if seen.contains_key(&found) || self.prospects.get(&found) == Some(&false) {
+                    if seen.contains_key(&found) {
                         continue;
                     }
                     seen.insert(found, Some((config, symbol)));
-                    if is_goal(self, found)? {
-                        return Ok((Some(found), seen));
+                    match is_goal(self, found)? {
+                        Some(true) => return Ok((Some(found), seen)),
+                        Some(false) => continue,
+                        None => {}
                     }
                     if seen.len() > limit {
                         return Err(StepError::Undecided { limit });
                     }
                     // A terminal weighs as much as a few bytes, so that long ones are finished before others are begun.
-                    let lacking = self.recognizer.minimum_remaining(found.state, language.lengths());
+                    let lacking = self.recognizer.minimum_remaining(found.state);
                     queue.push(Reverse((u64::from(lacking) * 8 + depth + 1, depth + 1, found)));
                 }
             }

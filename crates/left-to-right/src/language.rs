@@ -5,7 +5,7 @@ use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::reference::Reference;
-use anygram_recognizer::{Lengths, Recognizer, RecognizerError, RecognizerLimits};
+use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits, Relation};
 
 use crate::frontier::{Frontier, Stepper};
 
@@ -95,8 +95,10 @@ pub struct Language {
     lexing: Lexing,
     engine: Engine,
     limits: Limits,
-    /// With all terminals, and with those that can be spelled anywhere.
-    lengths: [Lengths; 2],
+    /// Where parsing and lexing are not independent: what the grammar does to [`Lexing::boundaries`].
+    spelling: Option<Relation>,
+    /// The same for [`Lexing::own_debts`].
+    own_spelling: Option<Relation>,
 }
 
 impl Language {
@@ -108,11 +110,11 @@ impl Language {
             Engine::Auto => Engine::Reference,
             chosen => chosen,
         };
-        let cfg = lexing.scan_cfg();
-        let common = lexing.boundaries().filter(|_| mode == LexerMode::Contextual).map(|boundaries| boundaries.common().clone());
-        let all = Lengths::all(cfg);
-        let lengths = [common.map_or_else(|| all.clone(), |common| Lengths::new(cfg, common)), all];
-        let language = Self { grammar, lexing, engine, limits: options.limits, lengths };
+        let dependent = lexing.boundaries().filter(|boundaries| !boundaries.is_independent());
+        let relation = |n_classes, steps| Relation::new(&lexing.cfg, n_classes, steps);
+        let spelling = dependent.map(|boundaries| relation(boundaries.n_classes(), boundaries.steps()));
+        let own_spelling = lexing.own_debts().map(|own| relation(own.n_classes(), own.steps()));
+        let language = Self { grammar, lexing, engine, limits: options.limits, spelling, own_spelling };
         let empty = CompileError::Lexing(LexingError::EmptyLanguage { mode });
         let mut stepper = Stepper::new(&language)?;
         match stepper.start(&language) {
@@ -156,19 +158,19 @@ impl Language {
         &self.limits
     }
 
-    /// The fewest terminals of each symbol.
-    pub(crate) fn lengths(&self) -> &Lengths {
-        &self.lengths[1]
+    /// What the grammar does to the automaton of pieces, all terminals competing.
+    pub(crate) fn spelling(&self) -> Option<&Relation> {
+        self.spelling.as_ref()
     }
 
-    /// The fewest terminals of each symbol, if only those count that can be spelled after any piece.
-    pub(crate) fn common_lengths(&self) -> &Lengths {
-        &self.lengths[0]
+    /// What the grammar does to the automaton of pieces with own debts.
+    pub(crate) fn own_spelling(&self) -> Option<&Relation> {
+        self.own_spelling.as_ref()
     }
 
     /// A fresh recognizer of the chosen engine.
     pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
-        let cfg = self.lexing.scan_cfg().clone();
+        let cfg = self.lexing.cfg.clone();
         match self.engine {
             Engine::Auto | Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
         }
@@ -205,7 +207,8 @@ impl Language {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.lexing.memory_usage()
+        let relations = self.spelling.iter().chain(&self.own_spelling).map(Relation::memory_usage).sum::<usize>();
+        self.lexing.memory_usage() + relations
     }
 }
 

@@ -5,7 +5,7 @@
 //! | [`dfa`] | one terminal's pattern as a minimal automaton over bytes |
 //! | [`union`] | all terminals side by side: one deterministic automaton whose states know what they accept |
 //! | [`lexicon`] | the union with the declarations that decide labels: priorities, ties, ignored terminals |
-//! | [`boundary`] | what can follow a piece in `longest` mode, as a finite automaton over pieces, and its product with a grammar |
+//! | [`boundary`] | what can follow a piece, as finite automata over pieces |
 //! | [`transducer`] | lexemes in progress, stepped byte by byte, with what they still owe |
 //!
 //! The crate knows nothing of tokens, and of recognizers only the set of terminals that a state accepts.
@@ -33,8 +33,6 @@ pub struct LexerLimits {
     pub dfa_states: usize,
     /// Entries (states times byte classes) of the automaton of all terminals.
     pub union_entries: usize,
-    /// Rules of the product of a grammar with its lexer (needed only where a piece restricts what can follow it).
-    pub product_rules: usize,
     /// Lexemes that one transducer may hold.
     pub lexemes: usize,
 }
@@ -45,7 +43,6 @@ impl Default for LexerLimits {
             nfa_states: 1_000_000,
             dfa_states: 50_000,
             union_entries: 50_000_000,
-            product_rules: 2_000_000,
             lexemes: 2_000_000,
         }
     }
@@ -78,12 +75,6 @@ pub enum LexerError {
     /// The automaton of all terminals is too large.
     #[error("the terminals together need more than {limit} automaton entries; raise the limit `union_entries`")]
     UnionTooLarge {
-        /// The limit in force.
-        limit: usize,
-    },
-    /// The product of grammar and lexer is too large.
-    #[error("the grammar times what its pieces forbid after them has more than {limit} rules; use another lexer mode or raise the limit `product_rules`")]
-    ProductTooLarge {
         /// The limit in force.
         limit: usize,
     },

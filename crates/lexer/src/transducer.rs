@@ -16,15 +16,16 @@
 //!
 //! # Which lexemes can be completed
 //!
-//! In `scannerless` and `longest` a lexeme exists only if some text completes it (given that the parser's state is viable). In
-//! `contextual` a lexeme may be [`Prospect::Unknown`]: what will compete depends on the parser, so the parser has to be asked.
+//! In `scannerless`, and wherever parsing and lexing are independent (see [`crate::boundary`]), a lexeme exists only if some text completes
+//! it, given that the parser's state is viable. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it needs
+//! can be spelled from here.
 
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::{Cfg, EmptyLanguage};
 use anygram_grammar::ir::{Grammar, LexerMode, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
 
-use crate::boundary::{Boundaries, ClassId, DebtId, Product};
+use crate::boundary::{Boundaries, OwnDebts};
 use crate::dfa::START;
 use crate::lexicon::{Lexicon, Patterns};
 use crate::union::State;
@@ -67,10 +68,10 @@ pub enum LexingError {
 pub struct Lexing {
     /// The competing terminals.
     pub lexicon: Lexicon,
-    /// The reduced grammar over the terminals of the source.
+    /// The reduced grammar.
     pub cfg: Cfg,
     boundaries: Option<Boundaries>,
-    product: Option<Product>,
+    own_debts: Option<OwnDebts>,
     specials: Vec<TerminalId>,
     empty: BitSet,
     limits: LexerLimits,
@@ -89,33 +90,23 @@ impl Lexing {
             LexerMode::Scannerless => None,
             LexerMode::Contextual => Boundaries::new(&lexicon, &cfg, &specials),
             LexerMode::Longest => {
-                let too_large = LexerError::ProductTooLarge { limit: limits.product_rules };
-                Some(Boundaries::new(&lexicon, &cfg, &specials).ok_or(too_large)?)
+                let too_many = LexerError::TooManyLexemes { limit: limits.lexemes };
+                Some(Boundaries::new(&lexicon, &cfg, &specials).ok_or(too_many)?)
             }
         };
-        let product = match &boundaries {
-            Some(boundaries) if mode == LexerMode::Longest && !boundaries.is_independent() => {
-                Some(boundaries.product(&cfg, &limits)?.map_err(empty_language)?)
+        let own_debts = match &boundaries {
+            Some(boundaries) if mode == LexerMode::Contextual && !boundaries.is_independent() => {
+                OwnDebts::new(&lexicon, &patterns, &specials)
             }
             _ => None,
         };
         let specials = specials.iter().map(TerminalId::new).collect();
-        Ok(Self { lexicon, cfg, boundaries, product, specials, empty: patterns.empty(), limits })
+        Ok(Self { lexicon, cfg, boundaries, own_debts, specials, empty: patterns.empty(), limits })
     }
 
     /// The lexer mode.
     pub fn mode(&self) -> LexerMode {
         self.lexicon.mode
-    }
-
-    /// The grammar that the recognizer has to use: its terminals are *scans*, see [`Lexing::terminal_of`].
-    pub fn scan_cfg(&self) -> &Cfg {
-        self.product.as_ref().map_or(&self.cfg, |product| &product.cfg)
-    }
-
-    /// The terminal that a scan stands for.
-    pub fn terminal_of(&self, scan: TerminalId) -> TerminalId {
-        self.product.as_ref().map_or(scan, |product| product.pairs[product.scans[scan.index()].1 as usize].terminal)
     }
 
     /// The terminals whose pattern matches nothing but perhaps the empty string.
@@ -133,23 +124,19 @@ impl Lexing {
         self.boundaries.as_ref()
     }
 
-    /// The product with the automaton of pieces, where one was needed.
-    pub fn product(&self) -> Option<&Product> {
-        self.product.as_ref()
+    /// A bound on what can follow from below, for `contextual` where parsing and lexing are not independent.
+    pub fn own_debts(&self) -> Option<&OwnDebts> {
+        self.own_debts.as_ref()
     }
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        let product = self.product.as_ref().map_or(0, |product| {
-            let rules = product.cfg.rules.iter().map(|rule| size_of_val(rule) + size_of_val(&*rule.rhs)).sum::<usize>();
-            rules + product.finish.iter().map(BitSet::memory_usage).sum::<usize>()
-        });
-        self.lexicon.memory_usage() + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage) + product
+        self.lexicon.memory_usage() + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage)
     }
 
-    /// The number of outcomes; sets of them have one bit more, for the end of the text.
-    fn n_outcomes(&self) -> usize {
-        self.product.as_ref().map_or(self.cfg.n_terminals, |product| product.pairs.len())
+    /// The bit of a set of wanted terminals that stands for the end of the text.
+    fn end(&self) -> usize {
+        self.cfg.n_terminals
     }
 }
 
@@ -158,7 +145,7 @@ impl Lexing {
 pub enum Prospect {
     /// Some text completes it.
     Completable,
-    /// Ask the parser (only in `contextual`).
+    /// Ask the parser.
     Unknown,
 }
 
@@ -180,10 +167,6 @@ pub struct Cut {
     pub skip: bool,
     /// What is owed after it.
     pub obligations: ObligationsId,
-    /// The class of the boundary after a scan.
-    pub scan_class: ClassId,
-    /// The class of the last boundary that a scan left, if the piece is ignored.
-    pub skip_class: ClassId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -191,7 +174,6 @@ struct Key {
     state: State,
     wanted: WantedId,
     obligations: ObligationsId,
-    class: ClassId,
 }
 
 /// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no meaning).
@@ -237,39 +219,23 @@ impl Default for Transducer {
 }
 
 impl Transducer {
-    /// The set of outcomes that a parser state wants: the scans that it accepts, the ignored terminals where they are not a matter of course,
-    /// and the end of the text if it is a sentence.
-    pub fn wanted(&mut self, lexing: &Lexing, scans: &BitSet, is_sentence: bool) -> WantedId {
-        let end = lexing.n_outcomes();
-        let mut wanted = BitSet::new(end + 1);
-        match &lexing.product {
-            Some(product) => wanted.extend(scans.iter().map(|scan| product.scans[scan].1 as usize)),
-            None => wanted.extend(scans.iter()),
-        }
+    /// What a parser state wants: the terminals that it accepts, the ignored ones where they are not a matter of course, and the end of the text
+    /// if it is a sentence.
+    pub fn wanted(&mut self, lexing: &Lexing, viable: &BitSet, is_sentence: bool) -> WantedId {
+        let mut wanted = BitSet::new(lexing.end() + 1);
+        wanted.extend(viable.iter());
         if lexing.mode() != LexerMode::Longest {
             wanted.extend(lexing.lexicon.ignored.iter());
         }
         if is_sentence {
-            wanted.insert(end);
+            wanted.insert(lexing.end());
         }
         self.intern_wanted(wanted)
     }
 
-    /// The boundary before the first byte of a text.
+    /// The boundary before the first byte of a text, and after a token that the grammar names (no piece reaches across it).
     pub fn first(&mut self, lexing: &Lexing, wanted: WantedId) -> Result<Option<LexemeId>, LexerError> {
-        let class = lexing.boundaries.as_ref().map_or(ClassId(0), |boundaries| boundaries.class_of(DebtId(0)));
-        self.boundary(lexing, wanted, ObligationsId(0), class)
-    }
-
-    /// The scan of a token that the grammar names, if one can stand where the lexeme is; the boundary after it is [`Transducer::first`],
-    /// for no piece reaches across a token.
-    pub fn special_scan(&self, lexing: &Lexing, lexeme: LexemeId, terminal: TerminalId) -> Option<TerminalId> {
-        let key = self.lexemes[lexeme.index()].0;
-        match (&lexing.product, &lexing.boundaries) {
-            _ if key.state != START => None,
-            (Some(product), Some(boundaries)) => product.scan(key.class, terminal, boundaries.class_of(DebtId(0))),
-            _ => lexing.lexicon.used.contains(terminal.index()).then_some(terminal),
-        }
+        self.boundary(lexing, wanted, ObligationsId(0))
     }
 
     /// The boundary with these obligations; `None` if nothing wanted can come of it.
@@ -278,9 +244,8 @@ impl Transducer {
         lexing: &Lexing,
         wanted: WantedId,
         obligations: ObligationsId,
-        class: ClassId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        self.lexeme(lexing, START, wanted, obligations, class)
+        self.lexeme(lexing, START, wanted, obligations)
     }
 
     /// Whether no byte of the piece was read.
@@ -301,17 +266,15 @@ impl Transducer {
     /// The terminals that the piece in progress may become (or, at a boundary, that may begin), ignored ones included.
     pub fn candidates(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
         let key = self.lexemes[lexeme.index()].0;
-        let mut candidates = BitSet::new(lexing.lexicon.n_terminals());
-        for outcome in self.wanted[key.wanted.index()].iter().filter(|&outcome| outcome != lexing.n_outcomes()) {
-            let terminal = lexing.product.as_ref().map_or(outcome, |product| product.pairs[outcome].terminal.index());
-            candidates.insert(terminal);
-        }
-        let mut alive = lexing.lexicon.union.live(key.state).clone();
-        alive.union_with(lexing.lexicon.union.accepts(key.state));
-        if key.state != START {
-            candidates.intersect_with(&alive);
-        }
-        candidates
+        let (wanted, live) = (&self.wanted[key.wanted.index()], lexing.lexicon.union.live(key.state));
+        let possible = |&terminal: &usize| terminal != lexing.end() && (key.state == START || live.contains(terminal));
+        BitSet::from_members(lexing.cfg.n_terminals, wanted.iter().filter(possible))
+    }
+
+    /// The lexeme as a node of [`Lexing::boundaries`], as if all terminals had competed; `None` if it cannot arise there.
+    pub fn node(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<usize> {
+        let key = self.lexemes[lexeme.index()].0;
+        self.find_node(lexing, key.state, key.obligations)
     }
 
     /// Where a byte leads.
@@ -347,7 +310,7 @@ impl Transducer {
             Some(obligations) => {
                 let state = lexing.lexicon.union.step(key.state, class);
                 Step {
-                    stay: self.lexeme(lexing, state, key.wanted, obligations, key.class)?,
+                    stay: self.lexeme(lexing, state, key.wanted, obligations)?,
                     cut: self.cut_here(lexing, state, &key, obligations),
                 }
             }
@@ -410,21 +373,12 @@ impl Transducer {
             }
         }
         let obligations = self.intern_obligations(owed);
-        let scan_class = match mode {
-            LexerMode::Longest => lexing.debt(&self.obligations[obligations.index()]).map(|(boundaries, debt)| boundaries.class_of(debt))?,
-            LexerMode::Scannerless | LexerMode::Contextual => ClassId(0),
-        };
-        let mut scans = Vec::new();
-        for label in labels.into_iter().filter(|&label| lexicon.used.contains(label)) {
-            match &lexing.product {
-                None => scans.push(TerminalId::new(label)),
-                Some(product) => scans.extend(product.scan(key.class, TerminalId::new(label), scan_class)),
-            }
-        }
+        let used = labels.into_iter().filter(|&label| lexicon.used.contains(label));
+        let scans: Box<[TerminalId]> = used.map(TerminalId::new).collect();
         if scans.is_empty() && !skip {
             return None;
         }
-        let cut = Cut { scans: scans.into(), skip, obligations, scan_class, skip_class: key.class };
+        let cut = Cut { scans, skip, obligations };
         let fresh = CutId::new(self.cuts.len());
         Some(*self.cut_ids.entry(cut).or_insert_with_key(|cut| {
             self.cuts.push(cut.clone());
@@ -439,48 +393,49 @@ impl Transducer {
         state: State,
         wanted: WantedId,
         obligations: ObligationsId,
-        class: ClassId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        let union = &lexing.lexicon.union;
-        let (end, is_boundary) = (lexing.n_outcomes(), state == START);
-        let (mut set, wanted_before) = (self.wanted[wanted.index()].clone(), wanted);
+        let live = lexing.lexicon.union.live(state);
+        let (end, is_boundary) = (lexing.end(), state == START);
+        let mut set = self.wanted[wanted.index()].clone();
+        let ends = set.contains(end);
+        if !is_boundary {
+            retain_terminals(&mut set, live);
+            if set.is_empty() && lexing.mode() != LexerMode::Longest {
+                return Ok(None);
+            }
+        }
         let mut prospect = Prospect::Completable;
         match lexing.mode() {
             LexerMode::Scannerless => {
-                if !is_boundary {
-                    retain_terminals(&mut set, union.live(state));
-                }
                 if set.is_empty() {
                     return Ok(None);
                 }
             }
             LexerMode::Longest => {
-                let Some((boundaries, debt)) = lexing.debt(&self.obligations[obligations.index()]) else { return Ok(None) };
-                let Some(node) = boundaries.node(state, debt) else { return Ok(None) };
-                let finish = lexing.product.as_ref().map_or(boundaries.finish(node), |product| &product.finish[node]);
-                set.intersect_with(finish);
+                let (Some(boundaries), Some(node)) = (&lexing.boundaries, self.find_node(lexing, state, obligations)) else {
+                    return Ok(None);
+                };
+                // What is wanted may come after ignored pieces, so it need not be alive in the piece in progress.
+                set.clone_from(&self.wanted[wanted.index()]);
+                set.intersect_with(boundaries.finish(node));
                 if set.is_empty() {
                     return Ok(None);
                 }
+                if !boundaries.is_independent() && !set.contains(end) {
+                    prospect = Prospect::Unknown;
+                }
             }
             LexerMode::Contextual => {
-                let sentence = set.contains(end);
-                if !is_boundary {
-                    retain_terminals(&mut set, union.live(state));
-                    if set.is_empty() {
-                        return Ok(None);
-                    }
-                    if sentence {
-                        set.insert(end);
-                    }
+                if ends {
+                    set.insert(end);
                 }
-                if !self.is_safe(lexing, state, obligations, wanted_before, is_boundary && sentence) {
+                if !(is_boundary && ends || self.is_safe(lexing, state, wanted, obligations)) {
                     prospect = Prospect::Unknown;
                 }
             }
         }
         let wanted = self.intern_wanted(set);
-        let key = Key { state, wanted, obligations, class };
+        let key = Key { state, wanted, obligations };
         if let Some(&id) = self.lexeme_ids.get(&key) {
             return Ok(Some(id));
         }
@@ -494,48 +449,27 @@ impl Transducer {
         Ok(Some(id))
     }
 
-    /// What a `contextual` lexeme can become even if all terminals competed from here on; `None` if that is not known.
-    ///
-    /// The last bit says that ignored pieces alone lead to a boundary.
-    pub fn spellable(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<BitSet> {
-        let key = self.lexemes[lexeme.index()].0;
-        let mut outcomes = self.worst_case(lexing, key.state, key.obligations)?.clone();
-        let end = outcomes.len() - 1;
-        let wanted = &self.wanted[key.wanted.index()];
-        let gone: Vec<usize> = outcomes
-            .iter()
-            .filter(|&outcome| outcome != end && !(wanted.contains(outcome) && lexing.lexicon.used.contains(outcome)))
-            .collect();
-        for outcome in gone {
-            outcomes.remove(outcome);
+    /// Whether a `contextual` lexeme can be completed whatever competes from here on.
+    fn is_safe(&self, lexing: &Lexing, state: State, wanted: WantedId, obligations: ObligationsId) -> bool {
+        let Some(boundaries) = &lexing.boundaries else { return false };
+        let Some(node) = self.find_node(lexing, state, obligations) else { return false };
+        let (finish, wanted) = (boundaries.finish(node), &self.wanted[wanted.index()]);
+        let ignored_alone = finish.contains(lexing.end());
+        if boundaries.is_independent() {
+            // From the boundary that ignored pieces lead to, any viable parse can be completed.
+            return ignored_alone || finish.iter().any(|terminal| wanted.contains(terminal) && lexing.lexicon.used.contains(terminal));
         }
-        Some(outcomes)
+        ignored_alone && wanted.contains(lexing.end())
     }
 
-    fn worst_case<'a>(&self, lexing: &'a Lexing, state: State, obligations: ObligationsId) -> Option<&'a BitSet> {
+    fn find_node(&self, lexing: &Lexing, state: State, obligations: ObligationsId) -> Option<usize> {
         let boundaries = lexing.boundaries.as_ref()?;
         let union = &lexing.lexicon.union;
-        let mut debt: Vec<State> =
-            self.obligations[obligations.index()].iter().map(|&(state, _)| union.blind(state)).collect();
+        let owed = &self.obligations[obligations.index()];
+        let mut debt: Vec<State> = owed.iter().map(|&(state, _)| union.blind(state)).collect();
         debt.sort_unstable();
         debt.dedup();
-        let node = boundaries.find_debt(&debt).and_then(|debt| boundaries.node(state, debt))?;
-        Some(boundaries.finish(node))
-    }
-
-    /// Whether a `contextual` lexeme can be completed whatever the parser's state is.
-    fn is_safe(&self, lexing: &Lexing, state: State, obligations: ObligationsId, wanted: WantedId, ends: bool) -> bool {
-        if ends {
-            return true;
-        }
-        if !lexing.boundaries.as_ref().is_some_and(Boundaries::is_independent) {
-            return false;
-        }
-        let Some(finish) = self.worst_case(lexing, state, obligations) else { return false };
-        // The last bit says that ignored pieces alone lead to a boundary, from where any viable parse can be completed.
-        let (end, wanted) = (finish.len() - 1, &self.wanted[wanted.index()]);
-        finish.contains(end)
-            || finish.iter().any(|outcome| lexing.lexicon.used.contains(outcome) && wanted.contains(outcome))
+        boundaries.node(state, boundaries.find_debt(&debt)?)
     }
 
     fn intern_wanted(&mut self, set: BitSet) -> WantedId {
@@ -558,24 +492,6 @@ impl Transducer {
         self.obligations.push(owed.clone().into());
         self.obligation_ids.insert(owed.into(), id);
         id
-    }
-}
-
-impl Lexing {
-    /// The debt of a set of obligations in `longest`.
-    fn debt(&self, obligations: &[Obligation]) -> Option<(&Boundaries, DebtId)> {
-        let boundaries = self.boundaries.as_ref()?;
-        // Sorted by state already, and of one state there is one obligation, for all compete.
-        let states: Vec<State> = obligations.iter().map(|&(state, _)| state).collect();
-        boundaries.find_debt(&states).map(|debt| (boundaries, debt))
-    }
-}
-
-impl Product {
-    /// The scan of a terminal from one class to another.
-    fn scan(&self, from: ClassId, terminal: TerminalId, to: ClassId) -> Option<TerminalId> {
-        let pair = self.pairs.binary_search(&crate::boundary::Pair { terminal, to }).ok()?;
-        self.scans.binary_search(&(from, pair as u32)).ok().map(TerminalId::new)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anygram_grammar::ir::TerminalId;
 
-use crate::{Edge, Lengths, Recognizer, RecognizerError, StateId};
+use crate::{Edge, Recognizer, RecognizerError, Relation, StateId};
 
 /// A terminal is viable iff the state can be extended by it.
 pub fn viable_iff_extends(engine: &mut dyn Recognizer, state: StateId) -> Result<(), String> {
@@ -19,9 +19,21 @@ pub fn viable_iff_extends(engine: &mut dyn Recognizer, state: StateId) -> Result
 
 /// A sentence lacks nothing, and only a sentence does; a viable state lacks a finite number.
 pub fn minimum_is_zero_iff_sentence(engine: &dyn Recognizer, state: StateId) -> Result<(), String> {
-    let (minimum, is_sentence) = (engine.minimum_remaining(state, &Lengths::all(engine.cfg())), engine.is_sentence(state));
+    let (minimum, is_sentence) = (engine.minimum_remaining(state), engine.is_sentence(state));
     if (minimum == 0) != is_sentence || minimum == u32::MAX {
         return Err(format!("state {}: minimum {minimum}, sentence: {is_sentence}", state.0));
+    }
+    Ok(())
+}
+
+/// With an automaton of one state that reads everything, every viable state can be finished; with one that reads nothing, only sentences.
+pub fn automata_of_all_and_of_nothing(engine: &dyn Recognizer, state: StateId) -> Result<(), String> {
+    let cfg = engine.cfg();
+    let all = Relation::new(cfg, 1, (0..cfg.n_terminals).map(|terminal| (0, terminal, 0)));
+    let nothing = Relation::new(cfg, 1, []);
+    let (all, nothing) = (engine.can_finish(state, 0, &all), engine.can_finish(state, 0, &nothing));
+    if !all || nothing != engine.is_sentence(state) {
+        return Err(format!("state {}: finishes with all: {all}, with nothing: {nothing}", state.0));
     }
     Ok(())
 }
@@ -59,7 +71,7 @@ pub fn a_merge_is_a_union(engine: &mut dyn Recognizer, edges: &[Edge]) -> Result
 }
 
 fn same(engine: &dyn Recognizer, a: StateId, b: StateId) -> Result<(), String> {
-    let observe = |state| (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state, &Lengths::all(engine.cfg())));
+    let observe = |state| (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state));
     if observe(a) != observe(b) {
         return Err(format!("states {} and {} differ: {:?} and {:?}", a.0, b.0, observe(a), observe(b)));
     }

@@ -9,10 +9,13 @@
 
 pub mod laws;
 pub mod reference;
+pub mod relation;
+
+pub use relation::Relation;
 
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::{Symbol, TerminalId};
+use anygram_grammar::ir::TerminalId;
 
 index_type!(
     /// A state of a recognizer: all that matters of the terminals read so far.
@@ -35,39 +38,6 @@ pub struct Edge {
 /// A point in a recognizer's life to which it can go back, see [`Recognizer::release`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark(usize);
-
-/// The fewest terminals that each symbol derives, with no others than some.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Lengths {
-    allowed: BitSet,
-    nonterminals: Vec<u32>,
-}
-
-impl Lengths {
-    /// Of all symbols of a grammar, with no terminals but `allowed`.
-    pub fn new(cfg: &Cfg, allowed: BitSet) -> Self {
-        Self { nonterminals: cfg.minimum_lengths_within(&allowed), allowed }
-    }
-
-    /// Of all symbols of a grammar, with all its terminals.
-    pub fn all(cfg: &Cfg) -> Self {
-        Self::new(cfg, BitSet::full(cfg.n_terminals))
-    }
-
-    /// The length of one symbol; `u32::MAX` if it derives nothing of the kind.
-    pub fn of(&self, symbol: Symbol) -> u32 {
-        match symbol {
-            Symbol::Terminal(t) if self.allowed.contains(t.index()) => 1,
-            Symbol::Terminal(_) => u32::MAX,
-            Symbol::Nonterminal(n) => self.nonterminals[n.index()],
-        }
-    }
-
-    /// The length of several symbols, one after the other.
-    pub fn of_all(&self, symbols: &[Symbol]) -> u32 {
-        symbols.iter().fold(0, |sum: u32, &symbol| sum.saturating_add(self.of(symbol)))
-    }
-}
 
 /// A limit was hit; the recognizer's states are as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -105,8 +75,11 @@ pub trait Recognizer: Send {
     /// Whether what was read is a sentence.
     fn is_sentence(&self, state: StateId) -> bool;
 
-    /// The fewest terminals that make a sentence of it, none other than those of `lengths`; `u32::MAX` if none do. Saturates.
-    fn minimum_remaining(&self, state: StateId, lengths: &Lengths) -> u32;
+    /// The fewest terminals that make a sentence of it; saturates.
+    fn minimum_remaining(&self, state: StateId) -> u32;
+
+    /// Whether something that makes a sentence of it can be read by a finite automaton in state `from`.
+    fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool;
 
     /// The number of states; ids are below it.
     fn n_states(&self) -> usize;

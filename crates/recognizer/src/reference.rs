@@ -14,7 +14,7 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Lengths, Mark, Recognizer, RecognizerError, RecognizerLimits, StateId};
+use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
 
 /// The origin of an item that was predicted in the state that it is in.
 const HERE: StateId = StateId(u32::MAX);
@@ -39,6 +39,8 @@ pub struct Reference {
     cfg: Cfg,
     by_lhs: Vec<Vec<usize>>,
     nullable: BitSet,
+    /// The fewest terminals that each nonterminal derives.
+    minimum: Vec<u32>,
     states: Vec<State>,
     ids: FxHashMap<Box<[Item]>, StateId>,
     n_items: usize,
@@ -51,6 +53,7 @@ impl Reference {
         let mut this = Self {
             by_lhs: cfg.rules_by_lhs(),
             nullable: cfg.nullable(),
+            minimum: cfg.minimum_lengths(),
             cfg,
             states: Vec::new(),
             ids: FxHashMap::default(),
@@ -165,10 +168,18 @@ impl Recognizer for Reference {
         self.states[state.index()].is_sentence
     }
 
-    fn minimum_remaining(&self, state: StateId, lengths: &Lengths) -> u32 {
+    fn minimum_remaining(&self, state: StateId) -> u32 {
         // Shortest path (Dijkstra, 1959) from the items to the end of a start rule that began in the first state: an item costs what is left of
         // its rule, and then leads to the items that wait for its left side where it began.
-        let left = |item: Item| lengths.of_all(&self.cfg.rules[item.rule as usize].rhs[item.dot as usize..]);
+        let left = |item: Item| {
+            let rest = &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
+            rest.iter().fold(0u32, |sum, &symbol| {
+                sum.saturating_add(match symbol {
+                    Symbol::Terminal(_) => 1,
+                    Symbol::Nonterminal(n) => self.minimum[n.index()],
+                })
+            })
+        };
         let mut queue = BinaryHeap::new();
         let mut seen = FxHashSet::default();
         for &item in &self.states[state.index()].items {
@@ -176,7 +187,7 @@ impl Recognizer for Reference {
             queue.push(Reverse((left(item), item.origin, self.lhs(item))));
         }
         while let Some(Reverse((cost, origin, lhs))) = queue.pop() {
-            if cost == u32::MAX || !seen.insert((origin, lhs)) {
+            if !seen.insert((origin, lhs)) {
                 continue;
             }
             if origin == StateId(0) && lhs == self.cfg.start {
@@ -187,6 +198,30 @@ impl Recognizer for Reference {
             }
         }
         u32::MAX
+    }
+
+    fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
+        // The same walk, over where the automaton can be when an item is complete.
+        let start = |items: &mut dyn Iterator<Item = Item>, from: &BitSet| -> Vec<(StateId, NonterminalId, BitSet)> {
+            let rest = |item: Item| &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
+            items.map(|item| (item.origin, self.lhs(item), automaton.after_all(rest(item), from.clone()))).collect()
+        };
+        let from = BitSet::from_members(automaton.n_states(), [from]);
+        let mut agenda = start(&mut self.states[state.index()].items.iter().map(|&item| resolve(item, state, 0)), &from);
+        let mut reached: FxHashMap<(StateId, NonterminalId), BitSet> = FxHashMap::default();
+        while let Some((origin, lhs, states)) = agenda.pop() {
+            if states.is_empty() {
+                continue;
+            }
+            if origin == StateId(0) && lhs == self.cfg.start {
+                return true;
+            }
+            let known = reached.entry((origin, lhs)).or_insert_with(|| BitSet::new(automaton.n_states()));
+            if known.union_with(&states) {
+                agenda.extend(start(&mut self.stepped(origin, Symbol::Nonterminal(lhs)), &states));
+            }
+        }
+        false
     }
 
     fn n_states(&self) -> usize {
@@ -248,7 +283,7 @@ mod tests {
         assert!(engine.is_sentence(engine.start()));
         for (word, remaining) in [(&[0u32][..], 1), (&[0, 0, 1], 1), (&[0, 1], 0), (&[0, 0], 2), (&[0, 1, 0, 0, 1, 1], 0)] {
             let state = run(&mut engine, word).unwrap();
-            assert_eq!(engine.minimum_remaining(state, &Lengths::all(engine.cfg())), remaining, "{word:?}");
+            assert_eq!(engine.minimum_remaining(state), remaining, "{word:?}");
             assert_eq!(engine.is_sentence(state), remaining == 0, "{word:?}");
         }
         assert_eq!(run(&mut engine, &[1]), None);

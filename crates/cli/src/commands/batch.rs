@@ -1,23 +1,30 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
 use anygram::{Constraint, MatchError, Matcher, TokenId, get_bit};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::input::{self, GrammarArgs, VocabArgs};
 
-/// Answer JSON questions, one a line.
+/// Answer JSON questions, one a line, on standard output.
 ///
-/// Questions come on standard input, answers go to standard output in the same order with the same "id"; a bad line gets an "error"
-/// and the next is still answered. Every answer has "us", the CPU microseconds that it took.
+/// Questions come on standard input; answers go to standard output in the same order with the same "id"
+/// (any JSON value, returned as it was written). A bad line gets an "error" and the next line is still
+/// answered. Every answer has "us", the CPU microseconds that it took. Each answer is written out before the
+/// next question is read; blank lines are skipped.
 ///
-///   {"id":1,"op":"text","text":"…"}
-///     -> {"id":1,"sentence":false,"viable":true,"us":…}
-///   {"id":2,"op":"mask","tokens":[…]}
-///     -> {"id":2,"allowed":[…],"eos":false,"us":…}
+///   {"id":1,"op":"text","text":"…"}     -> {"id":1,"sentence":false,"viable":true,"us":…}
+///   {"id":2,"op":"mask","tokens":[…]}   -> {"id":2,"allowed":[…],"eos":false,"us":…}
+///
+/// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos" says whether
+/// the text may end. Tokens that no sentence begins with are an error.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     grammar: GrammarArgs,
@@ -25,57 +32,82 @@ pub struct Args {
     vocab: VocabArgs,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  echo '{\"id\":1,\"op\":\"text\",\"text\":\"SELECT name\"}' | anygram batch -g sql.lark -v builtin
+  anygram batch -g sql.lark -v tokenizer.json --eos 2 < questions.jsonl > answers.jsonl";
+
+/// An answer as it is written: the `id`, then what was asked for or an error, then `us`.
+#[derive(Serialize)]
+struct Reply<'q> {
+    id: &'q RawValue,
+    #[serde(flatten)]
+    answer: Answer,
+    us: f64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Text { sentence: bool, viable: bool },
+    Mask { allowed: Vec<usize>, eos: bool },
+    Error { error: String },
+}
+
+/// The fields of a question, each read when it is needed.
+struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
+
 pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
     let mut matcher = constraint.matcher()?;
+    let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
-    for line in std::io::stdin().lock().split(b'\n') {
-        let line = line.context("standard input")?;
-        if line.trim_ascii().is_empty() {
-            continue;
+    let (mut line, mut reply) = (Vec::new(), Vec::new());
+    while input.read_until(b'\n', &mut line).context("standard input")? > 0 {
+        if !line.trim_ascii().is_empty() {
+            reply.clear();
+            respond(&constraint, &mut matcher, &line, &mut reply)?;
+            output.write_all(&reply)?;
+            output.flush()?;
         }
-        let start = ThreadTime::now();
-        let question: Result<Value, _> = serde_json::from_slice(&line);
-        let id = question.as_ref().ok().and_then(|question| question.get("id")).cloned().unwrap_or(Value::Null);
-        let answer = question.map_err(anyhow::Error::from).and_then(|question| answer(&constraint, &mut matcher, &question));
-        matcher.reset();
-        let mut reply = Map::from_iter([("id".to_owned(), id)]);
-        match answer {
-            Ok(fields) => reply.extend(fields),
-            Err(error) => reply.extend([("error".to_owned(), Value::from(format!("{error:#}")))]),
-        }
-        let us = start.elapsed().as_secs_f64() * 1e6;
-        reply.insert("us".to_owned(), json!((us * 10.0).round() / 10.0));
-        serde_json::to_writer(&mut output, &reply)?;
-        writeln!(output)?;
-        output.flush()?;
+        line.clear();
     }
     Ok(true)
 }
 
-fn answer(constraint: &Constraint, matcher: &mut Matcher, question: &Value) -> Result<Map<String, Value>> {
-    if !question.is_object() {
-        bail!("a question is a JSON object");
-    }
-    match question.get("op").and_then(Value::as_str) {
-        Some("text") => text(constraint, question),
-        Some("mask") => mask(constraint, matcher, question),
-        Some(other) => bail!("unknown op `{other}`; known: text, mask"),
-        None => bail!("no string \"op\"; known: text, mask"),
+/// Answers one line, whatever it is.
+fn respond(constraint: &Constraint, matcher: &mut Matcher, line: &[u8], reply: &mut Vec<u8>) -> Result<()> {
+    let start = ThreadTime::now();
+    let question = Question::parse(line);
+    let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
+    let answer = question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(constraint, matcher, question));
+    matcher.reset();
+    let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
+    let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
+    serde_json::to_writer(&mut *reply, &Reply { id, answer, us })?;
+    reply.push(b'\n');
+    Ok(())
+}
+
+fn answer(constraint: &Constraint, matcher: &mut Matcher, question: &Question) -> Result<Answer> {
+    match &*question.string("op").context("known: text, mask")? {
+        "text" => text(constraint, question),
+        "mask" => mask(constraint, matcher, question),
+        "canvas" => bail!("canvases are not there yet; known ops: text, mask"),
+        other => bail!("unknown op `{other}`; known: text, mask"),
     }
 }
 
-fn text(constraint: &Constraint, question: &Value) -> Result<Map<String, Value>> {
-    let Some(text) = question.get("text").and_then(Value::as_str) else { bail!("no string \"text\"") };
-    let reading = constraint.language().read(text.as_bytes())?;
-    Ok(object(json!({"sentence": reading.is_sentence, "viable": reading.is_viable})))
+fn text(constraint: &Constraint, question: &Question) -> Result<Answer> {
+    let reading = constraint.language().read(question.string("text")?.as_bytes())?;
+    Ok(Answer::Text { sentence: reading.is_sentence, viable: reading.is_viable })
 }
 
-fn mask(constraint: &Constraint, matcher: &mut Matcher, question: &Value) -> Result<Map<String, Value>> {
-    if question.get("budget").is_some_and(|budget| !budget.is_null()) {
-        bail!("\"budget\" is not supported yet; leave it out for the mask without a budget");
+fn mask(constraint: &Constraint, matcher: &mut Matcher, question: &Question) -> Result<Answer> {
+    if question.get("budget").is_some() {
+        bail!("\"budget\" is not there yet; leave it out for the mask without a budget");
     }
-    for (at, token) in token_ids(question, "tokens")?.into_iter().enumerate() {
+    for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
         matcher.advance(token).map_err(|error| match error {
             MatchError::Refused(_) => anyhow!("tokens[{at}]: not viable: {error}"),
             error => anyhow!("tokens[{at}]: {error}"),
@@ -84,22 +116,42 @@ fn mask(constraint: &Constraint, matcher: &mut Matcher, question: &Value) -> Res
     let words = matcher.mask()?;
     let vocabulary = constraint.vocabulary();
     let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
-    let allowed: Vec<usize> = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
-    Ok(object(json!({"allowed": allowed, "eos": matcher.is_sentence()})))
+    let allowed = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
+    Ok(Answer::Mask { allowed, eos: matcher.is_sentence() })
 }
 
-fn token_ids(question: &Value, field: &str) -> Result<Vec<TokenId>> {
-    let Some(tokens) = question.get(field).and_then(Value::as_array) else { bail!("no array \"{field}\"") };
-    let id = |(at, token): (usize, &Value)| {
-        let id = token.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.map(TokenId).ok_or_else(|| anyhow!("{field}[{at}]: {token} is no token id"))
-    };
-    tokens.iter().enumerate().map(id).collect()
+impl<'q> Question<'q> {
+    fn parse(line: &'q [u8]) -> Result<Self> {
+        Ok(Self(serde_json::from_slice(line).context("a question is a JSON object")?))
+    }
+
+    /// A field that is there and not null.
+    fn get(&self, field: &str) -> Option<&'q RawValue> {
+        self.0.get(field).copied().filter(|value| value.get() != "null")
+    }
+
+    fn string(&self, field: &str) -> Result<Cow<'q, str>> {
+        let value = self.get(field).ok_or_else(|| anyhow!("no string \"{field}\""))?;
+        let Ok(Value::String(text)) = serde_json::from_str(value.get()) else { bail!("\"{field}\" is not a string of Unicode text") };
+        Ok(text.into())
+    }
+
+    fn tokens(&self, field: &str) -> Result<Vec<TokenId>> {
+        let value = self.get(field).ok_or_else(|| anyhow!("no array \"{field}\""))?;
+        let Ok(tokens) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else { bail!("\"{field}\" is not an array") };
+        let id = |(at, token): (usize, &&RawValue)| {
+            let id = token.get().parse().map(TokenId);
+            id.map_err(|_| anyhow!("{field}[{at}]: {} is no token id", abbreviated(token.get())))
+        };
+        tokens.iter().enumerate().map(id).collect()
+    }
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        other => Map::from_iter([("answer".to_owned(), other)]),
+/// The beginning of a long text.
+fn abbreviated(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
     }
 }

@@ -1,15 +1,19 @@
-use std::path::PathBuf;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 
-use anygram::{Error, Language, LexerMode};
-use anyhow::Result;
+use anstyle::{AnsiColor, Style};
+use anygram::{Language, LexerMode, Reading};
+use anyhow::{Context, Result};
 
+use crate::excerpt::{Excerpt, listing};
 use crate::input::{self, GrammarArgs};
 
 /// Explain a grammar, or say of files whether they are sentences.
 ///
-/// Without files: sizes, warnings with their places, the lexer mode and the engine. With files: for each whether it is a
-/// sentence, and if not where it stops and what could have followed; the exit status is 1 if any is not.
+/// Without files: sizes, warnings with their places, the lexer mode and the engine. With files: for each whether it is a sentence, and if not
+/// where it stops and what could have stood there. The exit status is 1 if any is not.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     grammar: GrammarArgs,
@@ -18,96 +22,123 @@ pub struct Args {
     files: Vec<PathBuf>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  anygram check --grammar sql.lark
+  anygram check --grammar sql.lark a.sql b.sql
+  echo -n 'SELECT name' | anygram check --grammar sql.lark -
+  anygram check --grammar sql.lark --start condition --lexer longest where.txt";
+
+const YES: Style = AnsiColor::Green.on_default();
+const NOT_YET: Style = AnsiColor::Yellow.on_default();
+const NO: Style = AnsiColor::Red.on_default();
+
+/// Names that a list shows before it says how many more there are.
+const SHOWN: usize = 12;
+
 pub fn run(args: &Args) -> Result<bool> {
     let (source, format) = args.grammar.source()?;
     let compiler = args.grammar.compiler();
     let grammar = compiler.read(format, &source).map_err(|error| args.grammar.explain(error.into(), &source))?;
-    let language = compiler.compile_grammar(grammar).map_err(|error: Error| args.grammar.explain(error, &source))?;
+    let language = compiler.compile_grammar(grammar).map_err(|error| args.grammar.explain(error, &source))?;
+    let mut output = anstream::stdout().lock();
     if args.files.is_empty() {
-        for warning in language.warnings() {
-            let place = warning.span.as_ref().map_or(0, |span| source[..span.start].matches('\n').count() + 1);
-            eprintln!("{}:{place}: warning: {}", args.grammar.grammar.display(), warning.message);
-        }
-        explain(&language);
+        warn(&language, &args.grammar.grammar, &source);
+        explain(&language, &mut output)?;
         return Ok(true);
     }
     let mut all = true;
     for file in &args.files {
-        let text = if file.as_os_str() == "-" {
-            let mut text = Vec::new();
-            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text)?;
-            text
-        } else {
-            input::read(file)?
-        };
-        let reading = language.read(&text)?;
+        let text = read(file)?;
+        let reading = language.read(&text).with_context(|| file.display().to_string())?;
         all &= reading.is_sentence;
-        println!("{}: {}", file.display(), verdict(&text, &reading));
+        writeln!(output, "{}: {}", file.display(), verdict(&text, &reading))?;
     }
     Ok(all)
 }
 
-fn verdict(text: &[u8], reading: &anygram::Reading) -> String {
-    if reading.is_sentence {
-        return "sentence".to_owned();
+fn read(file: &Path) -> Result<Vec<u8>> {
+    if file.as_os_str() != "-" {
+        return input::read(file);
     }
-    let before = String::from_utf8_lossy(&text[..reading.length]);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let mut text = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut text).context("standard input")?;
+    Ok(text)
+}
+
+fn verdict(text: &[u8], reading: &Reading) -> String {
+    if reading.is_sentence {
+        return format!("{YES}sentence{YES:#}");
+    }
+    let excerpt = Excerpt::new(text, reading.length);
+    let place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
     let expected = match &*reading.expected {
-        [] => "nothing could follow".to_owned(),
-        names => format!("expected {}", names.join(", ")),
+        [] => "nothing can follow".to_owned(),
+        names => format!("expected {}", listing(names, SHOWN)),
     };
+    let lines = excerpt.render(&expected);
     if reading.is_viable {
-        format!("not a sentence yet: it ends at line {line}, column {column}; {expected}")
+        format!("{NOT_YET}not a sentence yet{NOT_YET:#}: the text ends at {place}\n{lines}")
     } else {
-        let rest = String::from_utf8_lossy(&text[reading.length..]);
-        let found: String = rest.chars().take(12).collect();
-        format!("not a sentence: it stops at line {line}, column {column}, at {found:?}; {expected}")
+        format!("{NO}not a sentence{NO:#}: it stops at {place}\n{lines}")
     }
 }
 
-fn explain(language: &Language) {
+/// Warnings on standard error; if nobody reads that, nobody is warned.
+fn warn(language: &Language, file: &Path, source: &str) {
+    let mut output = anstream::stderr().lock();
+    for warning in language.warnings() {
+        let place = warning.span.as_ref().map_or_else(String::new, |span| {
+            let Excerpt { line, column, .. } = Excerpt::new(source.as_bytes(), span.start);
+            format!(":{line}:{column}")
+        });
+        let _ = writeln!(output, "{}{place}: {NOT_YET}warning{NOT_YET:#}: {}", file.display(), warning.message);
+    }
+}
+
+fn explain(language: &Language, output: &mut dyn Write) -> Result<()> {
     let (grammar, lexing) = (language.grammar(), language.lexing());
     let (cfg, union) = (&lexing.cfg, &lexing.lexicon.union);
-    let ignored: Vec<&str> = lexing.lexicon.ignored.iter().map(|at| grammar.terminals[at].name.as_str()).collect();
-    println!("terminals       {} used, {} in all", lexing.lexicon.used.count(), grammar.terminals.len());
-    println!("ignored         {}", if ignored.is_empty() { "none".to_owned() } else { ignored.join(", ") });
-    println!("nonterminals    {}", cfg.reachable().count());
-    println!("rules           {}", cfg.rules.len());
-    println!("cyclic          {}", names(grammar, &cfg.cyclic()));
-    println!("nullable        {}", names(grammar, &cfg.nullable()));
-    println!("shortest        {} terminals", cfg.minimum_lengths()[cfg.start.index()]);
-    println!("lexer           {:?}, {} states, {} byte classes", language.mode(), union.n_states(), union.n_classes());
-    if let Some(boundaries) = lexing.boundaries() {
-        println!("boundaries      {} in {} classes", boundaries.n_boundaries(), boundaries.n_classes());
-        let independent = if boundaries.is_independent() {
-            "what a parser needs can always be spelled".to_owned()
-        } else {
-            match (language.mode(), lexing.product()) {
-                (LexerMode::Longest, Some(product)) => {
-                    format!("pieces restrict what can follow them; the grammar with that knowledge has {} rules", product.cfg.rules.len())
-                }
-                _ => "pieces restrict what can follow them; completions are searched for where that matters".to_owned(),
-            }
-        };
-        println!("completions     {independent}");
+    let mut line = |name: &str, value: String| writeln!(output, "{name:<14}{value}");
+
+    let ignored: Vec<String> = lexing.lexicon.ignored.iter().map(|at| grammar.terminals[at].name.clone()).collect();
+    line("start", grammar.nonterminals[grammar.start.index()].name.clone())?;
+    line("terminals", format!("{} used, {} in all", lexing.lexicon.used.count(), grammar.terminals.len()))?;
+    line("ignored", if ignored.is_empty() { "none".to_owned() } else { listing(&ignored, SHOWN) })?;
+    let written = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.synthetic).count();
+    let made_up = match grammar.nonterminals.len() - written {
+        0 => String::new(),
+        n => format!(", and {n} made up for groups and repetitions"),
+    };
+    line("nonterminals", format!("{written}{made_up}"))?;
+    line("rules", format!("{} used, {} in all", cfg.rules.len(), grammar.rules.len()))?;
+    line("cyclic", names(grammar, &cfg.cyclic()))?;
+    line("nullable", names(grammar, &cfg.nullable()))?;
+    let shortest = cfg.minimum_lengths()[cfg.start.index()];
+    line("shortest", format!("a sentence of {shortest} {}", if shortest == 1 { "terminal" } else { "terminals" }))?;
+    let mode = input::mode_name(language.mode());
+    line("lexer", format!("{mode}, {} states, {} byte classes", union.n_states(), union.n_classes()))?;
+    if let Some(completions) = completions(language) {
+        line("completions", completions.to_owned())?;
     }
-    println!("engine          {}", language.engine().name());
-    println!("memory          {:.1} MB", language.memory_usage() as f64 / 1e6);
+    line("engine", language.engine().name().to_owned())?;
+    line("memory", format!("{} kB", language.memory_usage().div_ceil(1000)))?;
+    Ok(())
 }
 
+/// Whether lexing can stand in the way of what the parser needs.
+fn completions(language: &Language) -> Option<&'static str> {
+    let boundaries = language.lexing().boundaries()?;
+    Some(match language.mode() {
+        _ if boundaries.is_independent() => "whatever the rules want next can always be spelled",
+        LexerMode::Longest => "some pieces restrict what can follow them; the rules were multiplied with that knowledge",
+        _ => "some pieces restrict what can follow them; completions are searched for where that matters",
+    })
+}
+
+/// The names that the author of the grammar gave.
 fn names(grammar: &anygram::Grammar, set: &anygram::parts::bits::BitSet) -> String {
-    const SHOWN: usize = 8;
-    let named: Vec<&str> = set
-        .iter()
-        .filter_map(|at| grammar.nonterminals.get(at))
-        .filter(|nonterminal| !nonterminal.synthetic)
-        .map(|nonterminal| nonterminal.name.as_str())
-        .collect();
-    match named.len() {
-        0 => "none".to_owned(),
-        n if n <= SHOWN => named.join(", "),
-        n => format!("{} and {} more", named[..SHOWN].join(", "), n - SHOWN),
-    }
+    let given = set.iter().filter_map(|at| grammar.nonterminals.get(at)).filter(|nonterminal| !nonterminal.synthetic);
+    let names: Vec<String> = given.map(|nonterminal| nonterminal.name.clone()).collect();
+    if names.is_empty() { "none".to_owned() } else { listing(&names, SHOWN) }
 }

@@ -1,3 +1,5 @@
+use std::io::{BufWriter, Write};
+
 use anygram::parts::grammar::ir::{Symbol, TerminalId};
 use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
 use anyhow::Result;
@@ -7,14 +9,23 @@ use crate::input::GrammarArgs;
 
 /// Print what grammars are compiled to.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  anygram debug grammar --grammar sql.lark                what was read, in Lark's notation
+  anygram debug cfg --grammar sql.lark                    the rules that are left
+  anygram debug automaton -g sql.lark | dot -Tsvg         a drawing of the terminals
+  anygram debug boundaries -g sql.lark --lexer longest
+  anygram debug chart --grammar sql.lark 'SELECT na'";
+
 #[derive(Subcommand)]
 enum What {
-    /// The intermediate representation that the front end made.
+    /// The grammar as the front end read it.
     Grammar(GrammarArgs),
     /// The reduced grammar that the recognizer works on.
     Cfg(GrammarArgs),
@@ -33,45 +44,45 @@ enum What {
 }
 
 pub fn run(args: &Args) -> Result<bool> {
+    let output = &mut BufWriter::new(std::io::stdout().lock());
     match &args.what {
         What::Grammar(grammar) => {
             let (source, format) = grammar.source()?;
             let read = grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error.into(), &source))?;
-            print!("{read}");
+            write!(output, "{read}")?;
         }
-        What::Cfg(grammar) => cfg(grammar)?,
-        What::Automaton(grammar) => automaton(grammar)?,
-        What::Boundaries(grammar) => boundaries(grammar)?,
-        What::Chart { grammar, text } => chart(grammar, text.as_bytes())?,
+        What::Cfg(grammar) => cfg(grammar, output)?,
+        What::Automaton(grammar) => automaton(grammar, output)?,
+        What::Boundaries(grammar) => boundaries(grammar, output)?,
+        What::Chart { grammar, text } => chart(grammar, text.as_bytes(), output)?,
     }
+    output.flush()?;
     Ok(true)
 }
 
-fn cfg(args: &GrammarArgs) -> Result<()> {
+fn cfg(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
-    let (cfg, grammar, lexing) = (language.lexing().scan_cfg(), language.grammar(), language.lexing());
-    let is_product = lexing.product().is_some();
+    let (cfg, grammar) = (&language.lexing().cfg, language.grammar());
     let name = |symbol: Symbol| match symbol {
-        Symbol::Terminal(t) => language.terminal_name(lexing.terminal_of(t)).to_owned(),
-        Symbol::Nonterminal(n) if is_product || n.index() >= grammar.nonterminals.len() => format!("n{}", n.0),
-        Symbol::Nonterminal(n) => grammar.nonterminals[n.index()].name.clone(),
+        Symbol::Nonterminal(n) if n.index() >= grammar.nonterminals.len() => format!("n{}", n.0),
+        symbol => grammar.symbol_name(symbol).to_owned(),
     };
-    println!("// start: {}", name(Symbol::Nonterminal(cfg.start)));
+    writeln!(output, "// start: {}", name(Symbol::Nonterminal(cfg.start)))?;
     for rule in &cfg.rules {
         let rhs: Vec<String> = rule.rhs.iter().map(|&symbol| name(symbol)).collect();
-        println!("{}: {}", name(Symbol::Nonterminal(rule.lhs)), rhs.join(" "));
+        writeln!(output, "{}: {}", name(Symbol::Nonterminal(rule.lhs)), rhs.join(" "))?;
     }
     Ok(())
 }
 
-fn automaton(args: &GrammarArgs) -> Result<()> {
+fn automaton(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
     let union = &language.lexing().lexicon.union;
-    println!("digraph terminals {{\n  rankdir = LR;");
+    writeln!(output, "digraph terminals {{\n  rankdir = LR;")?;
     for state in 1..union.n_states() as u32 {
         let labels: Vec<&str> = union.accepts(state).iter().map(|at| language.terminal_name(TerminalId::new(at))).collect();
         let shape = if labels.is_empty() { "circle" } else { "doublecircle" };
-        println!("  {state} [shape = {shape}, xlabel = {:?}];", labels.join(" "));
+        writeln!(output, "  {state} [shape = {shape}, xlabel = {:?}];", labels.join(" "))?;
         let mut targets = std::collections::BTreeMap::<u32, Vec<u8>>::new();
         for byte in 0..=255 {
             let target = union.step(state, union.class(byte));
@@ -80,10 +91,10 @@ fn automaton(args: &GrammarArgs) -> Result<()> {
             }
         }
         for (target, bytes) in targets {
-            println!("  {state} -> {target} [label = {:?}];", ranges(&bytes));
+            writeln!(output, "  {state} -> {target} [label = {:?}];", ranges(&bytes))?;
         }
     }
-    println!("}}");
+    writeln!(output, "}}")?;
     Ok(())
 }
 
@@ -101,51 +112,51 @@ fn ranges(bytes: &[u8]) -> String {
     text
 }
 
-fn boundaries(args: &GrammarArgs) -> Result<()> {
+fn boundaries(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
     let Some(boundaries) = language.lexing().boundaries() else {
-        println!("in this lexer mode every piece may follow every other");
+        writeln!(output, "in this lexer mode every piece may follow every other")?;
         return Ok(());
     };
-    let end = boundaries.end();
+    let n_terminals = language.grammar().terminals.len();
     for (debt, class) in boundaries.classes() {
         let node = boundaries.node(1, debt);
-        let next = node.map(|node| boundaries.finish(node)).into_iter().flat_map(|set| set.iter()).filter(|&bit| bit != end);
+        let next = node.map(|node| boundaries.finish(node)).into_iter().flat_map(|set| set.iter()).filter(|&bit| bit < n_terminals);
         let names: Vec<&str> = next.map(|at| language.terminal_name(TerminalId::new(at))).collect();
-        println!("boundary {} class {}: must not match from states {:?}; can be followed by {}", debt.0, class.0, boundaries.debt(debt), names.join(" "));
+        writeln!(output, "boundary {} class {}: must not match from states {:?}; can be followed by {}", debt.0, class.0, boundaries.debt(debt), names.join(" "))?;
     }
     Ok(())
 }
 
-fn chart(args: &GrammarArgs, text: &[u8]) -> Result<()> {
+fn chart(args: &GrammarArgs, text: &[u8], output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
     let grammar = language.grammar();
     let name = |symbol: Symbol| match symbol {
-        Symbol::Terminal(t) => language.terminal_name(language.lexing().terminal_of(t)).to_owned(),
-        Symbol::Nonterminal(n) => grammar.nonterminals.get(n.index()).map_or_else(|| format!("n{}", n.0), |n| n.name.clone()),
+        Symbol::Nonterminal(n) if n.index() >= grammar.nonterminals.len() => format!("n{}", n.0),
+        symbol => grammar.symbol_name(symbol).to_owned(),
     };
     let mut stepper = Stepper::new(&language)?;
     let mut frontier = stepper.start(&language)?.unwrap_or_default();
     for position in 0..=text.len() {
         let before = String::from_utf8_lossy(&text[..position]).into_owned();
-        println!("after {before:?}{}", if stepper.is_sentence(&frontier) { " (a sentence)" } else { "" });
+        writeln!(output, "after {before:?}{}", if stepper.is_sentence(&frontier) { " (a sentence)" } else { "" })?;
         for config in &frontier {
             let kind = if stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
             let expected = stepper.expected(&language, &[*config]).join(" ");
-            println!("  state {}, lexeme {}, {kind}: {expected}", config.state.0, config.lexeme.0);
+            writeln!(output, "  state {}, lexeme {}, {kind}: {expected}", config.state.0, config.lexeme.0)?;
         }
         let Some(&byte) = text.get(position) else { break };
         let mut next = Frontier::new();
         stepper.step(&language, &frontier, byte, &mut next)?;
         if !stepper.is_viable(&language, &next)? {
-            println!("no sentence goes on with {:?}", char::from(byte));
+            writeln!(output, "no sentence goes on with {:?}", char::from(byte))?;
             break;
         }
         frontier = next;
     }
     for state in 0..stepper.recognizer().n_states() {
-        println!("state {state}");
-        print!("{}", stepper.recognizer().dump(anygram::parts::recognizer::StateId::new(state), &name));
+        writeln!(output, "state {state}")?;
+        write!(output, "{}", stepper.recognizer().dump(anygram::parts::recognizer::StateId::new(state), &name))?;
     }
     Ok(())
 }

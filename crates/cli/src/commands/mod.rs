@@ -1,25 +1,22 @@
 //! The commands.
 
+mod demo;
+
 mod batch;
 mod check;
 mod debug;
-mod demo;
 mod replay;
 
 use anyhow::Result;
 use clap::Subcommand;
 
+/// What each does is said where its options are, in its own file.
 #[derive(Subcommand)]
 pub enum Command {
-    /// A tour on built-in data: a text checked, a mask shown, a wrong token refused.
     Demo(demo::Args),
-    /// Explain a grammar, or say of files whether they are sentences.
     Check(check::Args),
-    /// Decode real texts with the tokens forced, checking every mask and measuring.
     Replay(replay::Args),
-    /// Answer JSON questions, one a line, on standard output.
     Batch(batch::Args),
-    /// Print what grammars are compiled to.
     Debug(debug::Args),
 }
 

@@ -1,0 +1,213 @@
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::run::{Folder, LISTS, anygram, anygram_with, command};
+
+/// Token 8 is EOS, 9 is PAD; 10 and 11 are the halves of a character.
+const VOCAB: &str = r#"["a", "b", "(", ")", "(a", ",b)", ", ", "X", null, null, {"hex": "c3"}, {"hex": "a9"}]"#;
+
+struct Batch {
+    folder: Folder,
+    grammar: String,
+    vocab: String,
+}
+
+impl Batch {
+    fn new(grammar: &str) -> Self {
+        let folder = Folder::new();
+        let (grammar, vocab) = (folder.file("g.lark", grammar), folder.file("v.json", VOCAB));
+        Self { folder, grammar, vocab }
+    }
+
+    fn arguments(&self) -> [&str; 9] {
+        ["batch", "--grammar", &self.grammar, "--vocab", &self.vocab, "--eos", "8", "--pad", "9"]
+    }
+
+    /// The answers, of which `us` was looked at and taken away.
+    fn answers(&self, input: impl AsRef<[u8]>) -> Vec<Value> {
+        let output = anygram_with(&self.arguments(), input.as_ref());
+        assert_eq!((output.status, &*output.stderr), (Some(0), ""));
+        let mut answers = output.json_lines();
+        for answer in &mut answers {
+            let us = answer.as_object_mut().unwrap().remove("us");
+            assert!(us.and_then(|us| us.as_f64()).is_some_and(|us| us >= 0.0), "{answer}");
+        }
+        answers
+    }
+
+    fn answer(&self, question: &Value) -> Value {
+        let answers = self.answers(question.to_string());
+        assert_eq!(answers.len(), 1);
+        answers.into_iter().next().unwrap()
+    }
+
+    /// The error that a question gets.
+    fn error(&self, question: Value) -> String {
+        let answer = self.answer(&question);
+        assert_eq!(answer["id"], question["id"], "{answer}");
+        assert_eq!(answer.as_object().unwrap().len(), 2, "{answer}");
+        answer["error"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn texts() {
+    let batch = Batch::new(LISTS);
+    let lines = [("(a,b)", true, true), ("(a", false, true), ("", false, true), ("X", false, false), ("a)", false, false)];
+    for (text, sentence, viable) in lines {
+        let answer = batch.answer(&json!({"id": 1, "op": "text", "text": text}));
+        assert_eq!(answer, json!({"id": 1, "sentence": sentence, "viable": viable}), "{text}");
+    }
+}
+
+#[test]
+fn masks() {
+    let batch = Batch::new(LISTS);
+    let mask = |tokens: &[u32]| batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens}));
+    assert_eq!(mask(&[]), json!({"id": 2, "allowed": [0, 1, 2, 4], "eos": false}));
+    assert_eq!(mask(&[4]), json!({"id": 2, "allowed": [0, 1, 3, 5, 6], "eos": false}));
+    // A sentence that ends with EOS; afterwards EOS and PAD.
+    assert_eq!(mask(&[4, 5]), json!({"id": 2, "allowed": [], "eos": true}));
+    assert_eq!(mask(&[0]), json!({"id": 2, "allowed": [0, 1], "eos": true}));
+    assert_eq!(mask(&[0, 8]), json!({"id": 2, "allowed": [9], "eos": true}));
+    assert_eq!(mask(&[0, 8, 9, 8]), json!({"id": 2, "allowed": [9], "eos": true}));
+    let null = batch.answer(&json!({"id": 2, "op": "mask", "tokens": [4], "budget": null}));
+    assert_eq!(null, mask(&[4]));
+}
+
+#[test]
+fn masks_within_a_character() {
+    let batch = Batch::new("start: /é+/");
+    let mask = |tokens: &[u32]| batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens}));
+    assert_eq!(mask(&[10]), json!({"id": 2, "allowed": [11], "eos": false}));
+    assert_eq!(mask(&[10, 11]), json!({"id": 2, "allowed": [10], "eos": true}));
+}
+
+#[test]
+fn ids_are_returned_as_they_were_written() {
+    let batch = Batch::new(LISTS);
+    let ids = [
+        "1", "-0", "1.50", "1e999", "12345678901234567890123", "null", "true", r#""a\u0041é\ud800""#, "[1, {\"x\":[]}]",
+        "{\"b\":1,\"a\":2,\"b\":3}",
+    ];
+    let nested = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    for id in ids.into_iter().chain([&*nested]) {
+        for question in ["\"op\":\"text\",\"text\":\"a\"", "\"op\":\"nonsense\""] {
+            let output = anygram_with(&batch.arguments(), format!("{{\"id\": {id} ,{question}}}\n").as_bytes());
+            assert!(output.stdout.starts_with(&format!("{{\"id\":{id},")), "{id}: {output:?}");
+        }
+    }
+    assert_eq!(batch.answer(&json!({"op": "text", "text": "a"}))["id"], Value::Null);
+}
+
+#[test]
+fn bad_lines_do_not_stop_the_others() {
+    let batch = Batch::new(LISTS);
+    let input = b"{\"id\":1,\"op\":\"text\",\"text\":\"a\"}\nnot json\n\n[1]\n\"op\"\n{\"id\":2,\"op\":\"text\",\"te\n{\"id\":3,\"op\":\"text\",\
+        \"text\":\"\xff\"}\n  \r\n{\"id\":4,\"op\":\"text\",\"text\":\"a\"} x\n{\"id\":5,\"op\":\"text\",\"text\":\"a\"}";
+    let answers = batch.answers(input);
+    let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
+    let null = Value::Null;
+    assert_eq!(ids, [json!(1), null.clone(), null.clone(), null.clone(), null.clone(), null.clone(), null, json!(5)]);
+    for (answer, good) in answers.iter().zip([true, false, false, false, false, false, false, true]) {
+        assert_eq!(answer.get("error").is_some(), !good, "{answer}");
+        assert_eq!(answer.get("sentence").is_some(), good, "{answer}");
+    }
+}
+
+#[test]
+fn questions_that_cannot_be_answered() {
+    let batch = Batch::new(LISTS);
+    let contains = |question: Value, words: &[&str]| {
+        let error = batch.error(question);
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    contains(json!({"id": 1}), &["\"op\"", "text", "mask"]);
+    contains(json!({"id": 1, "op": 7}), &["\"op\""]);
+    contains(json!({"id": 1, "op": "fill"}), &["fill", "text, mask"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [1, null]}), &["canvases", "not there yet"]);
+    contains(json!({"id": 1, "op": "text"}), &["\"text\""]);
+    contains(json!({"id": 1, "op": "text", "text": ["a"]}), &["\"text\""]);
+    contains(json!({"id": 1, "op": "mask"}), &["\"tokens\""]);
+    contains(json!({"id": 1, "op": "mask", "tokens": "a"}), &["\"tokens\"", "array"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0], "budget": 3}), &["budget", "not there yet"]);
+    // Tokens that no sentence begins with, and what are no tokens.
+    contains(json!({"id": 1, "op": "mask", "tokens": [0, 3]}), &["tokens[1]", "not viable", "\")\"", "offset 1"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0, 7]}), &["tokens[1]", "not viable"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [8]}), &["tokens[0]", "not viable"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0, 8, 0]}), &["tokens[2]", "not viable", "end"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0, 12]}), &["tokens[1]", "12"]);
+    for wrong in [json!(-1), json!(4_294_967_296_u64), json!(1.5), json!("0"), json!(null), json!([0])] {
+        contains(json!({"id": 1, "op": "mask", "tokens": [0, wrong]}), &["tokens[1]", "no token id"]);
+    }
+    let huge = batch.answers("{\"id\":1,\"op\":\"mask\",\"tokens\":[1e999]}\n{\"id\":2,\"op\":\"text\",\"text\":\"\\ud800\"}\n");
+    assert!(huge.iter().all(|answer| answer["error"].is_string()), "{huge:?}");
+}
+
+#[test]
+fn a_refusal_leaves_nothing_behind() {
+    let batch = Batch::new(LISTS);
+    let mask = |id: u32, tokens: &[u32]| json!({"id": id, "op": "mask", "tokens": tokens}).to_string();
+    let answers = batch.answers([mask(1, &[4]), mask(2, &[4, 3, 3]), mask(3, &[4])].join("\n"));
+    assert!(answers[1]["error"].is_string());
+    assert_eq!(answers[0]["allowed"], answers[2]["allowed"]);
+}
+
+#[test]
+fn very_long_lines() {
+    let batch = Batch::new("start: /a*/");
+    let text = "a".repeat(3_000_000);
+    let line = format!("{{\"id\":1,\"op\":\"text\",\"text\":\"{text}\",\"more\":\"{text}\"}}\n{text}\n");
+    let answers = batch.answers(line);
+    assert_eq!(answers[0], json!({"id": 1, "sentence": true, "viable": true}));
+    assert_eq!((answers.len(), answers[1]["error"].is_string()), (2, true));
+}
+
+#[test]
+fn each_answer_comes_before_the_next_question() {
+    let batch = Batch::new(LISTS);
+    let mut child = command(&batch.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut questions = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    for id in 0..3 {
+        writeln!(questions, "{}", json!({"id": id, "op": "text", "text": "a"})).unwrap();
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert_eq!(answer["id"], id);
+    }
+    drop(questions);
+    assert!(answers.next().is_none() && child.wait().unwrap().success());
+}
+
+#[test]
+fn a_reader_that_leaves_ends_it_in_silence() {
+    let batch = Batch::new(LISTS);
+    let streams = [batch.arguments().to_vec(), vec!["check", "-g", &batch.grammar], vec!["debug", "chart", "-g", &batch.grammar, "a"]];
+    for arguments in streams.into_iter().chain([vec!["demo"]]) {
+        let mut command = command(&arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut questions = child.stdin.take().unwrap();
+        for id in 0..100 {
+            let question = json!({"id": id, "op": "text", "text": "a"});
+            if writeln!(questions, "{question}").is_err() {
+                break;
+            }
+        }
+        drop(questions);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn bad_files_are_told_before_any_answer() {
+    let batch = Batch::new(LISTS);
+    let run = |grammar: &str, vocab: &str| anygram(&["batch", "-g", grammar, "-v", vocab]);
+    run(&batch.folder.missing("x.lark"), &batch.vocab).is_bad_input(&["x.lark"]);
+    run(&batch.folder.file("y.lark", "start: \"a"), &batch.vocab).is_bad_input(&["y.lark:1:"]);
+    run(&batch.grammar, &batch.folder.missing("x.json")).is_bad_input(&["x.json"]);
+    run(&batch.grammar, &batch.folder.file("y.json", "[\"a\"")).is_bad_input(&["y.json"]);
+    assert_eq!(run(&batch.grammar, &batch.vocab).status, Some(0));
+}

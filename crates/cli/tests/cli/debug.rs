@@ -1,0 +1,48 @@
+use crate::run::{Folder, LISTS, Output, anygram};
+
+fn debug(arguments: &[&str]) -> Output {
+    let folder = Folder::new();
+    let grammar = folder.file("g.lark", LISTS);
+    let output = anygram(&[&["debug", arguments[0], "--grammar", &grammar], &arguments[1..]].concat());
+    assert_eq!((output.status, &*output.stderr), (Some(0), ""));
+    output
+}
+
+#[test]
+fn grammars_are_printed_and_read_again() {
+    let printed = debug(&["grammar"]).stdout;
+    assert!(printed.contains("item: WORD\n  | \"(\"") && printed.contains("%ignore / +/"), "{printed}");
+    let folder = Folder::new();
+    let again = anygram(&["debug", "grammar", "-g", &folder.file("h.lark", &printed)]);
+    assert_eq!(again.stdout, printed);
+}
+
+#[test]
+fn rules_of_the_reduced_grammar() {
+    let printed = debug(&["cfg"]).stdout;
+    assert!(printed.starts_with("// start: start\n") && printed.contains("\nitem: WORD\n"), "{printed}");
+}
+
+#[test]
+fn the_automaton_is_a_drawing() {
+    let printed = debug(&["automaton"]).stdout;
+    assert!(printed.starts_with("digraph terminals {") && printed.trim_end().ends_with('}'), "{printed}");
+    assert!(printed.contains("label = \"a-z\"") && printed.contains("xlabel = \"WORD\""), "{printed}");
+}
+
+#[test]
+fn boundaries() {
+    assert!(debug(&["boundaries"]).stdout.lines().all(|line| line.starts_with("boundary ")));
+    assert!(debug(&["boundaries", "--lexer", "scannerless"]).stdout.contains("every piece may follow every other"));
+}
+
+#[test]
+fn charts() {
+    let printed = debug(&["chart", "(a"]).stdout;
+    for line in ["after \"\"\n", "after \"(\"\n", "after \"(a\"\n", "state 0\n"] {
+        assert!(printed.contains(line), "{line:?} is not in {printed}");
+    }
+    assert!(debug(&["chart", "a"]).stdout.contains("after \"a\" (a sentence)"));
+    assert!(debug(&["chart", "(X"]).stdout.contains("no sentence goes on with 'X'"));
+    assert!(debug(&["chart", "é"]).stdout.contains("no sentence goes on with"));
+}

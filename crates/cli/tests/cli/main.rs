@@ -1,0 +1,9 @@
+//! The command line as its users meet it: the program is run, and its output, its complaints and its exit status are looked at.
+
+mod batch;
+mod check;
+mod debug;
+mod demo;
+mod help;
+mod replay;
+mod run;

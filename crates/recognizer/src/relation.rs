@@ -1,0 +1,67 @@
+//! What sequences of terminals do to a finite automaton.
+
+use anygram_bits::BitSet;
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::Symbol;
+
+/// For each symbol of a grammar and each state of a finite automaton over its terminals, the states to which the automaton can come while
+/// reading something that the symbol derives.
+///
+/// This is the relation that the construction of Bar-Hillel, Perles and Shamir (1961) computes for the intersection of a grammar with a
+/// regular language. Cost: rules × states² a round, and as many rounds as derivations are deep, until nothing changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Relation {
+    n_states: usize,
+    /// Row `terminal * n_states + from`.
+    terminals: Vec<BitSet>,
+    /// Row `nonterminal * n_states + from`.
+    nonterminals: Vec<BitSet>,
+}
+
+impl Relation {
+    /// The relation for the automaton with these steps `(from, terminal, to)`.
+    pub fn new(cfg: &Cfg, n_states: usize, steps: impl IntoIterator<Item = (usize, usize, usize)>) -> Self {
+        let rows = |n: usize| vec![BitSet::new(n_states); n * n_states];
+        let mut this = Self { n_states, terminals: rows(cfg.n_terminals), nonterminals: rows(cfg.n_nonterminals) };
+        for (from, terminal, to) in steps {
+            this.terminals[terminal * n_states + from].insert(to);
+        }
+        loop {
+            let mut changed = false;
+            for rule in &cfg.rules {
+                for from in 0..n_states {
+                    let reached = this.after_all(&rule.rhs, BitSet::from_members(n_states, [from]));
+                    changed |= this.nonterminals[rule.lhs.index() * n_states + from].union_with(&reached);
+                }
+            }
+            if !changed {
+                return this;
+            }
+        }
+    }
+
+    /// The number of states of the automaton.
+    pub fn n_states(&self) -> usize {
+        self.n_states
+    }
+
+    /// Where symbols, one after the other, lead from any of `states`.
+    pub fn after_all(&self, symbols: &[Symbol], mut states: BitSet) -> BitSet {
+        for &symbol in symbols {
+            let mut next = BitSet::new(self.n_states);
+            for from in states.iter() {
+                next.union_with(match symbol {
+                    Symbol::Terminal(t) => &self.terminals[t.index() * self.n_states + from],
+                    Symbol::Nonterminal(n) => &self.nonterminals[n.index() * self.n_states + from],
+                });
+            }
+            states = next;
+        }
+        states
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        self.terminals.iter().chain(&self.nonterminals).map(|row| row.memory_usage() + size_of::<BitSet>()).sum()
+    }
+}

@@ -1,0 +1,58 @@
+//! Arbitrary text as a Lark grammar, and what stands behind a NUL as a text to read with it.
+//!
+//! Nothing panics, hangs or eats memory; and whatever is a sentence in any mode is one in `scannerless`.
+
+#![no_main]
+
+use anygram_fuzz::limits;
+use anygram_grammar::ir::{LexerMode, Ties};
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_left_to_right::{Language, LanguageOptions};
+use libfuzzer_sys::{Corpus, fuzz_target};
+
+/// The longest text that is read, in bytes.
+const MAX_TEXT: usize = 24;
+
+fuzz_target!(|data: &[u8]| -> Corpus {
+    let (source, text) = match data.iter().position(|&byte| byte == 0) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[][..]),
+    };
+    let Ok(source) = std::str::from_utf8(source) else { return Corpus::Reject };
+    let grammar = match lark::parse(source, &LarkOptions { start: None, max_size: 3_000 }) {
+        Ok(grammar) => grammar,
+        Err(error) => {
+            assert!(!error.render("fuzz.lark", source).is_empty());
+            return Corpus::Keep;
+        }
+    };
+    grammar.validate().unwrap();
+    let text = &text[..text.len().min(MAX_TEXT)];
+    let mut in_scannerless = None;
+    for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
+        for ties in [Ties::All, Ties::First] {
+            if mode == LexerMode::Scannerless && ties == Ties::First {
+                continue;
+            }
+            let options = LanguageOptions { lexer: Some(mode), ties, limits: limits(), ..LanguageOptions::default() };
+            let Ok(language) = Language::new(grammar.clone(), &options) else { continue };
+            let Ok(reading) = language.read(text) else { continue };
+            assert!(reading.length <= text.len() && reading.is_viable == (reading.length == text.len()));
+            assert!(reading.is_viable || !reading.is_sentence);
+            match mode {
+                LexerMode::Scannerless => in_scannerless = Some(reading),
+                // One cut among all cuts, so the beginning that is viable is no longer either.
+                _ => {
+                    if let Some(all) = &in_scannerless {
+                        assert!(reading.length <= all.length, "{mode:?}, {ties:?}: viable only with one cut");
+                        assert!(
+                            !reading.is_sentence || all.is_sentence,
+                            "{mode:?}, {ties:?}: sentence only with one cut"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    Corpus::Keep
+});
