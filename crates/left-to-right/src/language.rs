@@ -51,7 +51,7 @@ impl Default for Limits {
         Self {
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
-            search_steps: 200_000,
+            search_steps: 20_000,
             cache_bytes: 128 << 20,
         }
     }

@@ -11,18 +11,18 @@ use serde_json::value::RawValue;
 
 use crate::input::{self, GrammarArgs, VocabArgs};
 
-/// Answer JSON questions, one a line, on standard output.
+/// Answer JSON questions, one a line
 ///
-/// Questions come on standard input; answers go to standard output in the same order with the same "id"
-/// (any JSON value, returned as it was written). A bad line gets an "error" and the next line is still
-/// answered. Every answer has "us", the CPU microseconds that it took. Each answer is written out before the
-/// next question is read; blank lines are skipped.
+/// Questions come on standard input; answers go to standard output in the same order with the same
+/// "id" (any JSON value, returned as it was written). A bad line gets an "error" and the next line
+/// is still answered. Every answer has "us", the CPU microseconds that it took. Each answer is
+/// written out before the next question is read; blank lines are skipped.
 ///
 ///   {"id":1,"op":"text","text":"…"}     -> {"id":1,"sentence":false,"viable":true,"us":…}
 ///   {"id":2,"op":"mask","tokens":[…]}   -> {"id":2,"allowed":[…],"eos":false,"us":…}
 ///
-/// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos" says whether
-/// the text may end. Tokens that no sentence begins with are an error.
+/// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos"
+/// says whether the text may end. Tokens that no sentence begins with are an error.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {
@@ -80,7 +80,10 @@ fn respond(constraint: &Constraint, matcher: &mut Matcher, line: &[u8], reply: &
     let start = ThreadTime::now();
     let question = Question::parse(line);
     let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
-    let answer = question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(constraint, matcher, question));
+    let answer = question
+        .as_ref()
+        .map_err(|error| anyhow!("{error:#}"))
+        .and_then(|question| answer(constraint, matcher, question));
     matcher.reset();
     let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
     let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
@@ -132,13 +135,17 @@ impl<'q> Question<'q> {
 
     fn string(&self, field: &str) -> Result<Cow<'q, str>> {
         let value = self.get(field).ok_or_else(|| anyhow!("no string \"{field}\""))?;
-        let Ok(Value::String(text)) = serde_json::from_str(value.get()) else { bail!("\"{field}\" is not a string of Unicode text") };
+        let Ok(Value::String(text)) = serde_json::from_str(value.get()) else {
+            bail!("\"{field}\" is not a string of Unicode text")
+        };
         Ok(text.into())
     }
 
     fn tokens(&self, field: &str) -> Result<Vec<TokenId>> {
         let value = self.get(field).ok_or_else(|| anyhow!("no array \"{field}\""))?;
-        let Ok(tokens) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else { bail!("\"{field}\" is not an array") };
+        let Ok(tokens) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else {
+            bail!("\"{field}\" is not an array")
+        };
         let id = |(at, token): (usize, &&RawValue)| {
             let id = token.get().parse().map(TokenId);
             id.map_err(|_| anyhow!("{field}[{at}]: {} is no token id", abbreviated(token.get())))

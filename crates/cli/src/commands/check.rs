@@ -131,7 +131,9 @@ fn completions(language: &Language) -> Option<&'static str> {
     let boundaries = language.lexing().boundaries()?;
     Some(match language.mode() {
         _ if boundaries.is_independent() => "whatever the rules want next can always be spelled",
-        LexerMode::Longest => "some pieces restrict what can follow them; the rules were multiplied with that knowledge",
+        LexerMode::Longest => {
+            "some pieces restrict what can follow them; the rules were multiplied with that knowledge"
+        }
         _ => "some pieces restrict what can follow them; completions are searched for where that matters",
     })
 }

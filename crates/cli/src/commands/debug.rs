@@ -48,7 +48,8 @@ pub fn run(args: &Args) -> Result<bool> {
     match &args.what {
         What::Grammar(grammar) => {
             let (source, format) = grammar.source()?;
-            let read = grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error.into(), &source))?;
+            let read =
+                grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error.into(), &source))?;
             write!(output, "{read}")?;
         }
         What::Cfg(grammar) => cfg(grammar, output)?,
@@ -80,7 +81,8 @@ fn automaton(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let union = &language.lexing().lexicon.union;
     writeln!(output, "digraph terminals {{\n  rankdir = LR;")?;
     for state in 1..union.n_states() as u32 {
-        let labels: Vec<&str> = union.accepts(state).iter().map(|at| language.terminal_name(TerminalId::new(at))).collect();
+        let labels: Vec<&str> =
+            union.accepts(state).iter().map(|at| language.terminal_name(TerminalId::new(at))).collect();
         let shape = if labels.is_empty() { "circle" } else { "doublecircle" };
         writeln!(output, "  {state} [shape = {shape}, xlabel = {:?}];", labels.join(" "))?;
         let mut targets = std::collections::BTreeMap::<u32, Vec<u8>>::new();
@@ -121,9 +123,20 @@ fn boundaries(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let n_terminals = language.grammar().terminals.len();
     for (debt, class) in boundaries.classes() {
         let node = boundaries.node(1, debt);
-        let next = node.map(|node| boundaries.finish(node)).into_iter().flat_map(|set| set.iter()).filter(|&bit| bit < n_terminals);
+        let next = node
+            .map(|node| boundaries.finish(node))
+            .into_iter()
+            .flat_map(|set| set.iter())
+            .filter(|&bit| bit < n_terminals);
         let names: Vec<&str> = next.map(|at| language.terminal_name(TerminalId::new(at))).collect();
-        writeln!(output, "boundary {} class {}: must not match from states {:?}; can be followed by {}", debt.0, class.0, boundaries.debt(debt), names.join(" "))?;
+        writeln!(
+            output,
+            "boundary {} class {}: must not match from states {:?}; can be followed by {}",
+            debt.0,
+            class.0,
+            boundaries.debt(debt),
+            names.join(" ")
+        )?;
     }
     Ok(())
 }

@@ -95,7 +95,11 @@ fn checks(language: &Language, output: &mut dyn Write) -> Result<()> {
             writeln!(output, "   {NOT_YET}…{NOT_YET:#} {text}\n     {FAINT}not yet: expected {expected}{FAINT:#}")?;
         } else {
             let indent = Excerpt::new(text.as_bytes(), reading.length).indent;
-            writeln!(output, "   {NO}✗{NO:#} {text}\n     {:indent$}{NO}^{NO:#} {FAINT}expected {expected}{FAINT:#}", "")?;
+            writeln!(
+                output,
+                "   {NO}✗{NO:#} {text}\n     {:indent$}{NO}^{NO:#} {FAINT}expected {expected}{FAINT:#}",
+                ""
+            )?;
         }
     }
     Ok(())
@@ -128,7 +132,8 @@ fn mask(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
         sample(output, &format!("{name:<14} {count:>4}"), shown, *count)?;
     }
     let refused = tokens(vocabulary).filter(|&token| {
-        !get_bit(&words, token.index()) && vocabulary.bytes(token).is_some_and(|bytes| bytes.len() > 1 && bytes[0] == b')')
+        !get_bit(&words, token.index())
+            && vocabulary.bytes(token).is_some_and(|bytes| bytes.len() > 1 && bytes[0] == b')')
     });
     let refused: Vec<String> = refused.map(|token| vocabulary.display_token(token)).collect();
     sample(output, &format!("{:<19}", "not allowed, e.g."), &refused, refused.len())
@@ -136,7 +141,10 @@ fn mask(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
 
 fn decoding(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
     let vocabulary = constraint.vocabulary();
-    writeln!(output, "\n{TITLE}3  A text, token by token{TITLE:#}  {FAINT}and how many the model could choose from{FAINT:#}")?;
+    writeln!(
+        output,
+        "\n{TITLE}3  A text, token by token{TITLE:#}  {FAINT}and how many the model could choose from{FAINT:#}"
+    )?;
     let mut matcher = constraint.matcher()?;
     let text = vocabulary.encode(DECODED)?;
     for token in text.into_iter().chain(vocabulary.eos().first().copied()) {
@@ -169,12 +177,20 @@ fn refusal(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
     matcher.rollback(BACK)?;
     let text = String::from_utf8_lossy(&vocabulary.decode(matcher.tokens())?).into_owned();
     let same = matcher.mask()? == matcher_after(constraint, &text)?.mask()?;
-    writeln!(output, "   {} rollback({BACK}) leads back to {TEXT}{text}{TEXT:#}, with the mask of that text", tick(same))?;
+    writeln!(
+        output,
+        "   {} rollback({BACK}) leads back to {TEXT}{text}{TEXT:#}, with the mask of that text",
+        tick(same)
+    )?;
     for token in vocabulary.encode(ENDING)? {
         fork.advance(token)?;
     }
     let apart = fork.is_sentence() && !matcher.is_sentence();
-    writeln!(output, "   {} a fork made before that goes on with {TEXT}{ENDING}{TEXT:#} and is a sentence", tick(apart))?;
+    writeln!(
+        output,
+        "   {} a fork made before that goes on with {TEXT}{ENDING}{TEXT:#} and is a sentence",
+        tick(apart)
+    )?;
     Ok(())
 }
 
@@ -272,6 +288,7 @@ fn tick(holds: bool) -> String {
 /// `1508` as `1,508`.
 fn thousands(number: usize) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
 }

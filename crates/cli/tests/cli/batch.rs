@@ -55,7 +55,8 @@ impl Batch {
 #[test]
 fn texts() {
     let batch = Batch::new(LISTS);
-    let lines = [("(a,b)", true, true), ("(a", false, true), ("", false, true), ("X", false, false), ("a)", false, false)];
+    let lines =
+        [("(a,b)", true, true), ("(a", false, true), ("", false, true), ("X", false, false), ("a)", false, false)];
     for (text, sentence, viable) in lines {
         let answer = batch.answer(&json!({"id": 1, "op": "text", "text": text}));
         assert_eq!(answer, json!({"id": 1, "sentence": sentence, "viable": viable}), "{text}");
@@ -89,7 +90,15 @@ fn masks_within_a_character() {
 fn ids_are_returned_as_they_were_written() {
     let batch = Batch::new(LISTS);
     let ids = [
-        "1", "-0", "1.50", "1e999", "12345678901234567890123", "null", "true", r#""a\u0041é\ud800""#, "[1, {\"x\":[]}]",
+        "1",
+        "-0",
+        "1.50",
+        "1e999",
+        "12345678901234567890123",
+        "null",
+        "true",
+        r#""a\u0041é\ud800""#,
+        "[1, {\"x\":[]}]",
         "{\"b\":1,\"a\":2,\"b\":3}",
     ];
     let nested = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
@@ -142,7 +151,8 @@ fn questions_that_cannot_be_answered() {
     for wrong in [json!(-1), json!(4_294_967_296_u64), json!(1.5), json!("0"), json!(null), json!([0])] {
         contains(json!({"id": 1, "op": "mask", "tokens": [0, wrong]}), &["tokens[1]", "no token id"]);
     }
-    let huge = batch.answers("{\"id\":1,\"op\":\"mask\",\"tokens\":[1e999]}\n{\"id\":2,\"op\":\"text\",\"text\":\"\\ud800\"}\n");
+    let huge = batch
+        .answers("{\"id\":1,\"op\":\"mask\",\"tokens\":[1e999]}\n{\"id\":2,\"op\":\"text\",\"text\":\"\\ud800\"}\n");
     assert!(huge.iter().all(|answer| answer["error"].is_string()), "{huge:?}");
 }
 
@@ -183,7 +193,11 @@ fn each_answer_comes_before_the_next_question() {
 #[test]
 fn a_reader_that_leaves_ends_it_in_silence() {
     let batch = Batch::new(LISTS);
-    let streams = [batch.arguments().to_vec(), vec!["check", "-g", &batch.grammar], vec!["debug", "chart", "-g", &batch.grammar, "a"]];
+    let streams = [
+        batch.arguments().to_vec(),
+        vec!["check", "-g", &batch.grammar],
+        vec!["debug", "chart", "-g", &batch.grammar, "a"],
+    ];
     for arguments in streams.into_iter().chain([vec!["demo"]]) {
         let mut command = command(&arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -55,7 +55,9 @@ fn standard_input_is_a_file_called_dash() {
     let grammar = folder.file("g.lark", LISTS);
     let output = anygram_with(&["check", "-g", &grammar, "-"], b"(a\xff");
     assert_eq!(output.status, Some(1));
-    assert!(output.stdout.starts_with("-: not a sentence: it stops at line 1, column 3 (byte 2)\n  1 | (a�\n    |   ^"));
+    assert!(
+        output.stdout.starts_with("-: not a sentence: it stops at line 1, column 3 (byte 2)\n  1 | (a�\n    |   ^")
+    );
 }
 
 #[test]
@@ -103,7 +105,10 @@ fn options_choose_start_and_lexer() {
     assert_eq!(status(&["--lexer", "contextual"]), Some(0));
     assert_eq!(status(&["--lexer", "scannerless"]), Some(0));
     assert_eq!(status(&["--lexer", "longest"]), Some(1));
-    assert_eq!(status(&["--start", "other", "--lexer", "longest", "--ties", "first", "--engine", "reference"]), Some(0));
+    assert_eq!(
+        status(&["--start", "other", "--lexer", "longest", "--ties", "first", "--engine", "reference"]),
+        Some(0)
+    );
     assert_eq!(status(&["--format", "lark"]), Some(0));
     assert_eq!(status(&["--lexer", "lazy"]), Some(2));
 }
@@ -126,7 +131,8 @@ fn files_that_cannot_be_read_are_named() {
     let missing = folder.missing("nowhere");
     anygram(&["check", "-g", &folder.missing("nowhere.lark")]).is_bad_input(&["nowhere.lark: ", "No such file"]);
     anygram(&["check", "-g", &grammar, &missing]).is_bad_input(&[&missing, "No such file"]);
-    anygram(&["check", "-g", &folder.file("bad.lark", b"start: \"a\"\n\xff")]).is_bad_input(&["byte 11", "line 2", "UTF-8"]);
+    anygram(&["check", "-g", &folder.file("bad.lark", b"start: \"a\"\n\xff")])
+        .is_bad_input(&["byte 11", "line 2", "UTF-8"]);
     anygram(&["check", "-g", &folder.file("g.txt", LISTS)]).is_bad_input(&["g.txt", "--format", "lark"]);
     anygram(&["check", "-g", &grammar, "--format", "yacc"]).is_bad_input(&["yacc", "lark"]);
     anygram(&["check"]).is_bad_input(&["--grammar"]);

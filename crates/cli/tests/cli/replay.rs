@@ -64,7 +64,10 @@ fn json_lines_with_ids() {
     assert_eq!(with(&["--first", "2"]), [2, 5, 0, 0, 0]);
     assert_eq!(with(&["--max-tokens", "2"]), [3, 2 + 2 + 1, 1, 0, 1]);
     assert_eq!(replay(&[&arguments[..], &["--show", "1"]].concat())["failures"].as_array().unwrap().len(), 1);
-    assert_eq!(counts(&replay(&["replay", "-g", &grammar, "-v", &vocab, "--eos", "8", &texts, &texts])), [10, 24, 2, 0, 2]);
+    assert_eq!(
+        counts(&replay(&["replay", "-g", &grammar, "-v", &vocab, "--eos", "8", &texts, &texts])),
+        [10, 24, 2, 0, 2]
+    );
 }
 
 #[test]
@@ -101,8 +104,10 @@ fn bad_input_is_told_with_its_place() {
     anygram(&["replay", "-g", &grammar, "-v", &vocab]).is_bad_input(&["FILE"]);
     anygram(&["replay", "-g", &grammar, "-v", &vocab, &folder.missing("t")]).is_bad_input(&["No such file"]);
     let texts = folder.file("t", "a");
-    anygram(&["replay", "-g", &grammar, "-v", &folder.missing("u.json"), &texts]).is_bad_input(&["u.json", "No such file"]);
-    anygram(&["replay", "-g", &grammar, "-v", &folder.file("w.json", "[1]"), &texts]).is_bad_input(&["w.json", "token"]);
+    anygram(&["replay", "-g", &grammar, "-v", &folder.missing("u.json"), &texts])
+        .is_bad_input(&["u.json", "No such file"]);
+    anygram(&["replay", "-g", &grammar, "-v", &folder.file("w.json", "[1]"), &texts])
+        .is_bad_input(&["w.json", "token"]);
     anygram(&["replay", "-g", &grammar, "-v", "builtin", "--eos", "4294967295", &texts]).is_bad_input(&["4294967295"]);
     anygram(&["replay", "-g", &grammar, "-v", "builtin", "--eos", "-1", &texts]).is_bad_input(&["-1"]);
 }
