@@ -23,7 +23,7 @@ const MAX_STEPS: usize = 3;
 /// The longest text that brute force is asked about.
 const MAX_TEXT: usize = 8;
 /// The greatest number of texts that brute force completes, for one input.
-const MAX_JUDGED: usize = 30;
+const MAX_JUDGED: usize = 12;
 
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 

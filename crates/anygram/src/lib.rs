@@ -151,3 +151,8 @@ impl Compiler {
         Ok(Arc::new(Language::new(grammar, &self.options)?))
     }
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

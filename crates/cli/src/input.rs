@@ -34,6 +34,8 @@ enum EngineChoice {
     Auto,
     /// The definition; slow.
     Reference,
+    /// Earley over shared states.
+    Earley,
 }
 
 /// Which grammar, and how to read it.
@@ -104,6 +106,7 @@ impl GrammarArgs {
         compiler.engine(match self.engine {
             EngineChoice::Auto => Engine::Auto,
             EngineChoice::Reference => Engine::Reference,
+            EngineChoice::Earley => Engine::Earley,
         })
     }
 

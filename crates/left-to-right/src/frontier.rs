@@ -57,10 +57,10 @@ pub struct Stepper {
     transducer: Transducer,
     /// What each parser state wants. Kept in step with the recognizer's states.
     wanted: FxHashMap<StateId, WantedId>,
-    /// What the end of a piece leads to, within the present operation.
+    /// What the end of a piece leads to. This and what follows is forgotten together with parser states.
     ends: FxHashMap<(StateId, CutId), Option<Config>>,
     merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
-    /// Whether a reading of unknown prospect can be completed, within the present operation.
+    /// Whether a reading of unknown prospect can be completed.
     prospects: FxHashMap<Config, Option<bool>>,
     /// Steps and answers of the parser on the way to that.
     steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
@@ -203,16 +203,13 @@ impl Stepper {
         self.recognizer.mark()
     }
 
-    /// Forgets the parser states made since `mark`, which no frontier that is still needed may hold.
+    /// Allows to forget the parser states made since `mark`, which no frontier that is still needed may hold.
     pub fn release(&mut self, mark: Mark) {
-        self.recognizer.release(mark);
-        self.forget();
+        if !self.recognizer.release(mark) {
+            return;
+        }
         let made = self.recognizer.n_states();
         self.wanted.retain(|state, _| state.index() < made);
-    }
-
-    /// Forgets what was remembered for the length of one operation.
-    pub fn forget(&mut self) {
         self.ends.clear();
         self.merged_ends.clear();
         self.prospects.clear();
@@ -222,7 +219,10 @@ impl Stepper {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.recognizer.memory_usage() + self.transducer.memory_usage() + self.wanted.len() * 16
+        self.recognizer.memory_usage()
+            + self.transducer.memory_usage()
+            + self.wanted.len() * 16
+            + (self.ends.len() + self.merged_ends.len() + self.prospects.len() + self.finishes.len()) * 48
     }
 
     fn wanted(&mut self, language: &Language, state: StateId) -> WantedId {

@@ -4,6 +4,7 @@ use anygram_grammar::{Warning, analysis};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
+use anygram_recognizer::earley::Earley;
 use anygram_recognizer::reference::Reference;
 use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits, Relation};
 
@@ -18,17 +19,20 @@ pub enum Engine {
     Auto,
     /// The definition; slow.
     Reference,
+    /// Earley over shared states; see [`anygram_recognizer::earley`].
+    Earley,
 }
 
 impl Engine {
     /// The engines that can be asked for by name, `auto` first.
-    pub const ALL: [Self; 2] = [Self::Auto, Self::Reference];
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Reference, Self::Earley];
 
     /// The name by which the engine is asked for.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Reference => "reference",
+            Self::Earley => "earley",
         }
     }
 }
@@ -44,6 +48,8 @@ pub struct Limits {
     pub search_steps: usize,
     /// Bytes of cached token sets.
     pub cache_bytes: usize,
+    /// Parse items that outputs share before an output starts its own tables afresh.
+    pub shared_items: usize,
 }
 
 impl Default for Limits {
@@ -53,6 +59,7 @@ impl Default for Limits {
             recognizer: RecognizerLimits::default(),
             search_steps: 20_000,
             cache_bytes: 128 << 20,
+            shared_items: 3_000_000,
         }
     }
 }
@@ -107,7 +114,7 @@ impl Language {
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer)?;
         let engine = match options.engine {
-            Engine::Auto => Engine::Reference,
+            Engine::Auto => Engine::Earley,
             chosen => chosen,
         };
         let dependent = lexing.boundaries().filter(|boundaries| !boundaries.is_independent());
@@ -172,7 +179,8 @@ impl Language {
     pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
         let cfg = self.lexing.cfg.clone();
         match self.engine {
-            Engine::Auto | Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
+            Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
+            Engine::Auto | Engine::Earley => Ok(Box::new(Earley::new(cfg, self.limits.recognizer)?)),
         }
     }
 

@@ -182,6 +182,8 @@ pub struct Matcher {
     positions: Vec<Position>,
     /// Before any token was read.
     first: Mark,
+    /// When the shared tables hold more parse items than this, they are replaced.
+    renew_at: usize,
 }
 
 impl fmt::Debug for Matcher {
@@ -197,7 +199,8 @@ impl Matcher {
         let first = locked.stepper.mark();
         drop(locked);
         let position = Position { frontier: start.into(), text_length: 0, ended: false };
-        Ok(Self { constraint, session, tokens: Vec::new(), positions: vec![position], first })
+        let renew_at = constraint.language().limits().shared_items;
+        Ok(Self { constraint, session, tokens: Vec::new(), positions: vec![position], first, renew_at })
     }
 
     /// The constraint.
@@ -248,7 +251,6 @@ impl Matcher {
             if next.is_err() {
                 session.stepper.release(mark);
             }
-            session.stepper.forget();
             next
         })?;
         self.positions.push(position);
@@ -359,6 +361,10 @@ impl Matcher {
 
     /// Does an operation; if the shared tables are full, once more with fresh ones.
     fn renewing<T>(&mut self, mut operation: impl FnMut(&Self) -> Result<T, MatchError>) -> Result<T, MatchError> {
+        let (held, renew_at) = (self.session().stepper.recognizer().n_items(), self.renew_at);
+        if held > renew_at {
+            self.renew()?;
+        }
         match operation(self) {
             Err(MatchError::Limit(StepError::Recognizer(RecognizerError::TooManyItems { .. }) | StepError::Lexer(_))) => {
                 self.renew()?;
@@ -368,18 +374,20 @@ impl Matcher {
         }
     }
 
-    /// Replaces the shared tables by new ones that hold only what this output needs.
+    /// Replaces the shared tables by new ones that hold only what this output needs. Cost: that of reading it again.
     fn renew(&mut self) -> Result<(), MatchError> {
         let session = Arc::new(Mutex::new(Session::new(&self.constraint)?));
         let mut fresh = Self::new(self.constraint.clone(), session)?;
         for &token in &self.tokens {
             let mut session = fresh.session();
             let next = fresh.next(&mut session, fresh.last(), token)?;
-            session.stepper.forget();
             drop(session);
             fresh.positions.push(next);
             fresh.tokens.push(token);
         }
+        // Twice what is needed, so that the cost of renewing is spread over as many new items.
+        let needed = fresh.session().stepper.recognizer().n_items();
+        fresh.renew_at = fresh.renew_at.max(2 * needed);
         *self = fresh;
         Ok(())
     }

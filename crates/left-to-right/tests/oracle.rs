@@ -21,7 +21,7 @@ use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
 
 const LIMITS: Limits = Limits { max_extra: 5, max_texts: 200, prune: true };
 
-const ENGINES: [Engine; 1] = [Engine::Reference];
+const ENGINES: [Engine; 2] = [Engine::Reference, Engine::Earley];
 
 fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());

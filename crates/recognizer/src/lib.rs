@@ -3,10 +3,12 @@
 //! | module | engine | for |
 //! |---|---|---|
 //! | [`reference`](mod@reference) | textbook Earley, states interned by their items | the definition that all others are compared with |
+//! | [`earley`] | Earley over shared states and rests, every step remembered | grammars that are nearly deterministic, and all others until a better one |
 //!
 //! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy of a handle. [`laws`] states
 //! what holds of all of them. The crate knows nothing of bytes, lexers or tokens.
 
+pub mod earley;
 pub mod laws;
 pub mod reference;
 pub mod relation;
@@ -84,11 +86,14 @@ pub trait Recognizer: Send {
     /// The number of states; ids are below it.
     fn n_states(&self) -> usize;
 
+    /// The number of parse items held, the measure of memory.
+    fn n_items(&self) -> usize;
+
     /// The present point, for [`Recognizer::release`].
     fn mark(&self) -> Mark;
 
-    /// Forgets all states made since `mark`; their ids may be given out again.
-    fn release(&mut self, mark: Mark);
+    /// Allows to forget all states made since `mark`. Returns whether they are forgotten; then their ids may be given out again.
+    fn release(&mut self, mark: Mark) -> bool;
 
     /// A drawing of a state in characters, with the names of symbols given by `name`.
     fn dump(&self, state: StateId, name: &dyn Fn(anygram_grammar::ir::Symbol) -> String) -> String;
@@ -106,6 +111,6 @@ pub struct RecognizerLimits {
 
 impl Default for RecognizerLimits {
     fn default() -> Self {
-        Self { items: 100_000_000 }
+        Self { items: 50_000_000 }
     }
 }

@@ -232,11 +232,16 @@ impl Recognizer for Reference {
         Mark(self.states.len())
     }
 
-    fn release(&mut self, mark: Mark) {
+    fn n_items(&self) -> usize {
+        self.n_items
+    }
+
+    fn release(&mut self, mark: Mark) -> bool {
         for state in self.states.drain(mark.0..) {
             self.n_items -= state.items.len();
             self.ids.remove(&state.items);
         }
+        true
     }
 
     fn dump(&self, state: StateId, name: &dyn Fn(Symbol) -> String) -> String {

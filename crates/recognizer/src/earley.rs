@@ -1,0 +1,515 @@
+//! Earley's algorithm over shared, interned states.
+//!
+//! Like the reference a state is a set of items whose origins are states, not positions; unlike it
+//!
+//! - items are *rests*: a left side and the symbols still to come, so rules with a common end share them (as LR(0) items of suffixes);
+//! - predicted items are not listed: the set of predicted nonterminals decides them, and states that predict the same share one
+//!   [`Prediction`];
+//! - completed items are not kept: what follows from completing a nonterminal that began in a state is computed once per pair and kept
+//!   ([`Earley::completed`]), which makes right recursion linear, as Leo's items (1991) do, and for the same reason: the chain of completions
+//!   is walked once, not at each step;
+//! - `state × terminal → state` is a table. States do not know positions, so the table serves all places of all texts.
+//!
+//! Where several edges meet, the state is the union of the states at their ends: what is predicted follows from the items that are not.
+//!
+//! Cost of a step: a look-up if it was made before, else the items of the new state. Nothing is forgotten, for another text may
+//! come the same way; whoever holds the engine watches [`Recognizer::n_items`] and starts afresh.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anygram_bits::{BitSet, index_type};
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
+
+index_type!(
+    /// A left side and what is still to come of one of its rules.
+    RestId
+);
+
+/// A rest, and the state in which its rule began.
+type Item = (RestId, StateId);
+
+#[derive(Clone, Debug)]
+struct Rest {
+    lhs: NonterminalId,
+    symbols: Box<[Symbol]>,
+    /// Without the first symbol; itself if there is none.
+    next: RestId,
+    /// The fewest terminals.
+    minimum: u32,
+}
+
+/// What a set of predicted nonterminals comes to.
+#[derive(Clone, Debug)]
+struct Prediction {
+    terminals: BitSet,
+    /// The rests that begin with each symbol, without it; sorted by symbol.
+    steps: Vec<(Symbol, RestId)>,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    /// Items that are not predicted here and not complete, sorted by their first symbol.
+    kernel: Box<[Item]>,
+    prediction: u32,
+    viable: BitSet,
+    is_sentence: bool,
+}
+
+/// What follows from completing a nonterminal: items, and whether the whole text is a sentence.
+#[derive(Clone, Debug, Default)]
+struct Completed {
+    items: Vec<Item>,
+    is_sentence: bool,
+}
+
+/// The engine; see the module.
+#[derive(Clone, Debug)]
+pub struct Earley {
+    cfg: Cfg,
+    rests: Vec<Rest>,
+    nullable: BitSet,
+    /// Of each nonterminal the ones that are predicted with it, itself included.
+    predicts: Vec<BitSet>,
+    /// Of each nonterminal the rests of its rules, nullable symbols in front also stepped over.
+    begins: Vec<Vec<RestId>>,
+    predictions: Vec<Prediction>,
+    prediction_ids: FxHashMap<BitSet, u32>,
+    states: Vec<State>,
+    ids: FxHashMap<(Box<[Item]>, bool), StateId>,
+    steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
+    merges: FxHashMap<Box<[StateId]>, StateId>,
+    completed: FxHashMap<(StateId, NonterminalId), Completed>,
+    n_items: usize,
+    limits: RecognizerLimits,
+}
+
+impl Earley {
+    /// An engine for a reduced grammar.
+    pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let minimum = cfg.minimum_lengths();
+        let mut table = Rests { rests: Vec::new(), ids: FxHashMap::default(), minimum: &minimum };
+        // The root is a rest of a rule of a nonterminal of its own: root → start.
+        let root = table.intern(NonterminalId::new(cfg.n_nonterminals), &[Symbol::Nonterminal(cfg.start)]);
+        let nullable = cfg.nullable();
+        let mut begins = vec![Vec::new(); cfg.n_nonterminals];
+        for rule in &cfg.rules {
+            let mut rest = table.intern(rule.lhs, &rule.rhs);
+            for symbol in &rule.rhs {
+                begins[rule.lhs.index()].push(rest);
+                match symbol {
+                    Symbol::Nonterminal(n) if nullable.contains(n.index()) => rest = table.rests[rest.index()].next,
+                    _ => break,
+                }
+            }
+        }
+        begins.iter_mut().for_each(|rests| {
+            rests.sort_unstable();
+            rests.dedup();
+        });
+        let rests = table.rests;
+        let predicts = predicts(&begins, &rests);
+        let mut this = Self {
+            cfg,
+            rests,
+            nullable,
+            predicts,
+            begins,
+            predictions: Vec::new(),
+            prediction_ids: FxHashMap::default(),
+            states: Vec::new(),
+            ids: FxHashMap::default(),
+            steps: FxHashMap::default(),
+            merges: FxHashMap::default(),
+            completed: FxHashMap::default(),
+            n_items: 0,
+            limits,
+        };
+        let closure = this.close(vec![(root, StateId(0))]);
+        this.intern(closure)?;
+        Ok(this)
+    }
+
+    fn first(&self, rest: RestId) -> Option<Symbol> {
+        self.rests[rest.index()].symbols.first().copied()
+    }
+
+    /// The items of a state that wait for a symbol, stepped over it.
+    fn waiting(&self, state: StateId, symbol: Symbol) -> impl Iterator<Item = Item> {
+        let State { kernel, prediction, .. } = &self.states[state.index()];
+        let from = kernel.partition_point(|&(rest, _)| self.first(rest) < Some(symbol));
+        let listed = kernel[from..].iter().take_while(move |&&(rest, _)| self.first(rest) == Some(symbol));
+        let steps = &self.predictions[*prediction as usize].steps;
+        let from = steps.partition_point(|step| step.0 < symbol);
+        let predicted = steps[from..].iter().take_while(move |step| step.0 == symbol);
+        listed.map(|&(rest, origin)| (self.rests[rest.index()].next, origin)).chain(predicted.map(move |step| (step.1, state)))
+    }
+
+    /// All items that follow from the given ones by completion, those that are complete left out.
+    fn close(&mut self, seeds: Vec<Item>) -> Completed {
+        let mut closure = Completed::default();
+        let mut seen = FxHashSet::default();
+        let mut agenda = seeds;
+        while let Some(item) = agenda.pop() {
+            if !seen.insert(item) {
+                continue;
+            }
+            let (rest, origin) = item;
+            match self.first(rest) {
+                Some(symbol) => {
+                    closure.items.push(item);
+                    if let Symbol::Nonterminal(n) = symbol
+                        && self.nullable.contains(n.index())
+                    {
+                        agenda.push((self.rests[rest.index()].next, origin));
+                    }
+                }
+                None => {
+                    let lhs = self.rests[rest.index()].lhs;
+                    if lhs.index() == self.cfg.n_nonterminals {
+                        closure.is_sentence = true;
+                        continue;
+                    }
+                    let key = (origin, lhs);
+                    if let Some(known) = self.completed.get(&key) {
+                        closure.is_sentence |= known.is_sentence;
+                        // They are closed already.
+                        closure.items.extend(known.items.iter().filter(|&&item| seen.insert(item)));
+                        continue;
+                    }
+                    agenda.extend(self.waiting(origin, Symbol::Nonterminal(lhs)));
+                }
+            }
+        }
+        closure
+    }
+
+    /// What follows from completing `lhs`, begun in `origin`; computed once.
+    fn complete(&mut self, origin: StateId, lhs: NonterminalId) {
+        if !self.completed.contains_key(&(origin, lhs)) {
+            let seeds = self.waiting(origin, Symbol::Nonterminal(lhs)).collect();
+            let mut closure = self.close(seeds);
+            closure.items.shrink_to_fit();
+            self.n_items += closure.items.len();
+            self.completed.insert((origin, lhs), closure);
+        }
+    }
+
+    /// As [`Earley::close`], keeping what each completion of a nonterminal among the seeds comes to.
+    fn close_kept(&mut self, seeds: Vec<Item>) -> Completed {
+        for &(rest, origin) in &seeds {
+            let Rest { lhs, symbols, .. } = &self.rests[rest.index()];
+            let lhs = *lhs;
+            if symbols.is_empty() && lhs.index() != self.cfg.n_nonterminals {
+                self.complete(origin, lhs);
+            }
+        }
+        self.close(seeds)
+    }
+
+    fn intern(&mut self, closure: Completed) -> Result<StateId, RecognizerError> {
+        let Completed { mut items, is_sentence } = closure;
+        items.sort_unstable_by_key(|&(rest, origin)| (self.first(rest), rest, origin));
+        items.dedup();
+        let key = (items.into_boxed_slice(), is_sentence);
+        if let Some(&id) = self.ids.get(&key) {
+            return Ok(id);
+        }
+        if self.n_items + key.0.len() > self.limits.items {
+            return Err(RecognizerError::TooManyItems { limit: self.limits.items });
+        }
+        self.n_items += key.0.len();
+        let mut predicted = BitSet::new(self.cfg.n_nonterminals);
+        let mut viable = BitSet::new(self.cfg.n_terminals);
+        for &(rest, _) in &key.0 {
+            match self.first(rest) {
+                Some(Symbol::Terminal(t)) => drop(viable.insert(t.index())),
+                Some(Symbol::Nonterminal(n)) if !predicted.contains(n.index()) => {
+                    predicted.union_with(&self.predicts[n.index()]);
+                }
+                _ => {}
+            }
+        }
+        let prediction = self.prediction(predicted);
+        viable.union_with(&self.predictions[prediction as usize].terminals);
+        let id = StateId::new(self.states.len());
+        self.states.push(State { kernel: key.0.clone(), prediction, viable, is_sentence });
+        self.ids.insert(key, id);
+        Ok(id)
+    }
+
+    fn prediction(&mut self, nonterminals: BitSet) -> u32 {
+        if let Some(&id) = self.prediction_ids.get(&nonterminals) {
+            return id;
+        }
+        let mut terminals = BitSet::new(self.cfg.n_terminals);
+        let mut steps = Vec::new();
+        for n in nonterminals.iter() {
+            for &rest in &self.begins[n] {
+                let Some(symbol) = self.first(rest) else { continue };
+                if let Symbol::Terminal(t) = symbol {
+                    terminals.insert(t.index());
+                }
+                steps.push((symbol, self.rests[rest.index()].next));
+            }
+        }
+        steps.sort_unstable();
+        steps.dedup();
+        let id = self.predictions.len() as u32;
+        self.predictions.push(Prediction { terminals, steps });
+        self.prediction_ids.insert(nonterminals, id);
+        id
+    }
+
+    fn step(&mut self, from: StateId, terminal: TerminalId) -> Result<Option<StateId>, RecognizerError> {
+        if let Some(&known) = self.steps.get(&(from, terminal)) {
+            return Ok(known);
+        }
+        let seeds: Vec<Item> = self.waiting(from, Symbol::Terminal(terminal)).collect();
+        let next = if seeds.is_empty() {
+            None
+        } else {
+            let closure = self.close_kept(seeds);
+            Some(self.intern(closure)?)
+        };
+        self.steps.insert((from, terminal), next);
+        Ok(next)
+    }
+
+    /// The state that reads what any of several states reads.
+    fn merge(&mut self, mut states: Vec<StateId>) -> Result<StateId, RecognizerError> {
+        states.sort_unstable();
+        states.dedup();
+        if let [only] = *states {
+            return Ok(only);
+        }
+        if let Some(&known) = self.merges.get(&*states) {
+            return Ok(known);
+        }
+        let mut merged = Completed::default();
+        for &state in &states {
+            let State { kernel, is_sentence, .. } = &self.states[state.index()];
+            merged.items.extend_from_slice(kernel);
+            merged.is_sentence |= is_sentence;
+        }
+        let state = self.intern(merged)?;
+        self.merges.insert(states.into(), state);
+        Ok(state)
+    }
+
+    /// What an item of a state still has to read.
+    fn symbols(&self, rest: RestId) -> &[Symbol] {
+        &self.rests[rest.index()].symbols
+    }
+}
+
+/// Rests while they are collected.
+struct Rests<'a> {
+    rests: Vec<Rest>,
+    ids: FxHashMap<(NonterminalId, Box<[Symbol]>), RestId>,
+    minimum: &'a [u32],
+}
+
+impl Rests<'_> {
+    /// The rest of all of `symbols`, and those of all their ends.
+    fn intern(&mut self, lhs: NonterminalId, symbols: &[Symbol]) -> RestId {
+        let mut next = None;
+        let mut minimum = 0u32;
+        for from in (0..=symbols.len()).rev() {
+            minimum = minimum.saturating_add(match symbols.get(from) {
+                None => 0,
+                Some(Symbol::Terminal(_)) => 1,
+                Some(Symbol::Nonterminal(n)) => self.minimum[n.index()],
+            });
+            let key = (lhs, Box::from(&symbols[from..]));
+            let fresh = RestId::new(self.rests.len());
+            let id = *self.ids.entry(key).or_insert(fresh);
+            if id == fresh {
+                let symbols = symbols[from..].into();
+                self.rests.push(Rest { lhs, symbols, next: next.unwrap_or(id), minimum });
+            }
+            next = Some(id);
+        }
+        next.unwrap_or(RestId(0))
+    }
+}
+
+/// Of each nonterminal the ones that stand first in what it begins, transitively, itself included.
+fn predicts(begins: &[Vec<RestId>], rests: &[Rest]) -> Vec<BitSet> {
+    let direct: Vec<Vec<usize>> = begins
+        .iter()
+        .map(|begun| {
+            let first = begun.iter().filter_map(|rest| match rests[rest.index()].symbols.first() {
+                Some(Symbol::Nonterminal(n)) => Some(n.index()),
+                _ => None,
+            });
+            first.collect()
+        })
+        .collect();
+    let reach = |from: usize| {
+        let mut seen = BitSet::from_members(begins.len(), [from]);
+        let mut agenda = vec![from];
+        while let Some(n) = agenda.pop() {
+            agenda.extend(direct[n].iter().copied().filter(|&next| seen.insert(next)));
+        }
+        seen
+    };
+    (0..begins.len()).map(reach).collect()
+}
+
+impl Recognizer for Earley {
+    fn name(&self) -> &'static str {
+        "earley"
+    }
+
+    fn cfg(&self) -> &Cfg {
+        &self.cfg
+    }
+
+    fn start(&self) -> StateId {
+        StateId(0)
+    }
+
+    fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError> {
+        let mut states = Vec::with_capacity(edges.len());
+        for &Edge { from, terminal } in edges {
+            match terminal {
+                Some(terminal) => states.extend(self.step(from, terminal)?),
+                None => states.push(from),
+            }
+        }
+        if states.is_empty() { Ok(None) } else { self.merge(states).map(Some) }
+    }
+
+    fn viable(&self, state: StateId) -> &BitSet {
+        &self.states[state.index()].viable
+    }
+
+    fn is_sentence(&self, state: StateId) -> bool {
+        self.states[state.index()].is_sentence
+    }
+
+    fn minimum_remaining(&self, state: StateId) -> u32 {
+        // Shortest path (Dijkstra, 1959), as in the reference; predicted items need no attention, for what they derive is part of the rests
+        // of the others.
+        if self.is_sentence(state) {
+            return 0;
+        }
+        let mut queue = BinaryHeap::new();
+        let mut seen = FxHashSet::default();
+        let entry = |cost: u32, (rest, origin): Item| {
+            let Rest { lhs, minimum, .. } = self.rests[rest.index()];
+            Reverse((cost.saturating_add(minimum), origin, lhs))
+        };
+        queue.extend(self.states[state.index()].kernel.iter().map(|&item| entry(0, item)));
+        while let Some(Reverse((cost, origin, lhs))) = queue.pop() {
+            if lhs.index() == self.cfg.n_nonterminals {
+                return cost;
+            }
+            if seen.insert((origin, lhs)) {
+                queue.extend(self.waiting(origin, Symbol::Nonterminal(lhs)).map(|item| entry(cost, item)));
+            }
+        }
+        u32::MAX
+    }
+
+    fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
+        if self.is_sentence(state) {
+            return true;
+        }
+        let from = BitSet::from_members(automaton.n_states(), [from]);
+        let mut reached: FxHashMap<(StateId, NonterminalId), BitSet> = FxHashMap::default();
+        let entry = |(rest, origin): Item, from: &BitSet| {
+            (origin, self.rests[rest.index()].lhs, automaton.after_all(self.symbols(rest), from.clone()))
+        };
+        let mut agenda: Vec<_> = self.states[state.index()].kernel.iter().map(|&item| entry(item, &from)).collect();
+        while let Some((origin, lhs, states)) = agenda.pop() {
+            if states.is_empty() {
+                continue;
+            }
+            if lhs.index() == self.cfg.n_nonterminals {
+                return true;
+            }
+            let known = reached.entry((origin, lhs)).or_insert_with(|| BitSet::new(automaton.n_states()));
+            if known.union_with(&states) {
+                agenda.extend(self.waiting(origin, Symbol::Nonterminal(lhs)).map(|item| entry(item, &states)));
+            }
+        }
+        false
+    }
+
+    fn n_states(&self) -> usize {
+        self.states.len()
+    }
+
+    fn n_items(&self) -> usize {
+        self.n_items
+    }
+
+    fn mark(&self) -> Mark {
+        Mark(self.states.len())
+    }
+
+    fn release(&mut self, _: Mark) -> bool {
+        false
+    }
+
+    fn dump(&self, state: StateId, name: &dyn Fn(Symbol) -> String) -> String {
+        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let mut text = String::new();
+        for &(rest, origin) in kernel {
+            let Rest { lhs, symbols, .. } = &self.rests[rest.index()];
+            let lhs = if lhs.index() == self.cfg.n_nonterminals { "(text)".to_owned() } else { name(Symbol::Nonterminal(*lhs)) };
+            let symbols = symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>();
+            text += &format!("  {lhs} -> … .{symbols}   from {}\n", origin.0);
+        }
+        if *is_sentence {
+            text += "  a sentence\n";
+        }
+        text
+    }
+
+    fn memory_usage(&self) -> usize {
+        let states = self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8 + 64);
+        2 * self.n_items * size_of::<Item>() + states + self.steps.len() * 24 + self.completed.len() * 64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anygram_grammar::ir::Rule;
+
+    /// start: "a" start | "a"
+    fn right_recursive() -> Earley {
+        let (s, a) = (Symbol::Nonterminal(NonterminalId(0)), Symbol::Terminal(TerminalId(0)));
+        let rules = vec![Rule { lhs: NonterminalId(0), rhs: vec![a, s] }, Rule { lhs: NonterminalId(0), rhs: vec![a] }];
+        let cfg = Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: NonterminalId(0) };
+        Earley::new(cfg, RecognizerLimits::default()).unwrap()
+    }
+
+    #[test]
+    fn right_recursion_is_linear() {
+        let mut engine = right_recursive();
+        let mut items = Vec::new();
+        let mut state = engine.start();
+        for _ in 0..200 {
+            state = engine.extend(&[Edge { from: state, terminal: Some(TerminalId(0)) }]).unwrap().unwrap();
+            items.push(engine.n_items());
+        }
+        assert!(engine.is_sentence(state));
+        let steps: Vec<usize> = items.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(steps.iter().max(), steps.iter().min(), "every step makes as many items: {steps:?}");
+    }
+
+    #[test]
+    fn a_state_carried_over_is_itself() {
+        let mut engine = right_recursive();
+        let start = engine.start();
+        assert_eq!(engine.extend(&[Edge { from: start, terminal: None }]), Ok(Some(start)));
+    }
+}
