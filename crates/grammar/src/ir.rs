@@ -246,7 +246,9 @@ mod tests {
     #[test]
     fn nullable_whatever_parts_match_nothing() {
         let nullable = |source: &str| Pattern::Regex(regex_syntax::parse(source).unwrap()).is_nullable();
-        for source in ["", "a*", "a|", "(a?b{0,3})+", "[a&&b]*", "a|[a&&b]*", "(x|[a&&b]?)(y|[a&&b]{0,2})", "(a|[a&&b])*"] {
+        for source in
+            ["", "a*", "a|", "(a?b{0,3})+", "[a&&b]*", "a|[a&&b]*", "(x|[a&&b]?)(y|[a&&b]{0,2})", "(a|[a&&b])*"]
+        {
             assert!(nullable(source), "{source}");
         }
         for source in ["a", "a+", "a|b", "a*b", "[a&&b]", "[a&&b]+", "[a&&b]*a", "a|[a&&b]", "(a*[a&&b]){2}"] {

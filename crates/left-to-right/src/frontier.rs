@@ -109,13 +109,25 @@ impl Stepper {
 
     /// The readings after one more byte, into `next`.
     #[inline]
-    pub fn step(&mut self, language: &Language, frontier: &[Config], byte: u8, next: &mut Frontier) -> Result<(), StepError> {
+    pub fn step(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        byte: u8,
+        next: &mut Frontier,
+    ) -> Result<(), StepError> {
         next.clear();
         self.step_onto(language, frontier, byte, next)
     }
 
     /// Appends the readings after one more byte to `next`.
-    pub fn step_onto(&mut self, language: &Language, frontier: &[Config], byte: u8, next: &mut Frontier) -> Result<(), StepError> {
+    pub fn step_onto(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        byte: u8,
+        next: &mut Frontier,
+    ) -> Result<(), StepError> {
         let (lexing, first) = (language.lexing(), next.len());
         self.pending.clear();
         for &Config { state, lexeme } in frontier {
@@ -149,13 +161,20 @@ impl Stepper {
     }
 
     /// The readings after a token that the grammar names.
-    pub fn step_special(&mut self, language: &Language, frontier: &[Config], terminal: TerminalId) -> Result<Frontier, StepError> {
+    pub fn step_special(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        terminal: TerminalId,
+    ) -> Result<Frontier, StepError> {
         let mut next = Frontier::new();
         for &Config { state, lexeme } in frontier {
             if !self.transducer.is_boundary(lexeme) {
                 continue;
             }
-            let Some(state) = self.recognizer.extend(&[Edge { from: state, terminal: Some(terminal) }])? else { continue };
+            let Some(state) = self.recognizer.extend(&[Edge { from: state, terminal: Some(terminal) }])? else {
+                continue;
+            };
             let wanted = self.wanted(language, state);
             next.extend(self.transducer.first(language.lexing(), wanted)?.map(|lexeme| Config { state, lexeme }));
         }
@@ -166,7 +185,8 @@ impl Stepper {
 
     /// Whether the text is a sentence.
     pub fn is_sentence(&self, frontier: &[Config]) -> bool {
-        let ends = |config: &Config| self.transducer.is_boundary(config.lexeme) && self.recognizer.is_sentence(config.state);
+        let ends =
+            |config: &Config| self.transducer.is_boundary(config.lexeme) && self.recognizer.is_sentence(config.state);
         frontier.iter().any(ends)
     }
 
@@ -322,7 +342,9 @@ impl Stepper {
 
     /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a sufficient condition.
     fn can_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
-        let (Some(boundaries), Some(automaton)) = (language.lexing().boundaries(), language.spelling()) else { return Ok(false) };
+        let (Some(boundaries), Some(automaton)) = (language.lexing().boundaries(), language.spelling()) else {
+            return Ok(false);
+        };
         let Some(node) = self.transducer.node(language.lexing(), lexeme) else { return Ok(false) };
         for class in boundaries.reached_classes(node) {
             if self.can_finish(Purpose::Can, state, class, automaton) {
@@ -341,10 +363,14 @@ impl Stepper {
 
     /// Whether a `contextual` reading could be completed if pieces owed nothing to other terminals than their own: a necessary condition.
     fn may_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
-        let (Some(own), Some(automaton)) = (language.lexing().own_debts(), language.own_spelling()) else { return Ok(true) };
+        let (Some(own), Some(automaton)) = (language.lexing().own_debts(), language.own_spelling()) else {
+            return Ok(true);
+        };
         let candidates = self.transducer.candidates(language.lexing(), lexeme);
         let can_be_ignored = candidates.intersects(&language.lexing().lexicon.ignored);
-        if (can_be_ignored || self.transducer.is_boundary(lexeme)) && self.can_finish(Purpose::May, state, own.free_class(), automaton) {
+        if (can_be_ignored || self.transducer.is_boundary(lexeme))
+            && self.can_finish(Purpose::May, state, own.free_class(), automaton)
+        {
             return Ok(true);
         }
         for terminal in candidates.iter().map(TerminalId::new) {
@@ -403,7 +429,8 @@ impl Stepper {
         let limit = language.limits().search_steps;
         let samples = language.lexing().lexicon.union.samples();
         let bytes = samples.iter().map(|&byte| Symbol::Byte(byte));
-        let symbols: Vec<Symbol> = bytes.chain(language.lexing().specials().iter().map(|&t| Symbol::Special(t))).collect();
+        let symbols: Vec<Symbol> =
+            bytes.chain(language.lexing().specials().iter().map(|&t| Symbol::Special(t))).collect();
         let mut seen = Seen::default();
         let mut queue = BinaryHeap::new();
         for &config in from {

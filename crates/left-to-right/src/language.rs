@@ -1,7 +1,7 @@
 //! A grammar compiled for one lexer mode and one engine.
 
-use anygram_grammar::{Warning, analysis};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
+use anygram_grammar::{Warning, analysis};
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::earley::Earley;

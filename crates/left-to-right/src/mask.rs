@@ -141,7 +141,13 @@ impl TokenSets {
 
 impl TokenSet {
     /// Walks the trie with one lexeme, never ending the piece.
-    fn new(stepper: &mut Stepper, language: &Language, trie: &TokenTrie, lexeme: LexemeId, n_words: usize) -> Result<Self, StepError> {
+    fn new(
+        stepper: &mut Stepper,
+        language: &Language,
+        trie: &TokenTrie,
+        lexeme: LexemeId,
+        n_words: usize,
+    ) -> Result<Self, StepError> {
         let transducer = stepper.transducer_mut();
         let mut set = Self { sorted: BitSet::new(trie.n_tokens()), words: vec![0; n_words].into() };
         let mut ancestors = vec![(trie.n_nodes() as u32, lexeme)];

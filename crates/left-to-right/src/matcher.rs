@@ -142,7 +142,11 @@ impl fmt::Display for Refusal {
         match self.refused_byte {
             Some(byte) => {
                 let byte = std::ascii::escape_default(byte);
-                write!(f, "token {} ({display}) is refused at its byte {accepted_bytes} ('{byte}'), offset {text_offset} of the text", token.0)?;
+                write!(
+                    f,
+                    "token {} ({display}) is refused at its byte {accepted_bytes} ('{byte}'), offset {text_offset} of the text",
+                    token.0
+                )?;
             }
             None => write!(f, "token {} ({display}) is refused at offset {text_offset} of the text", token.0)?,
         }
@@ -366,7 +370,9 @@ impl Matcher {
             self.renew()?;
         }
         match operation(self) {
-            Err(MatchError::Limit(StepError::Recognizer(RecognizerError::TooManyItems { .. }) | StepError::Lexer(_))) => {
+            Err(MatchError::Limit(
+                StepError::Recognizer(RecognizerError::TooManyItems { .. }) | StepError::Lexer(_),
+            )) => {
                 self.renew()?;
                 operation(self)
             }
@@ -459,7 +465,8 @@ impl Matcher {
         }
         let mark = stepper.mark();
         let n_words = self.constraint.mask_words();
-        let mut result = mask::add_tokens(stepper, language, vocabulary.trie(), frontier, sets, scratch, &mut words[..n_words]);
+        let mut result =
+            mask::add_tokens(stepper, language, vocabulary.trie(), frontier, sets, scratch, &mut words[..n_words]);
         for &(token, terminal) in &self.constraint.0.specials {
             let Ok(()) = result else { break };
             result = stepper.step_special(language, frontier, terminal).and_then(|next| {

@@ -42,7 +42,9 @@ fn read(language: &Language, stepper: &mut Stepper, vocab: &[CaseToken], text: &
 
 /// A vocabulary with the tokens of a case, after them all single bytes (so that every prefix can be spelled) and an EOS.
 fn vocabulary(tokens: &[CaseToken]) -> Vocabulary {
-    let hex = |bytes: &[u8]| format!("{{\"hex\":\"{}\"}}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let hex = |bytes: &[u8]| {
+        format!("{{\"hex\":\"{}\"}}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    };
     let own = tokens.iter().map(|token| token.bytes().map_or("null".to_owned(), hex));
     let source: Vec<String> = own.chain((0..=255).map(|byte| hex(&[byte]))).collect();
     let options = LoadOptions { eos: vec![source.len() as u32], ..LoadOptions::default() };

@@ -46,7 +46,8 @@ fn for_each_case(check: impl Fn(&RandomCase, &Language, &mut Tally) -> Result<()
         for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
             let case = RandomCase::in_mode(seed, mode);
             for engine in ENGINES {
-                let options = LanguageOptions { lexer: Some(mode), ties: case.ties, engine, ..LanguageOptions::default() };
+                let options =
+                    LanguageOptions { lexer: Some(mode), ties: case.ties, engine, ..LanguageOptions::default() };
                 let result = match Language::new(case.grammar.clone(), &options) {
                     Ok(language) => check(&case, &language, &mut tally),
                     Err(anygram_left_to_right::CompileError::Lexing(LexingError::EmptyLanguage { .. })) => {
@@ -63,10 +64,18 @@ fn for_each_case(check: impl Fn(&RandomCase, &Language, &mut Tally) -> Result<()
         }
     }
     let Tally { verdicts, undecided } = tally;
-    println!("{checked} cases, {empty} of an empty language; {verdicts} verdicts, {undecided} undecided; {} failures", failures.len());
+    println!(
+        "{checked} cases, {empty} of an empty language; {verdicts} verdicts, {undecided} undecided; {} failures",
+        failures.len()
+    );
     assert!(verdicts > 0 || empty == checked, "nothing was compared");
     assert!(undecided * 50 <= verdicts, "{undecided} of {verdicts} texts are undecided");
-    assert!(failures.is_empty(), "{} of {checked} cases fail; the first:\n{}", failures.len(), failures[..failures.len().min(3)].join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {checked} cases fail; the first:\n{}",
+        failures.len(),
+        failures[..failures.len().min(3)].join("\n")
+    );
 }
 
 /// Whether brute force finds no sentence either.
@@ -89,7 +98,8 @@ impl Reader<'_> {
         match symbol {
             Sym::Byte(byte) => self.stepper.step(self.language, frontier, byte, &mut next)?,
             Sym::Token(CALL) => {
-                let special = |at: &usize| matches!(self.language.grammar().terminals[*at].kind, TerminalKind::Special(_));
+                let special =
+                    |at: &usize| matches!(self.language.grammar().terminals[*at].kind, TerminalKind::Special(_));
                 for at in (0..self.language.grammar().terminals.len()).filter(special) {
                     let terminal = TerminalId::new(at);
                     next.extend(self.stepper.step_special(self.language, frontier, terminal)?);
@@ -122,7 +132,11 @@ impl Reader<'_> {
         let limit = |error: StepError| error.to_string();
         let (sentence, expected) = (self.stepper.is_sentence(frontier), oracle.is_sentence(text));
         if sentence != expected {
-            return Err(format!("{} is a sentence: {sentence}, by brute force {expected}\n{}", show(text), oracle.explain(text)));
+            return Err(format!(
+                "{} is a sentence: {sentence}, by brute force {expected}\n{}",
+                show(text),
+                oracle.explain(text)
+            ));
         }
         tally.verdicts += 1;
         let viable = match self.stepper.is_viable(self.language, frontier) {
@@ -170,14 +184,24 @@ fn texts_are_read_as_by_brute_force() {
 /// The state of an output over the case's vocabulary.
 fn matcher(case: &RandomCase, language: &Language) -> Result<Matcher, String> {
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let tokens: Vec<String> = case.vocab.iter().map(|token| match token {
-        Some(bytes) => format!("{{\"hex\":\"{}\"}}", hex(bytes)),
-        None => "null".to_owned(),
-    }).collect();
+    let tokens: Vec<String> = case
+        .vocab
+        .iter()
+        .map(|token| match token {
+            Some(bytes) => format!("{{\"hex\":\"{}\"}}", hex(bytes)),
+            None => "null".to_owned(),
+        })
+        .collect();
     let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
     let source = format!("[{}]", tokens.join(","));
-    let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options).map_err(|error| error.to_string())?;
-    let options = LanguageOptions { lexer: Some(language.mode()), ties: case.ties, engine: language.engine(), ..LanguageOptions::default() };
+    let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options)
+        .map_err(|error| error.to_string())?;
+    let options = LanguageOptions {
+        lexer: Some(language.mode()),
+        ties: case.ties,
+        engine: language.engine(),
+        ..LanguageOptions::default()
+    };
     let language = Language::new(case.grammar.clone(), &options).map_err(|error| error.to_string())?;
     let constraint = Constraint::new(Arc::new(language), vocabulary).map_err(|error| error.to_string())?;
     constraint.matcher().map_err(|error| error.to_string())
@@ -198,7 +222,9 @@ fn masks_are_those_of_brute_force() {
             for &token in tokens.iter().take(6) {
                 let mask = match matcher.mask() {
                     Ok(mask) => mask,
-                    Err(MatchError::Limit(StepError::Undecided { .. })) if language.mode() == LexerMode::Contextual => break,
+                    Err(MatchError::Limit(StepError::Undecided { .. })) if language.mode() == LexerMode::Contextual => {
+                        break;
+                    }
                     Err(error) => return Err(error.to_string()),
                 };
                 if get_bit(&mask, EOS as usize) != oracle.is_sentence(&text) {
@@ -225,9 +251,15 @@ fn masks_are_those_of_brute_force() {
                     };
                     let Some(viable) = verdict else { continue };
                     if get_bit(&mask, id) != viable {
-                        return Err(format!("after {} token {id} is in the mask: {}, viable: {viable}", show(&text), !viable));
+                        return Err(format!(
+                            "after {} token {id} is in the mask: {}, viable: {viable}",
+                            show(&text),
+                            !viable
+                        ));
                     }
-                    if matcher.validate(&[TokenId(id as u32)]).map_err(|error| error.to_string())? != usize::from(viable) {
+                    if matcher.validate(&[TokenId(id as u32)]).map_err(|error| error.to_string())?
+                        != usize::from(viable)
+                    {
                         return Err(format!("after {} token {id} does not validate as the mask says", show(&text)));
                     }
                 }
@@ -294,7 +326,9 @@ fn matchers_obey_the_laws() {
             tally.verdicts += 1;
             match decided {
                 Ok(()) => laws::all(&start, tokens),
-                Err(MatchError::Limit(StepError::Undecided { .. })) if language.mode() == LexerMode::Contextual => tally.undecided += 1,
+                Err(MatchError::Limit(StepError::Undecided { .. })) if language.mode() == LexerMode::Contextual => {
+                    tally.undecided += 1
+                }
                 Err(error) => return Err(error.to_string()),
             }
         }
@@ -321,9 +355,19 @@ fn recognizers_obey_their_laws() {
             recognizer_laws::minimum_is_zero_iff_sentence(&*engine, state)?;
             recognizer_laws::automata_of_all_and_of_nothing(&*engine, state)?;
             recognizer_laws::carrying_over_is_the_identity(&mut *engine, state)?;
-            let edges: Vec<Edge> = states[..=at].iter().rev().take(3).flat_map(|&from| {
-                (0..2).map(move |terminal| Edge { from, terminal: Some(TerminalId(terminal)) }).chain([Edge { from, terminal: None }])
-            }).filter(|edge| edge.terminal.is_none_or(|terminal| terminal.index() < language.grammar().terminals.len())).collect();
+            let edges: Vec<Edge> = states[..=at]
+                .iter()
+                .rev()
+                .take(3)
+                .flat_map(|&from| {
+                    (0..2)
+                        .map(move |terminal| Edge { from, terminal: Some(TerminalId(terminal)) })
+                        .chain([Edge { from, terminal: None }])
+                })
+                .filter(|edge| {
+                    edge.terminal.is_none_or(|terminal| terminal.index() < language.grammar().terminals.len())
+                })
+                .collect();
             recognizer_laws::a_merge_is_a_union(&mut *engine, &edges)?;
             tally.verdicts += 5;
         }

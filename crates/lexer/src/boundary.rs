@@ -108,7 +108,8 @@ impl Boundaries {
         this.finish = this.graph.propagate(n_terminals + 1, ends.chain(starts));
         for &node in &this.graph.starts {
             let finish = &this.finish[node as usize];
-            this.common = BitSet::from_members(n_terminals, this.common.iter().filter(|&terminal| finish.contains(terminal)));
+            this.common =
+                BitSet::from_members(n_terminals, this.common.iter().filter(|&terminal| finish.contains(terminal)));
         }
         this.is_independent = suffices(cfg, &this.common);
         this.classes = this.graph.classify(this.is_independent);
@@ -170,8 +171,12 @@ impl Boundaries {
 
     /// All boundaries, by their debts, with their classes.
     pub fn classes(&self) -> impl Iterator<Item = (DebtId, ClassId)> {
-        let mut debts: Vec<(u32, DebtId)> =
-            self.nodes.iter().filter(|((state, _), _)| *state == START).map(|(&(_, debt), &node)| (node, debt)).collect();
+        let mut debts: Vec<(u32, DebtId)> = self
+            .nodes
+            .iter()
+            .filter(|((state, _), _)| *state == START)
+            .map(|(&(_, debt), &node)| (node, debt))
+            .collect();
         debts.sort_unstable();
         // Nodes and boundaries are numbered in one order.
         debts.into_iter().zip(&self.classes.of_boundary).map(|((_, debt), &class)| (debt, class))
@@ -347,8 +352,12 @@ impl Graph {
     }
 
     fn outcomes(&self, of_boundary: Vec<ClassId>, n_classes: usize) -> Classes {
-        let outcome = |terminal: u32, boundary: u32| Outcome { terminal: TerminalId(terminal), to: of_boundary[boundary as usize] };
-        let mut outcomes: Vec<Outcome> = self.ends.iter().map(|&(_, terminal, boundary)| outcome(terminal, boundary)).collect();
+        let outcome = |terminal: u32, boundary: u32| Outcome {
+            terminal: TerminalId(terminal),
+            to: of_boundary[boundary as usize],
+        };
+        let mut outcomes: Vec<Outcome> =
+            self.ends.iter().map(|&(_, terminal, boundary)| outcome(terminal, boundary)).collect();
         outcomes.sort_unstable();
         outcomes.dedup();
         let ids: FxHashMap<Outcome, usize> = outcomes.iter().copied().zip(0..).collect();

@@ -115,7 +115,8 @@ impl Dfa {
 
     /// The automaton of all Unicode texts in UTF-8.
     fn unicode() -> Result<Self, DfaError> {
-        let any = Hir::class(Class::Unicode(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)])));
+        let any =
+            Hir::class(Class::Unicode(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)])));
         let star = Pattern::Repeat { inner: Box::new(Pattern::Regex(any)), min: 0, max: None };
         Self::nested(&star, &LexerLimits::default(), 0)
     }
@@ -132,7 +133,8 @@ impl Dfa {
         let mut at = 1;
         while at < tuples.len() {
             for &byte in &samples {
-                let target: Vec<u32> = tuples[at].iter().zip(parts).map(|(&state, part)| part.step(state, byte)).collect();
+                let target: Vec<u32> =
+                    tuples[at].iter().zip(parts).map(|(&state, part)| part.step(state, byte)).collect();
                 let fresh = tuples.len() as u32;
                 let id = *ids.entry(target).or_insert_with_key(|target| {
                     tuples.push(target.clone());
@@ -147,7 +149,8 @@ impl Dfa {
         }
         let mut accepting = vec![false];
         for tuple in &tuples[1..] {
-            let each: Vec<bool> = tuple.iter().zip(parts).map(|(&state, part)| part.accepting[state as usize]).collect();
+            let each: Vec<bool> =
+                tuple.iter().zip(parts).map(|(&state, part)| part.accepting[state as usize]).collect();
             accepting.push(accept(&each));
         }
         Ok(Self { classes, n_classes, next, accepting }.minimize())

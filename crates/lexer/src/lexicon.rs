@@ -74,7 +74,8 @@ impl Lexicon {
         limits: &LexerLimits,
     ) -> Result<Self, LexerError> {
         let n_terminals = grammar.terminals.len();
-        let mut ignored = BitSet::from_members(n_terminals, (0..n_terminals).filter(|&at| grammar.terminals[at].ignored));
+        let mut ignored =
+            BitSet::from_members(n_terminals, (0..n_terminals).filter(|&at| grammar.terminals[at].ignored));
         ignored.subtract(&patterns.empty());
         let used = cfg.used_terminals();
         let competes = |at: usize| used.contains(at) || ignored.contains(at);

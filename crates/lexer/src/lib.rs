@@ -16,7 +16,6 @@
 //! goes on and cuts, and a cut leaves an *obligation*, the automaton state that must not accept any more (see [`transducer`]).
 //! Obligations make the guess exact: of all the guesses exactly the longest match survives.
 
-
 pub mod boundary;
 pub mod dfa;
 pub mod lexicon;
@@ -39,12 +38,7 @@ pub struct LexerLimits {
 
 impl Default for LexerLimits {
     fn default() -> Self {
-        Self {
-            nfa_states: 1_000_000,
-            dfa_states: 50_000,
-            union_entries: 50_000_000,
-            lexemes: 2_000_000,
-        }
+        Self { nfa_states: 1_000_000, dfa_states: 50_000, union_entries: 50_000_000, lexemes: 2_000_000 }
     }
 }
 

@@ -285,7 +285,10 @@ impl Transducer {
             && row[class].0 != NOT_YET
         {
             let (stay, cut) = row[class];
-            return Ok(Step { stay: (stay != NONE).then_some(LexemeId(stay)), cut: (cut != NONE).then_some(CutId(cut)) });
+            return Ok(Step {
+                stay: (stay != NONE).then_some(LexemeId(stay)),
+                cut: (cut != NONE).then_some(CutId(cut)),
+            });
         }
         self.compute_step(lexing, lexeme, class)
     }
@@ -412,7 +415,8 @@ impl Transducer {
                 }
             }
             LexerMode::Longest => {
-                let (Some(boundaries), Some(node)) = (&lexing.boundaries, self.find_node(lexing, state, obligations)) else {
+                let (Some(boundaries), Some(node)) = (&lexing.boundaries, self.find_node(lexing, state, obligations))
+                else {
                     return Ok(None);
                 };
                 // What is wanted may come after ignored pieces, so it need not be alive in the piece in progress.
@@ -457,7 +461,8 @@ impl Transducer {
         let ignored_alone = finish.contains(lexing.end());
         if boundaries.is_independent() {
             // From the boundary that ignored pieces lead to, any viable parse can be completed.
-            return ignored_alone || finish.iter().any(|terminal| wanted.contains(terminal) && lexing.lexicon.used.contains(terminal));
+            return ignored_alone
+                || finish.iter().any(|terminal| wanted.contains(terminal) && lexing.lexicon.used.contains(terminal));
         }
         ignored_alone && wanted.contains(lexing.end())
     }

@@ -33,7 +33,8 @@ impl Union {
     pub fn new(terminals: &[Option<Dfa>], limits: &LexerLimits) -> Result<Self, LexerError> {
         let n_terminals = terminals.len();
         let (classes, n_classes, samples) = common_classes(terminals.iter().flatten().map(|dfa| &*dfa.classes));
-        let start: Vec<(u32, u32)> = (0u32..).zip(terminals).filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?))).collect();
+        let start: Vec<(u32, u32)> =
+            (0u32..).zip(terminals).filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?))).collect();
         let mut ids: FxHashMap<Vec<(u32, u32)>, State> = FxHashMap::from_iter([(Vec::new(), DEAD)]);
         let mut tuples = vec![Vec::new(), start];
         let mut next = vec![DEAD; n_classes];
@@ -122,7 +123,8 @@ impl Union {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        let sets = self.accepts.iter().chain(&self.live).map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>();
+        let sets =
+            self.accepts.iter().chain(&self.live).map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>();
         size_of_val(&*self.next) + size_of_val(&*self.blind) + sets + 256
     }
 }
@@ -141,7 +143,9 @@ mod tests {
 
     #[test]
     fn states_know_what_matches_and_what_may() {
-        let dfa = |text: &str| Some(Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &LexerLimits::default()).unwrap());
+        let dfa = |text: &str| {
+            Some(Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &LexerLimits::default()).unwrap())
+        };
         let union = Union::new(&[dfa("if"), dfa("[a-z]+"), None, dfa("=?=")], &LexerLimits::default()).unwrap();
         let run = |text: &[u8]| text.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
         let members = |set: &BitSet| set.iter().collect::<Vec<_>>();

@@ -146,7 +146,9 @@ impl Earley {
         let steps = &self.predictions[*prediction as usize].steps;
         let from = steps.partition_point(|step| step.0 < symbol);
         let predicted = steps[from..].iter().take_while(move |step| step.0 == symbol);
-        listed.map(|&(rest, origin)| (self.rests[rest.index()].next, origin)).chain(predicted.map(move |step| (step.1, state)))
+        listed
+            .map(|&(rest, origin)| (self.rests[rest.index()].next, origin))
+            .chain(predicted.map(move |step| (step.1, state)))
     }
 
     /// All items that follow from the given ones by completion, those that are complete left out.
@@ -463,7 +465,11 @@ impl Recognizer for Earley {
         let mut text = String::new();
         for &(rest, origin) in kernel {
             let Rest { lhs, symbols, .. } = &self.rests[rest.index()];
-            let lhs = if lhs.index() == self.cfg.n_nonterminals { "(text)".to_owned() } else { name(Symbol::Nonterminal(*lhs)) };
+            let lhs = if lhs.index() == self.cfg.n_nonterminals {
+                "(text)".to_owned()
+            } else {
+                name(Symbol::Nonterminal(*lhs))
+            };
             let symbols = symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>();
             text += &format!("  {lhs} -> … .{symbols}   from {}\n", origin.0);
         }

@@ -52,8 +52,14 @@ pub fn a_merge_is_a_union(engine: &mut dyn Recognizer, edges: &[Edge]) -> Result
     let mut reversed: Vec<Edge> = edges.iter().rev().copied().collect();
     reversed.extend_from_slice(edges);
     let again = engine.extend(&reversed).map_err(text)?;
-    let parts: Vec<StateId> =
-        edges.iter().map(|&edge| engine.extend(&[edge])).collect::<Result<Vec<_>, _>>().map_err(text)?.into_iter().flatten().collect();
+    let parts: Vec<StateId> = edges
+        .iter()
+        .map(|&edge| engine.extend(&[edge]))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(text)?
+        .into_iter()
+        .flatten()
+        .collect();
     let (Some(merged), Some(again)) = (merged, again) else {
         return if parts.is_empty() { Ok(()) } else { Err("a merge of viable edges is not viable".into()) };
     };

@@ -60,7 +60,8 @@ impl Reference {
             n_items: 0,
             limits,
         };
-        let start = this.by_lhs[this.cfg.start.index()].iter().map(|&rule| Item { rule: rule as u32, dot: 0, origin: HERE });
+        let start =
+            this.by_lhs[this.cfg.start.index()].iter().map(|&rule| Item { rule: rule as u32, dot: 0, origin: HERE });
         let items = this.closure(start.collect());
         this.intern(items)?;
         Ok(this)
@@ -91,7 +92,11 @@ impl Reference {
             match self.next(item) {
                 Some(Symbol::Terminal(_)) => {}
                 Some(Symbol::Nonterminal(n)) => {
-                    agenda.extend(self.by_lhs[n.index()].iter().map(|&rule| Item { rule: rule as u32, dot: 0, origin: HERE }));
+                    agenda.extend(self.by_lhs[n.index()].iter().map(|&rule| Item {
+                        rule: rule as u32,
+                        dot: 0,
+                        origin: HERE,
+                    }));
                     if self.nullable.contains(n.index()) {
                         agenda.push(Item { dot: item.dot + 1, ..item });
                     }
@@ -207,7 +212,8 @@ impl Recognizer for Reference {
             items.map(|item| (item.origin, self.lhs(item), automaton.after_all(rest(item), from.clone()))).collect()
         };
         let from = BitSet::from_members(automaton.n_states(), [from]);
-        let mut agenda = start(&mut self.states[state.index()].items.iter().map(|&item| resolve(item, state, 0)), &from);
+        let mut agenda =
+            start(&mut self.states[state.index()].items.iter().map(|&item| resolve(item, state, 0)), &from);
         let mut reached: FxHashMap<(StateId, NonterminalId), BitSet> = FxHashMap::default();
         while let Some((origin, lhs, states)) = agenda.pop() {
             if states.is_empty() {
@@ -249,7 +255,8 @@ impl Recognizer for Reference {
         for &item in &self.states[state.index()].items {
             let rule = &self.cfg.rules[item.rule as usize];
             let (before, after) = rule.rhs.split_at(item.dot as usize);
-            let list = |symbols: &[Symbol]| symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>();
+            let list =
+                |symbols: &[Symbol]| symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>();
             let origin = if item.origin == HERE { state } else { item.origin };
             let lhs = name(Symbol::Nonterminal(rule.lhs));
             text += &format!("  {lhs} ->{} .{}   from {}\n", list(before), list(after), origin.0);
@@ -272,21 +279,27 @@ mod tests {
             0.. => Symbol::Nonterminal(NonterminalId(code as u32)),
             _ => Symbol::Terminal(TerminalId((-1 - code) as u32)),
         };
-        let rules = rules.iter().map(|&(lhs, rhs)| Rule { lhs: NonterminalId(lhs), rhs: rhs.iter().map(symbol).collect() });
+        let rules =
+            rules.iter().map(|&(lhs, rhs)| Rule { lhs: NonterminalId(lhs), rhs: rhs.iter().map(symbol).collect() });
         Cfg { n_terminals: 3, n_nonterminals: 3, rules: rules.collect(), start: NonterminalId(0) }
     }
 
     fn run(engine: &mut Reference, terminals: &[u32]) -> Option<StateId> {
-        let step = |state, &terminal: &u32| engine.extend(&[Edge { from: state, terminal: Some(TerminalId(terminal)) }]).unwrap();
+        let step = |state, &terminal: &u32| {
+            engine.extend(&[Edge { from: state, terminal: Some(TerminalId(terminal)) }]).unwrap()
+        };
         terminals.iter().try_fold(StateId(0), step)
     }
 
     #[test]
     fn dyck_words_and_what_they_lack() {
         // s: s s | "(" s ")" | ε
-        let mut engine = Reference::new(cfg(&[(0, &[0, 0]), (0, &[-1, 0, -2]), (0, &[])]), RecognizerLimits::default()).unwrap();
+        let mut engine =
+            Reference::new(cfg(&[(0, &[0, 0]), (0, &[-1, 0, -2]), (0, &[])]), RecognizerLimits::default()).unwrap();
         assert!(engine.is_sentence(engine.start()));
-        for (word, remaining) in [(&[0u32][..], 1), (&[0, 0, 1], 1), (&[0, 1], 0), (&[0, 0], 2), (&[0, 1, 0, 0, 1, 1], 0)] {
+        for (word, remaining) in
+            [(&[0u32][..], 1), (&[0, 0, 1], 1), (&[0, 1], 0), (&[0, 0], 2), (&[0, 1, 0, 0, 1, 1], 0)]
+        {
             let state = run(&mut engine, word).unwrap();
             assert_eq!(engine.minimum_remaining(state), remaining, "{word:?}");
             assert_eq!(engine.is_sentence(state), remaining == 0, "{word:?}");
@@ -297,7 +310,11 @@ mod tests {
     #[test]
     fn cycles_and_hidden_left_recursion_end() {
         // s: s | a; a: b s | "y"; b: ε | "x"
-        let mut engine = Reference::new(cfg(&[(0, &[0]), (0, &[1]), (1, &[2, 0]), (1, &[-1]), (2, &[]), (2, &[-2])]), RecognizerLimits::default()).unwrap();
+        let mut engine = Reference::new(
+            cfg(&[(0, &[0]), (0, &[1]), (1, &[2, 0]), (1, &[-1]), (2, &[]), (2, &[-2])]),
+            RecognizerLimits::default(),
+        )
+        .unwrap();
         let state = run(&mut engine, &[1, 1, 0]).unwrap();
         assert!(engine.is_sentence(state));
         assert!(engine.viable(state).is_empty());

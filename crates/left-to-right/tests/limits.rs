@@ -1,0 +1,134 @@
+//! Limits: small ones change nothing but the work, or give an error that leaves the state usable.
+
+use std::sync::Arc;
+
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::{CompileError, Constraint, Engine, Language, LanguageOptions, Limits, MatchError};
+use anygram_lexer::transducer::LexingError;
+use anygram_lexer::{LexerError, LexerLimits};
+use anygram_recognizer::{RecognizerError, RecognizerLimits};
+use anygram_vocab::Vocabulary;
+
+const GRAMMAR: &str = r#"
+    start: "select" column ("," column)* "from" NAME
+    column: NAME | NUMBER | "(" start ")"
+    NAME: /[a-z]+/
+    NUMBER: /[0-9]+(\.[0-9]+)?/
+    %ignore /[ \n]+/
+"#;
+
+const TEXT: &str = "select a, (select 1.5, bc from de), 27 from xyz";
+
+fn constraint(limits: Limits, engine: Engine) -> Result<Constraint, CompileError> {
+    let grammar = lark::parse(GRAMMAR, &LarkOptions::default()).unwrap();
+    let options = LanguageOptions { engine, limits, ..LanguageOptions::default() };
+    Constraint::new(Arc::new(Language::new(grammar, &options)?), Vocabulary::builtin())
+}
+
+/// All masks along the text.
+fn masks(constraint: &Constraint) -> Result<Vec<Vec<u32>>, MatchError> {
+    let mut matcher = constraint.matcher()?;
+    let mut masks = Vec::new();
+    for token in constraint.vocabulary().encode(TEXT).unwrap() {
+        masks.push(matcher.mask()?);
+        matcher.advance(token)?;
+    }
+    assert!(matcher.is_sentence());
+    Ok(masks)
+}
+
+#[test]
+fn small_caches_change_no_mask() {
+    let expected = masks(&constraint(Limits::default(), Engine::Reference).unwrap()).unwrap();
+    for engine in Engine::ALL {
+        for (cache_bytes, shared_items) in [(0, 0), (1, 1), (2 << 10, 200), (0, 3_000_000), (128 << 20, 0)] {
+            let limits = Limits { cache_bytes, shared_items, ..Limits::default() };
+            let masks = masks(&constraint(limits, engine).unwrap()).unwrap();
+            assert_eq!(masks, expected, "{} with {cache_bytes} bytes and {shared_items} items", engine.name());
+        }
+    }
+}
+
+#[test]
+fn a_table_that_is_full_is_renewed_or_named() {
+    let expected = masks(&constraint(Limits::default(), Engine::Reference).unwrap()).unwrap();
+    for engine in [Engine::Reference, Engine::Earley] {
+        let mut outcomes = [0; 2];
+        for lexemes in [1, 10, 40, 60, 100, 1000] {
+            let limits = Limits { lexer: LexerLimits { lexemes, ..LexerLimits::default() }, ..Limits::default() };
+            match constraint(limits, engine).map(|constraint| masks(&constraint)) {
+                Ok(Ok(masks)) => {
+                    assert_eq!(masks, expected);
+                    outcomes[0] += 1;
+                }
+                Ok(Err(MatchError::Limit(StepError::Lexer(LexerError::TooManyLexemes { limit }))))
+                | Err(CompileError::Lexing(LexingError::Limit(LexerError::TooManyLexemes { limit }))) => {
+                    assert_eq!(limit, lexemes);
+                    outcomes[1] += 1;
+                }
+                other => panic!("{lexemes} lexemes: {other:?}"),
+            }
+        }
+        assert!(outcomes.iter().all(|&count| count > 0), "both outcomes occur: {outcomes:?}");
+    }
+}
+
+#[test]
+fn an_error_leaves_the_state_usable() {
+    // As many items as most steps need, but not those inside the parentheses.
+    let full = constraint(Limits::default(), Engine::Reference).unwrap();
+    let tokens = full.vocabulary().encode(TEXT).unwrap();
+    let mut failed = false;
+    for items in (20..200).step_by(10) {
+        let limits = Limits { recognizer: RecognizerLimits { items }, ..Limits::default() };
+        let Ok(constraint) = constraint(limits, Engine::Reference) else { continue };
+        let Ok(mut matcher) = constraint.matcher() else { continue };
+        for &token in &tokens {
+            let before = (matcher.tokens().len(), matcher.is_sentence(), matcher.expected());
+            match matcher.advance(token) {
+                Ok(()) => {}
+                Err(MatchError::Limit(StepError::Recognizer(RecognizerError::TooManyItems { limit }))) => {
+                    assert_eq!(limit, items);
+                    assert_eq!((matcher.tokens().len(), matcher.is_sentence(), matcher.expected()), before);
+                    let taken_back = matcher.tokens().len();
+                    matcher.rollback(taken_back).unwrap();
+                    matcher.advance(tokens[0]).unwrap();
+                    failed = true;
+                    break;
+                }
+                Err(error) => panic!("{items} items: {error}"),
+            }
+        }
+    }
+    assert!(failed, "some limit was hit in the middle");
+}
+
+#[test]
+fn automata_too_large_are_named() {
+    for (source, what) in [
+        ("start: /(a{1000}){1000}/", "nfa_states"),
+        ("start: /(a|b)*a(a|b){20}/", "dfa_states"),
+        ("start: A | B\nA: /(a|b)*a(a|b){11}/\nB: /(a|b)*b(a|b){11}c/", "union_entries"),
+    ] {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        let lexer = LexerLimits { union_entries: 10_000, ..LexerLimits::default() };
+        let options = LanguageOptions { limits: Limits { lexer, ..Limits::default() }, ..LanguageOptions::default() };
+        let error = Language::new(grammar, &options).unwrap_err();
+        assert!(error.to_string().contains(what), "{source}: {error}");
+    }
+}
+
+#[test]
+fn long_and_deep_texts_need_no_stack() {
+    let source = "start: \"(\" start \")\" | \"x\" start | \"x\"";
+    for engine in [Engine::Reference, Engine::Earley] {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        let language = Language::new(grammar, &LanguageOptions { engine, ..LanguageOptions::default() }).unwrap();
+        let depth = if engine == Engine::Reference { 500 } else { 20_000 };
+        let text = format!("{}x{}", "(".repeat(depth), ")".repeat(depth));
+        let reading = language.read(text.as_bytes()).unwrap();
+        assert!(reading.is_sentence, "{}", engine.name());
+        assert!(!language.read(&text.as_bytes()[..text.len() - 1]).unwrap().is_sentence);
+    }
+}
