@@ -335,7 +335,10 @@ impl Graph {
     /// The coarsest classes of boundaries that pieces do not tell apart; just one if that is known to be good enough.
     fn classify(&self, one_suffices: bool) -> Classes {
         let mut classes = self.outcomes(vec![ClassId(0); self.starts.len()], 1);
-        while !one_suffices {
+        if one_suffices {
+            return classes;
+        }
+        loop {
             let mut ids: FxHashMap<(ClassId, &BitSet), ClassId> = FxHashMap::default();
             let mut refined = Vec::with_capacity(self.starts.len());
             for (&node, &class) in self.starts.iter().zip(&classes.of_boundary) {
@@ -344,11 +347,10 @@ impl Graph {
             }
             let n_classes = ids.len();
             if n_classes == classes.n_classes {
-                break;
+                return classes;
             }
             classes = self.outcomes(refined, n_classes);
         }
-        classes
     }
 
     fn outcomes(&self, of_boundary: Vec<ClassId>, n_classes: usize) -> Classes {

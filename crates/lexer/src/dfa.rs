@@ -99,8 +99,8 @@ impl Dfa {
         if start == dead {
             representative.push(START as usize);
         }
-        for state in START as usize..self.accepting.len() {
-            rename.entry(blocks[state]).or_insert_with(|| {
+        for (state, &block) in blocks.iter().enumerate().skip(START as usize) {
+            rename.entry(block).or_insert_with(|| {
                 representative.push(state);
                 representative.len() as u32 - 1
             });

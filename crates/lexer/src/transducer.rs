@@ -179,6 +179,8 @@ struct Key {
 /// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no meaning).
 type Obligation = (State, WantedId);
 
+type Row = Box<[(u32, u32)]>;
+
 const NOT_YET: u32 = u32::MAX;
 const NONE: u32 = u32::MAX - 1;
 
@@ -190,7 +192,8 @@ const NONE: u32 = u32::MAX - 1;
 pub struct Transducer {
     lexemes: Vec<(Key, Prospect)>,
     lexeme_ids: FxHashMap<Key, LexemeId>,
-    steps: Vec<Option<Box<[(u32, u32)]>>>,
+    /// Of each lexeme, once it was stepped: by byte class where it stays and what it is cut to, as raw ids, or one of the two marks.
+    steps: Vec<Option<Row>>,
     wanted: Vec<BitSet>,
     wanted_ids: FxHashMap<BitSet, WantedId>,
     obligations: Vec<Box<[Obligation]>>,
