@@ -256,7 +256,7 @@ impl Stepper {
     }
 
     /// What the end of one piece leads to.
-    fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
+    pub(crate) fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
         if let Some(&known) = self.ends.get(&end) {
             return Ok(known);
         }

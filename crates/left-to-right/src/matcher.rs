@@ -9,7 +9,7 @@ use anygram_vocab::{TokenId, Vocabulary};
 
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{CompileError, Language, StepError};
-use crate::mask::{self, MASK_BITS, Scratch, TokenSets};
+use crate::mask::{self, MASK_BITS, Scratch, Walks};
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -63,14 +63,14 @@ impl Constraint {
 /// The tables that outputs grow together.
 struct Session {
     stepper: Stepper,
-    sets: TokenSets,
+    walks: Walks,
     scratch: Scratch,
 }
 
 impl Session {
     fn new(constraint: &Constraint) -> Result<Self, MatchError> {
         let stepper = Stepper::new(constraint.language()).map_err(StepError::from)?;
-        Ok(Self { stepper, sets: TokenSets::default(), scratch: Scratch::default() })
+        Ok(Self { stepper, walks: Walks::default(), scratch: Scratch::default() })
     }
 }
 
@@ -347,7 +347,7 @@ impl Matcher {
     pub fn memory_usage(&self) -> usize {
         let session = self.session();
         let positions = self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
-        positions.sum::<usize>() + session.stepper.memory_usage() + session.sets.memory_usage()
+        positions.sum::<usize>() + session.stepper.memory_usage() + session.walks.memory_usage()
     }
 
     fn last(&self) -> &Position {
@@ -456,7 +456,7 @@ impl Matcher {
 
     fn try_mask(&self, words: &mut [u32]) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let Session { stepper, sets, scratch } = &mut *self.session();
+        let Session { stepper, walks, scratch } = &mut *self.session();
         let Position { frontier, ended, .. } = self.last();
         words.fill(0);
         if *ended {
@@ -466,7 +466,7 @@ impl Matcher {
         let mark = stepper.mark();
         let n_words = self.constraint.mask_words();
         let mut result =
-            mask::add_tokens(stepper, language, vocabulary.trie(), frontier, sets, scratch, &mut words[..n_words]);
+            mask::add_tokens(stepper, language, vocabulary.trie(), frontier, walks, scratch, &mut words[..n_words]);
         for &(token, terminal) in &self.constraint.0.specials {
             let Ok(()) = result else { break };
             result = stepper.step_special(language, frontier, terminal).and_then(|next| {

@@ -301,6 +301,11 @@ impl Transducer {
         &self.cuts[cut.index()]
     }
 
+    /// Whether a byte keeps these obligations.
+    pub fn survives(&mut self, lexing: &Lexing, obligations: ObligationsId, byte: u8) -> bool {
+        self.step_obligations(lexing, obligations, lexing.lexicon.union.class(byte)).is_some()
+    }
+
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let rows = self.steps.iter().flatten().map(|row| size_of_val(&**row)).sum::<usize>();
