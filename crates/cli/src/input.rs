@@ -183,15 +183,6 @@ impl VocabArgs {
     }
 }
 
-/// The name of a lexer mode, as `--lexer` has it.
-pub fn mode_name(mode: LexerMode) -> &'static str {
-    match mode {
-        LexerMode::Scannerless => "scannerless",
-        LexerMode::Longest => "longest",
-        LexerMode::Contextual => "contextual",
-    }
-}
-
 /// A grammar and a vocabulary together.
 pub fn constraint(grammar: &GrammarArgs, language: Arc<Language>, vocabulary: Vocabulary) -> Result<Constraint> {
     Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", grammar.grammar.display()))

@@ -29,6 +29,20 @@ pub enum LexerMode {
     Contextual,
 }
 
+impl LexerMode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Scannerless, Self::Longest, Self::Contextual];
+
+    /// The name by which the mode is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scannerless => "scannerless",
+            Self::Longest => "longest",
+            Self::Contextual => "contextual",
+        }
+    }
+}
+
 /// What to do when several terminals match the same longest piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ties {

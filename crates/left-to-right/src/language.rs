@@ -87,6 +87,12 @@ pub enum CompileError {
     /// A limit of parsing was hit.
     #[error(transparent)]
     Recognizer(#[from] RecognizerError),
+    /// It is not known whether any text is a sentence.
+    #[error("whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`")]
+    Undecided {
+        /// The limit in force.
+        limit: usize,
+    },
     /// The grammar names a token that the vocabulary does not have.
     #[error("the grammar names the token {name}, which the vocabulary does not have; name one of its special tokens")]
     UnknownToken {
@@ -258,8 +264,7 @@ impl From<StepError> for CompileError {
         match error {
             StepError::Lexer(error) => Self::Lexing(LexingError::Limit(error)),
             StepError::Recognizer(error) => Self::Recognizer(error),
-            // Searches are not asked for while compiling.
-            StepError::Undecided { limit } => Self::Recognizer(RecognizerError::TooManyItems { limit }),
+            StepError::Undecided { limit } => Self::Undecided { limit },
         }
     }
 }

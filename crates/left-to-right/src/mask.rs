@@ -1,19 +1,20 @@
 //! Masks: which tokens leave a frontier viable.
 //!
 //! What a token does to a lexeme in progress, as long as the piece goes on, depends on nothing else. So for each lexeme the trie of tokens is walked
-//! once and the result kept ([`Walk`]): the tokens that merely prolong the piece, and the places where it may end inside a token. A mask then takes
-//! the former as a set and follows the latter with the parser; a subtree all of whose tokens are admitted already, or in which no reading
-//! survives, is skipped. Cost: a union of bit sets per reading, and the nodes visited beyond the first end of a piece.
+//! once and the result kept ([`Walk`]): the tokens that merely prolong the piece, and, for each way in which the piece can end inside a token, what is
+//! left of those tokens, as a trie of its own. Words differ but what is left of them after a word does not (`foo(`, `bar(`), so these tries are
+//! small; they are walked in the same way from the boundary that the parser comes to, and those walks are kept too. A mask is then a few steps of
+//! the parser and unions of token sets. Cost when all walks are known: the ends of pieces that are followed × words of a mask.
 //!
 //! In `scannerless` all pieces that end at one byte have to meet in one parser state, so there the trie is walked with the whole frontier, and the kept
-//! walks only say what need not be visited.
+//! walks only say what need not be visited. Cost: nodes visited × readings.
 
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
-use anygram_lexer::transducer::{CutId, LexemeId, Prospect};
-use anygram_vocab::{NodeId, TokenTrie};
+use anygram_lexer::transducer::{CutId, LexemeId, Prospect, Transducer};
+use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::frontier::{Config, Frontier, Stepper};
@@ -32,43 +33,95 @@ pub fn get_bit(words: &[u32], id: usize) -> bool {
     words[id / MASK_BITS] >> (id % MASK_BITS) & 1 == 1
 }
 
-/// What tokens do to one lexeme in progress.
+/// A set of tokens: a list while that is smaller than a row of a mask.
+enum Tokens {
+    Few(Box<[TokenId]>),
+    Many(Box<[u32]>),
+}
+
+impl Tokens {
+    fn new(mut tokens: Vec<TokenId>, n_words: usize) -> Self {
+        tokens.sort_unstable();
+        tokens.dedup();
+        // A list costs about as much as a row when it has an eighth of its words: its bits are scattered.
+        if tokens.len() <= n_words / 8 {
+            return Self::Few(tokens.into());
+        }
+        let mut words = vec![0; n_words];
+        tokens.iter().for_each(|token| set_bit(&mut words, token.index()));
+        Self::Many(words.into())
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Few(tokens) if tokens.is_empty())
+    }
+
+    fn add_to(&self, words: &mut [u32]) {
+        match self {
+            Self::Few(tokens) => tokens.iter().for_each(|token| set_bit(words, token.index())),
+            Self::Many(own) => words.iter_mut().zip(own).for_each(|(word, &own)| *word |= own),
+        }
+    }
+
+    fn is_subset(&self, words: &[u32]) -> bool {
+        match self {
+            Self::Few(tokens) => tokens.iter().all(|token| get_bit(words, token.index())),
+            Self::Many(own) => words.iter().zip(own).all(|(&word, &own)| own & !word == 0),
+        }
+    }
+
+    fn memory_usage(&self) -> usize {
+        match self {
+            Self::Few(tokens) => size_of_val(&**tokens),
+            Self::Many(words) => size_of_val(&**words),
+        }
+    }
+}
+
+/// What is left of some tokens.
+struct Rest {
+    /// Tells tries apart; 0 is the vocabulary's own.
+    id: u32,
+    trie: TokenTrie,
+    tokens: Tokens,
+}
+
+/// What tokens, or what is left of them, do to one lexeme in progress.
 struct Walk {
-    /// The tokens after which the piece is in progress and can be completed: by place in the order of the trie, and by id.
-    stay: BitSet,
-    stay_words: Box<[u32]>,
-    /// The nodes of tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
-    unknown: Vec<(LexemeId, Vec<NodeId>)>,
-    /// The nodes of tokens, not all of `stay`, with which the piece may end.
-    ends: Vec<(NodeId, CutId)>,
-    /// The nodes, tokens below them not all of `stay`, whose byte may be the first after the piece.
-    exits: Vec<(NodeId, CutId)>,
+    /// The tokens after which the piece is in progress and can be completed.
+    stay: Tokens,
+    /// The tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
+    unknown: Vec<(LexemeId, Tokens)>,
+    /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
+    exits: Vec<Exit>,
+}
+
+/// A way in which a piece can end inside tokens or with them.
+struct Exit {
+    cut: CutId,
+    /// The tokens that end here.
+    ends: Tokens,
+    /// What is left of the others.
+    rest: Option<Arc<Rest>>,
 }
 
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
 #[derive(Default)]
 pub struct Walks {
-    walks: FxHashMap<LexemeId, Arc<Walk>>,
+    walks: FxHashMap<(LexemeId, u32), Arc<Walk>>,
+    /// By the trie and the nodes of it that they begin with.
+    rests: FxHashMap<(u32, Box<[NodeId]>), Arc<Rest>>,
     bytes: usize,
+    n_rests: u32,
 }
 
 /// Scratch space of a mask.
 #[derive(Default)]
 pub struct Scratch {
-    admitted: Option<BitSet>,
     configs: Frontier,
     found: Frontier,
     /// `(end of the subtree, first config)` of each ancestor.
     ancestors: Vec<(NodeId, usize)>,
-}
-
-/// A mask in the making.
-struct Mask<'a> {
-    stepper: &'a mut Stepper,
-    language: &'a Language,
-    trie: &'a TokenTrie,
-    admitted: &'a mut BitSet,
-    words: &'a mut [u32],
 }
 
 /// Adds the bits of all byte tokens that leave the frontier viable to `words`.
@@ -81,115 +134,90 @@ pub fn add_tokens(
     scratch: &mut Scratch,
     words: &mut [u32],
 ) -> Result<(), StepError> {
-    let Scratch { admitted, configs, found, ancestors } = scratch;
-    let admitted = match admitted {
-        Some(set) if set.len() == trie.n_tokens() => {
-            set.clear();
-            set
-        }
-        _ => admitted.insert(BitSet::new(trie.n_tokens())),
-    };
-    let mut own = Vec::with_capacity(frontier.len());
-    for &Config { lexeme, .. } in frontier {
-        let walk = walks.get(stepper, language, trie, lexeme, words.len())?;
-        admitted.union_with(&walk.stay);
-        words.iter_mut().zip(&walk.stay_words).for_each(|(word, &other)| *word |= other);
-        own.push(walk);
-    }
-    let mut mask = Mask { stepper, language, trie, admitted, words };
-    let all = (NodeId(1), NodeId(trie.n_nodes() as u32));
     if language.mode() == LexerMode::Scannerless {
-        return mask.follow(frontier, all, configs, found, ancestors);
+        for &Config { lexeme, .. } in frontier {
+            let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
+            walk.stay.add_to(words);
+        }
+        return follow_together(stepper, language, trie, frontier, scratch, words);
     }
-    for (&Config { state, .. }, walk) in frontier.iter().zip(&own) {
-        for (lexeme, nodes) in &walk.unknown {
-            if mask.stepper.is_viable(language, &[Config { state, lexeme: *lexeme }])? {
-                nodes.iter().for_each(|&node| mask.admit(node));
+    let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
+    while let Some((Config { state, lexeme }, rest)) = agenda.pop() {
+        let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
+        let walk = walks.get(stepper, language, left, lexeme, words.len())?;
+        walk.stay.add_to(words);
+        for (lexeme, tokens) in &walk.unknown {
+            let config = Config { state, lexeme: *lexeme };
+            if !tokens.is_subset(words) && stepper.is_viable(language, &[config])? {
+                tokens.add_to(words);
             }
         }
-        for &(node, cut) in &walk.ends {
-            if !mask.is_admitted(node)
-                && let Some(config) = mask.stepper.end(language, (state, cut))?
-                && mask.stepper.is_viable(language, &[config])?
-            {
-                mask.admit(node);
+        for Exit { cut, ends, rest } in &walk.exits {
+            let ends_left = !ends.is_subset(words);
+            let rest_left = rest.as_ref().filter(|rest| !rest.tokens.is_subset(words));
+            if !ends_left && rest_left.is_none() {
+                continue;
             }
-        }
-        for &(node, cut) in &walk.exits {
-            if !mask.all_admitted(node)
-                && let Some(config) = mask.stepper.end(language, (state, cut))?
-            {
-                mask.follow(&[config], (node, trie.end(node)), configs, found, ancestors)?;
+            let Some(config) = stepper.end(language, (state, *cut))? else { continue };
+            if ends_left && stepper.is_viable(language, &[config])? {
+                ends.add_to(words);
+            }
+            if let Some(rest) = rest_left {
+                agenda.push((config, Some(rest.clone())));
             }
         }
     }
     Ok(())
 }
 
-impl Mask<'_> {
-    fn is_admitted(&self, node: NodeId) -> bool {
-        self.admitted.contains(self.trie.node(node).lo)
-    }
-
-    fn all_admitted(&self, node: NodeId) -> bool {
-        let node = self.trie.node(node);
-        self.admitted.first_absent(node.lo, node.hi).is_none()
-    }
-
-    /// Admits the tokens that end at a node.
-    fn admit(&mut self, node: NodeId) {
-        let place = self.trie.node(node);
-        self.admitted.insert_range(place.lo, place.own_hi);
-        self.trie.tokens_at(node).iter().for_each(|token| set_bit(self.words, token.index()));
-    }
-
-    /// Walks the nodes from the first to before the last, all below one node that left the readings `frontier`.
-    fn follow(
-        &mut self,
-        frontier: &[Config],
-        (first, last): (NodeId, NodeId),
-        configs: &mut Frontier,
-        found: &mut Frontier,
-        ancestors: &mut Vec<(NodeId, usize)>,
-    ) -> Result<(), StepError> {
-        configs.clear();
-        configs.extend_from_slice(frontier);
-        ancestors.clear();
-        ancestors.push((last, 0));
-        let mut at = first;
-        while at < last {
-            while let Some(&(end, first)) = ancestors.last()
-                && at >= end
-            {
-                configs.truncate(first);
-                ancestors.pop();
-            }
-            let node = self.trie.node(at);
-            let Some(&(_, first)) = ancestors.last() else { break };
-            if self.admitted.first_absent(node.lo, node.hi).is_none() {
-                at = node.end;
-                continue;
-            }
-            self.stepper.step(self.language, &configs[first..], node.byte, found)?;
-            if found.is_empty() {
-                at = node.end;
-                continue;
-            }
-            if node.lo < node.own_hi
-                && !self.admitted.contains(node.lo)
-                && self.stepper.is_viable(self.language, found)?
-            {
-                self.admit(at);
-            }
-            let next = NodeId(at.0 + 1);
-            if node.end > next {
-                ancestors.push((node.end, configs.len()));
-                configs.extend_from_slice(found);
-            }
-            at = next;
+/// Walks the trie with all readings at once.
+fn follow_together(
+    stepper: &mut Stepper,
+    language: &Language,
+    trie: &TokenTrie,
+    frontier: &[Config],
+    scratch: &mut Scratch,
+    words: &mut [u32],
+) -> Result<(), StepError> {
+    let Scratch { configs, found, ancestors } = scratch;
+    let is_admitted = |&place: &usize| get_bit(words, trie.order()[place].index());
+    let mut admitted = BitSet::from_members(trie.n_tokens(), (0..trie.n_tokens()).filter(is_admitted));
+    let last = NodeId(trie.n_nodes() as u32);
+    configs.clear();
+    configs.extend_from_slice(frontier);
+    ancestors.clear();
+    ancestors.push((last, 0));
+    let mut at = NodeId(1);
+    while at < last {
+        while let Some(&(end, first)) = ancestors.last()
+            && at >= end
+        {
+            configs.truncate(first);
+            ancestors.pop();
         }
-        Ok(())
+        let node = trie.node(at);
+        let Some(&(_, first)) = ancestors.last() else { break };
+        if admitted.first_absent(node.lo, node.hi).is_none() {
+            at = node.end;
+            continue;
+        }
+        stepper.step(language, &configs[first..], node.byte, found)?;
+        if found.is_empty() {
+            at = node.end;
+            continue;
+        }
+        if node.lo < node.own_hi && !admitted.contains(node.lo) && stepper.is_viable(language, found)? {
+            admitted.insert_range(node.lo, node.own_hi);
+            trie.tokens_at(at).iter().for_each(|token| set_bit(words, token.index()));
+        }
+        let next = NodeId(at.0 + 1);
+        if node.end > next {
+            ancestors.push((node.end, configs.len()));
+            configs.extend_from_slice(found);
+        }
+        at = next;
     }
+    Ok(())
 }
 
 impl Walks {
@@ -202,43 +230,39 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        trie: &TokenTrie,
+        (id, trie): (u32, &TokenTrie),
         lexeme: LexemeId,
         n_words: usize,
     ) -> Result<Arc<Walk>, StepError> {
-        if let Some(walk) = self.walks.get(&lexeme) {
+        if let Some(walk) = self.walks.get(&(lexeme, id)) {
             return Ok(walk.clone());
         }
-        let walk = Arc::new(Walk::new(stepper, language, trie, lexeme, n_words)?);
+        let walk = Arc::new(self.walk(stepper.transducer_mut(), language, (id, trie), lexeme, n_words)?);
         let bytes = walk.memory_usage();
         if self.bytes + bytes > language.limits().cache_bytes {
-            *self = Self::default();
+            // Rests keep their numbers: one that is in use may not be taken for another.
+            self.walks.clear();
+            self.rests.clear();
+            self.bytes = 0;
         }
         self.bytes += bytes;
-        self.walks.insert(lexeme, walk.clone());
+        self.walks.insert((lexeme, id), walk.clone());
         Ok(walk)
     }
-}
 
-impl Walk {
-    /// Walks the trie with one lexeme, as long as the piece goes on.
-    fn new(
-        stepper: &mut Stepper,
+    /// Walks a trie with one lexeme, as long as the piece goes on.
+    fn walk(
+        &mut self,
+        transducer: &mut Transducer,
         language: &Language,
-        trie: &TokenTrie,
+        (trie_id, trie): (u32, &TokenTrie),
         lexeme: LexemeId,
         n_words: usize,
-    ) -> Result<Self, StepError> {
-        let (lexing, transducer) = (language.lexing(), stepper.transducer_mut());
-        let mut walk = Self {
-            stay: BitSet::new(trie.n_tokens()),
-            stay_words: vec![0; n_words].into(),
-            unknown: Vec::new(),
-            ends: Vec::new(),
-            exits: Vec::new(),
-        };
-        let mut unknown: FxHashMap<LexemeId, Vec<NodeId>> = FxHashMap::default();
-        let mut cuts = Vec::new();
+    ) -> Result<Walk, StepError> {
+        let lexing = language.lexing();
+        let mut stay = BitSet::new(trie.n_tokens());
+        let mut unknown: FxHashMap<LexemeId, Vec<TokenId>> = FxHashMap::default();
+        let mut cuts: Vec<(NodeId, CutId)> = Vec::new();
         let mut ancestors = vec![(trie.n_nodes() as u32, lexeme)];
         let mut at = 1;
         while at < trie.n_nodes() as u32 {
@@ -253,45 +277,106 @@ impl Walk {
                 at = node.end.0;
                 continue;
             };
-            if node.lo < node.own_hi {
-                if transducer.prospect(next) == Prospect::Completable {
-                    walk.stay.insert_range(node.lo, node.own_hi);
-                    trie.tokens_at(id).iter().for_each(|token| set_bit(&mut walk.stay_words, token.index()));
-                } else {
-                    unknown.entry(next).or_default().push(id);
-                }
+            if transducer.prospect(next) == Prospect::Completable {
+                stay.insert_range(node.lo, node.own_hi);
+            } else if node.lo < node.own_hi {
+                unknown.entry(next).or_default().extend_from_slice(trie.tokens_at(id));
             }
             ancestors.push((node.end.0, next));
             at += 1;
         }
-        if language.mode() == LexerMode::Scannerless {
-            return Ok(walk);
-        }
-        for (id, cut) in cuts {
-            let node = trie.node(id);
-            if node.lo < node.own_hi && !walk.stay.contains(node.lo) {
-                walk.ends.push((id, cut));
+        let exits = match language.mode() {
+            LexerMode::Scannerless => Vec::new(),
+            LexerMode::Longest | LexerMode::Contextual => {
+                self.exits(transducer, language, (trie_id, trie), &stay, cuts, n_words)
             }
-            let obligations = transducer.cut(cut).obligations;
-            for child in trie.children(id) {
-                let below = trie.node(child);
-                let left = walk.stay.first_absent(below.lo, below.hi).is_some();
-                if left && transducer.survives(lexing, obligations, below.byte) {
-                    walk.exits.push((child, cut));
-                }
-            }
-        }
-        walk.unknown = unknown.into_iter().collect();
+        };
+        let mut unknown: Vec<(LexemeId, Tokens)> =
+            unknown.into_iter().map(|(lexeme, tokens)| (lexeme, Tokens::new(tokens, n_words))).collect();
         // In an order that does not depend on hashing, so that times can be repeated.
-        walk.unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
-        Ok(walk)
+        unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
+        let stay = Tokens::new(stay.iter().map(|place| trie.order()[place]).collect(), n_words);
+        Ok(Walk { stay, unknown, exits })
     }
 
+    /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
+    fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: Vec<NodeId>, n_words: usize) -> Arc<Rest> {
+        let key = (id, tops.into_boxed_slice());
+        if let Some(rest) = self.rests.get(&key) {
+            return rest.clone();
+        }
+        self.n_rests += 1;
+        // All in one buffer.
+        let (mut left, mut bytes) = (Vec::new(), Vec::new());
+        key.1.iter().for_each(|&top| leftovers(trie, top, &mut left, &mut bytes));
+        let tokens = Tokens::new(left.iter().map(|&(token, _, _)| token).collect(), n_words);
+        let trie = TokenTrie::new(left.iter().map(|&(token, start, end)| (token, &bytes[start..end])));
+        let rest = Arc::new(Rest { id: self.n_rests, trie, tokens });
+        self.bytes += rest.trie.memory_usage() + rest.tokens.memory_usage() + size_of_val(&*key.1);
+        self.rests.insert(key, rest.clone());
+        rest
+    }
+
+    /// The ends of pieces at the given nodes, by cut.
+    fn exits(
+        &mut self,
+        transducer: &mut Transducer,
+        language: &Language,
+        (id, trie): (u32, &TokenTrie),
+        stay: &BitSet,
+        mut cuts: Vec<(NodeId, CutId)>,
+        n_words: usize,
+    ) -> Vec<Exit> {
+        cuts.sort_unstable_by_key(|&(node, cut)| (cut, node));
+        let mut exits = Vec::new();
+        for group in cuts.chunk_by(|a, b| a.1 == b.1) {
+            let cut = group[0].1;
+            let obligations = transducer.cut(cut).obligations;
+            let (mut ends, mut tops) = (Vec::new(), Vec::new());
+            for &(node, _) in group {
+                let place = trie.node(node);
+                if place.lo < place.own_hi && !stay.contains(place.lo) {
+                    ends.extend_from_slice(trie.tokens_at(node));
+                }
+                tops.extend(trie.children(node).filter(|&child| {
+                    let below = trie.node(child);
+                    stay.first_absent(below.lo, below.hi).is_some()
+                        && transducer.survives(language.lexing(), obligations, below.byte)
+                }));
+            }
+            let rest = (!tops.is_empty()).then(|| self.rest((id, trie), tops, n_words));
+            let ends = Tokens::new(ends, n_words);
+            if rest.is_some() || !ends.is_empty() {
+                exits.push(Exit { cut, ends, rest });
+            }
+        }
+        exits
+    }
+}
+
+/// Collects the tokens at and below a node, each with its bytes from the node's own on, as a range of `bytes`.
+fn leftovers(trie: &TokenTrie, top: NodeId, left: &mut Vec<(TokenId, usize, usize)>, bytes: &mut Vec<u8>) {
+    let mut path: Vec<(NodeId, u8)> = Vec::new();
+    let (mut at, last) = (top, trie.end(top));
+    while at < last {
+        while path.last().is_some_and(|&(end, _)| at >= end) {
+            path.pop();
+        }
+        let node = trie.node(at);
+        path.push((node.end, node.byte));
+        if node.lo < node.own_hi {
+            let start = bytes.len();
+            bytes.extend(path.iter().map(|&(_, byte)| byte));
+            left.extend(trie.tokens_at(at).iter().map(|&token| (token, start, bytes.len())));
+        }
+        at = NodeId(at.0 + 1);
+    }
+}
+
+impl Walk {
     fn memory_usage(&self) -> usize {
-        self.stay.memory_usage()
-            + size_of_val(&*self.stay_words)
-            + self.unknown.iter().map(|(_, nodes)| size_of_val(&**nodes)).sum::<usize>()
-            + size_of_val(&*self.ends)
-            + size_of_val(&*self.exits)
+        let exit = |exit: &Exit| exit.ends.memory_usage() + size_of::<Exit>();
+        let unknown = self.unknown.iter().map(|(_, tokens)| tokens.memory_usage() + size_of::<(LexemeId, Tokens)>());
+        self.stay.memory_usage() + unknown.sum::<usize>() + self.exits.iter().map(exit).sum::<usize>()
     }
 }

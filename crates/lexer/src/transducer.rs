@@ -56,7 +56,7 @@ pub enum LexingError {
     #[error(transparent)]
     Limit(#[from] LexerError),
     /// No text at all is a sentence in this mode.
-    #[error("the language is empty: no text is a sentence in lexer mode {mode:?}")]
+    #[error("the language is empty: no text is a sentence in lexer mode {}", mode.name())]
     EmptyLanguage {
         /// The mode.
         mode: LexerMode,

@@ -116,7 +116,7 @@ fn explain(language: &Language, output: &mut dyn Write) -> Result<()> {
     line("nullable", names(grammar, &cfg.nullable()))?;
     let shortest = cfg.minimum_lengths()[cfg.start.index()];
     line("shortest", format!("a sentence of {shortest} {}", if shortest == 1 { "terminal" } else { "terminals" }))?;
-    let mode = input::mode_name(language.mode());
+    let mode = language.mode().name();
     line("lexer", format!("{mode}, {} states, {} byte classes", union.n_states(), union.n_classes()))?;
     if let Some(completions) = completions(language) {
         line("completions", completions.to_owned())?;

@@ -7,7 +7,6 @@ use anygram::{Compiler, Constraint, GrammarFormat, Language, Matcher, TokenId, V
 use anyhow::Result;
 
 use crate::excerpt::{Excerpt, listing};
-use crate::input::mode_name;
 
 /// A tour on built-in data: texts checked, a mask shown, a wrong token refused.
 ///
@@ -78,7 +77,7 @@ fn overview(constraint: &Constraint, compile_ms: f64, output: &mut dyn Write) ->
         grammar.terminals.len(),
         cfg.rules.len()
     )?;
-    let (mode, engine) = (mode_name(language.mode()), language.engine().name());
+    let (mode, engine) = (language.mode().name(), language.engine().name());
     writeln!(output, "            compiled in {compile_ms:.1} ms; lexer mode {mode}, engine {engine}")?;
     writeln!(output, "{TITLE}Vocabulary{TITLE:#}  {} tokens, built in", thousands(vocabulary.len()))?;
     Ok(())

@@ -153,7 +153,7 @@ pub fn run(args: &Args) -> Result<bool> {
         grammar: args.grammar.grammar.display().to_string(),
         vocab_size: constraint.vocabulary().len(),
         engine: constraint.language().engine().name(),
-        lexer: input::mode_name(constraint.language().mode()),
+        lexer: constraint.language().mode().name(),
         vocab_ms,
         compile_ms,
         first_mask_ms: tally.first_mask_ms.unwrap_or(0.0),
