@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use anygram_grammar::GrammarError;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
-pub use anygram_left_to_right::language::{Reading, StepError};
+pub use anygram_left_to_right::language::{Reader, Reading, StepError};
 pub use anygram_left_to_right::mask::{get_bit, set_bit};
 pub use anygram_left_to_right::{
     CompileError, Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, Refusal,

@@ -108,7 +108,6 @@ impl Stepper {
     }
 
     /// The readings after one more byte, into `next`.
-    #[inline]
     pub fn step(
         &mut self,
         language: &Language,
@@ -117,18 +116,7 @@ impl Stepper {
         next: &mut Frontier,
     ) -> Result<(), StepError> {
         next.clear();
-        self.step_onto(language, frontier, byte, next)
-    }
-
-    /// Appends the readings after one more byte to `next`.
-    pub fn step_onto(
-        &mut self,
-        language: &Language,
-        frontier: &[Config],
-        byte: u8,
-        next: &mut Frontier,
-    ) -> Result<(), StepError> {
-        let (lexing, first) = (language.lexing(), next.len());
+        let lexing = language.lexing();
         self.pending.clear();
         for &Config { state, lexeme } in frontier {
             let step = self.transducer.step(lexing, lexeme, byte)?;
@@ -146,17 +134,8 @@ impl Stepper {
                 }
             }
         }
-        if next.len() - first > 1 {
-            next[first..].sort_unstable();
-            let mut kept = first + 1;
-            for at in first + 1..next.len() {
-                if next[at] != next[kept - 1] {
-                    next[kept] = next[at];
-                    kept += 1;
-                }
-            }
-            next.truncate(kept);
-        }
+        next.sort_unstable();
+        next.dedup();
         Ok(())
     }
 

@@ -195,34 +195,61 @@ impl Language {
         self.grammar.symbol_name(Symbol::Terminal(terminal))
     }
 
-    /// Reads a text from its beginning.
+    /// Reads a text from its beginning. For many texts a [`Reader`] saves work.
     pub fn read(&self, text: &[u8]) -> Result<Reading, StepError> {
-        let mut stepper = Stepper::new(self).map_err(StepError::from)?;
-        let Some(mut frontier) = stepper.start(self)? else {
-            return Ok(Reading { length: 0, is_viable: false, is_sentence: false, expected: Vec::new() });
-        };
-        let mut next = Frontier::default();
-        let reading = |stepper: &Stepper, frontier: &Frontier, length, is_viable, is_sentence| Reading {
-            length,
-            is_viable,
-            is_sentence,
-            expected: stepper.expected(self, frontier),
-        };
-        for (length, &byte) in text.iter().enumerate() {
-            stepper.step(self, &frontier, byte, &mut next)?;
-            if !stepper.is_viable(self, &next)? {
-                return Ok(reading(&stepper, &frontier, length, false, false));
-            }
-            std::mem::swap(&mut frontier, &mut next);
-        }
-        let is_sentence = stepper.is_sentence(&frontier);
-        Ok(reading(&stepper, &frontier, text.len(), true, is_sentence))
+        Reader::new(self)?.read(text)
+    }
+
+    /// Reads texts, keeping what was learned from one for the next.
+    pub fn reader(&self) -> Result<Reader<'_>, StepError> {
+        Reader::new(self)
     }
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let relations = self.spelling.iter().chain(&self.own_spelling).map(Relation::memory_usage).sum::<usize>();
         self.lexing.memory_usage() + relations
+    }
+}
+
+/// Reads one text after another.
+pub struct Reader<'a> {
+    language: &'a Language,
+    stepper: Stepper,
+}
+
+impl<'a> Reader<'a> {
+    fn new(language: &'a Language) -> Result<Self, StepError> {
+        Ok(Self { language, stepper: Stepper::new(language)? })
+    }
+
+    /// Reads a text from its beginning.
+    pub fn read(&mut self, text: &[u8]) -> Result<Reading, StepError> {
+        if self.stepper.recognizer().n_items() > self.language.limits.shared_items {
+            *self = Self::new(self.language)?;
+        }
+        let Self { language, stepper } = self;
+        let mark = stepper.mark();
+        let mut frontier = stepper.start(language)?.unwrap_or_default();
+        let mut next = Frontier::default();
+        let mut length = 0;
+        let mut is_viable = !frontier.is_empty();
+        while is_viable && length < text.len() {
+            stepper.step(language, &frontier, text[length], &mut next)?;
+            is_viable = stepper.is_viable(language, &next)?;
+            if is_viable {
+                std::mem::swap(&mut frontier, &mut next);
+                length += 1;
+            }
+        }
+        let reading = Reading {
+            length,
+            is_viable,
+            is_sentence: is_viable && stepper.is_sentence(&frontier),
+            expected: stepper.expected(language, &frontier),
+        };
+        stepper.release(mark);
+        Ok(reading)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Masks: which tokens leave a frontier viable.
 //!
 //! What a token does to a lexeme in progress, as long as the piece goes on, depends on nothing else. So for each lexeme the trie of tokens is walked
-//! once and the result kept ([`Walk`]): the tokens that merely prolong the piece, and, for each way in which the piece can end inside a token, what is
+//! once and the result kept: the tokens that merely prolong the piece, and, for each way in which the piece can end inside a token, what is
 //! left of those tokens, as a trie of its own. Words differ but what is left of them after a word does not (`foo(`, `bar(`), so these tries are
 //! small; they are walked in the same way from the boundary that the parser comes to, and those walks are kept too. A mask is then a few steps of
 //! the parser and unions of token sets. Cost when all walks are known: the ends of pieces that are followed × words of a mask.

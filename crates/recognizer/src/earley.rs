@@ -4,9 +4,9 @@
 //!
 //! - items are *rests*: a left side and the symbols still to come, so rules with a common end share them (as LR(0) items of suffixes);
 //! - predicted items are not listed: the set of predicted nonterminals decides them, and states that predict the same share one
-//!   [`Prediction`];
+//!   prediction;
 //! - completed items are not kept: what follows from completing a nonterminal that began in a state is computed once per pair and kept
-//!   ([`Earley::completed`]), which makes right recursion linear, as Leo's items (1991) do, and for the same reason: the chain of completions
+//!   (`completed`), which makes right recursion linear, as Leo's items (1991) do, and for the same reason: the chain of completions
 //!   is walked once, not at each step;
 //! - `state × terminal → state` is a table. States do not know positions, so the table serves all places of all texts.
 //!

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use anygram::{Constraint, MatchError, Matcher, TokenId, get_bit};
+use anygram::{Constraint, MatchError, Matcher, Reader, TokenId, get_bit};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -59,14 +59,15 @@ struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
 
 pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
-    let mut matcher = constraint.matcher()?;
+    let mut engines =
+        Engines { constraint: &constraint, matcher: constraint.matcher()?, reader: constraint.language().reader()? };
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     let (mut line, mut reply) = (Vec::new(), Vec::new());
     while input.read_until(b'\n', &mut line).context("standard input")? > 0 {
         if !line.trim_ascii().is_empty() {
             reply.clear();
-            respond(&constraint, &mut matcher, &line, &mut reply)?;
+            respond(&mut engines, &line, &mut reply)?;
             output.write_all(&reply)?;
             output.flush()?;
         }
@@ -75,16 +76,20 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
+/// What answers questions; warm from one to the next.
+struct Engines<'a> {
+    constraint: &'a Constraint,
+    matcher: Matcher,
+    reader: Reader<'a>,
+}
+
 /// Answers one line, whatever it is.
-fn respond(constraint: &Constraint, matcher: &mut Matcher, line: &[u8], reply: &mut Vec<u8>) -> Result<()> {
+fn respond(engines: &mut Engines<'_>, line: &[u8], reply: &mut Vec<u8>) -> Result<()> {
     let start = ThreadTime::now();
     let question = Question::parse(line);
     let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
-    let answer = question
-        .as_ref()
-        .map_err(|error| anyhow!("{error:#}"))
-        .and_then(|question| answer(constraint, matcher, question));
-    matcher.reset();
+    let answer = question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(engines, question));
+    engines.matcher.reset();
     let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
     let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
     serde_json::to_writer(&mut *reply, &Reply { id, answer, us })?;
@@ -92,21 +97,22 @@ fn respond(constraint: &Constraint, matcher: &mut Matcher, line: &[u8], reply: &
     Ok(())
 }
 
-fn answer(constraint: &Constraint, matcher: &mut Matcher, question: &Question) -> Result<Answer> {
+fn answer(engines: &mut Engines<'_>, question: &Question) -> Result<Answer> {
     match &*question.string("op").context("known: text, mask")? {
-        "text" => text(constraint, question),
-        "mask" => mask(constraint, matcher, question),
+        "text" => text(engines, question),
+        "mask" => mask(engines, question),
         "canvas" => bail!("canvases are not there yet; known ops: text, mask"),
         other => bail!("unknown op `{other}`; known: text, mask"),
     }
 }
 
-fn text(constraint: &Constraint, question: &Question) -> Result<Answer> {
-    let reading = constraint.language().read(question.string("text")?.as_bytes())?;
+fn text(engines: &mut Engines<'_>, question: &Question) -> Result<Answer> {
+    let reading = engines.reader.read(question.string("text")?.as_bytes())?;
     Ok(Answer::Text { sentence: reading.is_sentence, viable: reading.is_viable })
 }
 
-fn mask(constraint: &Constraint, matcher: &mut Matcher, question: &Question) -> Result<Answer> {
+fn mask(engines: &mut Engines<'_>, question: &Question) -> Result<Answer> {
+    let Engines { constraint, matcher, .. } = engines;
     if question.get("budget").is_some() {
         bail!("\"budget\" is not there yet; leave it out for the mask without a budget");
     }
