@@ -62,7 +62,8 @@ pub struct Stepper {
     merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
     /// Whether a reading of unknown prospect can be completed.
     prospects: FxHashMap<Config, Option<bool>>,
-    /// Steps and answers of the parser on the way to that.
+    /// Steps and answers of the parser on the way to that, and the fewest terminals that its states lack.
+    remaining: FxHashMap<StateId, u32>,
     steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
     finishes: FxHashMap<(Purpose, StateId, ClassId), bool>,
     pending: Vec<(StateId, CutId)>,
@@ -78,6 +79,7 @@ impl Stepper {
             ends: FxHashMap::default(),
             merged_ends: FxHashMap::default(),
             prospects: FxHashMap::default(),
+            remaining: FxHashMap::default(),
             steps: FxHashMap::default(),
             finishes: FxHashMap::default(),
             pending: Vec::new(),
@@ -212,6 +214,7 @@ impl Stepper {
         self.ends.clear();
         self.merged_ends.clear();
         self.prospects.clear();
+        self.remaining.clear();
         self.steps.clear();
         self.finishes.clear();
     }
@@ -440,7 +443,9 @@ impl Stepper {
                         return Err(StepError::Undecided { limit });
                     }
                     // A terminal weighs as much as a few bytes, so that long ones are finished before others are begun.
-                    let lacking = self.recognizer.minimum_remaining(found.state);
+                    let recognizer = &self.recognizer;
+                    let remaining = || recognizer.minimum_remaining(found.state);
+                    let lacking = *self.remaining.entry(found.state).or_insert_with(remaining);
                     queue.push(Reverse((u64::from(lacking) * 8 + depth + 1, depth + 1, found)));
                 }
             }

@@ -57,7 +57,7 @@ impl Default for Limits {
         Self {
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
-            search_steps: 20_000,
+            search_steps: 2_000,
             cache_bytes: 128 << 20,
             shared_items: 3_000_000,
         }
@@ -133,8 +133,8 @@ impl Language {
         match stepper.start(&language) {
             Ok(Some(start)) => match stepper.is_viable(&language, &start) {
                 Ok(false) => Err(empty),
-                // A search that is not decided here is asked again, and reported, where it matters.
-                Ok(true) | Err(_) => Ok(language),
+                Ok(true) => Ok(language),
+                Err(error) => Err(error.into()),
             },
             Ok(None) => Err(empty),
             Err(error) => Err(error.into()),
