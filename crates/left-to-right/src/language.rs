@@ -46,7 +46,7 @@ pub struct Limits {
     pub recognizer: RecognizerLimits,
     /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument decides).
     pub search_steps: usize,
-    /// Bytes of cached token sets.
+    /// Bytes of what is kept of tokens, per lexeme; when more, all of it is computed again as it is needed.
     pub cache_bytes: usize,
     /// Parse items that outputs share before an output starts its own tables afresh.
     pub shared_items: usize,
