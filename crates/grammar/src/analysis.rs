@@ -212,7 +212,7 @@ pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
     let useless = grammar.nonterminals.iter().enumerate().filter_map(|(at, nonterminal)| {
         let name = &nonterminal.name;
         let message = match (productive.contains(at), reachable.contains(at)) {
-            _ if nonterminal.synthetic => return None,
+            _ if nonterminal.is_synthetic() => return None,
             (false, _) => {
                 format!("the rule `{name}` derives no text: each of its alternatives needs one that does not")
             }

@@ -197,7 +197,7 @@ impl Expander {
         let rule = place.rule.trim_start_matches('_');
         let name = format!("__{}_{kind}_{}", rule.get(..NAMED).unwrap_or(rule), self.n_made);
         self.n_made += 1;
-        self.nonterminals.push(Nonterminal { name, span: Some(place.span.clone()), synthetic: true });
+        self.nonterminals.push(Nonterminal { name, span: Some(place.span.clone()) });
         Ok(NonterminalId::new(self.nonterminals.len() - 1))
     }
 

@@ -176,12 +176,16 @@ impl TerminalKind {
 pub struct Terminal {
     /// The name in the grammar's own words: `NUMBER`, or `"select"` for one that has no name.
     pub name: String,
+    /// Whether the grammar declares it under this name; else the name is how it is written where it stands.
+    pub declared: bool,
     /// What it matches.
     pub kind: TerminalKind,
     /// Higher wins among terminals that match the same longest piece. Zero unless declared.
     pub priority: i32,
     /// Whether it may stand between, before and after others (`%ignore`). A rule may name it all the same.
     pub ignored: bool,
+    /// Whether it competes for the longest piece although no rule needs it (`%reserve`). Where it wins, the text is refused.
+    pub reserved: bool,
     /// Where it was declared; `None` for one from the built-in library.
     pub span: Option<Span>,
 }
@@ -193,8 +197,13 @@ pub struct Nonterminal {
     pub name: String,
     /// Where it was declared (for a made-up one, where the group stands).
     pub span: Option<Span>,
-    /// Whether the front end made it up.
-    pub synthetic: bool,
+}
+
+impl Nonterminal {
+    /// Whether the front end made it up: such names, as in Lark, begin with `__`.
+    pub fn is_synthetic(&self) -> bool {
+        self.name.starts_with("__")
+    }
 }
 
 /// `lhs: rhs`.

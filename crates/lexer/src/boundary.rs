@@ -402,7 +402,7 @@ impl OwnDebts {
     /// Explores the automaton; `None` if there are too many lexemes.
     pub fn new(lexicon: &Lexicon, patterns: &Patterns, specials: &BitSet) -> Option<Self> {
         let terminals: Vec<(u32, &Dfa)> = lexicon
-            .ignored_or_used()
+            .competing()
             .iter()
             .filter_map(|terminal| Some((terminal as u32, patterns.dfa(terminal)?)))
             .collect();

@@ -58,6 +58,8 @@ pub struct Lexicon {
     pub ignored: BitSet,
     /// Terminals that a useful rule names.
     pub used: BitSet,
+    /// Terminals that compete in `longest` although they are neither: where one wins, the text is refused.
+    pub reserved: BitSet,
     /// Of each terminal its place in the order of preference among those that match the same piece: all with the greatest rank are labels.
     /// (In `scannerless`, where every match counts, all ranks are equal.)
     rank: Vec<u32>,
@@ -78,7 +80,9 @@ impl Lexicon {
             BitSet::from_members(n_terminals, (0..n_terminals).filter(|&at| grammar.terminals[at].ignored));
         ignored.subtract(&patterns.empty());
         let used = cfg.used_terminals();
-        let competes = |at: usize| used.contains(at) || ignored.contains(at);
+        let is_reserved = |at: &usize| mode == LexerMode::Longest && grammar.terminals[*at].reserved;
+        let reserved = BitSet::from_members(n_terminals, (0..n_terminals).filter(is_reserved));
+        let competes = |at: usize| used.contains(at) || ignored.contains(at) || reserved.contains(at);
         let dfas: Vec<Option<Dfa>> =
             (0..n_terminals).map(|at| patterns.dfas[at].clone().filter(|_| competes(at))).collect();
         let mut order: Vec<usize> = (0..n_terminals).collect();
@@ -97,7 +101,7 @@ impl Lexicon {
         for pair in order.windows(2) {
             rank[pair[1]] = rank[pair[0]] + u32::from(key(&pair[0]) != key(&pair[1]));
         }
-        Ok(Self { mode, union: Union::new(&dfas, limits)?, ignored, used, rank })
+        Ok(Self { mode, union: Union::new(&dfas, limits)?, ignored, used, reserved, rank })
     }
 
     /// The number of terminals, those that do not compete included.
@@ -106,9 +110,10 @@ impl Lexicon {
     }
 
     /// All terminals that compete in `longest`.
-    pub fn ignored_or_used(&self) -> BitSet {
+    pub fn competing(&self) -> BitSet {
         let mut all = self.used.clone();
         all.union_with(&self.ignored);
+        all.union_with(&self.reserved);
         all
     }
 
@@ -122,6 +127,10 @@ impl Lexicon {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        self.union.memory_usage() + self.ignored.memory_usage() + self.used.memory_usage() + size_of_val(&*self.rank)
+        self.union.memory_usage()
+            + self.ignored.memory_usage()
+            + self.used.memory_usage()
+            + self.reserved.memory_usage()
+            + size_of_val(&*self.rank)
     }
 }

@@ -363,7 +363,7 @@ impl Transducer {
             return None;
         }
         let labels = match mode {
-            LexerMode::Longest => lexicon.labels(state, &lexicon.ignored_or_used()),
+            LexerMode::Longest => lexicon.labels(state, &lexicon.competing()),
             LexerMode::Scannerless | LexerMode::Contextual => lexicon.labels(state, &self.wanted[key.wanted.index()]),
         };
         let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));

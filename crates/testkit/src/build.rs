@@ -45,7 +45,9 @@ impl Build {
 
     /// Declares a terminal.
     pub fn terminal(mut self, name: &str, kind: TerminalKind) -> Self {
-        self.terminals.push(Terminal { name: name.to_owned(), kind, priority: 0, ignored: false, span: None });
+        let (name, declared) = (name.to_owned(), true);
+        let (priority, ignored, reserved, span) = (0, false, false, None);
+        self.terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span });
         self
     }
 
@@ -82,6 +84,15 @@ impl Build {
         self
     }
 
+    /// Makes the last terminal a reserved one.
+    ///
+    /// # Panics
+    /// If there is none yet.
+    pub fn reserved(mut self) -> Self {
+        self.terminals.last_mut().expect("a terminal").reserved = true;
+        self
+    }
+
     /// Adds rules: alternatives are separated by `|`, symbols by spaces.
     pub fn rule(mut self, lhs: &str, alternatives: &str) -> Self {
         let lhs = self.nonterminal(lhs);
@@ -112,7 +123,7 @@ impl Build {
     fn nonterminal(&mut self, name: &str) -> NonterminalId {
         let at = self.nonterminals.iter().position(|nonterminal| nonterminal.name == name);
         NonterminalId::new(at.unwrap_or_else(|| {
-            self.nonterminals.push(Nonterminal { name: name.to_owned(), span: None, synthetic: false });
+            self.nonterminals.push(Nonterminal { name: name.to_owned(), span: None });
             self.nonterminals.len() - 1
         }))
     }

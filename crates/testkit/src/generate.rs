@@ -119,7 +119,7 @@ impl fmt::Display for ShowGrammar<'_> {
             writeln!(f)?;
         }
         for terminal in &grammar.terminals {
-            let Terminal { name, kind, priority, ignored, .. } = terminal;
+            let Terminal { name, kind, priority, ignored, reserved, .. } = terminal;
             write!(f, "{name}.{priority}: ")?;
             match kind {
                 TerminalKind::Literal(pattern) => write!(f, "literal {}", ShowPattern(pattern))?,
@@ -127,7 +127,9 @@ impl fmt::Display for ShowGrammar<'_> {
                 TerminalKind::Special(SpecialToken::Id(id)) => write!(f, "<[{id}]>")?,
                 TerminalKind::Special(SpecialToken::Name(name)) => write!(f, "{name}")?,
             }
-            writeln!(f, "{}", if *ignored { "   %ignore" } else { "" })?;
+            let (ignored, reserved) =
+                (if *ignored { "   %ignore" } else { "" }, if *reserved { "   %reserve" } else { "" });
+            writeln!(f, "{ignored}{reserved}")?;
         }
         Ok(())
     }
@@ -201,6 +203,16 @@ fn any_grammar(random: &mut Random, units: &[char]) -> Grammar {
         build = build.pattern("SKIP", source).ignored();
         if random.chance(30) {
             names.push("SKIP".to_owned());
+        }
+    }
+    if random.chance(12) {
+        let source = format!("[{}{}]+", random.pick(units), random.pick(units));
+        build = build.pattern("WORD", &source).reserved();
+        if random.chance(60) {
+            build = build.priority(-1);
+        }
+        if random.chance(20) {
+            names.push("WORD".to_owned());
         }
     }
     if random.chance(8) {
@@ -418,6 +430,7 @@ mod tests {
         let terminal = |holds: fn(&Terminal) -> bool| count(&|case| case.grammar.terminals.iter().any(holds));
         assert!(terminal(|t| t.ignored) > 40);
         assert!(terminal(|t| t.priority != 0) > 60);
+        assert!(terminal(|t| t.reserved) > 20);
         assert!(terminal(|t| t.kind.pattern().is_none()) > 8);
         assert!(terminal(|t| t.kind.pattern().is_some_and(Pattern::is_nullable)) > 30);
         let recursive =

@@ -104,7 +104,7 @@ pub struct Oracle {
     rules: Vec<Rule>,
     mode: LexerMode,
     ties: Ties,
-    /// The terminals that `rules` name and the ignored ones.
+    /// The terminals that `rules` name, the ignored ones, and in `longest` the reserved ones.
     competing: BTreeSet<TerminalId>,
     /// The language of each terminal that is not a special token.
     languages: Vec<Option<Language>>,
@@ -140,10 +140,13 @@ impl Oracle {
             Symbol::Terminal(terminal) => Some(terminal),
             Symbol::Nonterminal(_) => None,
         });
-        let ignored =
-            (0..grammar.terminals.len()).map(TerminalId::new).filter(|t| grammar.terminals[t.index()].ignored);
+        let competes = |t: &TerminalId| {
+            let terminal = &grammar.terminals[t.index()];
+            terminal.ignored || terminal.reserved && mode == LexerMode::Longest
+        };
+        let others = (0..grammar.terminals.len()).map(TerminalId::new).filter(competes);
         Self {
-            competing: named.chain(ignored).collect(),
+            competing: named.chain(others).collect(),
             terminals: grammar.terminals.clone(),
             n_nonterminals: grammar.nonterminals.len(),
             start: grammar.start,

@@ -105,7 +105,7 @@ fn explain(language: &Language, output: &mut dyn Write) -> Result<()> {
     line("start", grammar.nonterminals[grammar.start.index()].name.clone())?;
     line("terminals", format!("{} used, {} in all", lexing.lexicon.used.count(), grammar.terminals.len()))?;
     line("ignored", if ignored.is_empty() { "none".to_owned() } else { listing(&ignored, SHOWN) })?;
-    let written = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.synthetic).count();
+    let written = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.is_synthetic()).count();
     let made_up = match grammar.nonterminals.len() - written {
         0 => String::new(),
         n => format!(", and {n} made up for groups and repetitions"),
@@ -140,7 +140,8 @@ fn completions(language: &Language) -> Option<&'static str> {
 
 /// The names that the author of the grammar gave.
 fn names(grammar: &anygram::Grammar, set: &anygram::parts::bits::BitSet) -> String {
-    let given = set.iter().filter_map(|at| grammar.nonterminals.get(at)).filter(|nonterminal| !nonterminal.synthetic);
+    let given =
+        set.iter().filter_map(|at| grammar.nonterminals.get(at)).filter(|nonterminal| !nonterminal.is_synthetic());
     let names: Vec<String> = given.map(|nonterminal| nonterminal.name.clone()).collect();
     if names.is_empty() { "none".to_owned() } else { listing(&names, SHOWN) }
 }

@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<bool> {
 fn overview(constraint: &Constraint, compile_ms: f64, output: &mut dyn Write) -> Result<()> {
     let (language, vocabulary) = (constraint.language(), constraint.vocabulary());
     let (grammar, cfg) = (language.grammar(), &language.lexing().cfg);
-    let n_nonterminals = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.synthetic).count();
+    let n_nonterminals = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.is_synthetic()).count();
     writeln!(
         output,
         "{TITLE}Grammar{TITLE:#}     a small SQL (anygram demo --grammar): {} terminals, {n_nonterminals} nonterminals, {} rules",

@@ -366,11 +366,7 @@ impl<'f, 's> Lowering<'f, 's> {
     // Rules.
 
     fn lower_rules(&mut self) -> Result<Expander> {
-        let nonterminal = |name: &Name<'s>| Nonterminal {
-            name: name.text.to_owned(),
-            span: Some(name.span.clone()),
-            synthetic: false,
-        };
+        let nonterminal = |name: &Name<'s>| Nonterminal { name: name.text.to_owned(), span: Some(name.span.clone()) };
         let nonterminals = self.rules.iter().map(|rule| nonterminal(rule.name)).collect();
         let mut expander = Expander::new(nonterminals, self.budget.clone());
         for at in 0..self.rules.len() {
@@ -475,8 +471,9 @@ impl Entry<'_> {
             Content::Pattern(piece) => TerminalKind::Pattern(piece.pattern),
             Content::Unknown => unreachable!("all declared terminals are composed"),
         };
-        let (priority, ignored, span) = (self.priority, self.ignored, self.span);
-        Terminal { name: self.name, kind, priority, ignored, span }
+        let declared = !matches!(self.definition, Definition::Anonymous);
+        let (name, priority, ignored, span) = (self.name, self.priority, self.ignored, self.span);
+        Terminal { name, declared, kind, priority, ignored, reserved: false, span }
     }
 }
 
