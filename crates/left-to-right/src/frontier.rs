@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
@@ -67,6 +68,7 @@ pub struct Stepper {
     steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
     finishes: FxHashMap<(Purpose, StateId, ClassId), bool>,
     pending: Vec<(StateId, CutId)>,
+    work: Work,
 }
 
 impl Stepper {
@@ -83,7 +85,27 @@ impl Stepper {
             steps: FxHashMap::default(),
             finishes: FxHashMap::default(),
             pending: Vec::new(),
+            work: Work::new(language.limits().mask_steps, "mask_steps"),
         })
+    }
+
+    /// Begins a mask, a token or a byte: what it takes is counted from here.
+    pub fn begin(&mut self, language: &Language) {
+        self.work = Work::new(language.limits().mask_steps, "mask_steps");
+    }
+
+    /// Counts steps that are taken on behalf of what was begun.
+    #[inline]
+    pub fn spend(&mut self, steps: usize) -> Result<(), Stopped> {
+        self.work.spend(steps)
+    }
+
+    /// The recognizer's state after some edges; the items that it makes count as steps.
+    fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, StepError> {
+        let before = self.recognizer.n_items();
+        let state = self.recognizer.extend(edges)?;
+        self.work.spend(edges.len() + self.recognizer.n_items().saturating_sub(before))?;
+        Ok(state)
     }
 
     /// The recognizer.
@@ -118,6 +140,7 @@ impl Stepper {
         next: &mut Frontier,
     ) -> Result<(), StepError> {
         next.clear();
+        self.work.spend(frontier.len())?;
         let lexing = language.lexing();
         self.pending.clear();
         for &Config { state, lexeme } in frontier {
@@ -153,7 +176,7 @@ impl Stepper {
             if !self.transducer.is_boundary(lexeme) {
                 continue;
             }
-            let Some(state) = self.recognizer.extend(&[Edge { from: state, terminal: Some(terminal) }])? else {
+            let Some(state) = self.extend(&[Edge { from: state, terminal: Some(terminal) }])? else {
                 continue;
             };
             let wanted = self.wanted(language, state);
@@ -247,7 +270,7 @@ impl Stepper {
         if cut.skip && !edges.is_empty() {
             edges.push(Edge { from, terminal: None });
         }
-        let state = if edges.is_empty() { Some(from) } else { self.recognizer.extend(&edges)? };
+        let state = if edges.is_empty() { Some(from) } else { self.extend(&edges)? };
         let result = match state {
             Some(state) => self.boundary(language, state, cut.obligations)?,
             None => None,
@@ -269,7 +292,7 @@ impl Stepper {
             edges.extend(cut.scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }));
             edges.extend(cut.skip.then_some(Edge { from, terminal: None }));
         }
-        let result = match self.recognizer.extend(&edges)? {
+        let result = match self.extend(&edges)? {
             None => None,
             Some(state) => self.boundary(language, state, ObligationsId(0))?,
         };
@@ -370,7 +393,7 @@ impl Stepper {
         if let Some(&known) = self.steps.get(&(state, terminal)) {
             return Ok(known);
         }
-        let next = self.recognizer.extend(&[Edge { from: state, terminal: Some(terminal) }])?;
+        let next = self.extend(&[Edge { from: state, terminal: Some(terminal) }])?;
         self.steps.insert((state, terminal), next);
         Ok(next)
     }

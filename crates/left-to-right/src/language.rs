@@ -1,5 +1,6 @@
 //! A grammar compiled for one lexer mode and one engine.
 
+use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_grammar::{Warning, analysis};
 use anygram_lexer::transducer::{Lexing, LexingError};
@@ -37,9 +38,16 @@ impl Engine {
     }
 }
 
-/// Bounds on the work and the memory of one grammar and one output. All are generous; one that is hit is an error that names it.
+/// Bounds on the work and the memory of one grammar and one output.
+///
+/// All are generous; one that is hit is an error that names it, and leaves what there was usable. They count steps, states and items, never
+/// time, so they are met at the same place on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// Steps of compiling a grammar, see [`Work`].
+    pub compile_steps: u64,
+    /// Steps of one mask, of reading one token, or of reading one byte of a text.
+    pub mask_steps: u64,
     /// Automata and tables of lexing.
     pub lexer: LexerLimits,
     /// The parser.
@@ -55,6 +63,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            compile_steps: 2_000_000_000,
+            mask_steps: 200_000_000,
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
             search_steps: 2_000,
@@ -87,6 +97,9 @@ pub enum CompileError {
     /// A limit of parsing was hit.
     #[error(transparent)]
     Recognizer(#[from] RecognizerError),
+    /// It takes too long, or is no longer wanted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// It is not known whether any text is a sentence.
     #[error("whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`")]
     Undecided {
@@ -117,16 +130,26 @@ pub struct Language {
 impl Language {
     /// Compiles a grammar. Cost: the automata of its terminals, and a few passes over its rules.
     pub fn new(grammar: Grammar, options: &LanguageOptions) -> Result<Self, CompileError> {
+        Self::compile(grammar, options, Work::new(options.limits.compile_steps, "compile_steps"))
+    }
+
+    /// Compiles a grammar until somebody asks to stop.
+    pub fn cancellable(grammar: Grammar, options: &LanguageOptions, cancel: Cancel) -> Result<Self, CompileError> {
+        let work = Work::new(options.limits.compile_steps, "compile_steps").with_cancel(cancel);
+        Self::compile(grammar, options, work)
+    }
+
+    fn compile(grammar: Grammar, options: &LanguageOptions, mut work: Work) -> Result<Self, CompileError> {
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
-        let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer)?;
+        let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
         let engine = match options.engine {
             Engine::Auto => Engine::Earley,
             chosen => chosen,
         };
         let dependent = lexing.boundaries().filter(|boundaries| !boundaries.is_independent());
-        let relation = |n_classes, steps| Relation::new(&lexing.cfg, n_classes, steps);
-        let spelling = dependent.map(|boundaries| relation(boundaries.n_classes(), boundaries.steps()));
-        let own_spelling = lexing.own_debts().map(|own| relation(own.n_classes(), own.steps()));
+        let mut relation = |n_classes, steps| Relation::new(&lexing.cfg, n_classes, steps, &mut work);
+        let spelling = dependent.map(|boundaries| relation(boundaries.n_classes(), boundaries.steps())).transpose()?;
+        let own_spelling = lexing.own_debts().map(|own| relation(own.n_classes(), own.steps())).transpose()?;
         let language = Self { grammar, lexing, engine, limits: options.limits, spelling, own_spelling };
         let empty = CompileError::Lexing(LexingError::EmptyLanguage { mode });
         let mut stepper = Stepper::new(&language)?;
@@ -235,6 +258,7 @@ impl<'a> Reader<'a> {
         let mut length = 0;
         let mut is_viable = !frontier.is_empty();
         while is_viable && length < text.len() {
+            stepper.begin(language);
             stepper.step(language, &frontier, text[length], &mut next)?;
             is_viable = stepper.is_viable(language, &next)?;
             if is_viable {
@@ -276,6 +300,9 @@ pub enum StepError {
     /// In parsing.
     #[error(transparent)]
     Recognizer(#[from] RecognizerError),
+    /// It takes too long.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// It is not known whether the text can be completed.
     #[error(
         "whether this text can be completed was not decided in {limit} steps; use the lexer mode `longest` or raise the limit `search_steps`"
@@ -291,6 +318,7 @@ impl From<StepError> for CompileError {
         match error {
             StepError::Lexer(error) => Self::Lexing(LexingError::Limit(error)),
             StepError::Recognizer(error) => Self::Recognizer(error),
+            StepError::Stopped(error) => Self::Stopped(error),
             StepError::Undecided { limit } => Self::Undecided { limit },
         }
     }

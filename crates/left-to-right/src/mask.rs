@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
-use anygram_lexer::transducer::{CutId, LexemeId, Prospect, Transducer};
+use anygram_lexer::transducer::{CutId, LexemeId, Prospect};
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
@@ -143,6 +143,7 @@ pub fn add_tokens(
     }
     let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
     while let Some((Config { state, lexeme }, rest)) = agenda.pop() {
+        stepper.spend(1 + words.len() / 16)?;
         let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
         let walk = walks.get(stepper, language, left, lexeme, words.len())?;
         walk.stay.add_to(words);
@@ -237,7 +238,7 @@ impl Walks {
         if let Some(walk) = self.walks.get(&(lexeme, id)) {
             return Ok(walk.clone());
         }
-        let walk = Arc::new(self.walk(stepper.transducer_mut(), language, (id, trie), lexeme, n_words)?);
+        let walk = Arc::new(self.walk(stepper, language, (id, trie), lexeme, n_words)?);
         let bytes = walk.memory_usage();
         if self.bytes + bytes > language.limits().cache_bytes {
             // Rests keep their numbers: one that is in use may not be taken for another.
@@ -253,13 +254,14 @@ impl Walks {
     /// Walks a trie with one lexeme, as long as the piece goes on.
     fn walk(
         &mut self,
-        transducer: &mut Transducer,
+        stepper: &mut Stepper,
         language: &Language,
         (trie_id, trie): (u32, &TokenTrie),
         lexeme: LexemeId,
         n_words: usize,
     ) -> Result<Walk, StepError> {
         let lexing = language.lexing();
+        let mut n_steps = 0;
         let mut stay = BitSet::new(trie.n_tokens());
         let mut unknown: FxHashMap<LexemeId, Vec<TokenId>> = FxHashMap::default();
         let mut cuts: Vec<(NodeId, CutId)> = Vec::new();
@@ -271,13 +273,14 @@ impl Walks {
             }
             let (id, node) = (NodeId(at), trie.node(NodeId(at)));
             let Some(&(_, lexeme)) = ancestors.last() else { break };
-            let step = transducer.step(lexing, lexeme, node.byte)?;
+            n_steps += 1;
+            let step = stepper.transducer_mut().step(lexing, lexeme, node.byte)?;
             cuts.extend(step.cut.map(|cut| (id, cut)));
             let Some(next) = step.stay else {
                 at = node.end.0;
                 continue;
             };
-            if transducer.prospect(next) == Prospect::Completable {
+            if stepper.transducer().prospect(next) == Prospect::Completable {
                 stay.insert_range(node.lo, node.own_hi);
             } else if node.lo < node.own_hi {
                 unknown.entry(next).or_default().extend_from_slice(trie.tokens_at(id));
@@ -285,10 +288,11 @@ impl Walks {
             ancestors.push((node.end.0, next));
             at += 1;
         }
+        stepper.spend(n_steps)?;
         let exits = match language.mode() {
             LexerMode::Scannerless => Vec::new(),
             LexerMode::Longest | LexerMode::Contextual => {
-                self.exits(transducer, language, (trie_id, trie), &stay, cuts, n_words)
+                self.exits(stepper, language, (trie_id, trie), &stay, cuts, n_words)
             }
         };
         let mut unknown: Vec<(LexemeId, Tokens)> =
@@ -320,7 +324,7 @@ impl Walks {
     /// The ends of pieces at the given nodes, by cut.
     fn exits(
         &mut self,
-        transducer: &mut Transducer,
+        stepper: &mut Stepper,
         language: &Language,
         (id, trie): (u32, &TokenTrie),
         stay: &BitSet,
@@ -331,7 +335,7 @@ impl Walks {
         let mut exits = Vec::new();
         for group in cuts.chunk_by(|a, b| a.1 == b.1) {
             let cut = group[0].1;
-            let obligations = transducer.cut(cut).obligations;
+            let obligations = stepper.transducer().cut(cut).obligations;
             let (mut ends, mut tops) = (Vec::new(), Vec::new());
             for &(node, _) in group {
                 let place = trie.node(node);
@@ -341,7 +345,7 @@ impl Walks {
                 tops.extend(trie.children(node).filter(|&child| {
                     let below = trie.node(child);
                     stay.first_absent(below.lo, below.hi).is_some()
-                        && transducer.survives(language.lexing(), obligations, below.byte)
+                        && stepper.transducer_mut().survives(language.lexing(), obligations, below.byte)
                 }));
             }
             let rest = (!tops.is_empty()).then(|| self.rest((id, trie), tops, n_words));

@@ -403,6 +403,7 @@ impl Matcher {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         let (is_eos, is_pad) = (vocabulary.eos().contains(&token), vocabulary.pad() == Some(token));
         let stepper = &mut session.stepper;
+        stepper.begin(language);
         let refuse = |accepted_bytes, refused_byte, expected, could_end| {
             MatchError::Refused(Refusal {
                 token,
@@ -463,6 +464,7 @@ impl Matcher {
             vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
+        stepper.begin(language);
         let mark = stepper.mark();
         let n_words = self.constraint.mask_words();
         let mut result =

@@ -18,11 +18,13 @@
 //!
 //! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
 
-use anygram_bits::{BitSet, index_type};
+use anygram_bits::work::{Stopped, Work};
+use anygram_bits::{BitSet, CompactSet, index_type};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Symbol, TerminalId};
 use rustc_hash::FxHashMap;
 
+use crate::LexerLimits;
 use crate::dfa::{DEAD, Dfa, START};
 use crate::lexicon::{Lexicon, Patterns};
 use crate::union::State;
@@ -36,8 +38,8 @@ index_type!(
     ClassId
 );
 
-/// More lexemes than this are not explored.
-const MAX_NODES: usize = 1_000_000;
+/// Bytes of sets that are kept for as many lexemes as are allowed.
+const SET_BYTES_PER_LEXEME: usize = 512;
 
 /// An outcome of lexing: which terminal, and the class of the boundary after it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -59,10 +61,9 @@ pub struct Boundaries {
     classes: Classes,
     /// Of each node the terminals that it can become next, after ignored pieces if need be; one more bit if ignored pieces alone can end
     /// the text.
-    finish: Vec<BitSet>,
+    finish: Sets,
     common: BitSet,
     is_independent: bool,
-    n_terminals: usize,
 }
 
 /// The moves of an automaton of pieces, byte by byte.
@@ -77,19 +78,48 @@ struct Graph {
     ends: Vec<(u32, u32, u32)>,
 }
 
+/// The mark of a node whose component has no set yet.
+const NO_SET: u32 = u32::MAX;
+
 /// Boundaries up to what can follow them.
 #[derive(Clone, Debug, Default)]
 struct Classes {
     n_classes: usize,
     of_boundary: Vec<ClassId>,
     outcomes: Vec<Outcome>,
-    /// Of each node: a bit for each outcome, and one for each class that ignored pieces alone lead to.
-    reach: Vec<BitSet>,
+    /// Of each node: a bit for each outcome, and one for each class that ignored pieces alone lead to. Nothing where one class is known to
+    /// suffice.
+    reach: Sets,
+}
+
+/// A set for each node; equal ones are kept once.
+#[derive(Clone, Debug, Default)]
+struct Sets {
+    of_node: Vec<u32>,
+    pool: Vec<CompactSet>,
+}
+
+impl Sets {
+    fn get(&self, node: usize) -> &CompactSet {
+        &self.pool[self.of_node[node] as usize]
+    }
+
+    fn memory_usage(&self) -> usize {
+        let pool = self.pool.iter().map(|set| set.memory_usage() + size_of::<CompactSet>());
+        pool.sum::<usize>() + size_of_val(&*self.of_node)
+    }
 }
 
 impl Boundaries {
-    /// Explores the automaton of pieces. `specials` are the terminals that are tokens. `None` if there are too many lexemes (a million).
-    pub fn new(lexicon: &Lexicon, cfg: &Cfg, specials: &BitSet) -> Option<Self> {
+    /// Explores the automaton of pieces. `specials` are the terminals that are tokens. `None` if there are more lexemes than
+    /// [`LexerLimits::lexemes`], or the sets kept for them are too large.
+    pub fn new(
+        lexicon: &Lexicon,
+        cfg: &Cfg,
+        specials: &BitSet,
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Option<Self>, Stopped> {
         let n_terminals = lexicon.n_terminals();
         let mut this = Self {
             debts: vec![Box::new([])],
@@ -97,23 +127,32 @@ impl Boundaries {
             nodes: FxHashMap::default(),
             graph: Graph::default(),
             classes: Classes::default(),
-            finish: Vec::new(),
+            finish: Sets::default(),
             common: lexicon.used.clone(),
             is_independent: false,
-            n_terminals,
         };
-        this.explore(lexicon, specials)?;
+        if !this.explore(lexicon, specials, limits, work)? {
+            return Ok(None);
+        }
         let ends = this.graph.ends.iter().map(|&(node, terminal, _)| (node, terminal as usize));
         let starts = this.graph.starts.iter().map(|&node| (node, n_terminals));
-        this.finish = this.graph.propagate(n_terminals + 1, ends.chain(starts));
-        for &node in &this.graph.starts {
-            let finish = &this.finish[node as usize];
+        let bytes = limits.lexemes.saturating_mul(SET_BYTES_PER_LEXEME);
+        let Some(finish) = this.graph.propagate(n_terminals + 1, ends.chain(starts), bytes, work)? else {
+            return Ok(None);
+        };
+        this.finish = finish;
+        let mut ids: Vec<u32> = this.graph.starts.iter().map(|&node| this.finish.of_node[node as usize]).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids {
+            let finish = &this.finish.pool[id as usize];
             this.common =
                 BitSet::from_members(n_terminals, this.common.iter().filter(|&terminal| finish.contains(terminal)));
         }
         this.is_independent = suffices(cfg, &this.common);
-        this.classes = this.graph.classify(this.is_independent);
-        Some(this)
+        let Some(classes) = this.graph.classify(this.is_independent, bytes, work)? else { return Ok(None) };
+        this.classes = classes;
+        Ok(Some(this))
     }
 
     /// Whether every viable parse can be completed from every boundary.
@@ -152,21 +191,21 @@ impl Boundaries {
     }
 
     /// The terminals that a lexeme can become, after ignored pieces if need be; one more bit if ignored pieces alone can end the text.
-    pub fn finish(&self, node: usize) -> &BitSet {
-        &self.finish[node]
+    pub fn finish(&self, node: usize) -> &CompactSet {
+        self.finish.get(node)
     }
 
     /// The classes of boundaries to which ignored pieces alone lead (if the lexeme is a boundary, its own is one).
     pub fn reached_classes(&self, node: usize) -> impl Iterator<Item = ClassId> {
         let n_outcomes = self.classes.outcomes.len();
-        let classes = self.classes.reach[node].iter().filter(move |&bit| bit >= n_outcomes);
+        let classes = self.classes.reach.get(node).iter().filter(move |&bit| bit >= n_outcomes);
         classes.map(move |bit| ClassId::new(bit - n_outcomes))
     }
 
     /// The outcomes of a lexeme, after ignored pieces if need be.
     pub fn outcomes(&self, node: usize) -> impl Iterator<Item = Outcome> {
         let n_outcomes = self.classes.outcomes.len();
-        self.classes.reach[node].iter().filter(move |&bit| bit < n_outcomes).map(|bit| self.classes.outcomes[bit])
+        self.classes.reach.get(node).iter().filter(move |&bit| bit < n_outcomes).map(|bit| self.classes.outcomes[bit])
     }
 
     /// All boundaries, by their debts, with their classes.
@@ -184,17 +223,23 @@ impl Boundaries {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        let sets = self.finish.iter().chain(&self.classes.reach);
-        sets.map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>()
+        self.finish.memory_usage()
+            + self.classes.reach.memory_usage()
             + self.nodes.len() * 2 * size_of::<((State, DebtId), u32)>()
             + size_of_val(&*self.graph.same)
             + size_of_val(&*self.graph.ends)
     }
 
-    fn explore(&mut self, lexicon: &Lexicon, specials: &BitSet) -> Option<()> {
+    fn explore(
+        &mut self,
+        lexicon: &Lexicon,
+        specials: &BitSet,
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<bool, Stopped> {
         let union = &lexicon.union;
-        let all = BitSet::full(self.n_terminals);
-        let labels: Vec<Vec<usize>> = (0..union.n_states()).map(|state| lexicon.labels(state as State, &all)).collect();
+        let labels: Vec<Vec<usize>> =
+            (0..union.n_states()).map(|state| lexicon.labels(state as State, |_| true)).collect();
         let mut agenda = Vec::new();
         let mut boundary_of = FxHashMap::default();
         self.boundary(DebtId(0), &mut boundary_of, &mut agenda);
@@ -203,6 +248,7 @@ impl Boundaries {
             let (state, debt) = agenda[at];
             let node = at as u32;
             at += 1;
+            work.spend(union.n_classes() * (1 + self.debts[debt.index()].len()))?;
             if state == START {
                 self.graph.ends.extend(specials.iter().map(|terminal| (node, terminal as u32, 0)));
             }
@@ -233,13 +279,13 @@ impl Boundaries {
                     }
                 }
             }
-            if agenda.len() > MAX_NODES {
-                return None;
+            if agenda.len() > limits.lexemes {
+                return Ok(false);
             }
         }
         self.graph.n_nodes = agenda.len();
         self.graph.tidy();
-        Some(())
+        Ok(true)
     }
 
     fn intern(&mut self, debt: &[State]) -> DebtId {
@@ -310,50 +356,159 @@ impl Graph {
         self.ends.dedup();
     }
 
-    /// The least sets over `n_bits` that contain `base` and, along `same`, what comes after.
-    fn propagate(&self, n_bits: usize, base: impl Iterator<Item = (u32, usize)>) -> Vec<BitSet> {
-        let mut sets = vec![BitSet::new(n_bits); self.n_nodes];
-        for (node, bit) in base {
-            sets[node as usize].insert(bit);
+    /// The least sets over `n_bits` that contain `base` and, along `same`, what comes after. `None` if they take more than `max_bytes`.
+    ///
+    /// Nodes that reach one another have the same set, so sets are made for the strongly connected components, those that others lead to first.
+    fn propagate(
+        &self,
+        n_bits: usize,
+        base: impl Iterator<Item = (u32, usize)>,
+        max_bytes: usize,
+        work: &mut Work,
+    ) -> Result<Option<Sets>, Stopped> {
+        let mut base: Vec<(u32, u32)> = base.map(|(node, bit)| (node, bit as u32)).collect();
+        base.sort_unstable();
+        let of = |pairs: &[(u32, u32)], node: u32| {
+            let from = pairs.partition_point(|pair| pair.0 < node);
+            from..from + pairs[from..].partition_point(|pair| pair.0 == node)
+        };
+        let (mut pool, mut ids) = (Vec::new(), FxHashMap::default());
+        let mut bytes = 0;
+        let mut of_node = vec![NO_SET; self.n_nodes];
+        let (mut list, mut row) = (Vec::new(), BitSet::new(n_bits));
+        for component in self.components(work)? {
+            let mut parts: Vec<u32> = Vec::new();
+            list.clear();
+            for &node in &component {
+                list.extend(base[of(&base, node)].iter().map(|&(_, bit)| bit));
+                let next = self.same[of(&self.same, node)].iter().map(|&(_, to)| of_node[to as usize]);
+                parts.extend(next.filter(|&set| set != NO_SET));
+            }
+            parts.sort_unstable();
+            parts.dedup();
+            let n_members =
+                list.len() + parts.iter().map(|&part| CompactSet::count(&pool[part as usize])).sum::<usize>();
+            work.spend(1 + n_members)?;
+            let id = if let [only] = *parts
+                && list.is_empty()
+            {
+                only
+            } else {
+                let set = if n_members < n_bits / 64 {
+                    list.extend(parts.iter().flat_map(|&part| pool[part as usize].iter()).map(|bit| bit as u32));
+                    list.sort_unstable();
+                    list.dedup();
+                    CompactSet::from_sorted(n_bits, list.clone())
+                } else {
+                    row.clear();
+                    row.extend(list.iter().map(|&bit| bit as usize));
+                    for &part in &parts {
+                        pool[part as usize].add_to(&mut row);
+                    }
+                    CompactSet::from_bits(&row)
+                };
+                let fresh = pool.len() as u32;
+                match ids.get(&set) {
+                    Some(&id) => id,
+                    None => {
+                        bytes += 2 * set.memory_usage();
+                        pool.push(set.clone());
+                        ids.insert(set, fresh);
+                        fresh
+                    }
+                }
+            };
+            if bytes > max_bytes {
+                return Ok(None);
+            }
+            component.iter().for_each(|&node| of_node[node as usize] = id);
         }
-        let mut before = vec![Vec::new(); self.n_nodes];
-        self.same.iter().for_each(|&(from, to)| before[to as usize].push(from));
-        let mut agenda: Vec<u32> = (0..self.n_nodes as u32).collect();
-        let mut queued = vec![true; self.n_nodes];
-        while let Some(node) = agenda.pop() {
-            queued[node as usize] = false;
-            let set = sets[node as usize].clone();
-            for &from in &before[node as usize] {
-                if sets[from as usize].union_with(&set) && !std::mem::replace(&mut queued[from as usize], true) {
-                    agenda.push(from);
+        Ok(Some(Sets { of_node, pool }))
+    }
+
+    /// The strongly connected components along `same`, each after those that it leads to (Tarjan, 1972, without recursion).
+    fn components(&self, work: &mut Work) -> Result<Vec<Vec<u32>>, Stopped> {
+        const NEW: u32 = u32::MAX;
+        let mut first = vec![0u32; self.n_nodes + 1];
+        self.same.iter().for_each(|&(from, _)| first[from as usize + 1] += 1);
+        for at in 0..self.n_nodes {
+            first[at + 1] += first[at];
+        }
+        let mut components = Vec::new();
+        let (mut number, mut low) = (vec![NEW; self.n_nodes], vec![0u32; self.n_nodes]);
+        let (mut open, mut is_open) = (Vec::new(), vec![false; self.n_nodes]);
+        let mut n_seen = 0;
+        // Nodes on the way, each with the next edge to follow.
+        let mut way: Vec<(u32, u32)> = Vec::new();
+        for root in 0..self.n_nodes as u32 {
+            if number[root as usize] == NEW {
+                way.push((root, first[root as usize]));
+            }
+            while let Some((node, edge)) = way.last_mut() {
+                work.spend(1)?;
+                let (at, node) = (*node as usize, *node);
+                if number[at] == NEW {
+                    (number[at], low[at]) = (n_seen, n_seen);
+                    n_seen += 1;
+                    open.push(node);
+                    is_open[at] = true;
+                }
+                if *edge < first[at + 1] {
+                    let to = self.same[*edge as usize].1;
+                    *edge += 1;
+                    if number[to as usize] == NEW {
+                        way.push((to, first[to as usize]));
+                    } else if is_open[to as usize] {
+                        low[at] = low[at].min(number[to as usize]);
+                    }
+                    continue;
+                }
+                way.pop();
+                if let Some(&(before, _)) = way.last() {
+                    low[before as usize] = low[before as usize].min(low[at]);
+                }
+                if low[at] == number[at] {
+                    let from = open.iter().rposition(|&other| other == node).unwrap_or(0);
+                    let component = open.split_off(from);
+                    component.iter().for_each(|&member| is_open[member as usize] = false);
+                    components.push(component);
                 }
             }
         }
-        sets
+        Ok(components)
     }
 
     /// The coarsest classes of boundaries that pieces do not tell apart; just one if that is known to be good enough.
-    fn classify(&self, one_suffices: bool) -> Classes {
-        let mut classes = self.outcomes(vec![ClassId(0); self.starts.len()], 1);
+    fn classify(&self, one_suffices: bool, bytes: usize, work: &mut Work) -> Result<Option<Classes>, Stopped> {
+        let of_boundary = vec![ClassId(0); self.starts.len()];
         if one_suffices {
-            return classes;
+            return Ok(Some(Classes { n_classes: 1, of_boundary, ..Classes::default() }));
         }
-        loop {
-            let mut ids: FxHashMap<(ClassId, &BitSet), ClassId> = FxHashMap::default();
+        let mut classes = self.outcomes(of_boundary, 1, bytes, work)?;
+        while let Some(present) = &classes {
+            // Equal sets have equal numbers.
+            let mut ids: FxHashMap<(ClassId, u32), ClassId> = FxHashMap::default();
             let mut refined = Vec::with_capacity(self.starts.len());
-            for (&node, &class) in self.starts.iter().zip(&classes.of_boundary) {
+            for (&node, &class) in self.starts.iter().zip(&present.of_boundary) {
                 let fresh = ClassId::new(ids.len());
-                refined.push(*ids.entry((class, &classes.reach[node as usize])).or_insert(fresh));
+                refined.push(*ids.entry((class, present.reach.of_node[node as usize])).or_insert(fresh));
             }
             let n_classes = ids.len();
-            if n_classes == classes.n_classes {
-                return classes;
+            if n_classes == present.n_classes {
+                break;
             }
-            classes = self.outcomes(refined, n_classes);
+            classes = self.outcomes(refined, n_classes, bytes, work)?;
         }
+        Ok(classes)
     }
 
-    fn outcomes(&self, of_boundary: Vec<ClassId>, n_classes: usize) -> Classes {
+    fn outcomes(
+        &self,
+        of_boundary: Vec<ClassId>,
+        n_classes: usize,
+        bytes: usize,
+        work: &mut Work,
+    ) -> Result<Option<Classes>, Stopped> {
         let outcome = |terminal: u32, boundary: u32| Outcome {
             terminal: TerminalId(terminal),
             to: of_boundary[boundary as usize],
@@ -365,8 +520,8 @@ impl Graph {
         let ids: FxHashMap<Outcome, usize> = outcomes.iter().copied().zip(0..).collect();
         let ends = self.ends.iter().map(|&(node, terminal, boundary)| (node, ids[&outcome(terminal, boundary)]));
         let starts = self.starts.iter().zip(&of_boundary).map(|(&node, class)| (node, outcomes.len() + class.index()));
-        let reach = self.propagate(outcomes.len() + n_classes, ends.chain(starts));
-        Classes { n_classes, of_boundary, outcomes, reach }
+        let reach = self.propagate(outcomes.len() + n_classes, ends.chain(starts), bytes, work)?;
+        Ok(reach.map(|reach| Classes { n_classes, of_boundary, outcomes, reach }))
     }
 }
 
@@ -374,7 +529,7 @@ impl Classes {
     fn steps(&self, graph: &Graph) -> Vec<(usize, usize, usize)> {
         let mut steps = Vec::new();
         for (&node, &from) in graph.starts.iter().zip(&self.of_boundary) {
-            let outcomes = self.reach[node as usize].iter().filter(|&bit| bit < self.outcomes.len());
+            let outcomes = self.reach.get(node as usize).iter().filter(|&bit| bit < self.outcomes.len());
             steps.extend(outcomes.map(|bit| {
                 let Outcome { terminal, to } = self.outcomes[bit];
                 (from.index(), terminal.index(), to.index())
@@ -400,7 +555,13 @@ type OwnState = (u32, u32);
 
 impl OwnDebts {
     /// Explores the automaton; `None` if there are too many lexemes.
-    pub fn new(lexicon: &Lexicon, patterns: &Patterns, specials: &BitSet) -> Option<Self> {
+    pub fn new(
+        lexicon: &Lexicon,
+        patterns: &Patterns,
+        specials: &BitSet,
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Option<Self>, Stopped> {
         let terminals: Vec<(u32, &Dfa)> = lexicon
             .competing()
             .iter()
@@ -431,6 +592,7 @@ impl OwnDebts {
             let begun = lexeme.map(|lexeme| vec![lexeme]);
             let begun = begun.unwrap_or_else(|| terminals.iter().map(|&(terminal, _)| (terminal, START)).collect());
             for &byte in lexicon.union.samples() {
+                work.spend(1 + debt.len() + begun.len())?;
                 let Some(after) = step_own(&by_id, &debt, byte) else { continue };
                 for &(terminal, state) in &begun {
                     let dfa = by_id[&terminal];
@@ -463,18 +625,19 @@ impl OwnDebts {
                     }
                 }
             }
-            if agenda.len() > MAX_NODES / 4 {
-                return None;
+            if agenda.len() > limits.lexemes {
+                return Ok(None);
             }
         }
         graph.n_nodes = agenda.len();
         graph.tidy();
-        let classes = graph.classify(false);
+        let bytes = limits.lexemes.saturating_mul(SET_BYTES_PER_LEXEME);
+        let Some(classes) = graph.classify(false, bytes, work)? else { return Ok(None) };
         let mut after = vec![BitSet::new(classes.n_classes); lexicon.n_terminals()];
         for outcome in &classes.outcomes {
             after[outcome.terminal.index()].insert(outcome.to.index());
         }
-        Some(Self { graph, classes, after })
+        Ok(Some(Self { graph, classes, after }))
     }
 
     /// The number of classes of boundaries.

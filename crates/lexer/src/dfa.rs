@@ -1,11 +1,12 @@
 //! One terminal's pattern as a minimal deterministic automaton over bytes.
 //!
-//! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction → Moore's partition
-//! refinement. State [`DEAD`] accepts nothing and leads nowhere else; every other state reaches an accepting one. Alternatives have no
-//! order here: the automaton is that of the language. Cost: states × byte classes × rounds of refinement.
+//! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction → Hopcroft's partition
+//! refinement (1971). State [`DEAD`] accepts nothing and leads nowhere else; every other state reaches an accepting one. Alternatives have no
+//! order here: the automaton is that of the language. Cost: that of the subset construction, then states × byte classes × log states.
 
 use std::collections::BTreeMap;
 
+use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::Pattern;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
@@ -30,6 +31,14 @@ pub enum DfaError {
     TooManyDfaStates,
     /// `&` and `~` nest deeper than [`MAX_BOOLEAN_DEPTH`].
     TooDeep,
+    /// It took too long, or is no longer wanted.
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for DfaError {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
 }
 
 /// A minimal deterministic automaton.
@@ -47,15 +56,20 @@ pub struct Dfa {
 
 impl Dfa {
     /// The automaton of a pattern.
-    pub fn new(pattern: &Pattern, limits: &LexerLimits) -> Result<Self, DfaError> {
-        Self::nested(pattern, limits, 0)
+    pub fn new(pattern: &Pattern, limits: &LexerLimits, work: &mut Work) -> Result<Self, DfaError> {
+        Self::nested(pattern, limits, work, 0)
     }
 
-    fn nested(pattern: &Pattern, limits: &LexerLimits, depth: usize) -> Result<Self, DfaError> {
+    fn nested(pattern: &Pattern, limits: &LexerLimits, work: &mut Work, depth: usize) -> Result<Self, DfaError> {
         let mut nfa = Nfa::default();
         let (start, end) = (nfa.add(), nfa.add());
-        nfa.compile(pattern, start, end, limits, depth)?;
-        Ok(nfa.determinize(start, end, limits)?.minimize())
+        nfa.compile(pattern, start, end, limits, work, depth)?;
+        nfa.determinize(start, end, limits, work)?.minimize(work)
+    }
+
+    /// The size of the table.
+    pub fn n_entries(&self) -> usize {
+        self.next.len()
     }
 
     /// The number of states, the dead one included.
@@ -89,8 +103,8 @@ impl Dfa {
     }
 
     /// Merges states that accept the same continuations; leaves the dead state at 0 and the start at 1.
-    fn minimize(self) -> Self {
-        let blocks = refine(&self.next, self.n_classes, self.accepting.iter().map(|&a| u32::from(a)).collect());
+    fn minimize(self, work: &mut Work) -> Result<Self, DfaError> {
+        let blocks = refine(&self.next, self.n_classes, self.accepting.iter().map(|&a| u32::from(a)).collect(), work)?;
         // The dead block must be found, not assumed: an unreachable-accept state of the subset construction equals it.
         let dead = blocks[DEAD as usize];
         let mut rename = FxHashMap::from_iter([(dead, DEAD)]);
@@ -110,19 +124,24 @@ impl Dfa {
             next.extend(self.row(state as u32).iter().map(|&target| rename[&blocks[target as usize]]));
         }
         let accepting = representative.iter().map(|&state| self.accepting[state]).collect();
-        Self { next, accepting, ..self }
+        Ok(Self { next, accepting, ..self })
     }
 
     /// The automaton of all Unicode texts in UTF-8.
-    fn unicode() -> Result<Self, DfaError> {
+    fn unicode(work: &mut Work) -> Result<Self, DfaError> {
         let any =
             Hir::class(Class::Unicode(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)])));
         let star = Pattern::Repeat { inner: Box::new(Pattern::Regex(any)), min: 0, max: None };
-        Self::nested(&star, &LexerLimits::default(), 0)
+        Self::nested(&star, &LexerLimits::default(), work, 0)
     }
 
     /// The automaton that accepts where `accept` says so of whether each of the given ones accepts.
-    fn combine(parts: &[Self], accept: impl Fn(&[bool]) -> bool, limits: &LexerLimits) -> Result<Self, DfaError> {
+    fn combine(
+        parts: &[Self],
+        accept: impl Fn(&[bool]) -> bool,
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Self, DfaError> {
         let (classes, n_classes, samples) = common_classes(parts.iter().map(|part| &*part.classes));
         let mut ids = FxHashMap::default();
         let mut tuples = vec![vec![DEAD; parts.len()], vec![START; parts.len()]];
@@ -132,6 +151,7 @@ impl Dfa {
         next.resize(n_classes, DEAD);
         let mut at = 1;
         while at < tuples.len() {
+            work.spend(n_classes * parts.len())?;
             for &byte in &samples {
                 let target: Vec<u32> =
                     tuples[at].iter().zip(parts).map(|(&state, part)| part.step(state, byte)).collect();
@@ -153,38 +173,135 @@ impl Dfa {
                 tuple.iter().zip(parts).map(|(&state, part)| part.accepting[state as usize]).collect();
             accepting.push(accept(&each));
         }
-        Ok(Self { classes, n_classes, next, accepting }.minimize())
+        Self { classes, n_classes, next, accepting }.minimize(work)
     }
 }
 
-/// The coarsest partition of states that refines `block` and that no byte class splits (Moore's algorithm).
+/// The coarsest partition of states that refines `block` and that no byte class splits (Hopcroft's algorithm, 1971).
 ///
-/// `next` is `state × class → state`. Returns the block of each state.
-pub(crate) fn refine(next: &[u32], n_classes: usize, mut block: Vec<u32>) -> Vec<u32> {
-    let mut n_blocks = 0;
-    loop {
-        let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
-        let mut signature = Vec::with_capacity(n_classes + 1);
-        let refined: Vec<u32> = (0..block.len())
-            .map(|state| {
-                signature.clear();
-                signature.push(block[state]);
-                signature.extend(next[state * n_classes..][..n_classes].iter().map(|&target| block[target as usize]));
-                let fresh = ids.len() as u32;
-                match ids.get(&signature) {
-                    Some(&id) => id,
-                    None => {
-                        ids.insert(signature.clone(), fresh);
-                        fresh
-                    }
-                }
-            })
-            .collect();
-        if ids.len() == n_blocks {
-            return refined;
+/// `next` is `state × class → state`; blocks are numbered from 0 without gaps or with. Returns the block of each state.
+pub(crate) fn refine(next: &[u32], n_classes: usize, block: Vec<u32>, work: &mut Work) -> Result<Vec<u32>, Stopped> {
+    let n_states = block.len();
+    work.spend(2 * next.len())?;
+    // The states before each state, class by class: row `class`, from `starts[class][state]`.
+    let mut starts = vec![0u32; n_classes * (n_states + 1)];
+    for row in next.chunks_exact(n_classes.max(1)) {
+        for (class, &target) in row.iter().enumerate() {
+            starts[class * (n_states + 1) + target as usize + 1] += 1;
         }
-        n_blocks = ids.len();
-        block = refined;
+    }
+    for row in starts.chunks_exact_mut(n_states + 1) {
+        for at in 0..n_states {
+            row[at + 1] += row[at];
+        }
+    }
+    let mut filled = starts.clone();
+    let mut before = vec![0u32; next.len()];
+    for (state, row) in next.chunks_exact(n_classes.max(1)).enumerate() {
+        for (class, &target) in row.iter().enumerate() {
+            let place = &mut filled[class * (n_states + 1) + target as usize];
+            before[class * n_states + *place as usize] = state as u32;
+            *place += 1;
+        }
+    }
+    drop(filled);
+
+    let mut blocks = Blocks::new(&block);
+    let mut agenda: Vec<(u32, u32)> = Vec::new();
+    let mut waits = vec![true; blocks.ranges.len() * n_classes];
+    for at in 0..blocks.ranges.len() as u32 {
+        agenda.extend((0..n_classes as u32).map(|class| (at, class)));
+    }
+    let (mut touched, mut splitter) = (Vec::new(), Vec::new());
+    while let Some((at, class)) = agenda.pop() {
+        let class = class as usize;
+        waits[at as usize * n_classes + class] = false;
+        splitter.clear();
+        splitter.extend_from_slice(blocks.members(at));
+        for &state in &splitter {
+            let row = &starts[class * (n_states + 1) + state as usize..][..2];
+            work.spend(1 + (row[1] - row[0]) as usize)?;
+            for &from in &before[class * n_states + row[0] as usize..class * n_states + row[1] as usize] {
+                blocks.mark(from, &mut touched);
+            }
+        }
+        for old in touched.drain(..) {
+            let Some(new) = blocks.split(old) else { continue };
+            waits.resize(waits.len() + n_classes, false);
+            for class in 0..n_classes {
+                let waiting = waits[old as usize * n_classes + class];
+                let smaller = if blocks.members(new).len() <= blocks.members(old).len() { new } else { old };
+                let next = if waiting { new } else { smaller };
+                waits[next as usize * n_classes + class] = true;
+                agenda.push((next, class as u32));
+            }
+        }
+    }
+    Ok(blocks.block_of)
+}
+
+/// A partition of `0..n` that can be refined: each block is a range of `order`, its marked members first.
+struct Blocks {
+    order: Vec<u32>,
+    place: Vec<u32>,
+    block_of: Vec<u32>,
+    /// Start, end, and the number of marked members.
+    ranges: Vec<(u32, u32, u32)>,
+}
+
+impl Blocks {
+    fn new(block: &[u32]) -> Self {
+        let mut order: Vec<u32> = (0..block.len() as u32).collect();
+        order.sort_by_key(|&member| block[member as usize]);
+        let (mut place, mut block_of) = (vec![0; block.len()], vec![0; block.len()]);
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        for members in order.chunk_by(|&a, &b| block[a as usize] == block[b as usize]) {
+            for (at, &member) in (start..).zip(members) {
+                place[member as usize] = at;
+                block_of[member as usize] = ranges.len() as u32;
+            }
+            ranges.push((start, start + members.len() as u32, 0));
+            start += members.len() as u32;
+        }
+        Self { order, place, block_of, ranges }
+    }
+
+    fn members(&self, block: u32) -> &[u32] {
+        let (start, end, _) = self.ranges[block as usize];
+        &self.order[start as usize..end as usize]
+    }
+
+    fn mark(&mut self, member: u32, touched: &mut Vec<u32>) {
+        let block = self.block_of[member as usize];
+        let (start, _, n_marked) = &mut self.ranges[block as usize];
+        let (from, to) = (self.place[member as usize], *start + *n_marked);
+        if from < to {
+            return;
+        }
+        if *n_marked == 0 {
+            touched.push(block);
+        }
+        *n_marked += 1;
+        let other = self.order[to as usize];
+        self.order.swap(from as usize, to as usize);
+        (self.place[member as usize], self.place[other as usize]) = (to, from);
+    }
+
+    /// Makes the marked members of a block, unless they are all, a block of their own.
+    fn split(&mut self, block: u32) -> Option<u32> {
+        let (start, end, n_marked) = self.ranges[block as usize];
+        self.ranges[block as usize].2 = 0;
+        if start + n_marked == end {
+            return None;
+        }
+        let new = self.ranges.len() as u32;
+        self.ranges[block as usize].0 = start + n_marked;
+        self.ranges.push((start, start + n_marked, 0));
+        for &member in &self.order[start as usize..(start + n_marked) as usize] {
+            self.block_of[member as usize] = new;
+        }
+        Some(new)
     }
 }
 
@@ -233,6 +350,7 @@ impl Nfa {
         start: u32,
         end: u32,
         limits: &LexerLimits,
+        work: &mut Work,
         depth: usize,
     ) -> Result<(), DfaError> {
         let mut agenda = vec![(Part::Pattern(pattern), start, end)];
@@ -240,6 +358,7 @@ impl Nfa {
             if self.empty.len() > limits.nfa_states || agenda.len() > limits.nfa_states {
                 return Err(DfaError::TooManyNfaStates);
             }
+            work.spend(1)?;
             match part {
                 Part::Pattern(Pattern::Regex(hir)) => agenda.push((Part::Hir(hir), start, end)),
                 Part::Pattern(Pattern::Concat(parts)) => {
@@ -252,12 +371,13 @@ impl Nfa {
                     self.repeat(&mut agenda, || Part::Pattern(inner), (*min, *max), (start, end), limits)?;
                 }
                 Part::Pattern(Pattern::And(parts)) => {
-                    let parts = parts.iter().map(|part| deeper(part, limits, depth)).collect::<Result<Vec<_>, _>>()?;
-                    self.embed(&Dfa::combine(&parts, |each| each.iter().all(|&a| a), limits)?, start, end);
+                    let each = parts.iter().map(|part| deeper(part, limits, work, depth));
+                    let parts = each.collect::<Result<Vec<_>, _>>()?;
+                    self.embed(&Dfa::combine(&parts, |each| each.iter().all(|&a| a), limits, work)?, start, end);
                 }
                 Part::Pattern(Pattern::Not(inner)) => {
-                    let parts = [Dfa::unicode()?, deeper(inner, limits, depth)?];
-                    self.embed(&Dfa::combine(&parts, |each| each[0] && !each[1], limits)?, start, end);
+                    let parts = [Dfa::unicode(work)?, deeper(inner, limits, work, depth)?];
+                    self.embed(&Dfa::combine(&parts, |each| each[0] && !each[1], limits, work)?, start, end);
                 }
                 Part::Hir(hir) => match hir.kind() {
                     HirKind::Empty => self.empty[start as usize].push(end),
@@ -391,7 +511,7 @@ impl Nfa {
         }
     }
 
-    fn determinize(&self, start: u32, end: u32, limits: &LexerLimits) -> Result<Dfa, DfaError> {
+    fn determinize(&self, start: u32, end: u32, limits: &LexerLimits, work: &mut Work) -> Result<Dfa, DfaError> {
         let (classes, n_classes) = self.byte_classes();
         let mut marks = vec![0u32; self.empty.len()];
         let mut round = 0;
@@ -429,7 +549,9 @@ impl Nfa {
                     }
                 }
             }
+            work.spend(n_classes)?;
             for target in &mut targets {
+                work.spend(target.len())?;
                 closure(target);
                 let fresh = sets.len() as u32;
                 let id = match ids.get(target) {
@@ -443,7 +565,7 @@ impl Nfa {
                 };
                 next.push(id);
             }
-            if sets.len() > limits.dfa_states || entries > 64 * limits.nfa_states {
+            if sets.len() > limits.dfa_states || entries > 8 * limits.nfa_states {
                 return Err(DfaError::TooManyDfaStates);
             }
             at += 1;
@@ -469,11 +591,11 @@ impl Nfa {
     }
 }
 
-fn deeper(pattern: &Pattern, limits: &LexerLimits, depth: usize) -> Result<Dfa, DfaError> {
+fn deeper(pattern: &Pattern, limits: &LexerLimits, work: &mut Work, depth: usize) -> Result<Dfa, DfaError> {
     if depth == MAX_BOOLEAN_DEPTH {
         return Err(DfaError::TooDeep);
     }
-    Dfa::nested(pattern, limits, depth + 1)
+    Dfa::nested(pattern, limits, work, depth + 1)
 }
 
 #[cfg(test)]
@@ -485,7 +607,7 @@ mod tests {
     }
 
     fn dfa(pattern: &Pattern) -> Dfa {
-        Dfa::new(pattern, &LexerLimits::default()).unwrap()
+        Dfa::new(pattern, &LexerLimits::default(), &mut Work::unbounded()).unwrap()
     }
 
     #[test]
@@ -522,9 +644,11 @@ mod tests {
         for (n, expected) in [(1, false), (2, true), (3, true), (4, false)] {
             assert_eq!(some.matches("ab".repeat(n).as_bytes()), expected, "{n} times");
         }
-        let limits = LexerLimits::default();
-        assert_eq!(Dfa::new(&regex("(a{1000}){1000}"), &limits), Err(DfaError::TooManyNfaStates));
-        assert_eq!(Dfa::new(&regex("(a|b)*a(a|b){20}"), &limits), Err(DfaError::TooManyDfaStates));
+        let limited = |text: &str, mut work| Dfa::new(&regex(text), &LexerLimits::default(), &mut work).unwrap_err();
+        assert_eq!(limited("(a{1000}){1000}", Work::unbounded()), DfaError::TooManyNfaStates);
+        assert_eq!(limited("(a|b)*a(a|b){20}", Work::unbounded()), DfaError::TooManyDfaStates);
+        let out_of_steps = Stopped::OutOfSteps { limit: 1000, option: "steps" };
+        assert_eq!(limited("(a|b)*a(a|b){20}", Work::new(1000, "steps")), DfaError::Stopped(out_of_steps));
     }
 
     #[test]

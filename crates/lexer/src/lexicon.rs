@@ -1,6 +1,7 @@
 //! The terminals of one compiled grammar: their automaton, and the declarations that decide which of them label a piece.
 
 use anygram_bits::BitSet;
+use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Grammar, LexerMode, TerminalKind, Ties};
 
@@ -16,10 +17,11 @@ pub struct Patterns {
 
 impl Patterns {
     /// Builds the automaton of every terminal that is a pattern.
-    pub fn new(grammar: &Grammar, limits: &LexerLimits) -> Result<Self, LexerError> {
+    pub fn new(grammar: &Grammar, limits: &LexerLimits, work: &mut Work) -> Result<Self, LexerError> {
+        let mut n_entries = 0;
         let build = |terminal: &anygram_grammar::ir::Terminal| {
             let Some(pattern) = terminal.kind.pattern() else { return Ok(None) };
-            Dfa::new(pattern, limits).map(Some).map_err(|error| {
+            let dfa = Dfa::new(pattern, limits, work).map_err(|error| {
                 let terminal = terminal.name.clone();
                 match error {
                     DfaError::TooManyNfaStates => {
@@ -29,8 +31,14 @@ impl Patterns {
                         LexerError::TerminalTooLarge { terminal, limit: limits.dfa_states, option: "dfa_states" }
                     }
                     DfaError::TooDeep => LexerError::TooDeep { terminal, limit: crate::dfa::MAX_BOOLEAN_DEPTH },
+                    DfaError::Stopped(stopped) => stopped.into(),
                 }
-            })
+            })?;
+            n_entries += dfa.n_entries();
+            if n_entries > limits.union_entries {
+                return Err(LexerError::UnionTooLarge { limit: limits.union_entries });
+            }
+            Ok(Some(dfa))
         };
         Ok(Self { dfas: grammar.terminals.iter().map(build).collect::<Result<_, _>>()? })
     }
@@ -74,6 +82,7 @@ impl Lexicon {
         mode: LexerMode,
         ties: Ties,
         limits: &LexerLimits,
+        work: &mut Work,
     ) -> Result<Self, LexerError> {
         let n_terminals = grammar.terminals.len();
         let mut ignored =
@@ -83,8 +92,8 @@ impl Lexicon {
         let is_reserved = |at: &usize| mode == LexerMode::Longest && grammar.terminals[*at].reserved;
         let reserved = BitSet::from_members(n_terminals, (0..n_terminals).filter(is_reserved));
         let competes = |at: usize| used.contains(at) || ignored.contains(at) || reserved.contains(at);
-        let dfas: Vec<Option<Dfa>> =
-            (0..n_terminals).map(|at| patterns.dfas[at].clone().filter(|_| competes(at))).collect();
+        let dfas: Vec<Option<&Dfa>> =
+            (0..n_terminals).map(|at| patterns.dfas[at].as_ref().filter(|_| competes(at))).collect();
         let mut order: Vec<usize> = (0..n_terminals).collect();
         // From the least preferred to the most.
         let key = |&at: &usize| {
@@ -101,7 +110,7 @@ impl Lexicon {
         for pair in order.windows(2) {
             rank[pair[1]] = rank[pair[0]] + u32::from(key(&pair[0]) != key(&pair[1]));
         }
-        Ok(Self { mode, union: Union::new(&dfas, limits)?, ignored, used, reserved, rank })
+        Ok(Self { mode, union: Union::new(&dfas, limits, work)?, ignored, used, reserved, rank })
     }
 
     /// The number of terminals, those that do not compete included.
@@ -117,9 +126,9 @@ impl Lexicon {
         all
     }
 
-    /// The labels of the piece that led to `state`, if only members of `competing` compete.
-    pub fn labels(&self, state: State, competing: &BitSet) -> Vec<usize> {
-        let mut labels: Vec<usize> = self.union.accepts(state).iter().filter(|&at| competing.contains(at)).collect();
+    /// The labels of the piece that led to `state`, if only those compete of which `competes` holds.
+    pub fn labels(&self, state: State, competes: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut labels: Vec<usize> = self.union.accepts(state).iter().filter(|&at| competes(at)).collect();
         let greatest = labels.iter().map(|&at| self.rank[at]).max();
         labels.retain(|&at| Some(self.rank[at]) == greatest);
         labels

@@ -16,6 +16,8 @@
 //! goes on and cuts, and a cut leaves an *obligation*, the automaton state that must not accept any more (see [`transducer`]).
 //! Obligations make the guess exact: of all the guesses exactly the longest match survives.
 
+use anygram_bits::work::Stopped;
+
 pub mod boundary;
 pub mod dfa;
 pub mod lexicon;
@@ -30,7 +32,8 @@ pub struct LexerLimits {
     pub nfa_states: usize,
     /// States of the deterministic automaton of one terminal.
     pub dfa_states: usize,
-    /// Entries (states times byte classes) of the automaton of all terminals.
+    /// Entries (states times byte classes, and the terminals alive in each state) of the automaton of all terminals, and of those of the
+    /// single ones together.
     pub union_entries: usize,
     /// Lexemes that one transducer may hold.
     pub lexemes: usize,
@@ -38,7 +41,7 @@ pub struct LexerLimits {
 
 impl Default for LexerLimits {
     fn default() -> Self {
-        Self { nfa_states: 1_000_000, dfa_states: 50_000, union_entries: 50_000_000, lexemes: 2_000_000 }
+        Self { nfa_states: 1_000_000, dfa_states: 50_000, union_entries: 20_000_000, lexemes: 500_000 }
     }
 }
 
@@ -72,6 +75,9 @@ pub enum LexerError {
         /// The limit in force.
         limit: usize,
     },
+    /// Compiling takes too long, or is no longer wanted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// A transducer holds too many lexemes.
     #[error("more than {limit} different lexemes in progress; raise the limit `lexemes`")]
     TooManyLexemes {

@@ -20,7 +20,8 @@
 //! it, given that the parser's state is viable. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it needs
 //! can be spelled from here.
 
-use anygram_bits::{BitSet, index_type};
+use anygram_bits::work::Work;
+use anygram_bits::{BitSet, CompactSet, index_type};
 use anygram_grammar::cfg::{Cfg, EmptyLanguage};
 use anygram_grammar::ir::{Grammar, LexerMode, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
@@ -79,24 +80,34 @@ pub struct Lexing {
 
 impl Lexing {
     /// Compiles the lexing of a grammar.
-    pub fn new(grammar: &Grammar, mode: LexerMode, ties: Ties, limits: LexerLimits) -> Result<Self, LexingError> {
+    pub fn new(
+        grammar: &Grammar,
+        mode: LexerMode,
+        ties: Ties,
+        limits: LexerLimits,
+        work: &mut Work,
+    ) -> Result<Self, LexingError> {
         let empty_language = |EmptyLanguage| LexingError::EmptyLanguage { mode };
-        let patterns = Patterns::new(grammar, &limits)?;
+        let patterns = Patterns::new(grammar, &limits, work)?;
+        work.spend(grammar.rules.iter().map(|rule| rule.rhs.len() + 1).sum()).map_err(LexerError::from)?;
         let cfg = Cfg::reduce(grammar, &patterns.empty()).map_err(empty_language)?;
-        let lexicon = Lexicon::new(grammar, &cfg, &patterns, mode, ties, &limits)?;
+        let lexicon = Lexicon::new(grammar, &cfg, &patterns, mode, ties, &limits, work)?;
         let is_special = |&at: &usize| matches!(grammar.terminals[at].kind, TerminalKind::Special(_));
         let specials = BitSet::from_members(cfg.n_terminals, lexicon.used.iter().filter(is_special));
         let boundaries = match mode {
             LexerMode::Scannerless => None,
-            LexerMode::Contextual => Boundaries::new(&lexicon, &cfg, &specials),
+            LexerMode::Contextual => {
+                Boundaries::new(&lexicon, &cfg, &specials, &limits, work).map_err(LexerError::from)?
+            }
             LexerMode::Longest => {
                 let too_many = LexerError::TooManyLexemes { limit: limits.lexemes };
-                Some(Boundaries::new(&lexicon, &cfg, &specials).ok_or(too_many)?)
+                let boundaries = Boundaries::new(&lexicon, &cfg, &specials, &limits, work).map_err(LexerError::from)?;
+                Some(boundaries.ok_or(too_many)?)
             }
         };
         let own_debts = match &boundaries {
             Some(boundaries) if mode == LexerMode::Contextual && !boundaries.is_independent() => {
-                OwnDebts::new(&lexicon, &patterns, &specials)
+                OwnDebts::new(&lexicon, &patterns, &specials, &limits, work).map_err(LexerError::from)?
             }
             _ => None,
         };
@@ -132,6 +143,11 @@ impl Lexing {
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
         self.lexicon.memory_usage() + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage)
+    }
+
+    /// The members of a set of wanted outcomes that match after at least one more byte from `state`.
+    fn live_among(&self, wanted: &CompactSet, state: State) -> CompactSet {
+        wanted.intersection(self.lexicon.union.live(state), self.end() + 1)
     }
 
     /// The bit of a set of wanted terminals that stands for the end of the text.
@@ -194,8 +210,8 @@ pub struct Transducer {
     lexeme_ids: FxHashMap<Key, LexemeId>,
     /// Of each lexeme, once it was stepped: by byte class where it stays and what it is cut to, as raw ids, or one of the two marks.
     steps: Vec<Option<Row>>,
-    wanted: Vec<BitSet>,
-    wanted_ids: FxHashMap<BitSet, WantedId>,
+    wanted: Vec<CompactSet>,
+    wanted_ids: FxHashMap<CompactSet, WantedId>,
     obligations: Vec<Box<[Obligation]>>,
     obligation_ids: FxHashMap<Box<[Obligation]>, ObligationsId>,
     /// `(obligations, byte class)` to what is left of them; `None` if they were broken.
@@ -233,7 +249,7 @@ impl Transducer {
         if is_sentence {
             wanted.insert(lexing.end());
         }
-        self.intern_wanted(wanted)
+        self.intern_wanted(CompactSet::from_bits(&wanted))
     }
 
     /// The boundary before the first byte of a text, and after a token that the grammar names (no piece reaches across it).
@@ -309,7 +325,7 @@ impl Transducer {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let rows = self.steps.iter().flatten().map(|row| size_of_val(&**row)).sum::<usize>();
-        let sets = 2 * self.wanted.iter().map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>();
+        let sets = 2 * self.wanted.iter().map(|set| set.memory_usage() + size_of::<CompactSet>()).sum::<usize>();
         rows + sets + self.lexemes.len() * 64 + self.cuts.len() * 128 + self.obligation_steps.len() * 24
     }
 
@@ -363,8 +379,10 @@ impl Transducer {
             return None;
         }
         let labels = match mode {
-            LexerMode::Longest => lexicon.labels(state, &lexicon.competing()),
-            LexerMode::Scannerless | LexerMode::Contextual => lexicon.labels(state, &self.wanted[key.wanted.index()]),
+            LexerMode::Longest => lexicon.labels(state, |_| true),
+            LexerMode::Scannerless | LexerMode::Contextual => {
+                lexicon.labels(state, |label| self.wanted[key.wanted.index()].contains(label))
+            }
         };
         let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));
         let mut owed = self.obligations[obligations.index()].to_vec();
@@ -376,8 +394,7 @@ impl Transducer {
                 }
             }
             LexerMode::Contextual => {
-                let mut competing = self.wanted[key.wanted.index()].clone();
-                retain_terminals(&mut competing, union.live(state));
+                let competing = lexing.live_among(&self.wanted[key.wanted.index()], state);
                 if !competing.is_empty() {
                     owed.push((state, self.intern_wanted(competing)));
                 }
@@ -405,22 +422,18 @@ impl Transducer {
         wanted: WantedId,
         obligations: ObligationsId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        let live = lexing.lexicon.union.live(state);
         let (end, is_boundary) = (lexing.end(), state == START);
-        let mut set = self.wanted[wanted.index()].clone();
-        let ends = set.contains(end);
-        if !is_boundary {
-            retain_terminals(&mut set, live);
-            if set.is_empty() && lexing.mode() != LexerMode::Longest {
-                return Ok(None);
-            }
-        }
+        let whole = &self.wanted[wanted.index()];
+        let ends = whole.contains(end);
+        let possible = |whole: &CompactSet| {
+            let set = if is_boundary { whole.clone() } else { lexing.live_among(whole, state) };
+            (!set.is_empty()).then_some(set)
+        };
         let mut prospect = Prospect::Completable;
-        match lexing.mode() {
+        let set = match lexing.mode() {
             LexerMode::Scannerless => {
-                if set.is_empty() {
-                    return Ok(None);
-                }
+                let Some(set) = possible(whole) else { return Ok(None) };
+                set
             }
             LexerMode::Longest => {
                 let (Some(boundaries), Some(node)) = (&lexing.boundaries, self.find_node(lexing, state, obligations))
@@ -428,24 +441,26 @@ impl Transducer {
                     return Ok(None);
                 };
                 // What is wanted may come after ignored pieces, so it need not be alive in the piece in progress.
-                set.clone_from(&self.wanted[wanted.index()]);
-                set.intersect_with(boundaries.finish(node));
+                let set = whole.intersection(boundaries.finish(node), end + 1);
                 if set.is_empty() {
                     return Ok(None);
                 }
                 if !boundaries.is_independent() && !set.contains(end) {
                     prospect = Prospect::Unknown;
                 }
+                set
             }
             LexerMode::Contextual => {
-                if ends {
-                    set.insert(end);
+                let Some(mut set) = possible(whole) else { return Ok(None) };
+                if ends && !is_boundary {
+                    set = set.with_last(end);
                 }
                 if !(is_boundary && ends || self.is_safe(lexing, state, wanted, obligations)) {
                     prospect = Prospect::Unknown;
                 }
+                set
             }
-        }
+        };
         let wanted = self.intern_wanted(set);
         let key = Key { state, wanted, obligations };
         if let Some(&id) = self.lexeme_ids.get(&key) {
@@ -469,8 +484,7 @@ impl Transducer {
         let ignored_alone = finish.contains(lexing.end());
         if boundaries.is_independent() {
             // From the boundary that ignored pieces lead to, any viable parse can be completed.
-            return ignored_alone
-                || finish.iter().any(|terminal| wanted.contains(terminal) && lexing.lexicon.used.contains(terminal));
+            return ignored_alone || finish.intersects(wanted);
         }
         ignored_alone && wanted.contains(lexing.end())
     }
@@ -485,7 +499,7 @@ impl Transducer {
         boundaries.node(state, boundaries.find_debt(&debt)?)
     }
 
-    fn intern_wanted(&mut self, set: BitSet) -> WantedId {
+    fn intern_wanted(&mut self, set: CompactSet) -> WantedId {
         if let Some(&id) = self.wanted_ids.get(&set) {
             return id;
         }
@@ -509,18 +523,9 @@ impl Transducer {
 }
 
 /// Whether `terminals` has a member (of `competing`, if that is given).
-fn meets(terminals: &BitSet, competing: Option<&BitSet>) -> bool {
+fn meets(terminals: &CompactSet, competing: Option<&CompactSet>) -> bool {
     match competing {
         None => !terminals.is_empty(),
-        Some(competing) => terminals.iter().any(|terminal| competing.contains(terminal)),
-    }
-}
-
-/// Takes out of a set of outcomes all that are not among `terminals`, the end included.
-fn retain_terminals(outcomes: &mut BitSet, terminals: &BitSet) {
-    let gone: Vec<usize> =
-        outcomes.iter().filter(|&outcome| outcome >= terminals.len() || !terminals.contains(outcome)).collect();
-    for outcome in gone {
-        outcomes.remove(outcome);
+        Some(competing) => terminals.intersects(competing),
     }
 }

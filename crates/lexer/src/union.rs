@@ -3,7 +3,8 @@
 //! Built eagerly as the product of the terminals' minimal automata, so its states are canonical: two texts lead to one state iff no
 //! terminal tells their continuations apart. Cost: states × byte classes × terminals alive; a limit bounds the table.
 
-use anygram_bits::BitSet;
+use anygram_bits::CompactSet;
+use anygram_bits::work::{Stopped, Work};
 use rustc_hash::FxHashMap;
 
 use crate::dfa::{DEAD, Dfa, START, common_classes, refine};
@@ -22,24 +23,28 @@ pub struct Union {
     n_classes: usize,
     samples: Vec<u8>,
     next: Vec<State>,
-    accepts: Vec<BitSet>,
-    live: Vec<BitSet>,
+    accepts: Vec<CompactSet>,
+    live: Vec<CompactSet>,
     /// Of each state, the least state that is its equal as far as *whether* something matches goes.
     blind: Vec<State>,
 }
 
 impl Union {
     /// The union of `terminals`; `None` is a terminal without a pattern (a token), which takes no part.
-    pub fn new(terminals: &[Option<Dfa>], limits: &LexerLimits) -> Result<Self, LexerError> {
-        let n_terminals = terminals.len();
+    pub fn new(terminals: &[Option<&Dfa>], limits: &LexerLimits, work: &mut Work) -> Result<Self, LexerError> {
+        // One more than terminals, as in sets of what a parser wants, where the last bit is the end of the text.
+        let n_bits = terminals.len() + 1;
         let (classes, n_classes, samples) = common_classes(terminals.iter().flatten().map(|dfa| &*dfa.classes));
         let start: Vec<(u32, u32)> =
             (0u32..).zip(terminals).filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?))).collect();
         let mut ids: FxHashMap<Vec<(u32, u32)>, State> = FxHashMap::from_iter([(Vec::new(), DEAD)]);
         let mut tuples = vec![Vec::new(), start];
         let mut next = vec![DEAD; n_classes];
+        // What the states know of their terminals counts too: it can be more than the table.
+        let mut n_parts = 0;
         let mut at = 1;
         while at < tuples.len() {
+            work.spend(n_classes * (tuples[at].len() + 1))?;
             for &byte in &samples {
                 let step = |&(terminal, state): &(u32, u32)| {
                     let target = terminals[terminal as usize].as_ref()?.step(state, byte);
@@ -50,13 +55,14 @@ impl Union {
                 next.push(match ids.get(&target) {
                     Some(&id) => id,
                     None => {
+                        n_parts += target.len();
                         ids.insert(target.clone(), fresh);
                         tuples.push(target);
                         fresh
                     }
                 });
             }
-            if tuples.len() * n_classes > limits.union_entries {
+            if tuples.len() * n_classes + n_parts > limits.union_entries {
                 return Err(LexerError::UnionTooLarge { limit: limits.union_entries });
             }
             at += 1;
@@ -65,14 +71,15 @@ impl Union {
             let members = tuple.iter().filter(|&&(terminal, state)| {
                 terminals[terminal as usize].as_ref().is_some_and(|dfa| holds(dfa, state))
             });
-            BitSet::from_members(n_terminals, members.map(|&(terminal, _)| terminal as usize))
+            CompactSet::from_sorted(n_bits, members.map(|&(terminal, _)| terminal).collect())
         };
-        let mut accepts: Vec<BitSet> =
+        drop(ids);
+        let mut accepts: Vec<CompactSet> =
             tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.accepting[state as usize])).collect();
         // Pieces are not empty, so nothing matches before the first byte.
-        accepts[START as usize].clear();
+        accepts[START as usize] = CompactSet::from_sorted(n_bits, Vec::new());
         let live = tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.can_go_on(state))).collect();
-        let blind = blind(&next, n_classes, &accepts);
+        let blind = blind(&next, n_classes, &accepts, work)?;
         Ok(Self { classes, n_classes, samples, next, accepts, live, blind })
     }
 
@@ -105,13 +112,13 @@ impl Union {
 
     /// The terminals that match exactly what led here.
     #[inline]
-    pub fn accepts(&self, state: State) -> &BitSet {
+    pub fn accepts(&self, state: State) -> &CompactSet {
         &self.accepts[state as usize]
     }
 
     /// The terminals that match after at least one more byte.
     #[inline]
-    pub fn live(&self, state: State) -> &BitSet {
+    pub fn live(&self, state: State) -> &CompactSet {
         &self.live[state as usize]
     }
 
@@ -123,17 +130,21 @@ impl Union {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        let sets =
-            self.accepts.iter().chain(&self.live).map(|set| set.memory_usage() + size_of::<BitSet>()).sum::<usize>();
+        let sets = self
+            .accepts
+            .iter()
+            .chain(&self.live)
+            .map(|set| set.memory_usage() + size_of::<CompactSet>())
+            .sum::<usize>();
         size_of_val(&*self.next) + size_of_val(&*self.blind) + sets + 256
     }
 }
 
-fn blind(next: &[State], n_classes: usize, accepts: &[BitSet]) -> Vec<State> {
+fn blind(next: &[State], n_classes: usize, accepts: &[CompactSet], work: &mut Work) -> Result<Vec<State>, Stopped> {
     // The start is kept apart: it is not a state that a piece leaves behind.
-    let blocks = refine(next, n_classes, accepts.iter().map(|set| u32::from(!set.is_empty())).collect());
+    let blocks = refine(next, n_classes, accepts.iter().map(|set| u32::from(!set.is_empty())).collect(), work)?;
     let mut first = FxHashMap::default();
-    (0..).zip(&blocks).map(|(state, &block)| *first.entry(block).or_insert(state)).collect()
+    Ok((0..).zip(&blocks).map(|(state, &block)| *first.entry(block).or_insert(state)).collect())
 }
 
 #[cfg(test)]
@@ -143,12 +154,13 @@ mod tests {
 
     #[test]
     fn states_know_what_matches_and_what_may() {
-        let dfa = |text: &str| {
-            Some(Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &LexerLimits::default()).unwrap())
-        };
-        let union = Union::new(&[dfa("if"), dfa("[a-z]+"), None, dfa("=?=")], &LexerLimits::default()).unwrap();
+        let (limits, work) = (LexerLimits::default(), &mut Work::unbounded());
+        let mut dfa =
+            |text: &str| Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &limits, work).unwrap();
+        let dfas = [dfa("if"), dfa("[a-z]+"), dfa("=?=")];
+        let union = Union::new(&[Some(&dfas[0]), Some(&dfas[1]), None, Some(&dfas[2])], &limits, work).unwrap();
         let run = |text: &[u8]| text.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
-        let members = |set: &BitSet| set.iter().collect::<Vec<_>>();
+        let members = |set: &CompactSet| set.iter().collect::<Vec<_>>();
         assert_eq!(members(union.accepts(run(b"i"))), [1]);
         assert_eq!(members(union.live(run(b"i"))), [0, 1]);
         assert_eq!(members(union.accepts(run(b"if"))), [0, 1]);

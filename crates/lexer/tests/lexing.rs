@@ -1,6 +1,7 @@
 //! What may follow a piece, and lexemes byte by byte, on grammars small enough to know the answer.
 
 use anygram_bits::BitSet;
+use anygram_bits::work::Work;
 use anygram_grammar::ir::{LexerMode, Ties};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_lexer::LexerLimits;
@@ -8,7 +9,7 @@ use anygram_lexer::transducer::{LexemeId, Lexing, LexingError, Prospect, Transdu
 
 fn lexing(source: &str, mode: LexerMode) -> Lexing {
     let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
-    Lexing::new(&grammar, mode, Ties::All, LexerLimits::default()).unwrap()
+    Lexing::new(&grammar, mode, Ties::All, LexerLimits::default(), &mut Work::unbounded()).unwrap()
 }
 
 /// All readings of a text by a parser that accepts any terminal at any time: of each, the pieces' labels, and whether a piece is unfinished.
@@ -97,6 +98,7 @@ fn without_independence_the_parser_is_asked() {
 #[test]
 fn a_grammar_without_a_text_is_refused() {
     let grammar = lark::parse("start: /[^\\s\\S]/", &LarkOptions::default()).unwrap();
-    let error = Lexing::new(&grammar, LexerMode::Longest, Ties::All, LexerLimits::default()).unwrap_err();
+    let error = Lexing::new(&grammar, LexerMode::Longest, Ties::All, LexerLimits::default(), &mut Work::unbounded())
+        .unwrap_err();
     assert_eq!(error, LexingError::EmptyLanguage { mode: LexerMode::Longest });
 }

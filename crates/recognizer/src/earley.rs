@@ -36,8 +36,9 @@ type Item = (RestId, StateId);
 #[derive(Clone, Debug)]
 struct Rest {
     lhs: NonterminalId,
-    symbols: Box<[Symbol]>,
-    /// Without the first symbol; itself if there is none.
+    /// The next symbol, unless the rule is complete.
+    first: Option<Symbol>,
+    /// Without it; itself if there is none.
     next: RestId,
     /// The fewest terminals.
     minimum: u32,
@@ -73,8 +74,10 @@ pub struct Earley {
     cfg: Cfg,
     rests: Vec<Rest>,
     nullable: BitSet,
-    /// Of each nonterminal the ones that are predicted with it, itself included.
-    predicts: Vec<BitSet>,
+    /// Of each nonterminal the ones that can stand first in what it begins with.
+    firsts: Vec<Box<[NonterminalId]>>,
+    /// Of each nonterminal the ones that are predicted with it, itself included; made when first needed.
+    predicts: Vec<Option<Box<BitSet>>>,
     /// Of each nonterminal the rests of its rules, nullable symbols in front also stepped over.
     begins: Vec<Vec<RestId>>,
     predictions: Vec<Prediction>,
@@ -112,11 +115,13 @@ impl Earley {
             rests.dedup();
         });
         let rests = table.rests;
-        let predicts = predicts(&begins, &rests);
+        let firsts = firsts(&begins, &rests);
+        let predicts = vec![None; cfg.n_nonterminals];
         let mut this = Self {
             cfg,
             rests,
             nullable,
+            firsts,
             predicts,
             begins,
             predictions: Vec::new(),
@@ -129,13 +134,13 @@ impl Earley {
             n_items: 0,
             limits,
         };
-        let closure = this.close(vec![(root, StateId(0))]);
+        let closure = this.close(vec![(root, StateId(0))])?;
         this.intern(closure)?;
         Ok(this)
     }
 
     fn first(&self, rest: RestId) -> Option<Symbol> {
-        self.rests[rest.index()].symbols.first().copied()
+        self.rests[rest.index()].first
     }
 
     /// The items of a state that wait for a symbol, stepped over it.
@@ -152,13 +157,16 @@ impl Earley {
     }
 
     /// All items that follow from the given ones by completion, those that are complete left out.
-    fn close(&mut self, seeds: Vec<Item>) -> Completed {
+    fn close(&mut self, seeds: Vec<Item>) -> Result<Completed, RecognizerError> {
         let mut closure = Completed::default();
         let mut seen = FxHashSet::default();
         let mut agenda = seeds;
         while let Some(item) = agenda.pop() {
             if !seen.insert(item) {
                 continue;
+            }
+            if self.n_items + seen.len() > self.limits.items {
+                return Err(RecognizerError::TooManyItems { limit: self.limits.items });
             }
             let (rest, origin) = item;
             match self.first(rest) {
@@ -187,27 +195,27 @@ impl Earley {
                 }
             }
         }
-        closure
+        Ok(closure)
     }
 
     /// What follows from completing `lhs`, begun in `origin`; computed once.
-    fn complete(&mut self, origin: StateId, lhs: NonterminalId) {
+    fn complete(&mut self, origin: StateId, lhs: NonterminalId) -> Result<(), RecognizerError> {
         if !self.completed.contains_key(&(origin, lhs)) {
             let seeds = self.waiting(origin, Symbol::Nonterminal(lhs)).collect();
-            let mut closure = self.close(seeds);
+            let mut closure = self.close(seeds)?;
             closure.items.shrink_to_fit();
             self.n_items += closure.items.len();
             self.completed.insert((origin, lhs), closure);
         }
+        Ok(())
     }
 
     /// As [`Earley::close`], keeping what each completion of a nonterminal among the seeds comes to.
-    fn close_kept(&mut self, seeds: Vec<Item>) -> Completed {
+    fn close_kept(&mut self, seeds: Vec<Item>) -> Result<Completed, RecognizerError> {
         for &(rest, origin) in &seeds {
-            let Rest { lhs, symbols, .. } = &self.rests[rest.index()];
-            let lhs = *lhs;
-            if symbols.is_empty() && lhs.index() != self.cfg.n_nonterminals {
-                self.complete(origin, lhs);
+            let Rest { lhs, first, .. } = self.rests[rest.index()];
+            if first.is_none() && lhs.index() != self.cfg.n_nonterminals {
+                self.complete(origin, lhs)?;
             }
         }
         self.close(seeds)
@@ -221,17 +229,22 @@ impl Earley {
         if let Some(&id) = self.ids.get(&key) {
             return Ok(id);
         }
-        if self.n_items + key.0.len() > self.limits.items {
+        // The sets of a state take memory as items do.
+        let n_items = key.0.len() + self.cfg.n_terminals / u64::BITS as usize;
+        if self.n_items + n_items > self.limits.items {
             return Err(RecognizerError::TooManyItems { limit: self.limits.items });
         }
-        self.n_items += key.0.len();
+        self.n_items += n_items;
         let mut predicted = BitSet::new(self.cfg.n_nonterminals);
         let mut viable = BitSet::new(self.cfg.n_terminals);
         for &(rest, _) in &key.0 {
             match self.first(rest) {
                 Some(Symbol::Terminal(t)) => drop(viable.insert(t.index())),
                 Some(Symbol::Nonterminal(n)) if !predicted.contains(n.index()) => {
-                    predicted.union_with(&self.predicts[n.index()]);
+                    self.predict(n);
+                    if let Some(with) = &self.predicts[n.index()] {
+                        predicted.union_with(with);
+                    }
                 }
                 _ => {}
             }
@@ -275,7 +288,7 @@ impl Earley {
         let next = if seeds.is_empty() {
             None
         } else {
-            let closure = self.close_kept(seeds);
+            let closure = self.close_kept(seeds)?;
             Some(self.intern(closure)?)
         };
         self.steps.insert((from, terminal), next);
@@ -303,64 +316,78 @@ impl Earley {
         Ok(state)
     }
 
+    /// Finds what is predicted with a nonterminal.
+    fn predict(&mut self, nonterminal: NonterminalId) {
+        if self.predicts[nonterminal.index()].is_some() {
+            return;
+        }
+        let mut seen = BitSet::from_members(self.cfg.n_nonterminals, [nonterminal.index()]);
+        let mut agenda = vec![nonterminal];
+        while let Some(n) = agenda.pop() {
+            match &self.predicts[n.index()] {
+                Some(known) => drop(seen.union_with(known)),
+                None => {
+                    let firsts = self.firsts[n.index()].iter().copied();
+                    agenda.extend(firsts.filter(|next| seen.insert(next.index())));
+                }
+            }
+        }
+        self.n_items += self.cfg.n_nonterminals / u64::BITS as usize;
+        self.predicts[nonterminal.index()] = Some(Box::new(seen));
+    }
+
     /// What an item of a state still has to read.
-    fn symbols(&self, rest: RestId) -> &[Symbol] {
-        &self.rests[rest.index()].symbols
+    fn symbols(&self, rest: RestId) -> impl Iterator<Item = Symbol> {
+        let following = |rest: &RestId| Some(self.rests[rest.index()].next);
+        std::iter::successors(Some(rest), following).map_while(|rest| self.first(rest))
     }
 }
 
 /// Rests while they are collected.
 struct Rests<'a> {
     rests: Vec<Rest>,
-    ids: FxHashMap<(NonterminalId, Box<[Symbol]>), RestId>,
+    /// By left side, first symbol, and the rest without it.
+    ids: FxHashMap<(NonterminalId, Option<(Symbol, RestId)>), RestId>,
     minimum: &'a [u32],
 }
 
 impl Rests<'_> {
     /// The rest of all of `symbols`, and those of all their ends.
     fn intern(&mut self, lhs: NonterminalId, symbols: &[Symbol]) -> RestId {
-        let mut next = None;
-        let mut minimum = 0u32;
-        for from in (0..=symbols.len()).rev() {
-            minimum = minimum.saturating_add(match symbols.get(from) {
-                None => 0,
-                Some(Symbol::Terminal(_)) => 1,
-                Some(Symbol::Nonterminal(n)) => self.minimum[n.index()],
-            });
-            let key = (lhs, Box::from(&symbols[from..]));
-            let fresh = RestId::new(self.rests.len());
-            let id = *self.ids.entry(key).or_insert(fresh);
-            if id == fresh {
-                let symbols = symbols[from..].into();
-                self.rests.push(Rest { lhs, symbols, next: next.unwrap_or(id), minimum });
-            }
-            next = Some(id);
+        let mut rest = self.add(lhs, None, 0);
+        for &symbol in symbols.iter().rev() {
+            let minimum = match symbol {
+                Symbol::Terminal(_) => 1,
+                Symbol::Nonterminal(n) => self.minimum[n.index()],
+            };
+            rest = self.add(lhs, Some((symbol, rest)), self.rests[rest.index()].minimum.saturating_add(minimum));
         }
-        next.unwrap_or(RestId(0))
+        rest
+    }
+
+    fn add(&mut self, lhs: NonterminalId, begins: Option<(Symbol, RestId)>, minimum: u32) -> RestId {
+        let fresh = RestId::new(self.rests.len());
+        *self.ids.entry((lhs, begins)).or_insert_with(|| {
+            let (first, next) = (begins.map(|(first, _)| first), begins.map_or(fresh, |(_, next)| next));
+            self.rests.push(Rest { lhs, first, next, minimum });
+            fresh
+        })
     }
 }
 
-/// Of each nonterminal the ones that stand first in what it begins, transitively, itself included.
-fn predicts(begins: &[Vec<RestId>], rests: &[Rest]) -> Vec<BitSet> {
-    let direct: Vec<Vec<usize>> = begins
-        .iter()
-        .map(|begun| {
-            let first = begun.iter().filter_map(|rest| match rests[rest.index()].symbols.first() {
-                Some(Symbol::Nonterminal(n)) => Some(n.index()),
-                _ => None,
-            });
-            first.collect()
-        })
-        .collect();
-    let reach = |from: usize| {
-        let mut seen = BitSet::from_members(begins.len(), [from]);
-        let mut agenda = vec![from];
-        while let Some(n) = agenda.pop() {
-            agenda.extend(direct[n].iter().copied().filter(|&next| seen.insert(next)));
-        }
-        seen
+/// Of each nonterminal the ones that stand first in its rules, nullable symbols in front stepped over.
+fn firsts(begins: &[Vec<RestId>], rests: &[Rest]) -> Vec<Box<[NonterminalId]>> {
+    let of = |begins: &Vec<RestId>| {
+        let first = begins.iter().filter_map(|rest| match rests[rest.index()].first {
+            Some(Symbol::Nonterminal(n)) => Some(n),
+            _ => None,
+        });
+        let mut firsts: Vec<NonterminalId> = first.collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        firsts.into_boxed_slice()
     };
-    (0..begins.len()).map(reach).collect()
+    begins.iter().map(of).collect()
 }
 
 impl Recognizer for Earley {
@@ -464,13 +491,13 @@ impl Recognizer for Earley {
         let State { kernel, is_sentence, .. } = &self.states[state.index()];
         let mut text = String::new();
         for &(rest, origin) in kernel {
-            let Rest { lhs, symbols, .. } = &self.rests[rest.index()];
+            let lhs = self.rests[rest.index()].lhs;
             let lhs = if lhs.index() == self.cfg.n_nonterminals {
                 "(text)".to_owned()
             } else {
-                name(Symbol::Nonterminal(*lhs))
+                name(Symbol::Nonterminal(lhs))
             };
-            let symbols = symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>();
+            let symbols = self.symbols(rest).map(|symbol| format!(" {}", name(symbol))).collect::<String>();
             text += &format!("  {lhs} -> … .{symbols}   from {}\n", origin.0);
         }
         if *is_sentence {

@@ -1,5 +1,6 @@
 //! What holds of every recognizer, as functions for unit tests, random tests and fuzzers. Each says what is wrong, or `Ok`.
 
+use anygram_bits::work::Work;
 use anygram_grammar::ir::TerminalId;
 
 use crate::{Edge, Recognizer, RecognizerError, Relation, StateId};
@@ -29,8 +30,11 @@ pub fn minimum_is_zero_iff_sentence(engine: &dyn Recognizer, state: StateId) -> 
 /// With an automaton of one state that reads everything, every viable state can be finished; with one that reads nothing, only sentences.
 pub fn automata_of_all_and_of_nothing(engine: &dyn Recognizer, state: StateId) -> Result<(), String> {
     let cfg = engine.cfg();
-    let all = Relation::new(cfg, 1, (0..cfg.n_terminals).map(|terminal| (0, terminal, 0)));
-    let nothing = Relation::new(cfg, 1, []);
+    let relation = |steps: &[_]| {
+        Relation::new(cfg, 1, steps.iter().copied(), &mut Work::unbounded()).map_err(|stopped| stopped.to_string())
+    };
+    let steps: Vec<_> = (0..cfg.n_terminals).map(|terminal| (0, terminal, 0)).collect();
+    let (all, nothing) = (relation(&steps)?, relation(&[])?);
     let (all, nothing) = (engine.can_finish(state, 0, &all), engine.can_finish(state, 0, &nothing));
     if !all || nothing != engine.is_sentence(state) {
         return Err(format!("state {}: finishes with all: {all}, with nothing: {nothing}", state.0));

@@ -209,7 +209,11 @@ impl Recognizer for Reference {
         // The same walk, over where the automaton can be when an item is complete.
         let start = |items: &mut dyn Iterator<Item = Item>, from: &BitSet| -> Vec<(StateId, NonterminalId, BitSet)> {
             let rest = |item: Item| &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
-            items.map(|item| (item.origin, self.lhs(item), automaton.after_all(rest(item), from.clone()))).collect()
+            items
+                .map(|item| {
+                    (item.origin, self.lhs(item), automaton.after_all(rest(item).iter().copied(), from.clone()))
+                })
+                .collect()
         };
         let from = BitSet::from_members(automaton.n_states(), [from]);
         let mut agenda =

@@ -1,6 +1,7 @@
 //! What sequences of terminals do to a finite automaton.
 
 use anygram_bits::BitSet;
+use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::Symbol;
 
@@ -20,7 +21,15 @@ pub struct Relation {
 
 impl Relation {
     /// The relation for the automaton with these steps `(from, terminal, to)`.
-    pub fn new(cfg: &Cfg, n_states: usize, steps: impl IntoIterator<Item = (usize, usize, usize)>) -> Self {
+    pub fn new(
+        cfg: &Cfg,
+        n_states: usize,
+        steps: impl IntoIterator<Item = (usize, usize, usize)>,
+        work: &mut Work,
+    ) -> Result<Self, Stopped> {
+        // What is about to be allocated.
+        let n_rows = (cfg.n_terminals + cfg.n_nonterminals).saturating_mul(n_states);
+        work.spend(n_rows.saturating_mul(1 + n_states / 8))?;
         let rows = |n: usize| vec![BitSet::new(n_states); n * n_states];
         let mut this = Self { n_states, terminals: rows(cfg.n_terminals), nonterminals: rows(cfg.n_nonterminals) };
         for (from, terminal, to) in steps {
@@ -30,12 +39,13 @@ impl Relation {
             let mut changed = false;
             for rule in &cfg.rules {
                 for from in 0..n_states {
-                    let reached = this.after_all(&rule.rhs, BitSet::from_members(n_states, [from]));
+                    work.spend((rule.rhs.len() + 1) * (1 + n_states / 64))?;
+                    let reached = this.after_all(rule.rhs.iter().copied(), BitSet::from_members(n_states, [from]));
                     changed |= this.nonterminals[rule.lhs.index() * n_states + from].union_with(&reached);
                 }
             }
             if !changed {
-                return this;
+                return Ok(this);
             }
         }
     }
@@ -46,8 +56,11 @@ impl Relation {
     }
 
     /// Where symbols, one after the other, lead from any of `states`.
-    pub fn after_all(&self, symbols: &[Symbol], mut states: BitSet) -> BitSet {
-        for &symbol in symbols {
+    pub fn after_all(&self, symbols: impl Iterator<Item = Symbol>, mut states: BitSet) -> BitSet {
+        for symbol in symbols {
+            if states.is_empty() {
+                break;
+            }
             let mut next = BitSet::new(self.n_states);
             for from in states.iter() {
                 next.union_with(match symbol {

@@ -231,7 +231,7 @@ fn reach(constraint: &Constraint, before: &[u8], token: TokenId) -> Reach {
             }
             let accepts = lexicon.union.accepts(state);
             if !accepts.is_empty() {
-                (end, is_ignored) = (at + 1, lexicon.ignored.intersects(accepts));
+                (end, is_ignored) = (at + 1, accepts.iter().any(|terminal| lexicon.ignored.contains(terminal)));
             }
         }
         if !is_ignored && end > before.len() {
