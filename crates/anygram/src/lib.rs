@@ -31,6 +31,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_left_to_right::language::{Reader, Reading, StepError};
@@ -93,10 +94,11 @@ pub enum Error {
 }
 
 /// Options for compiling grammars.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Compiler {
     start: Option<String>,
     options: LanguageOptions,
+    cancel: Option<Cancel>,
 }
 
 impl Compiler {
@@ -130,12 +132,19 @@ impl Compiler {
         self
     }
 
+    /// Lets somebody else stop the compiling: it then fails with [`Stopped::Cancelled`].
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
     /// Reads a grammar without compiling it.
     pub fn read(&self, format: GrammarFormat, source: &str) -> Result<Grammar, GrammarError> {
         match format {
             GrammarFormat::Lark => {
                 let mut options = anygram_grammar::lark::LarkOptions::default();
                 options.start.clone_from(&self.start);
+                options.max_size = self.options.limits.grammar_size;
                 anygram_grammar::lark::parse(source, &options)
             }
         }
@@ -148,7 +157,11 @@ impl Compiler {
 
     /// Compiles a grammar that was read or built.
     pub fn compile_grammar(&self, grammar: Grammar) -> Result<Arc<Language>, Error> {
-        Ok(Arc::new(Language::new(grammar, &self.options)?))
+        let language = match &self.cancel {
+            Some(cancel) => Language::cancellable(grammar, &self.options, cancel.clone()),
+            None => Language::new(grammar, &self.options),
+        };
+        Ok(Arc::new(language?))
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, LoadOptions, SpecialIds, Ties, Vocabulary,
+    Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, Limits, LoadOptions, SpecialIds, Ties,
+    Vocabulary,
 };
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
@@ -59,6 +60,18 @@ pub struct GrammarArgs {
     /// The recognizer.
     #[arg(long, value_enum, default_value = "auto")]
     engine: EngineChoice,
+    /// A bound on work or memory, as errors name it (repeatable): `--limit compile_steps=100000`.
+    #[arg(long, value_name = "NAME=N", value_parser = limit)]
+    limit: Vec<(&'static str, u64)>,
+}
+
+/// A limit and its value.
+fn limit(text: &str) -> Result<(&'static str, u64), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=N")?;
+    let known = Limits::NAMES.into_iter().find(|known| *known == name);
+    let known = known.ok_or_else(|| format!("no limit `{name}`; there are {}", Limits::NAMES.join(", ")))?;
+    let value = value.replace('_', "").parse().map_err(|_| format!("`{value}` is not a number"))?;
+    Ok((known, value))
 }
 
 impl GrammarArgs {
@@ -99,6 +112,11 @@ impl GrammarArgs {
                 LexerChoice::Contextual => LexerMode::Contextual,
             });
         }
+        let mut limits = Limits::default();
+        for &(name, value) in &self.limit {
+            limits.set(name, value);
+        }
+        compiler = compiler.limits(limits);
         compiler = compiler.ties(match self.ties {
             TiesChoice::All => Ties::All,
             TiesChoice::First => Ties::First,

@@ -43,7 +43,7 @@ impl Budget {
     fn exceeded(&self, span: &Span) -> GrammarError {
         let message = format!("the grammar grows beyond the limit of {} symbols here", self.limit);
         GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
-            .with_help("use smaller counts, or raise the limit")
+            .with_help("use smaller counts, or raise the limit `grammar_size`")
     }
 }
 

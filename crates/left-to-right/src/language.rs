@@ -44,6 +44,8 @@ impl Engine {
 /// time, so they are met at the same place on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// Symbols, rules and parts of patterns that the text of a grammar may expand to.
+    pub grammar_size: usize,
     /// Steps of compiling a grammar, see [`Work`].
     pub compile_steps: u64,
     /// Steps of one mask, of reading one token, or of reading one byte of a text.
@@ -63,6 +65,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            grammar_size: 2_000_000,
             compile_steps: 2_000_000_000,
             mask_steps: 200_000_000,
             lexer: LexerLimits::default(),
@@ -71,6 +74,43 @@ impl Default for Limits {
             cache_bytes: 128 << 20,
             shared_items: 3_000_000,
         }
+    }
+}
+
+impl Limits {
+    /// The names by which errors speak of the limits and [`Limits::set`] takes them.
+    pub const NAMES: [&str; 11] = [
+        "grammar_size",
+        "compile_steps",
+        "nfa_states",
+        "dfa_states",
+        "union_entries",
+        "mask_steps",
+        "search_steps",
+        "parser_items",
+        "shared_items",
+        "lexemes",
+        "cache_bytes",
+    ];
+
+    /// Sets the limit of this name; `None` if there is none.
+    pub fn set(&mut self, name: &str, value: u64) -> Option<()> {
+        let size = usize::try_from(value).unwrap_or(usize::MAX);
+        match name {
+            "grammar_size" => self.grammar_size = size,
+            "compile_steps" => self.compile_steps = value,
+            "nfa_states" => self.lexer.nfa_states = size,
+            "dfa_states" => self.lexer.dfa_states = size,
+            "union_entries" => self.lexer.union_entries = size,
+            "mask_steps" => self.mask_steps = value,
+            "search_steps" => self.search_steps = size,
+            "parser_items" => self.recognizer.items = size,
+            "shared_items" => self.shared_items = size,
+            "lexemes" => self.lexer.lexemes = size,
+            "cache_bytes" => self.cache_bytes = size,
+            _ => return None,
+        }
+        Some(())
     }
 }
 
@@ -125,6 +165,7 @@ pub struct Language {
     spelling: Option<Relation>,
     /// The same for [`Lexing::own_debts`].
     own_spelling: Option<Relation>,
+    compile_steps: u64,
 }
 
 impl Language {
@@ -150,7 +191,15 @@ impl Language {
         let mut relation = |n_classes, steps| Relation::new(&lexing.cfg, n_classes, steps, &mut work);
         let spelling = dependent.map(|boundaries| relation(boundaries.n_classes(), boundaries.steps())).transpose()?;
         let own_spelling = lexing.own_debts().map(|own| relation(own.n_classes(), own.steps())).transpose()?;
-        let language = Self { grammar, lexing, engine, limits: options.limits, spelling, own_spelling };
+        let language = Self {
+            grammar,
+            lexing,
+            engine,
+            limits: options.limits,
+            spelling,
+            own_spelling,
+            compile_steps: work.used(),
+        };
         let empty = CompileError::Lexing(LexingError::EmptyLanguage { mode });
         let mut stepper = Stepper::new(&language)?;
         match stepper.start(&language) {
@@ -192,6 +241,11 @@ impl Language {
     /// The bounds in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The steps that compiling took, of [`Limits::compile_steps`].
+    pub fn compile_steps(&self) -> u64 {
+        self.compile_steps
     }
 
     /// What the grammar does to the automaton of pieces, all terminals competing.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use anygram_bits::work::Cancel;
+use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{CompileError, Constraint, Engine, Language, LanguageOptions, Limits, MatchError};
@@ -130,5 +132,97 @@ fn long_and_deep_texts_need_no_stack() {
         let reading = language.read(text.as_bytes()).unwrap();
         assert!(reading.is_sentence, "{}", engine.name());
         assert!(!language.read(&text.as_bytes()[..text.len() - 1]).unwrap().is_sentence);
+    }
+}
+
+#[test]
+fn limits_are_set_by_the_names_that_errors_use() {
+    let mut seen = Vec::new();
+    for name in Limits::NAMES {
+        let mut limits = Limits::default();
+        limits.set(name, 7).unwrap();
+        assert_ne!(limits, Limits::default(), "{name}");
+        assert!(!seen.contains(&limits), "{name} is another's");
+        seen.push(limits);
+    }
+    assert_eq!(Limits::default().set("steps", 7), None);
+}
+
+#[test]
+fn compiling_counts_its_steps_and_stops_at_the_limit() {
+    let grammar = lark::parse(GRAMMAR, &LarkOptions::default()).unwrap();
+    for mode in LexerMode::ALL {
+        let options = |compile_steps| LanguageOptions {
+            lexer: Some(mode),
+            limits: Limits { compile_steps, ..Limits::default() },
+            ..LanguageOptions::default()
+        };
+        let needed = Language::new(grammar.clone(), &options(u64::MAX)).unwrap().compile_steps();
+        assert_eq!(Language::new(grammar.clone(), &options(needed)).unwrap().compile_steps(), needed);
+        for limit in (0..needed).step_by(needed as usize / 50) {
+            let error = Language::new(grammar.clone(), &options(limit)).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("this takes more than {limit} steps; raise the limit `compile_steps`")
+            );
+        }
+    }
+}
+
+#[test]
+fn compiling_can_be_cancelled_from_another_thread() {
+    // Some seconds of work, if nobody stops it.
+    let words: Vec<String> = (0..300).map(|at| format!("/.*a.{{{}}}b{at}/", at % 12)).collect();
+    let source = format!("start: {}", words.join(" | "));
+    let grammar = lark::parse(&source, &LarkOptions::default()).unwrap();
+    let limits = Limits { compile_steps: u64::MAX, ..Limits::default() };
+    let cancel = Cancel::new();
+    let error = std::thread::scope(|scope| {
+        let compiling = scope.spawn(|| {
+            let options = LanguageOptions { limits, ..LanguageOptions::default() };
+            Language::cancellable(grammar, &options, cancel.clone()).unwrap_err()
+        });
+        cancel.cancel();
+        compiling.join().unwrap()
+    });
+    assert_eq!(error.to_string(), "cancelled");
+}
+
+#[test]
+fn masks_and_tokens_stop_at_their_limit_and_can_be_tried_again() {
+    for engine in [Engine::Reference, Engine::Earley] {
+        for mode in LexerMode::ALL {
+            let compiled = |mask_steps| {
+                let grammar = lark::parse(GRAMMAR, &LarkOptions::default()).unwrap();
+                let limits = Limits { mask_steps, ..Limits::default() };
+                let options = LanguageOptions { engine, limits, lexer: Some(mode), ..LanguageOptions::default() };
+                Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin()).unwrap()
+            };
+            let tokens = Vocabulary::builtin().encode(TEXT).unwrap();
+            let mut free = compiled(u64::MAX).matcher().unwrap();
+            let mut hits = 0;
+            for mask_steps in [0, 3, 10, 100, 1_000, 10_000_000] {
+                let mut tight = compiled(mask_steps).matcher().unwrap();
+                for &token in &tokens {
+                    match tight.mask() {
+                        Ok(mask) => assert_eq!(mask, free.mask().unwrap()),
+                        Err(MatchError::Limit(StepError::Stopped(_))) => hits += 1,
+                        Err(error) => panic!("{error}"),
+                    }
+                    match tight.advance(token) {
+                        Ok(()) => free.advance(token).unwrap(),
+                        Err(MatchError::Limit(StepError::Stopped(_))) => {
+                            hits += 1;
+                            assert_eq!(tight.tokens(), free.tokens());
+                            break;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                assert!(mask_steps < 10_000_000 || tight.is_sentence());
+                free.reset();
+            }
+            assert!(hits > 0, "some limit was hit");
+        }
     }
 }
