@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seeds = match target.as_str() {
         "lark" => lark(&root)?,
         "mask_oracle" => (0..48).map(|seed: u64| [&seed.to_le_bytes()[..], &[seed as u8, 1, 2, 3]].concat()).collect(),
+        "batch" => batch(),
         "vocab" => vocab(&root)?,
         _ => return Err(format!("{target} is no target").into()),
     };
@@ -46,6 +47,22 @@ fn lark(root: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
         }
     }
     Ok(seeds)
+}
+
+/// Lines.
+fn batch() -> Vec<Vec<u8>> {
+    let lines = [
+        r#"{"id":1,"op":"text","text":"[a, 1.5]"}"#,
+        r#"{"id":2,"op":"mask","tokens":[91,97]}"#,
+        r#"{"id":3,"op":"mask","tokens":[91,4294967295,-1,1e3,"a",null]}"#,
+        r#"{"id":4,"op":"mask","tokens":[],"budget":3}"#,
+        r#"{"id":5,"op":"canvas","slots":[17,null,"*",5],"end":"sentence","want":["completable"]}"#,
+        r#"{"id":{"a":[1]},"op":"text","text":"\ud83d\ude00"}"#,
+        r#"[1,2"#,
+    ];
+    let mut seeds: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+    seeds.push(lines.join("\n").into_bytes());
+    seeds
 }
 
 /// A byte for the format, and a file.

@@ -118,7 +118,13 @@ impl GrammarError {
     }
 
     /// The error with the lines of the source that it is about, carets under the places. No colors.
+    ///
+    /// Of a line of more than some hundred characters only what is around the place is shown.
     pub fn render(&self, source_name: &str, source: &str) -> String {
+        let places = std::iter::once(&self.0.span).chain(self.0.label.iter().map(|(place, _)| place));
+        if places.clone().any(|place| lines_around(source, place).chars().nth(LONG_LINE).is_some()) {
+            return self.render_long(source_name, source);
+        }
         let span = |span: &Span| (source_name, char_span(source, span));
         let primary = span(&self.0.span);
         let config = Config::default().with_color(false).with_char_set(CharSet::Ascii);
@@ -138,6 +144,53 @@ impl GrammarError {
             Err(_) => format!("{source_name}:{self}\n"),
         }
     }
+
+    /// The same where a line is too long to be shown as a whole.
+    fn render_long(&self, source_name: &str, source: &str) -> String {
+        let Inner { message, span, line, column, label, help, .. } = &*self.0;
+        let number = line.to_string();
+        let (shown, indent) = window(source, span.start);
+        let margin = " ".repeat(number.len() + 1);
+        let mut out = format!("Error: {message}\n {margin},-[ {source_name}:{line}:{column} ]\n {margin}|\n");
+        out += &format!(" {number} | {shown}\n {margin}| {:indent$}^ here\n", "");
+        if let Some((place, text)) = label {
+            let (shown, indent) = window(source, place.start);
+            out += &format!(" {margin}|\n {margin}| {shown}\n {margin}| {:indent$}^ {text}\n", "");
+        }
+        if let Some(help) = help {
+            out += &format!(" {margin}|\n {margin}| Help: {help}\n");
+        }
+        out + &"-".repeat(margin.len() + 1) + "'\n"
+    }
+}
+
+/// Characters beyond which a line is not shown as a whole.
+const LONG_LINE: usize = 300;
+
+/// The lines that a place is on.
+fn lines_around<'s>(source: &'s str, place: &Span) -> &'s str {
+    let (from, to) = (floor_boundary(source, place.start), floor_boundary(source, place.end.max(place.start)));
+    let start = source[..from].rfind('\n').map_or(0, |at| at + 1);
+    let end = source[to..].find('\n').map_or(source.len(), |at| to + at);
+    &source[start..end]
+}
+
+/// What of a line is around the place, and the number of characters before it.
+fn window(source: &str, at: usize) -> (String, usize) {
+    const BEFORE: usize = 60;
+    const AFTER: usize = 40;
+    let at = floor_boundary(source, at);
+    let start = source[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let before: Vec<char> = source[start..at].chars().rev().take(BEFORE + 1).collect();
+    let cut = before.len() > BEFORE;
+    let mut shown = String::from(if cut { "…" } else { "" });
+    shown.extend(before.iter().take(BEFORE).rev());
+    let mut after = source[at..].chars().take_while(|&c| c != '\n');
+    shown.extend(after.by_ref().take(AFTER));
+    if after.next().is_some() {
+        shown.push('…');
+    }
+    (shown.replace(['\t', '\r'], " "), before.len())
 }
 
 impl fmt::Display for GrammarError {
@@ -251,6 +304,21 @@ Error: no
 ---'
 ";
         assert_eq!(error.render("g", "ä ö x"), expected);
+    }
+
+    #[test]
+    fn of_long_lines_a_part_is_shown() {
+        let source = format!("x\n{}é!{}\n", "a".repeat(5000), "b".repeat(5000));
+        let error = GrammarError::new(ErrorKind::Syntax, 5004..5005, "no").with_label(0..1, "first").with_help("go home");
+        let error = error.located(&source);
+        let expected = format!(
+            "Error: no\n   ,-[ g:2:5002 ]\n   |\n 2 | …{}é!{}…\n   | {}^ here\n   |\n   | x\n   | ^ first\n   |\n   \
+             | Help: go home\n---'\n",
+            "a".repeat(59),
+            "b".repeat(39),
+            " ".repeat(61),
+        );
+        assert_eq!(error.render("g", &source), expected);
     }
 
     #[test]

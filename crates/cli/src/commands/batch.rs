@@ -59,15 +59,14 @@ struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
 
 pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
-    let mut engines =
-        Engines { constraint: &constraint, matcher: constraint.matcher()?, reader: constraint.language().reader()? };
+    let mut questions = Questions::new(&constraint)?;
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     let (mut line, mut reply) = (Vec::new(), Vec::new());
     while input.read_until(b'\n', &mut line).context("standard input")? > 0 {
         if !line.trim_ascii().is_empty() {
             reply.clear();
-            respond(&mut engines, &line, &mut reply)?;
+            questions.respond(&line, &mut reply)?;
             output.write_all(&reply)?;
             output.flush()?;
         }
@@ -76,43 +75,50 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-/// What answers questions; warm from one to the next.
-struct Engines<'a> {
+/// What answers the lines of `anygram batch`; warm from one to the next.
+pub struct Questions<'a> {
     constraint: &'a Constraint,
     matcher: Matcher,
     reader: Reader<'a>,
 }
 
-/// Answers one line, whatever it is.
-fn respond(engines: &mut Engines<'_>, line: &[u8], reply: &mut Vec<u8>) -> Result<()> {
-    let start = ThreadTime::now();
-    let question = Question::parse(line);
-    let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
-    let answer = question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(engines, question));
-    engines.matcher.reset();
-    let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
-    let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
-    serde_json::to_writer(&mut *reply, &Reply { id, answer, us })?;
-    reply.push(b'\n');
-    Ok(())
+impl<'a> Questions<'a> {
+    /// Questions about one constraint.
+    pub fn new(constraint: &'a Constraint) -> Result<Self> {
+        Ok(Self { constraint, matcher: constraint.matcher()?, reader: constraint.language().reader()? })
+    }
+
+    /// Answers one line, whatever it is: appends a line of JSON.
+    pub fn respond(&mut self, line: &[u8], reply: &mut Vec<u8>) -> Result<()> {
+        let start = ThreadTime::now();
+        let question = Question::parse(line);
+        let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
+        let answer = question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(self, question));
+        self.matcher.reset();
+        let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
+        let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
+        serde_json::to_writer(&mut *reply, &Reply { id, answer, us })?;
+        reply.push(b'\n');
+        Ok(())
+    }
 }
 
-fn answer(engines: &mut Engines<'_>, question: &Question) -> Result<Answer> {
+fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
     match &*question.string("op").context("known: text, mask")? {
-        "text" => text(engines, question),
-        "mask" => mask(engines, question),
+        "text" => text(questions, question),
+        "mask" => mask(questions, question),
         "canvas" => bail!("canvases are not there yet; known ops: text, mask"),
         other => bail!("unknown op `{other}`; known: text, mask"),
     }
 }
 
-fn text(engines: &mut Engines<'_>, question: &Question) -> Result<Answer> {
-    let reading = engines.reader.read(question.string("text")?.as_bytes())?;
+fn text(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
+    let reading = questions.reader.read(question.string("text")?.as_bytes())?;
     Ok(Answer::Text { sentence: reading.is_sentence, viable: reading.is_viable })
 }
 
-fn mask(engines: &mut Engines<'_>, question: &Question) -> Result<Answer> {
-    let Engines { constraint, matcher, .. } = engines;
+fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
+    let Questions { constraint, matcher, .. } = questions;
     if question.get("budget").is_some() {
         bail!("\"budget\" is not there yet; leave it out for the mask without a budget");
     }

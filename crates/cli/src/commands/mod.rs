@@ -2,7 +2,7 @@
 
 mod demo;
 
-mod batch;
+pub mod batch;
 mod check;
 mod debug;
 mod replay;
