@@ -76,7 +76,11 @@ fn grammars() -> Vec<(&'static str, String, Fate)> {
         ("brackets", format!("start: {}\"a\"{}", "[".repeat(DEEP), "]".repeat(DEEP)), Reads("")),
         ("repetitions", format!("start: {}\"a\"{}", "(".repeat(DEEP), ")*".repeat(DEEP)), Reads("aa")),
         ("groups in a regex", format!("start: /{}a{}/", "(".repeat(DEEP), ")".repeat(DEEP)), Refused("")),
-        ("a chain of terminals", format!("start: T0\n{}\nT3000: \"y\"", joined(3000, "\n", |at| format!("T{at}: T{} \"x\"?", at + 1))), Refused("")),
+        (
+            "a chain of terminals",
+            format!("start: T0\n{}\nT3000: \"y\"", joined(3000, "\n", |at| format!("T{at}: T{} \"x\"?", at + 1))),
+            Refused(""),
+        ),
         (
             "doubling terminals",
             format!("start: T0\n{}\nT40: \"y\"", joined(40, "\n", |at| format!("T{at}: T{} T{}", at + 1, at + 1))),
@@ -84,7 +88,10 @@ fn grammars() -> Vec<(&'static str, String, Fate)> {
         ),
         (
             "doubling rules",
-            format!("start: r0\n{}\nr40: \"y\" | \"z\"?", joined(40, "\n", |at| format!("r{at}: r{} r{}", at + 1, at + 1))),
+            format!(
+                "start: r0\n{}\nr40: \"y\" | \"z\"?",
+                joined(40, "\n", |at| format!("r{at}: r{} r{}", at + 1, at + 1))
+            ),
             Reads("yyy"),
         ),
         (

@@ -309,7 +309,8 @@ Error: no
     #[test]
     fn of_long_lines_a_part_is_shown() {
         let source = format!("x\n{}é!{}\n", "a".repeat(5000), "b".repeat(5000));
-        let error = GrammarError::new(ErrorKind::Syntax, 5004..5005, "no").with_label(0..1, "first").with_help("go home");
+        let error =
+            GrammarError::new(ErrorKind::Syntax, 5004..5005, "no").with_label(0..1, "first").with_help("go home");
         let error = error.located(&source);
         let expected = format!(
             "Error: no\n   ,-[ g:2:5002 ]\n   |\n 2 | …{}é!{}…\n   | {}^ here\n   |\n   | x\n   | ^ first\n   |\n   \

@@ -7,6 +7,7 @@
 //! | [`lark`] | the front end for Lark grammars |
 //! | `expand` | groups and repetitions to rules, for front ends |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
+//! | [`normal`] | normal forms: C2F+ε and Chomsky's |
 //! | [`analysis`] | cycles, FIRST and FOLLOW sets, warnings |
 //! | `print` | grammars as text |
 //!
@@ -22,6 +23,8 @@ pub mod lark;
 mod expand;
 
 pub mod cfg;
+
+pub mod normal;
 
 pub mod analysis;
 

@@ -93,7 +93,8 @@ impl<'a> Questions<'a> {
         let start = ThreadTime::now();
         let question = Question::parse(line);
         let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
-        let answer = question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(self, question));
+        let answer =
+            question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(self, question));
         self.matcher.reset();
         let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
         let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
