@@ -1,12 +1,11 @@
 //! Each kind of file: what a token is, how a text is cut, and what is said of a bad file.
 
-use anygram_vocab::{Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary};
-use std::collections::HashMap;
-use std::path::PathBuf;
+#[allow(dead_code)]
+mod common;
 
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vocab").join(name)
-}
+use anygram_vocab::{Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary};
+use common::path;
+use std::collections::HashMap;
 
 fn load(name: &str) -> Vocabulary {
     let vocabulary = Vocabulary::from_file(path(name), &LoadOptions::default()).unwrap();
@@ -531,82 +530,5 @@ mod special {
         check(&vocabulary);
         let copy = vocabulary.clone();
         assert_eq!(std::thread::spawn(move || copy.encode("ab").unwrap()).join().unwrap(), [TokenId(11)]);
-    }
-}
-
-mod damage {
-    use super::*;
-
-    /// Xorshift: the same damage on every machine.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % n as u64) as usize
-        }
-    }
-
-    /// Whatever loads after the damage must still be a vocabulary.
-    fn survives(format: Format, bytes: &[u8]) {
-        if let Ok(vocabulary) = Vocabulary::from_bytes(format, bytes, &LoadOptions::default()) {
-            vocabulary.validate().unwrap();
-            if let Ok(tokens) = vocabulary.encode("ab abc {\":12é") {
-                assert_eq!(vocabulary.decode(&tokens).unwrap(), "ab abc {\":12é".as_bytes());
-            }
-        }
-    }
-
-    #[test]
-    fn a_damaged_file_is_an_error_or_a_vocabulary() {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        for (name, format) in [
-            ("tiny.tiktoken", Format::Tiktoken),
-            ("tiny.tiktoken.gz", Format::Tiktoken),
-            ("array.json", Format::JsonArray),
-            ("byte_level.json", Format::HuggingFace),
-            ("byte_fallback.json", Format::HuggingFace),
-            ("", Format::SentencePiece),
-        ] {
-            let good = if name.is_empty() { sentence_piece::model() } else { std::fs::read(path(name)).unwrap() };
-            for _ in 0..300 {
-                survives(format, &good[..random.below(good.len())]);
-                let mut bad = good.clone();
-                for _ in 0..=random.below(3) {
-                    let at = random.below(bad.len());
-                    bad[at] = match random.below(3) {
-                        0 => bad[at] ^ (1 << random.below(8)),
-                        1 => b"[]{}\",:0129-ntf\\ "[random.below(17)],
-                        _ => random.below(256) as u8,
-                    };
-                }
-                survives(format, &bad);
-                // A stretch goes missing.
-                let (a, b) = (random.below(good.len()), random.below(good.len()));
-                survives(format, &[&good[..a.min(b)], &good[a.max(b)..]].concat());
-            }
-        }
-    }
-
-    #[test]
-    fn deep_nesting_is_an_error() {
-        for format in [Format::JsonArray, Format::HuggingFace] {
-            let deep = "[".repeat(200_000);
-            assert!(parse(format, &deep).is_err());
-            let deep = format!("{{\"model\": {{\"type\": \"BPE\"}}, \"decoder\": {deep}");
-            assert!(parse(format, &deep).is_err());
-        }
-    }
-
-    #[test]
-    fn bytes_that_are_no_text() {
-        for format in [Format::JsonArray, Format::HuggingFace, Format::Tiktoken] {
-            survives(format, b"\xff\xfe\0\0");
-            survives(format, b"\x1f\x8b");
-            survives(format, b"[\"\xe4\"]");
-            survives(format, b"\xe4 1\n");
-        }
     }
 }

@@ -1,28 +1,16 @@
 //! Real vocabularies and real texts, which are not in the repository.
 //!
-//! They lie in a folder `shared` beside it, or where `ANYGRAM_SHARED` says. Without them these tests say so and pass,
-//! but fail where `CI` is `true`.
+//! Without them these tests say so and pass.
+
+#[allow(dead_code)]
+mod common;
 
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
+use common::data;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-
-/// The folder with the data, or `None` with a notice.
-fn data() -> Option<PathBuf> {
-    let shared = std::env::var_os("ANYGRAM_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let data = shared.join("data");
-    if data.join("tokenizers").is_dir() {
-        return Some(data);
-    }
-    let notice = format!("no shared data at {}: set ANYGRAM_SHARED", data.display());
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{notice}");
-    eprintln!("NOT TESTED: {notice}");
-    None
-}
+use std::path::Path;
 
 fn ids(value: &Value) -> Vec<TokenId> {
     value.as_array().unwrap().iter().map(|id| TokenId(id.as_u64().unwrap() as u32)).collect()
