@@ -32,7 +32,8 @@
 //!
 //! Checked by the tests: `decode(encode(text)) == text` for every text that can be encoded; the trie is the sorted list of
 //! ordinary tokens ([`TokenTrie::validate`]); a damaged file is an error that says where and what to do, or a vocabulary,
-//! never a panic. Files of more than 128 MiB (unpacked) and ids from [`MAX_TOKENS`] on are refused.
+//! never a panic. Refused are files of more than 64 MiB (unpacked), tokens of more than 32 MiB in all, and ids from
+//! [`MAX_TOKENS`] on.
 //!
 //! Only the module `load::hugging_face` knows the `tokenizers` crate, and its encoder is the only part of this crate
 //! whose memory is estimated and not counted.

@@ -4,8 +4,9 @@ use crate::{MAX_TOKENS, TokenId, TokenTrie, VocabError, VocabErrorKind};
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// All tokens together may have this many bytes; beyond, a file is refused.
-pub(crate) const MAX_TOTAL_BYTES: usize = 1 << 28;
+/// All tokens together may have this many bytes; beyond, a file is refused. The largest vocabularies in use have some 2 MB;
+/// a trie of this many nodes takes some 300 MB.
+pub(crate) const MAX_TOTAL_BYTES: usize = 1 << 25;
 
 /// Token id to bytes; ids without bytes are special. Immutable once built.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl TableBuilder {
         if self.blob.len() > MAX_TOTAL_BYTES {
             return Err(VocabError::new(
                 VocabErrorKind::TooLarge,
-                format!("the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit"),
+                format!("the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a vocabulary?"),
             ));
         }
         Ok(())

@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Files beyond this size are refused, packed or unpacked: the largest tokenizers in use have some 35 MB. A gzip file of
 /// a few kB can ask for as much.
-const MAX_FILE_BYTES: usize = 1 << 27;
+const MAX_FILE_BYTES: usize = 1 << 26;
 
 /// How a vocabulary is written. Each may be compressed with gzip, which is seen from the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -80,7 +80,7 @@ impl Vocabulary {
     /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the scores of pieces,
     ///   and a character that no piece has is spelled by its bytes, in models that have pieces for bytes.
     ///
-    /// O(bytes of the file), and a sort of the tokens. Files of more than 128 MiB, unpacked, are refused. An error names
+    /// O(bytes of the file), and a sort of the tokens. Files of more than 64 MiB, unpacked, are refused. An error names
     /// the file, the place in it, and a way out.
     pub fn from_file(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, VocabError> {
         let path = path.as_ref();
