@@ -58,7 +58,7 @@ fn vocabularies(root: &Path, belongs: impl Fn(&str) -> bool) -> Result<Vec<Vec<u
         let path = file?.path();
         if belongs(&path.file_name().unwrap_or_default().to_string_lossy()) {
             let file = fs::read(path)?;
-            // Long models are cut, and then these are damaged; a short one comes whole.
+            // What is longer than the inputs of a target is cut there.
             seeds.extend([0, 7].map(|options| [&[options], &file[..]].concat()));
         }
     }
