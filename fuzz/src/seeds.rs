@@ -17,7 +17,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         "lark" => lark(&root)?,
         "mask_oracle" => (0..48).map(|seed: u64| [&seed.to_le_bytes()[..], &[seed as u8, 1, 2, 3]].concat()).collect(),
         "batch" => batch(),
-        "vocab" => vocab(&root)?,
+        "tiktoken" => vocabularies(&root, |name| name.contains(".tiktoken"))?,
+        "json_array" => vocabularies(&root, |name| name == "array.json")?,
+        "hugging_face" => vocabularies(&root, |name| name.starts_with("byte_"))?,
+        "sentence_piece" => [vocabularies(&root, |name| name.ends_with(".model"))?, small_models()].concat(),
         _ => return Err(format!("{target} is no target").into()),
     };
     fs::create_dir_all(folder)?;
@@ -65,22 +68,28 @@ fn batch() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A byte for the format, and a file.
-fn vocab(root: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
-    let mut seeds = vec![b"\x03\x0a\x08\x0a\x01a\x15\x00\x00\x00\x00".to_vec()];
+/// A byte for the options, and a file of the format that the target reads.
+fn vocabularies(root: &Path, belongs: impl Fn(&str) -> bool) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
+    let mut seeds = Vec::new();
     for file in fs::read_dir(root.join("testdata/vocab"))? {
         let path = file?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let format = match name.as_str() {
-            _ if name.contains(".tiktoken") => 0,
-            "array.json" => 1,
-            _ if name.ends_with(".json") => 2,
-            _ if name.ends_with(".model") => 3,
-            _ => continue,
-        };
-        let file = fs::read(path)?;
-        seeds.push([&[format], &file[..]].concat());
-        seeds.push([&[format + 8], &file[..]].concat());
+        if belongs(&path.file_name().unwrap_or_default().to_string_lossy()) {
+            let file = fs::read(path)?;
+            // What is longer than the inputs of a target is cut there.
+            seeds.extend([0, 7].map(|options| [&[options], &file[..]].concat()));
+        }
     }
     Ok(seeds)
+}
+
+/// Models of all types with a few pieces.
+fn small_models() -> Vec<Vec<u8>> {
+    let piece = |text: &str, score: f32, kind: u8| {
+        let (n, score) = (text.len() as u8, score.to_le_bytes());
+        [&[0x0a, n + 9, 0x0a, n], text.as_bytes(), &[0x15], &score, &[0x18, kind]].concat()
+    };
+    let pieces =
+        [("<unk>", 2), ("</s>", 3), ("<0x61>", 6), ("\u{2581}a", 1), ("a", 1), ("ab", 1), ("é", 1), ("b", 4), ("c", 5)];
+    let pieces: Vec<u8> = (0..).zip(pieces).flat_map(|(i, (text, kind))| piece(text, -(i as f32), kind)).collect();
+    (1..=4).map(|kind| [&[0], &pieces[..], &[0x12, 2, 0x18, kind, 0x1a, 2, 0x28, 1]].concat()).collect()
 }

@@ -8,7 +8,7 @@ use anygram::{
     Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, Limits, LoadOptions, SpecialIds, Ties,
     Vocabulary,
 };
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -172,6 +172,22 @@ pub struct VocabArgs {
     /// The token that stands for a hole.
     #[arg(long, value_name = "ID")]
     mask: Option<u32>,
+    /// A special token and what grammars call it, such as '<|im_end|>=151645' (repeatable); may lie beyond the file.
+    #[arg(long, value_name = "NAME=ID", value_parser = special)]
+    special: Vec<(u32, String)>,
+    /// How a .tiktoken file's model cuts texts before it merges: a regular expression [default: that of the Qwen models].
+    #[arg(long, value_name = "REGEX")]
+    pattern: Option<String>,
+    /// The id of rank 0 of a .tiktoken file.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    id_offset: u32,
+}
+
+/// NAME=ID; names may have a `=` too.
+fn special(text: &str) -> Result<(u32, String), String> {
+    let (name, id) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=ID")?;
+    let id = id.parse().map_err(|error| format!("`{id}` is no id: {error}"))?;
+    Ok((id, name.to_owned()))
 }
 
 impl VocabArgs {
@@ -180,12 +196,22 @@ impl VocabArgs {
         if self.vocab == Path::new("builtin") {
             return self.builtin();
         }
-        let options = LoadOptions { eos: self.eos.clone(), pad: self.pad, mask: self.mask, ..LoadOptions::default() };
+        let options = LoadOptions {
+            eos: self.eos.clone(),
+            pad: self.pad,
+            mask: self.mask,
+            names: self.special.clone(),
+            pattern: self.pattern.clone(),
+            id_offset: self.id_offset,
+        };
         Vocabulary::from_file(&self.vocab, &options).map_err(|error| anyhow!("{error}"))
     }
 
     /// Ours; its special tokens are its own unless others are named.
     fn builtin(&self) -> Result<Vocabulary> {
+        if self.pattern.is_some() || self.id_offset != 0 {
+            bail!("--pattern and --id-offset are for .tiktoken files only: leave them out");
+        }
         let builtin = Vocabulary::builtin();
         let own = SpecialIds {
             eos: builtin.eos().iter().map(|token| token.0).collect(),
@@ -197,7 +223,8 @@ impl VocabArgs {
             pad: self.pad.or(own.pad),
             mask: self.mask.or(own.mask),
         };
-        builtin.with_special(special).map_err(|error| anyhow!("{error}"))
+        let names = self.special.iter().map(|(id, name)| (*id, name.as_str()));
+        builtin.with_special(special).and_then(|own| own.with_names(names)).map_err(|error| anyhow!("{error}"))
     }
 }
 

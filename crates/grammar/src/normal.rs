@@ -332,11 +332,11 @@ mod tests {
         for (source, n_words) in [
             ("start: \"a\" start \"b\" | \"\"", 3),
             ("start: start start | \"a\"", 5),
-            ("start: x\nx: y | \"a\"\ny: x | \"b\" x?", 6),
+            ("start: x\nx: y | \"a\"\ny: x | \"b\" x?", 10),
             ("start: e e e\ne: start | \"a\"?", 6),
             ("start: \"a\"? \"b\"? \"c\"?", 8),
             ("start: a \"x\" b \"x\" b\na: \"a\"\nb: \"b\" | a", 4),
-            ("start: \"a\"~2..3 | \"b\" start?", 9),
+            ("start: \"a\"~2..3 | \"b\" start?", 12),
         ] {
             let cfg = cfg(source);
             let binary = NormalForm::binary(&cfg);

@@ -4,8 +4,9 @@ use crate::{MAX_TOKENS, TokenId, TokenTrie, VocabError, VocabErrorKind};
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// All tokens together may have this many bytes; beyond, a file is refused.
-pub(crate) const MAX_TOTAL_BYTES: usize = 1 << 28;
+/// All tokens together may have this many bytes; beyond, a file is refused. The largest vocabularies in use have some 2 MB;
+/// a trie of this many nodes takes some 300 MB.
+pub(crate) const MAX_TOTAL_BYTES: usize = 1 << 25;
 
 /// Token id to bytes; ids without bytes are special. Immutable once built.
 #[derive(Debug)]
@@ -96,23 +97,25 @@ impl TableBuilder {
         if self.blob.len() > MAX_TOTAL_BYTES {
             return Err(VocabError::new(
                 VocabErrorKind::TooLarge,
-                format!("the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit"),
+                format!("the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a vocabulary?"),
             ));
         }
         Ok(())
     }
 
-    /// The table; an id pushed twice is an error.
-    pub fn finish(self) -> Result<TokenTable, VocabError> {
+    /// The table; an id pushed twice is an error, which says by `place` where in the file the n-th token stands, counted
+    /// from 0 in the order of pushing.
+    pub fn finish(self, place: impl Fn(usize) -> String) -> Result<TokenTable, VocabError> {
         self.check_size()?;
         // Which token, counted from 1 as they came, has an id; 0 for none.
         let mut owner = vec![0; self.n_ids];
         for ((id, _), number) in self.tokens.iter().zip(1u32..) {
             let earlier = std::mem::replace(&mut owner[id.index()], number);
             if earlier != 0 {
+                let (first, second) = (place(earlier as usize - 1), place(number as usize - 1));
                 return Err(VocabError::new(
                     VocabErrorKind::DuplicateId,
-                    format!("two tokens, number {earlier} and {number} of the file, have the id {}: remove one", id.0),
+                    format!("{first} and {second} have the same id, {}: remove one of these tokens", id.0),
                 ));
             }
         }
@@ -225,7 +228,7 @@ mod tests {
         let mut builder = TableBuilder::default();
         builder.push(TokenId(4), b"four");
         builder.push(TokenId(1), b"one");
-        let table = builder.finish().unwrap();
+        let table = builder.finish(|n| n.to_string()).unwrap();
         assert_eq!(table.len(), 5);
         let all: Vec<&[u8]> = (0..7).map(|i| table.bytes(TokenId(i))).collect();
         assert_eq!(all, [&b""[..], b"one", b"", b"", b"four", b"", b""]);
@@ -239,7 +242,7 @@ mod tests {
         for (i, text) in ["x", "y", "x", "", "zz"].iter().enumerate() {
             builder.push(TokenId::new(i), text.as_bytes());
         }
-        let table = builder.finish().unwrap();
+        let table = builder.finish(|n| n.to_string()).unwrap();
         let index = TokenIndex::new(&table, table.ids());
         assert_eq!(index.get(&table, b"x"), Some(TokenId(0)));
         assert_eq!(index.get(&table, b"zz"), Some(TokenId(4)));
@@ -253,7 +256,9 @@ mod tests {
         let mut builder = TableBuilder::default();
         builder.push(TokenId(1), b"a");
         builder.push(TokenId(1), b"b");
-        assert_eq!(builder.finish().unwrap_err().kind(), VocabErrorKind::DuplicateId);
+        let error = builder.finish(|n| format!("place {n}")).unwrap_err();
+        assert_eq!(error.kind(), VocabErrorKind::DuplicateId);
+        assert!(error.to_string().contains("place 0 and place 1 have the same id, 1"), "{error}");
         assert_eq!(TableBuilder::check_id(MAX_TOKENS as u64).unwrap_err().kind(), VocabErrorKind::TooLarge);
     }
 }

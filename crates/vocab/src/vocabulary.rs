@@ -132,42 +132,57 @@ impl Vocabulary {
         let mut grown = self.clone();
         grown.n_ids = all.iter().map(|id| id.index() + 1).chain([self.n_ids]).max().unwrap_or(0);
         let losing: Vec<TokenId> = all.iter().copied().filter(|&id| self.bytes(id).is_some()).collect();
-        if !losing.is_empty() {
-            let names = Arc::make_mut(&mut grown.names);
-            for &id in &losing {
-                if let Some(name) = self.bytes(id).and_then(|bytes| std::str::from_utf8(bytes).ok()) {
-                    // A name that is taken stays with its owner.
-                    let _ = names.add(id, name);
-                }
+        for &id in &losing {
+            if let Some(name) = self.bytes(id).and_then(|bytes| std::str::from_utf8(bytes).ok()) {
+                // A name that is taken stays with its owner.
+                let _ = Arc::make_mut(&mut grown.names).add(id, name);
             }
-            let table = self.tokens.table.without(&losing);
-            grown.tokens = Arc::new(Tokens::new(table, self.tokens.last_resort.clone()));
         }
+        grown.make_special(&losing);
         grown.eos = eos.into();
         grown.pad = pad;
         grown.mask = mask;
         Ok(grown)
     }
 
-    /// This vocabulary with these names of special tokens, besides those it has.
+    /// This vocabulary with these special tokens and what they are called, besides those it has.
     ///
-    /// For files that leave the special tokens out (`.tiktoken`). Ids beyond the vocabulary make it grow. An error if
-    /// an id is ordinary, or an id or a name is taken by another.
+    /// For files that leave the special tokens out (`.tiktoken`), or that do not say that they are special: an ordinary
+    /// token whose text is the name becomes special and loses its bytes. Ids beyond the vocabulary make it grow. An
+    /// error if an id is another ordinary token, or an id or a name is taken by another.
     pub fn with_names<'a>(&self, names: impl IntoIterator<Item = (u32, &'a str)>) -> Result<Self, VocabError> {
         let mut named = self.clone();
         let table = Arc::make_mut(&mut named.names);
+        let mut losing = Vec::new();
         for (id, name) in names {
             let id = TableBuilder::check_id(id.into())?;
-            if let Some(bytes) = self.bytes(id) {
-                return Err(VocabError::new(
-                    VocabErrorKind::DuplicateId,
-                    format!("token {} cannot be called `{name}`: it is the ordinary token {}", id.0, escape(bytes)),
-                ));
+            match self.bytes(id) {
+                Some(bytes) if bytes == name.as_bytes() => losing.push(id),
+                Some(bytes) => {
+                    return Err(VocabError::new(
+                        VocabErrorKind::DuplicateId,
+                        format!(
+                            "token {} cannot be the special token `{name}`: it is the ordinary token {}; is the id right?",
+                            id.0,
+                            escape(bytes)
+                        ),
+                    ));
+                }
+                None => {}
             }
             table.add(id, name)?;
             named.n_ids = named.n_ids.max(id.index() + 1);
         }
+        named.make_special(&losing);
         Ok(named)
+    }
+
+    /// Takes the bytes from these tokens.
+    fn make_special(&mut self, losing: &[TokenId]) {
+        if !losing.is_empty() {
+            let table = self.tokens.table.without(losing);
+            self.tokens = Arc::new(Tokens::new(table, self.tokens.last_resort.clone()));
+        }
     }
 
     /// All ordinary tokens as a trie.
@@ -265,8 +280,18 @@ impl Names {
         match (self.by_id.get(&id), self.by_name.get(name)) {
             (None, None) => {}
             (Some(old), _) if **old == *name => return Ok(()),
-            (Some(old), _) => return taken(format!("token {} is called `{old}`, so not `{name}`", id.0)),
-            (None, Some(old)) => return taken(format!("`{name}` is the name of token {}, so not of {}", old.0, id.0)),
+            (Some(old), _) => {
+                return taken(format!(
+                    "token {} is called `{old}`, so it cannot be called `{name}`: leave one out",
+                    id.0
+                ));
+            }
+            (None, Some(old)) => {
+                return taken(format!(
+                    "`{name}` is the name of token {}, so it cannot be that of {}: leave one out",
+                    old.0, id.0
+                ));
+            }
         }
         self.by_id.insert(id, name.into());
         self.by_name.insert(name.into(), id);

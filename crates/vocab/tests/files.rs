@@ -1,11 +1,11 @@
 //! Each kind of file: what a token is, how a text is cut, and what is said of a bad file.
 
-use anygram_vocab::{Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary};
-use std::path::PathBuf;
+#[allow(dead_code)]
+mod common;
 
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vocab").join(name)
-}
+use anygram_vocab::{Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary};
+use common::path;
+use std::collections::HashMap;
 
 fn load(name: &str) -> Vocabulary {
     let vocabulary = Vocabulary::from_file(path(name), &LoadOptions::default()).unwrap();
@@ -103,11 +103,13 @@ mod tiktoken {
         assert_eq!(refused(parse("YQ== 0\n\nYg== 1\r\n!! 2\n"), &["line 4 (byte 16)", "rank 2"]), InvalidBase64);
         assert_eq!(refused(parse("YQ==\n"), &["line 1", "`YQ==`"]), Syntax);
         assert_eq!(refused(parse("YQ== +1\n"), &["line 1"]), Syntax);
-        assert_eq!(refused(parse("YQ== 0\nYg== 3\nYw== 3\n"), &["number 2 and 3", "the id 3"]), DuplicateId);
+        assert_eq!(
+            refused(parse("YQ== 0\nYg== 3\nYw== 3\n"), &["line 2 (byte 7) and line 3 (byte 14)", "same id, 3"]),
+            DuplicateId
+        );
         assert_eq!(refused(parse(&format!("YQ== {MAX_TOKENS}")), &["line 1", "limit"]), TooLarge);
         assert_eq!(refused(parse("YQ== 18446744073709551615"), &["limit"]), TooLarge);
-        assert_eq!(parse("").unwrap().len(), 0);
-        assert!(parse("").unwrap().is_empty());
+        assert_eq!(refused(parse(" \n"), &["empty"]), Syntax);
     }
 
     #[test]
@@ -161,7 +163,7 @@ mod json_array {
         ] {
             assert_eq!(refused(parse(text), &[says]), VocabErrorKind::Syntax, "{text}");
         }
-        assert_eq!(parse("[]").unwrap().len(), 0);
+        assert!(parse("[]").unwrap().is_empty());
     }
 }
 
@@ -318,16 +320,95 @@ mod sentence_piece {
         assert!(vocabulary.encode("▁").unwrap_err().to_string().contains("0xe2 at offset 0"));
     }
 
+    fn parse(model: &[u8]) -> Result<Vocabulary, VocabError> {
+        Vocabulary::from_bytes(Format::SentencePiece, model, &LoadOptions::default())
+    }
+
+    /// The end of a model: its type.
+    fn of_type(number: u8) -> Vec<u8> {
+        field(2, &[3 << 3, number])
+    }
+
+    /// Models by `tools/sentence_piece.py`, with what the sentencepiece package makes of some texts.
     #[test]
-    fn other_models_and_damage_are_errors() {
-        let load = |bytes: &[u8]| Vocabulary::from_bytes(Format::SentencePiece, bytes, &LoadOptions::default());
-        let unigram = [piece("a", 0.0, 1), field(2, &[3 << 3, 1])].concat();
-        assert_eq!(refused(load(&unigram), &["type 1"]), VocabErrorKind::Unsupported);
-        assert_eq!(refused(load(b""), &["without pieces"]), VocabErrorKind::Syntax);
-        assert_eq!(refused(load(&model()[..20]), &["byte 16", "damaged"]), VocabErrorKind::Syntax);
-        assert_eq!(refused(load(&piece("a", 0.0, 9)), &["type 9"]), VocabErrorKind::Syntax);
-        let bad_byte = [piece("<0xg0>", 0.0, 6), field(2, &[3 << 3, 2])].concat();
-        assert_eq!(refused(load(&bad_byte), &["piece 0", "`<0xg0>`"]), VocabErrorKind::Syntax);
+    fn all_types_encode_as_sentencepiece_does() {
+        type Texts = Vec<(String, Option<Vec<u32>>)>;
+        let expected = std::fs::read(path("sentence_piece.json")).unwrap();
+        let expected: HashMap<String, Texts> = serde_json::from_slice(&expected).unwrap();
+        assert_eq!(expected.len(), 5);
+        for (name, texts) in expected {
+            let vocabulary = load(&format!("{name}.model"));
+            for (text, ids) in texts {
+                match ids {
+                    Some(ids) => encodes(&vocabulary, &text, &ids),
+                    // A part of it is unknown there; ours looks further for tokens that spell it.
+                    None => match vocabulary.encode(&text) {
+                        Ok(tokens) => assert_eq!(vocabulary.decode(&tokens).unwrap(), text.as_bytes()),
+                        Err(error) => assert_eq!(error.kind(), VocabErrorKind::CannotEncode),
+                    },
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_bytes_a_character_may_be_missing() {
+        let vocabulary = load("unigram_plain.model");
+        let error = vocabulary.encode("the mask 日").unwrap_err();
+        assert_eq!(error.kind(), VocabErrorKind::CannotEncode);
+        assert!(error.to_string().contains("0xe6 at offset 9"), "{error}");
+        assert!(vocabulary.encode(b"\xff").is_err());
+        let vocabulary = load("unigram.model");
+        assert_eq!(vocabulary.decode(&vocabulary.encode(b"\xff the \xe6").unwrap()).unwrap(), b"\xff the \xe6");
+    }
+
+    #[test]
+    fn a_way_that_scores_do_not_like_is_still_a_way() {
+        // The best pieces leave `x` alone, which is none.
+        let of = |kind| [piece("ax", -90.0, 1), piece("b", -1.0, 1), piece("a", -1.0, 1), of_type(kind)].concat();
+        encodes(&parse(&of(1)).unwrap(), "bax", &[1, 0]);
+        let model = [piece("ab", -1.0, 1), piece("xb", -9.0, 1), piece("bc", -2.0, 1), piece("c", -3.0, 1), of_type(2)];
+        // Merging takes `bc` first.
+        encodes(&parse(&model.concat()).unwrap(), "xbc", &[1, 3]);
+        encodes(&parse(&of(3)).unwrap(), "bax", &[1, 0]);
+        encodes(&parse(&of(4)).unwrap(), "bax", &[1, 0]);
+    }
+
+    #[test]
+    fn scores_may_be_no_numbers() {
+        for score in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN, f32::MAX] {
+            for kind in 1..=4 {
+                let pieces = [piece("a", score, 1), piece("aa", -score, 1), piece("aaa", score, 4)];
+                let vocabulary = parse(&[pieces.concat(), of_type(kind)].concat()).unwrap();
+                assert_eq!(vocabulary.decode(&vocabulary.encode("aaaaa").unwrap()).unwrap(), b"aaaaa");
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_with_its_place() {
+        use VocabErrorKind::*;
+        assert_eq!(refused(parse(b""), &["empty"]), Syntax);
+        assert_eq!(refused(parse(&of_type(1)), &["without pieces", "get it again"]), Syntax);
+        assert_eq!(refused(parse(&model()[..20]), &["byte 16", "damaged"]), Syntax);
+        assert_eq!(refused(parse(&piece("a", 0.0, 9)), &["byte 11", "type 9"]), Syntax);
+        // Cut between two fields: what is left of a BPE model must not become a Unigram model.
+        assert_eq!(refused(parse(&piece("a", 0.0, 1)), &["trainer specification", "cut off"]), Syntax);
+        assert_eq!(refused(parse(&[piece("a", 0.0, 1), of_type(7)].concat()), &["type 7"]), Syntax);
+        let bad_byte = [piece("<0xg0>", 0.0, 6), of_type(2)].concat();
+        assert_eq!(refused(parse(&bad_byte), &["piece 0", "`<0xg0>`"]), Syntax);
+        let bad_text = [field(1, &field(1, b"a\xff")), of_type(2)].concat();
+        assert_eq!(refused(parse(&bad_text), &["byte 4", "UTF-8"]), InvalidUtf8);
+        let twice = [piece("<s>", 0.0, 3), piece("<s>", 0.0, 3), of_type(1)].concat();
+        assert_eq!(refused(parse(&twice), &["`<s>`", "token 0"]), DuplicateId);
+        let plain_spaces = [piece("a", 0.0, 1), of_type(1), field(3, &[5 << 3, 0])].concat();
+        assert_eq!(refused(parse(&plain_spaces), &["escape_whitespaces"]), Unsupported);
+        // Lengths and numbers without end.
+        for huge in
+            [&b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"[..], &b"\x0a\xff\xff\xff\xff\x0f"[..], &[0xff; 99]]
+        {
+            assert_eq!(refused(parse(huge), &["byte 0", "damaged"]), Syntax);
+        }
     }
 }
 
@@ -344,6 +425,19 @@ fn files_are_told_apart() {
         let copy = folder.join("vocabulary");
         std::fs::copy(path(name), &copy).unwrap();
         assert_eq!(Vocabulary::from_file(&copy, &LoadOptions::default()).unwrap().len(), len, "{name}");
+    }
+    assert_eq!(refused(Vocabulary::from_file(&folder, &LoadOptions::default()), &["a folder"]), VocabErrorKind::Io);
+    for (content, says) in [
+        (&b""[..], "empty"),
+        (b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0", "empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "git lfs pull"),
+        (b"\x1f\x8b", "gzip"),
+    ] {
+        for name in ["v.json", "v.tiktoken", "v.model"] {
+            let copy = folder.join(name);
+            std::fs::write(&copy, content).unwrap();
+            refused(Vocabulary::from_file(&copy, &LoadOptions::default()), &[name, says]);
+        }
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -394,6 +488,21 @@ mod special {
     }
 
     #[test]
+    fn names_come_from_the_options_too() {
+        let names = vec![(40, "<|x|>".to_owned()), (25, " ab".to_owned())];
+        let options = LoadOptions { eos: vec![40], names, ..LoadOptions::default() };
+        let vocabulary = Vocabulary::from_file(path("tiny.tiktoken"), &options).unwrap();
+        vocabulary.validate().unwrap();
+        assert_eq!(vocabulary.special_by_name("<|x|>"), Some(TokenId(40)));
+        // An ordinary token of this text is special from now on.
+        assert_eq!((vocabulary.special_by_name(" ab"), vocabulary.bytes(TokenId(25))), (Some(TokenId(25)), None));
+        encodes(&vocabulary, " ab", &[3, 24]);
+        let options = LoadOptions { names: vec![(0, "<|x|>".into())], ..LoadOptions::default() };
+        let loaded = Vocabulary::from_file(path("tiny.tiktoken"), &options);
+        assert_eq!(refused(loaded, &["tiny.tiktoken", "`<|x|>`", "\"a\""]), VocabErrorKind::DuplicateId);
+    }
+
+    #[test]
     fn the_built_in_one() {
         let vocabulary = Vocabulary::builtin();
         vocabulary.validate().unwrap();
@@ -421,82 +530,5 @@ mod special {
         check(&vocabulary);
         let copy = vocabulary.clone();
         assert_eq!(std::thread::spawn(move || copy.encode("ab").unwrap()).join().unwrap(), [TokenId(11)]);
-    }
-}
-
-mod damage {
-    use super::*;
-
-    /// Xorshift: the same damage on every machine.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % n as u64) as usize
-        }
-    }
-
-    /// Whatever loads after the damage must still be a vocabulary.
-    fn survives(format: Format, bytes: &[u8]) {
-        if let Ok(vocabulary) = Vocabulary::from_bytes(format, bytes, &LoadOptions::default()) {
-            vocabulary.validate().unwrap();
-            if let Ok(tokens) = vocabulary.encode("ab abc {\":12é") {
-                assert_eq!(vocabulary.decode(&tokens).unwrap(), "ab abc {\":12é".as_bytes());
-            }
-        }
-    }
-
-    #[test]
-    fn a_damaged_file_is_an_error_or_a_vocabulary() {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        for (name, format) in [
-            ("tiny.tiktoken", Format::Tiktoken),
-            ("tiny.tiktoken.gz", Format::Tiktoken),
-            ("array.json", Format::JsonArray),
-            ("byte_level.json", Format::HuggingFace),
-            ("byte_fallback.json", Format::HuggingFace),
-            ("", Format::SentencePiece),
-        ] {
-            let good = if name.is_empty() { sentence_piece::model() } else { std::fs::read(path(name)).unwrap() };
-            for _ in 0..300 {
-                survives(format, &good[..random.below(good.len())]);
-                let mut bad = good.clone();
-                for _ in 0..=random.below(3) {
-                    let at = random.below(bad.len());
-                    bad[at] = match random.below(3) {
-                        0 => bad[at] ^ (1 << random.below(8)),
-                        1 => b"[]{}\",:0129-ntf\\ "[random.below(17)],
-                        _ => random.below(256) as u8,
-                    };
-                }
-                survives(format, &bad);
-                // A stretch goes missing.
-                let (a, b) = (random.below(good.len()), random.below(good.len()));
-                survives(format, &[&good[..a.min(b)], &good[a.max(b)..]].concat());
-            }
-        }
-    }
-
-    #[test]
-    fn deep_nesting_is_an_error() {
-        for format in [Format::JsonArray, Format::HuggingFace] {
-            let deep = "[".repeat(200_000);
-            assert!(parse(format, &deep).is_err());
-            let deep = format!("{{\"model\": {{\"type\": \"BPE\"}}, \"decoder\": {deep}");
-            assert!(parse(format, &deep).is_err());
-        }
-    }
-
-    #[test]
-    fn bytes_that_are_no_text() {
-        for format in [Format::JsonArray, Format::HuggingFace, Format::Tiktoken] {
-            survives(format, b"\xff\xfe\0\0");
-            survives(format, b"\x1f\x8b");
-            survives(format, b"[\"\xe4\"]");
-            survives(format, b"\xe4 1\n");
-        }
     }
 }

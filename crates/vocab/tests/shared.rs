@@ -1,67 +1,128 @@
 //! Real vocabularies and real texts, which are not in the repository.
 //!
-//! They lie in a folder `shared` beside it, or where `ANYGRAM_SHARED` says. Without them these tests say so and pass,
-//! but fail where `CI` is `true`.
+//! Without them these tests say so and pass.
+
+#[allow(dead_code)]
+mod common;
 
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
-use serde_json::{Value, json};
+use common::data;
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::path::PathBuf;
-
-/// The folder with the data, or `None` with a notice.
-fn data() -> Option<PathBuf> {
-    let shared = std::env::var_os("ANYGRAM_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let data = shared.join("data");
-    if data.join("tokenizers").is_dir() {
-        return Some(data);
-    }
-    let notice = format!("no shared data at {}: set ANYGRAM_SHARED", data.display());
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{notice}");
-    eprintln!("NOT TESTED: {notice}");
-    None
-}
-
-fn options(facts: &Value) -> LoadOptions {
-    LoadOptions {
-        pattern: facts["pattern"].as_str().map(str::to_owned),
-        id_offset: facts["id_offset"].as_u64().unwrap_or(0) as u32,
-        ..LoadOptions::default()
-    }
-}
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 fn ids(value: &Value) -> Vec<TokenId> {
     value.as_array().unwrap().iter().map(|id| TokenId(id.as_u64().unwrap() as u32)).collect()
 }
 
-#[test]
-fn checked_examples_of_all_rank_files() {
-    let Some(data) = data() else { return };
-    let facts = std::fs::read(data.join("tokenizers/tokenizers.json")).unwrap();
-    let facts: serde_json::Map<String, Value> = serde_json::from_slice(&facts).unwrap();
-    let mut n_checked = 0;
-    for (name, facts) in facts.iter().filter(|(_, facts)| facts["kind"] == "byte_bpe_ranks") {
-        let path = data.join("tokenizers").join(facts["file"].as_str().unwrap());
-        let plain = Vocabulary::from_file(&path, &options(facts)).unwrap();
-        plain.validate().unwrap();
-        assert_eq!(plain.trie().n_tokens() as u64, facts["ranks"].as_u64().unwrap(), "{name}");
-        let special = facts["special"].as_object().unwrap();
-        let names = special.iter().map(|(name, id)| (id.as_u64().unwrap() as u32, name.as_str()));
-        let vocabulary = plain.with_names(names).unwrap();
-        assert_eq!(vocabulary.len() as u64, facts["vocab_size"].as_u64().unwrap(), "{name}");
-        for (text, expected) in facts["example"].as_object().unwrap() {
-            assert_eq!(vocabulary.encode(text).unwrap(), ids(expected), "{name}: {text}");
-            n_checked += 1;
-        }
-        for text in ["", "\u{0}\u{7f}é", "日本語🙂🙃", "  \n\n \t x", "<|endoftext|>", "a\u{301}ß’s I'LL 12345"]
-        {
-            let tokens = vocabulary.encode(text).unwrap();
-            assert_eq!(vocabulary.decode(&tokens).unwrap(), text.as_bytes(), "{name}");
-            assert!(tokens.iter().all(|&id| !vocabulary.is_special(id)));
-        }
+/// What `tokenizers.json` says, by the name of the tokenizer.
+fn facts(data: &Path) -> Map<String, Value> {
+    serde_json::from_slice(&std::fs::read(data.join("tokenizers/tokenizers.json")).unwrap()).unwrap()
+}
+
+/// One of them as a person would load it.
+fn tokenizer(data: &Path, name: &str, facts: &Value) -> Vocabulary {
+    let file = match facts["kind"].as_str().unwrap() {
+        "byte_bpe_ranks" => facts["file"].as_str().unwrap().to_owned(),
+        "sentencepiece_bpe" => format!("{name}.model.gz"),
+        kind => panic!("{name}: {kind}"),
+    };
+    let special = facts["special"].as_object().into_iter().flatten();
+    let options = LoadOptions {
+        names: special.map(|(name, id)| (id.as_u64().unwrap() as u32, name.clone())).collect(),
+        pattern: facts["pattern"].as_str().map(str::to_owned),
+        id_offset: facts["id_offset"].as_u64().unwrap_or(0) as u32,
+        ..LoadOptions::default()
+    };
+    Vocabulary::from_file(data.join("tokenizers").join(file), &options).unwrap()
+}
+
+/// Texts that tokenizers treat in different ways.
+fn varied_texts() -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> = [
+        "",
+        " ",
+        "a",
+        "SELECT COUNT(*) FROM t WHERE x >= 30;",
+        "fn main() {\n    println!(\"{}\", 1 << 20);\n}\n\n\n// done\n",
+        "\tif (a[i] != NULL && b->c == 'x')\r\n\t\treturn 0x7fff;\r\n",
+        "{\"a\": [1, 2.5e-3, true, null], \"b\": {\"c\": \"\\u00e9\"}}",
+        "日本語のテキスト、中文文本。한국어 텍스트",
+        "🙂🙃👨‍👩‍👧‍👦🏳️‍🌈🇩🇪",
+        "a\u{301}e\u{308}\u{323}o\u{302}\u{301} ß ﬁ ℌ ① ２",
+        "النص العربي ١٢٣، שלום",
+        "\u{0}\u{1}\u{7}\u{8}\u{b}\u{c}\u{1b}[0m\u{7f}\u{85}\u{a0}\u{ad}",
+        "\u{200b}\u{200e}\u{feff}\u{2028}\u{2029}\u{fffd}\u{10ffff}\u{e000}",
+        "▁ a▁b ▁▁",
+        "<|endoftext|><|im_end|></s>[INST]<unk><0x0A>",
+        "I'LL don't we'Ve 12345678901234567890 ____ ---- ....",
+        "  two  spaces \n\n \t x   ",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into();
+    for unit in [" ", "\n", "\t", "a", "ab", "=", "é", "\r\n", " \n", "🙂"] {
+        texts.extend([17, 300, 5_000].map(|n| unit.repeat(n).into_bytes()));
     }
-    assert!(n_checked >= 6);
+    // No text at all, but bytes.
+    texts.push((0..=255).collect());
+    texts.push((0..=255).rev().collect());
+    texts.extend(
+        "日🙂é"
+            .char_indices()
+            .flat_map(|(at, c)| (1..c.len_utf8()).map(move |n| "日🙂é".as_bytes()[at..at + n].into())),
+    );
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    texts.push(
+        std::iter::repeat_with(|| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(5_000)
+        .collect(),
+    );
+    texts
+}
+
+#[test]
+fn the_seven_tokenizers() {
+    let Some(data) = data() else { return };
+    let (mut n_tokenizers, mut n_examples) = (0, 0);
+    for (name, facts) in &facts(&data) {
+        let vocabulary = tokenizer(&data, name, facts);
+        vocabulary.validate().unwrap();
+        assert_eq!(vocabulary.len() as u64, facts["vocab_size"].as_u64().unwrap(), "{name}");
+        if let Some(ranks) = facts["ranks"].as_u64() {
+            assert_eq!(vocabulary.trie().n_tokens() as u64, ranks, "{name}");
+        }
+        for (special, id) in facts["special"].as_object().into_iter().flatten() {
+            let id = TokenId(id.as_u64().unwrap() as u32);
+            assert_eq!(vocabulary.special_by_name(special), Some(id), "{name}");
+            assert_eq!((vocabulary.name(id), vocabulary.bytes(id)), (Some(special.as_str()), None), "{name}");
+            assert_eq!(vocabulary.decode(&[id]).unwrap(), b"", "{name}");
+        }
+        for (text, expected) in facts["example"].as_object().into_iter().flatten() {
+            assert_eq!(vocabulary.encode(text).unwrap(), ids(expected), "{name}: {text}");
+            n_examples += 1;
+        }
+        let round_trip = |text: &[u8]| {
+            let tokens = vocabulary.encode(text).unwrap();
+            assert_eq!(vocabulary.decode(&tokens).unwrap(), text, "{name}");
+            assert!(tokens.iter().all(|&id| !vocabulary.is_special(id)), "{name}");
+        };
+        varied_texts().iter().for_each(|text| round_trip(text));
+        for id in (0..vocabulary.len()).map(TokenId::new) {
+            match vocabulary.bytes(id) {
+                None => assert!(vocabulary.is_special(id) && vocabulary.decode(&[id]).unwrap().is_empty(), "{name}"),
+                Some(bytes) => {
+                    assert_eq!(vocabulary.decode(&[id]).unwrap(), bytes, "{name}");
+                    round_trip(bytes);
+                }
+            }
+        }
+        n_tokenizers += 1;
+    }
+    assert_eq!((n_tokenizers, n_examples), (7, 6), "tokenizers.json has changed: look at what is new");
 }
 
 #[test]
@@ -124,8 +185,7 @@ fn the_same_vocabulary_as_a_tokenizer_json() {
         }
     }
     let vocab: serde_json::Map<String, Value> = tokens.iter().zip(0..).map(|(t, id)| (write(t), json!(id))).collect();
-    let facts = std::fs::read(data.join("tokenizers/tokenizers.json")).unwrap();
-    let pattern = serde_json::from_slice::<Value>(&facts).unwrap()["qwen"]["pattern"].clone();
+    let pattern = facts(&data)["qwen"]["pattern"].clone();
     let file = json!({
         "version": "1.0",
         "added_tokens": [{"id": qwen.len(), "content": "<|endoftext|>", "special": true, "single_word": false,
@@ -155,6 +215,68 @@ fn the_same_vocabulary_as_a_tokenizer_json() {
     for text in ["日本語🙂🙃 e\u{301} <|endoftext|>", "  \n\n \t x", "\u{0}\u{7f}é ß’s I'LL 12345"] {
         assert_eq!(same.encode(text).unwrap(), qwen.encode(text).unwrap(), "{text}");
     }
+}
+
+#[test]
+fn a_sentence_piece_model_is_its_list_of_pieces() {
+    let Some(data) = data() else { return };
+    let name = "mistral_sentencepiece_v3";
+    let facts = &facts(&data)[name];
+    let vocabulary = tokenizer(&data, name, facts);
+    let list = std::fs::File::open(data.join("tokenizers").join(facts["file"].as_str().unwrap())).unwrap();
+    let (mut pieces, mut n_pieces) = (HashMap::new(), 0);
+    for line in BufReader::new(flate2::read::GzDecoder::new(list)).lines() {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let (id, piece) = (TokenId(line["id"].as_u64().unwrap() as u32), line["piece"].as_str().unwrap());
+        let expected = match line["type"].as_str().unwrap() {
+            "normal" | "user_defined" => Some(piece.replace('▁', " ").into_bytes()),
+            "byte" => Some(vec![u8::from_str_radix(&piece[3..5], 16).unwrap()]),
+            "control" | "unknown" => {
+                assert_eq!(vocabulary.special_by_name(piece), Some(id));
+                None
+            }
+            other => panic!("{other}"),
+        };
+        assert_eq!(vocabulary.bytes(id).map(<[u8]>::to_vec), expected, "{id:?} {piece}");
+        if let Some(bytes) = expected {
+            // A byte is second to a piece for the same character.
+            let found = pieces.entry(bytes).or_insert((f64::NEG_INFINITY, id));
+            if line["type"] != "byte" {
+                *found = (line["score"].as_f64().unwrap(), id);
+            }
+        }
+        n_pieces += 1;
+    }
+    assert_eq!(n_pieces, vocabulary.len());
+    let queries = std::fs::read_to_string(data.join("spider/queries.txt")).unwrap();
+    let more = ["日本語🙂🙃 中文", "  two  spaces ", "aaaaaaaaaaaaaaaa", "naïve café Größe", "\n\n\t\u{0}"];
+    for text in queries.lines().take(300).chain(more) {
+        assert_eq!(vocabulary.encode(text).unwrap(), merged_slowly(text, &pieces), "{text}");
+    }
+}
+
+/// The definition of BPE by score: of all adjacent pairs that are a piece the best is merged, the leftmost of several.
+fn merged_slowly(text: &str, pieces: &HashMap<Vec<u8>, (f64, TokenId)>) -> Vec<TokenId> {
+    let mut parts: Vec<String> = text.chars().map(String::from).collect();
+    loop {
+        let mut best: Option<(f64, usize)> = None;
+        for (i, pair) in parts.windows(2).enumerate() {
+            if let Some(&(score, _)) = pieces.get(pair.concat().as_bytes())
+                && best.is_none_or(|(other, _)| score > other)
+            {
+                best = Some((score, i));
+            }
+        }
+        let Some((_, i)) = best else { break };
+        let right = parts.remove(i + 1);
+        parts[i].push_str(&right);
+    }
+    let id = |bytes: &[u8]| pieces.get(bytes).map(|&(_, id)| id);
+    let ids = |part: &String| match id(part.as_bytes()) {
+        Some(id) => vec![id],
+        None => part.bytes().map(|byte| id(&[byte]).unwrap()).collect(),
+    };
+    parts.iter().flat_map(ids).collect()
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod demo;
 mod help;
 mod replay;
 mod run;
+mod vocab;

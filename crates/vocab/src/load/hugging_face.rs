@@ -103,7 +103,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
     let mut added = added_tokens(&head)?;
 
     let mut builder = TableBuilder::default();
-    let (mut names, mut last_resort) = (Vec::new(), Vec::new());
+    let (mut names, mut last_resort, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for (text, id) in &model {
         let id = TableBuilder::check_id((*id).into())?;
         // A token of the model that is also an added one counts once, as the added one.
@@ -112,6 +112,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
         {
             continue;
         }
+        texts.push(text);
         if unknown(text, id.0) {
             builder.push(id, b"");
             names.push((id, text.clone()));
@@ -124,6 +125,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
         }
     }
     for (id, token) in added.drain(..) {
+        texts.push(&token.content);
         if token.special {
             builder.push(id, b"");
             names.push((id, token.content.clone()));
@@ -132,7 +134,8 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
         }
     }
     last_resort.sort_unstable();
-    let tokens = Tokens::new(builder.finish()?, last_resort);
+    let table = builder.finish(|n| format!("`{}`", texts[n]))?;
+    let tokens = Tokens::new(table, last_resort);
     let encoder = HuggingFaceEncoder { tokenizer, file_bytes: bytes.len() };
     Vocabulary::new(tokens, Encoder::HuggingFace(Box::new(encoder)))
         .with_names(names.iter().map(|(id, name)| (id.0, name.as_str())))

@@ -8,7 +8,7 @@ use std::fmt;
 
 pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
     let Elements(builder) = serde_json::from_slice(bytes).map_err(|e| super::json_error(&e))?;
-    Ok(Vocabulary::new(Tokens::new(builder.finish()?, Vec::new()), Encoder::LongestMatch))
+    Ok(Vocabulary::new(Tokens::new(builder.finish(|n| format!("element {n}"))?, Vec::new()), Encoder::LongestMatch))
 }
 
 /// The array, written into a table as it is read.

@@ -15,8 +15,9 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
-/// Files beyond this size are refused, packed or unpacked: the largest tokenizers in use have some 35 MB.
-const MAX_FILE_BYTES: usize = 1 << 29;
+/// Files beyond this size are refused, packed or unpacked: the largest tokenizers in use have some 35 MB. A gzip file of
+/// a few kB can ask for as much.
+const MAX_FILE_BYTES: usize = 1 << 26;
 
 /// How a vocabulary is written. Each may be compressed with gzip, which is seen from the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,11 +29,26 @@ pub enum Format {
     JsonArray,
     /// `tokenizer.json` of Hugging Face: BPE or Unigram, byte-level or with `▁` for a space.
     HuggingFace,
-    /// A SentencePiece model of type BPE, a protocol buffer.
+    /// A SentencePiece model, a protocol buffer: Unigram, BPE, words or characters.
     SentencePiece,
 }
 
 /// What a file does not say. The default says nothing more.
+///
+/// A `.tiktoken` file says least: its special tokens, its pre-tokenizer and where its ids begin come from here.
+///
+/// ```no_run
+/// use anygram_vocab::{LoadOptions, Vocabulary};
+///
+/// let options = LoadOptions {
+///     eos: vec![151645],
+///     names: vec![(151644, "<|im_start|>".into()), (151645, "<|im_end|>".into())],
+///     ..LoadOptions::default()
+/// };
+/// let vocabulary = Vocabulary::from_file("qwen.tiktoken.gz", &options)?;
+/// assert_eq!(vocabulary.special_by_name("<|im_end|>"), Some(vocabulary.eos()[0]));
+/// # Ok::<(), anygram_vocab::VocabError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LoadOptions {
     /// Tokens that end a text, see [`Vocabulary::with_special`].
@@ -41,6 +57,8 @@ pub struct LoadOptions {
     pub pad: Option<u32>,
     /// The token that stands for a hole.
     pub mask: Option<u32>,
+    /// Special tokens and what they are called, see [`Vocabulary::with_names`].
+    pub names: Vec<(u32, String)>,
     /// The pre-tokenizer of a `.tiktoken` file, in the syntax of the `fancy-regex` crate. Without, that of the Qwen
     /// models. Other formats carry their own, and an option that they would not obey is an error.
     pub pattern: Option<String>,
@@ -54,12 +72,16 @@ impl Vocabulary {
     /// What it is shows in its name (`.tiktoken`, `.model`, also with `.gz`), else in its bytes: `[` begins a JSON
     /// array, `{` a `tokenizer.json`, and gzip is unpacked first. See [`Format`].
     ///
-    /// - `.tiktoken`: ids are ranks. Special tokens are not in such files: give them in the options, and names with
-    ///   [`with_names`](Vocabulary::with_names). Encoding merges by rank, after cutting by `options.pattern`.
+    /// - `.tiktoken`: ids are ranks. Special tokens are not in such files: give them in the options. Encoding merges by
+    ///   rank, after cutting by `options.pattern`.
     /// - JSON array: encoding takes the longest match, or the fewest tokens if that ends nowhere.
     /// - `tokenizer.json`: special added tokens have no bytes, others have their text. Encoding is the file's own, with
     ///   everything off that changes the text (a space in front, normal forms, truncation).
-    /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding merges by score.
+    /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the scores of pieces,
+    ///   and a character that no piece has is spelled by its bytes, in models that have pieces for bytes.
+    ///
+    /// O(bytes of the file), and a sort of the tokens. Files of more than 64 MiB, unpacked, are refused. An error names
+    /// the file, the place in it, and a way out.
     pub fn from_file(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, VocabError> {
         let path = path.as_ref();
         read(path).and_then(|bytes| Self::from_named_bytes(path, bytes, options)).map_err(|e| e.in_file(path))
@@ -76,7 +98,7 @@ impl Vocabulary {
         Self::from_unpacked(format, &bytes, options)
     }
 
-    /// Reads a vocabulary from memory; gzip is unpacked.
+    /// Reads a vocabulary from memory, as [`from_file`](Self::from_file) does from a file; gzip is unpacked.
     pub fn from_bytes(format: Format, bytes: &[u8], options: &LoadOptions) -> Result<Self, VocabError> {
         Self::from_unpacked(format, &unpack(bytes)?, options)
     }
@@ -94,12 +116,20 @@ impl Vocabulary {
             Format::HuggingFace => hugging_face::load(bytes)?,
             Format::SentencePiece => sentence_piece::load(bytes)?,
         };
-        plain.with_special(SpecialIds { eos: options.eos.clone(), pad: options.pad, mask: options.mask })
+        plain
+            .with_special(SpecialIds { eos: options.eos.clone(), pad: options.pad, mask: options.mask })?
+            .with_names(options.names.iter().map(|(id, name)| (*id, name.as_str())))
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, VocabError> {
     let file = std::fs::File::open(path).map_err(|e| VocabError::io("open the vocabulary", e))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(VocabError::new(
+            VocabErrorKind::Io,
+            "a folder, not a file: name the vocabulary in it, such as its tokenizer.json",
+        ));
+    }
     read_limited(file, "read the vocabulary")
 }
 
@@ -116,12 +146,21 @@ fn read_limited(from: impl Read, doing: &str) -> Result<Vec<u8>, VocabError> {
     Ok(bytes)
 }
 
-/// The content of a gzip file; other bytes as they are.
+/// The content of a gzip file, other bytes as they are; what a failed download leaves behind is an error.
 fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, VocabError> {
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(Cow::Borrowed(bytes));
+    let doing = "unpack the gzip file, which is damaged or cut off (get it again)";
+    let content = match bytes.starts_with(&[0x1f, 0x8b]) {
+        true => Cow::Owned(read_limited(flate2::read::MultiGzDecoder::new(bytes), doing)?),
+        false => Cow::Borrowed(bytes),
+    };
+    if content.trim_ascii().is_empty() {
+        Err(VocabError::new(VocabErrorKind::Syntax, "the file is empty: get it again"))
+    } else if content.starts_with(b"version https://git-lfs") {
+        let what = "a pointer of Git LFS, not the file itself: get that with `git lfs pull`";
+        Err(VocabError::new(VocabErrorKind::Syntax, what))
+    } else {
+        Ok(content)
     }
-    read_limited(flate2::read::MultiGzDecoder::new(bytes), "unpack gzip").map(Cow::Owned)
 }
 
 fn guess(bytes: &[u8]) -> Result<Format, VocabError> {

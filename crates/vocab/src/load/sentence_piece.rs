@@ -1,14 +1,22 @@
 //! SentencePiece models: a protocol buffer with a list of pieces, each with a score and a type.
 //!
 //! The reader knows as much of protocol buffers as this needs (varints, fixed and delimited fields), skips what it
-//! does not know, and never looks deeper than the two levels it wants, so there is nothing to recurse into. Models of
-//! type BPE are read; `▁` is a space, a piece of type *byte* is that byte, the types *unknown*, *control* and
-//! *unused* have no bytes.
+//! does not know, and never looks deeper than the two levels it wants, so there is nothing to recurse into. `▁` is a
+//! space, a piece of type *byte* is that byte, the types *unknown*, *control* and *unused* have no bytes.
 
 use super::hugging_face::fallback_byte;
-use crate::encode::{Encoder, ScoreEncoder};
+use crate::encode::{Encoder, PieceEncoder, Scored};
 use crate::table::{TableBuilder, Tokens};
 use crate::{VocabError, VocabErrorKind, Vocabulary};
+
+/// How the model cuts a text, as the format numbers it.
+#[derive(Clone, Copy)]
+enum ModelType {
+    Unigram,
+    Bpe,
+    Words,
+    Characters,
+}
 
 /// The type of a piece, as the format numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,34 +34,50 @@ struct Piece<'a> {
 }
 
 pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
-    let (mut pieces, mut model_type, mut escapes_spaces) = (Vec::new(), 1, true);
+    let (mut pieces, mut model, mut escapes_spaces) = (Vec::new(), None, true);
     for field in Fields::new(bytes, 0) {
         match field? {
             (1, at, Payload::Bytes(piece)) => pieces.push(self::piece(piece, at)?),
-            (2, at, Payload::Bytes(trainer)) => model_type = last_number(trainer, at, 3)?.unwrap_or(1),
+            (2, at, Payload::Bytes(trainer)) => model = Some(model_type(trainer, at)?),
             (3, at, Payload::Bytes(normalizer)) => escapes_spaces = last_number(normalizer, at, 5)? != Some(0),
             _ => {}
         }
     }
+    let lacks = |what: &str| {
+        let message =
+            format!("a SentencePiece model without {what}: the file is cut off, or of another kind; get it again");
+        VocabError::new(VocabErrorKind::Syntax, message)
+    };
     if pieces.is_empty() {
-        return Err(VocabError::new(VocabErrorKind::Syntax, "a SentencePiece model without pieces"));
+        return Err(lacks("pieces"));
     }
-    if model_type != 2 || !escapes_spaces {
+    if !escapes_spaces {
         return Err(VocabError::new(
             VocabErrorKind::Unsupported,
-            format!(
-                "a SentencePiece model of type {model_type}{}: only type 2 (BPE) with `▁` for a space is read; convert \
-                 others to tokenizer.json",
-                if escapes_spaces { "" } else { " that does not escape spaces" }
-            ),
+            "a SentencePiece model that does not write `▁` for a space (`escape_whitespaces`): convert it to a \
+             tokenizer.json, or to a JSON array of tokens",
         ));
     }
-    build(&pieces)
+    // It stands behind the pieces. Without it the model would be taken for another type, by default.
+    build(&pieces, model.ok_or_else(|| lacks("a trainer specification behind its pieces"))?)
 }
 
-fn build(pieces: &[Piece]) -> Result<Vocabulary, VocabError> {
+fn model_type(trainer: &[u8], offset: usize) -> Result<ModelType, VocabError> {
+    match last_number(trainer, offset, 3)? {
+        None | Some(1) => Ok(ModelType::Unigram),
+        Some(2) => Ok(ModelType::Bpe),
+        Some(3) => Ok(ModelType::Words),
+        Some(4) => Ok(ModelType::Characters),
+        Some(other) => Err(damaged(
+            offset,
+            &format!("a model of type {other}; known are 1 (Unigram), 2 (BPE), 3 (words), 4 (characters)"),
+        )),
+    }
+}
+
+fn build(pieces: &[Piece], model: ModelType) -> Result<Vocabulary, VocabError> {
     let mut builder = TableBuilder::default();
-    let (mut names, mut last_resort, mut user_defined) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut names, mut last_resort) = (Vec::new(), Vec::new());
     for (piece, number) in pieces.iter().zip(0..) {
         let id = TableBuilder::check_id(number)?;
         match piece.kind {
@@ -69,19 +93,24 @@ fn build(pieces: &[Piece]) -> Result<Vocabulary, VocabError> {
                 builder.push(id, &[byte]);
                 last_resort.push(id);
             }
-            PieceType::Normal | PieceType::UserDefined => {
-                builder.push(id, piece.text.replace('▁', " ").as_bytes());
-                if piece.kind == PieceType::UserDefined {
-                    user_defined.push(id);
-                }
-            }
+            PieceType::Normal | PieceType::UserDefined => builder.push(id, piece.text.replace('▁', " ").as_bytes()),
         }
         builder.check_size()?;
     }
-    let scores: Vec<f32> = pieces.iter().map(|piece| piece.score).collect();
-    let table = builder.finish()?;
-    let encoder = ScoreEncoder::new(&scores, &table, &user_defined);
-    Vocabulary::new(Tokens::new(table, last_resort), Encoder::Scores(Box::new(encoder))).with_names(names)
+    let table = builder.finish(|n| format!("piece {n}"))?;
+    let scored = |piece: &Piece| Scored {
+        score: piece.score,
+        is_normal: piece.kind == PieceType::Normal,
+        user_defined: (piece.kind == PieceType::UserDefined).then_some(piece.text.len()),
+    };
+    let scored: Vec<Scored> = pieces.iter().map(scored).collect();
+    let encoder = match model {
+        ModelType::Unigram => PieceEncoder::unigram(&scored),
+        ModelType::Bpe => PieceEncoder::bpe(&scored, &table),
+        ModelType::Words => PieceEncoder::words(),
+        ModelType::Characters => PieceEncoder::characters(&scored, &table),
+    };
+    Vocabulary::new(Tokens::new(table, last_resort), Encoder::Pieces(Box::new(encoder))).with_names(names)
 }
 
 /// Reads the message of one piece: text, score, type.
@@ -137,7 +166,12 @@ enum Payload<'a> {
 }
 
 fn damaged(offset: usize, what: &str) -> VocabError {
-    VocabError::new(VocabErrorKind::Syntax, format!("byte {offset}: {what}: the SentencePiece model is damaged"))
+    VocabError::new(
+        VocabErrorKind::Syntax,
+        format!(
+            "byte {offset}: {what}: the SentencePiece model is damaged, or the file is of another kind; get it again"
+        ),
+    )
 }
 
 impl<'a> Fields<'a> {

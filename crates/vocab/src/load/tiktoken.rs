@@ -11,23 +11,30 @@ use base64::engine::general_purpose::STANDARD;
 pub(super) fn load(bytes: &[u8], options: &LoadOptions) -> Result<Vocabulary, VocabError> {
     let mut builder = TableBuilder::default();
     for (offset, number, line) in lines(bytes) {
-        let at_line = |kind, what: String| VocabError::new(kind, format!("line {number} (byte {offset}): {what}"));
+        let wrong = |kind, what: String| VocabError::new(kind, format!("{}: {what}", at_line(number, offset)));
         let (token, rank) = split(line).ok_or_else(|| {
             let line = String::from_utf8_lossy(&line[..line.len().min(60)]);
-            at_line(VocabErrorKind::Syntax, format!("`{line}` is not a token in base64, a space and a rank"))
+            let what = format!("`{line}` is not a token in base64, a space and a rank; is the file complete?");
+            wrong(VocabErrorKind::Syntax, what)
         })?;
         let id = TableBuilder::check_id(rank.saturating_add(options.id_offset.into()))
-            .map_err(|e| at_line(e.kind(), e.to_string()))?;
+            .map_err(|e| wrong(e.kind(), e.to_string()))?;
         let start = builder.blob().len();
         STANDARD.decode_vec(token, builder.blob()).map_err(|e| {
-            at_line(VocabErrorKind::InvalidBase64, format!("the token of rank {rank} is not base64: {e}"))
+            let what = format!("the token of rank {rank} is not base64: {e}; get the file again");
+            wrong(VocabErrorKind::InvalidBase64, what)
         })?;
         builder.push_written(id, start);
         builder.check_size()?;
     }
     let encoder = RankEncoder::new(options.pattern.as_deref().unwrap_or(RankEncoder::DEFAULT_PATTERN))?;
-    let tokens = Tokens::new(builder.finish()?, Vec::<TokenId>::new());
+    let place = |n| lines(bytes).nth(n).map_or_else(String::new, |(offset, number, _)| at_line(number, offset));
+    let tokens = Tokens::new(builder.finish(place)?, Vec::<TokenId>::new());
     Ok(Vocabulary::new(tokens, Encoder::Ranks(Box::new(encoder))))
+}
+
+fn at_line(number: usize, offset: usize) -> String {
+    format!("line {number} (byte {offset})")
 }
 
 /// Whether the first line is one of such a file.

@@ -1,23 +1,27 @@
 //! From text to tokens.
 //!
-//! Whatever the encoder, the tokens it gives spell the text exactly. Five ways:
+//! Whatever the encoder, the tokens it gives spell the text exactly. The ways:
 //!
 //! - [`RankEncoder`]: byte-level BPE as `.tiktoken` files mean it. The text is cut into pieces by a pattern; a piece
 //!   that is a token is that token, even where merging would not reach it (Llama 3 has such tokens); else its bytes
 //!   are merged, again and again the adjacent pair whose joined bytes are the token of lowest rank (the leftmost of
 //!   several). O(n log n) for a piece of n bytes, so one long word is no trap.
-//! - [`ScoreEncoder`]: BPE as SentencePiece means it: from characters, without pieces, the pair of the highest score
-//!   first.
+//! - [`PieceEncoder`]: as SentencePiece models mean it, by the scores of pieces.
 //! - The longest match: at each point the longest token. O(n · longest token).
 //! - [`shortest`]: the fewest tokens, by dynamic programming. The way out of all others, where merging ends in bytes
 //!   that are no tokens, the longest match in a dead end, or the pattern fails on a run of a million spaces. O(n ·
-//!   longest token) time, O(n) memory.
+//!   longest token) time, O(n) memory. First for the part that the encoder was stuck in, then for the whole text, so a
+//!   text is refused only if no tokens spell it.
 //! - A `tokenizer.json` with the crate that defines it, see [`HuggingFaceEncoder`]; what does not spell the text is not
 //!   believed, and the fewest tokens stand in.
 
+mod pieces;
+
+pub(crate) use pieces::{PieceEncoder, Scored};
+
 use crate::load::HuggingFaceEncoder;
-use crate::table::{TokenTable, Tokens};
-use crate::{TokenId, TokenTrie, VocabError, VocabErrorKind};
+use crate::table::Tokens;
+use crate::{TokenId, VocabError, VocabErrorKind};
 use fancy_regex::{Regex, RegexBuilder};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,13 +30,13 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub(crate) enum Encoder {
     Ranks(Box<RankEncoder>),
-    Scores(Box<ScoreEncoder>),
+    Pieces(Box<PieceEncoder>),
     LongestMatch,
     HuggingFace(Box<HuggingFaceEncoder>),
 }
 
 impl Encoder {
-    /// Appends nothing but tokens whose bytes together are `text`.
+    /// Tokens whose bytes together are `text`.
     pub fn encode(&self, tokens: &Tokens, text: &[u8]) -> Result<Vec<TokenId>, VocabError> {
         if text.len() >= u32::MAX as usize {
             return Err(VocabError::new(
@@ -41,34 +45,40 @@ impl Encoder {
             ));
         }
         let mut out = Vec::with_capacity(text.len() / 3 + 1);
+        let by_rule = self.encode_by_rule(tokens, text, &mut out);
+        by_rule
+            .or_else(|| {
+                out.clear();
+                shortest(tokens, text, &mut out)
+            })
+            .ok_or_else(|| cannot_encode(text, furthest(tokens, text)))?;
+        Ok(out)
+    }
+
+    /// Appends the tokens that the encoder's own rule gives; `None` if it ends nowhere, and then `out` is of no use.
+    fn encode_by_rule(&self, tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Option<()> {
+        let mut merger = Merger::default();
         match self {
-            Self::LongestMatch => longest_match(tokens, text, &mut out)?,
-            Self::Ranks(encoder) => {
-                let mut merger = Merger::default();
-                for_each_chunk(text, |offset, chunk| match chunk {
-                    Ok(chunk) => encoder.encode(tokens, chunk, offset, &mut merger, &mut out),
-                    Err(chunk) => encoder.encode_piece(tokens, chunk, offset, &mut merger, &mut out),
-                })?;
-            }
-            Self::Scores(encoder) => {
-                let mut merger = Merger::default();
-                for_each_chunk(text, |offset, chunk| match chunk {
-                    Ok(chunk) => encoder.encode(tokens, chunk.as_bytes(), offset, &mut merger, &mut out),
-                    Err(chunk) => shortest(tokens, chunk, offset, &mut out),
-                })?;
-            }
-            Self::HuggingFace(encoder) => for_each_chunk(text, |offset, chunk| match chunk {
+            Self::LongestMatch => longest_match(tokens, text, out),
+            Self::Ranks(encoder) => for_each_chunk(text, |chunk| match chunk {
+                Ok(chunk) => encoder.encode(tokens, chunk, &mut merger, out),
+                Err(chunk) => encoder.encode_piece(tokens, chunk, &mut merger, out),
+            }),
+            Self::Pieces(encoder) => for_each_chunk(text, |chunk| match chunk {
+                Ok(chunk) => encoder.encode(tokens, chunk, &mut merger, out),
+                Err(chunk) => shortest(tokens, chunk, out),
+            }),
+            Self::HuggingFace(encoder) => for_each_chunk(text, |chunk| match chunk {
                 Ok(chunk) => match encoder.encode(chunk).filter(|ids| spell(tokens, ids, chunk.as_bytes())) {
                     Some(ids) => {
                         out.extend(ids);
-                        Ok(())
+                        Some(())
                     }
-                    None => shortest(tokens, chunk.as_bytes(), offset, &mut out),
+                    None => shortest(tokens, chunk.as_bytes(), out),
                 },
-                Err(chunk) => shortest(tokens, chunk, offset, &mut out),
-            })?,
+                Err(chunk) => shortest(tokens, chunk, out),
+            }),
         }
-        Ok(out)
     }
 
     pub fn memory_usage(&self) -> usize {
@@ -76,26 +86,23 @@ impl Encoder {
             Self::LongestMatch => 0,
             // The pattern's automata belong to another crate; the text of the pattern stands for them.
             Self::Ranks(encoder) => size_of::<RankEncoder>() + encoder.pattern.as_str().len(),
-            Self::Scores(encoder) => encoder.memory_usage(),
+            Self::Pieces(encoder) => encoder.memory_usage(),
             Self::HuggingFace(encoder) => encoder.memory_usage(),
         }
     }
 }
 
-/// Calls `f` with each longest part of the text that is UTF-8 (`Ok`) or is not (`Err`), and its offset.
-fn for_each_chunk<E>(text: &[u8], mut f: impl FnMut(usize, Result<&str, &[u8]>) -> Result<(), E>) -> Result<(), E> {
-    let mut offset = 0;
+/// Calls `f` with each longest part of the text that is UTF-8 (`Ok`) or is not (`Err`), while it gives something.
+fn for_each_chunk(text: &[u8], mut f: impl FnMut(Result<&str, &[u8]>) -> Option<()>) -> Option<()> {
     for chunk in text.utf8_chunks() {
         if !chunk.valid().is_empty() {
-            f(offset, Ok(chunk.valid()))?;
+            f(Ok(chunk.valid()))?;
         }
-        offset += chunk.valid().len();
         if !chunk.invalid().is_empty() {
-            f(offset, Err(chunk.invalid()))?;
+            f(Err(chunk.invalid()))?;
         }
-        offset += chunk.invalid().len();
     }
-    Ok(())
+    Some(())
 }
 
 /// Whether these tokens spell this text.
@@ -110,10 +117,11 @@ fn spell(tokens: &Tokens, ids: &[TokenId], mut text: &[u8]) -> bool {
     text.is_empty()
 }
 
-fn cannot_encode(text: &[u8], stuck: usize, offset: usize) -> VocabError {
+/// Says where tokens get stuck.
+fn cannot_encode(text: &[u8], stuck: usize) -> VocabError {
     let what = match text.get(stuck) {
-        Some(byte) => format!("no token goes on with byte 0x{byte:02x} at offset {}", offset + stuck),
-        None => format!("every token that fits at the end, offset {}, is longer than the text", offset + stuck),
+        Some(byte) => format!("no token goes on with byte 0x{byte:02x} at offset {stuck}"),
+        None => format!("every token that fits at the end, offset {stuck}, is longer than the text"),
     };
     VocabError::new(
         VocabErrorKind::CannotEncode,
@@ -152,42 +160,28 @@ impl RankEncoder {
     }
 
     /// What stands between two matches of the pattern is a piece too.
-    fn encode(
-        &self,
-        tokens: &Tokens,
-        text: &str,
-        offset: usize,
-        merger: &mut Merger,
-        out: &mut Vec<TokenId>,
-    ) -> Result<(), VocabError> {
+    fn encode(&self, tokens: &Tokens, text: &str, merger: &mut Merger, out: &mut Vec<TokenId>) -> Option<()> {
         let mut done = 0;
         for found in self.pattern.find_iter(text) {
             let Ok(found) = found else {
                 // It ran out of its limits, which takes a run of a million spaces.
-                return shortest(tokens, &text.as_bytes()[done..], offset + done, out);
+                return shortest(tokens, &text.as_bytes()[done..], out);
             };
             for range in [done..found.start(), found.range()] {
-                self.encode_piece(tokens, &text.as_bytes()[range.clone()], offset + range.start, merger, out)?;
+                self.encode_piece(tokens, &text.as_bytes()[range], merger, out)?;
             }
             done = found.end();
         }
-        self.encode_piece(tokens, &text.as_bytes()[done..], offset + done, merger, out)
+        self.encode_piece(tokens, &text.as_bytes()[done..], merger, out)
     }
 
-    fn encode_piece(
-        &self,
-        tokens: &Tokens,
-        piece: &[u8],
-        offset: usize,
-        merger: &mut Merger,
-        out: &mut Vec<TokenId>,
-    ) -> Result<(), VocabError> {
+    fn encode_piece(&self, tokens: &Tokens, piece: &[u8], merger: &mut Merger, out: &mut Vec<TokenId>) -> Option<()> {
         if piece.is_empty() {
-            return Ok(());
+            return Some(());
         }
         if let Some(id) = tokens.find(piece) {
             out.push(id);
-            return Ok(());
+            return Some(());
         }
         let n_before = out.len();
         let bytes = std::iter::repeat_n(1, piece.len());
@@ -196,83 +190,11 @@ impl RankEncoder {
                 Some(id) => out.push(id),
                 None => {
                     out.truncate(n_before);
-                    return shortest(tokens, piece, offset, out);
+                    return shortest(tokens, piece, out);
                 }
             }
         }
-        Ok(())
-    }
-}
-
-/// BPE by score, from characters, over the whole text.
-#[derive(Debug)]
-pub(crate) struct ScoreEncoder {
-    /// By token id; the higher the score, the lower the rank, and equal scores have equal ranks.
-    ranks: Vec<u32>,
-    /// These are found first and never merged.
-    user_defined: Option<TokenTrie>,
-}
-
-impl ScoreEncoder {
-    pub fn new(scores: &[f32], table: &TokenTable, user_defined: &[TokenId]) -> Self {
-        let mut distinct = scores.to_vec();
-        distinct.sort_by(|a, b| b.total_cmp(a));
-        distinct.dedup();
-        let rank = |score: &f32| distinct.partition_point(|other| other.total_cmp(score).is_gt()) as u32;
-        let user_defined = user_defined.iter().map(|&id| (id, table.bytes(id)));
-        Self {
-            ranks: scores.iter().map(rank).collect(),
-            user_defined: (user_defined.len() > 0).then(|| TokenTrie::new(user_defined)),
-        }
-    }
-
-    fn encode(
-        &self,
-        tokens: &Tokens,
-        text: &[u8],
-        offset: usize,
-        merger: &mut Merger,
-        out: &mut Vec<TokenId>,
-    ) -> Result<(), VocabError> {
-        let (mut done, mut at) = (0, 0);
-        while let Some(trie) = self.user_defined.as_ref().filter(|_| at < text.len()) {
-            match trie.prefixes(&text[at..]).last().filter(|(_, id)| !tokens.table.bytes(*id).is_empty()) {
-                None => at += 1,
-                Some((length, id)) => {
-                    self.encode_stretch(tokens, &text[done..at], offset + done, merger, out)?;
-                    out.push(id);
-                    at += length;
-                    done = at;
-                }
-            }
-        }
-        self.encode_stretch(tokens, &text[done..], offset + done, merger, out)
-    }
-
-    /// What merging leaves is a token, or spelled by the fewest (which for a character without a token are its bytes).
-    fn encode_stretch(
-        &self,
-        tokens: &Tokens,
-        text: &[u8],
-        mut offset: usize,
-        merger: &mut Merger,
-        out: &mut Vec<TokenId>,
-    ) -> Result<(), VocabError> {
-        let characters = text.utf8_chunks().flat_map(|chunk| {
-            chunk.valid().chars().map(char::len_utf8).chain(std::iter::repeat_n(1, chunk.invalid().len()))
-        });
-        for part in merger.merge(text, characters, |joined| tokens.find(joined).map(|id| self.ranks[id.index()])) {
-            match tokens.find(part) {
-                Some(id) => out.push(id),
-                None => shortest(tokens, part, offset, out)?,
-            }
-            offset += part.len();
-        }
-        Ok(())
-    }
-
-    fn memory_usage(&self) -> usize {
-        4 * self.ranks.capacity() + self.user_defined.as_ref().map_or(0, TokenTrie::memory_usage)
+        Some(())
     }
 }
 
@@ -350,23 +272,20 @@ impl Merger {
     }
 }
 
-/// The longest token at each point; the fewest tokens for the whole text if that ends nowhere.
-fn longest_match(tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Result<(), VocabError> {
+/// Appends the longest token at each point; `None` if that ends nowhere.
+fn longest_match(tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Option<()> {
     let mut done = 0;
     while done < text.len() {
-        let Some((length, _)) = tokens.trie.prefixes(&text[done..]).last() else {
-            out.clear();
-            return shortest(tokens, text, 0, out);
-        };
-        out.extend(tokens.find(&text[done..done + length]));
+        let (length, id) = tokens.trie.prefixes(&text[done..]).last()?;
+        out.push(id);
         done += length;
     }
-    Ok(())
+    Some(())
 }
 
 /// Appends the fewest tokens that spell the text; of several such sequences the one whose first token is longest,
-/// then the second, and so on. `offset` is where the text stands in what the caller was given, for the message.
-fn shortest(tokens: &Tokens, text: &[u8], offset: usize, out: &mut Vec<TokenId>) -> Result<(), VocabError> {
+/// then the second, and so on. `None` if there are none, and then nothing is appended.
+fn shortest(tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Option<()> {
     const NONE: u32 = u32::MAX;
     // For each suffix the fewest tokens that spell it, and the length of the first of them.
     let mut fewest = vec![NONE; text.len() + 1];
@@ -382,7 +301,7 @@ fn shortest(tokens: &Tokens, text: &[u8], offset: usize, out: &mut Vec<TokenId>)
         }
     }
     if fewest[0] == NONE {
-        return Err(cannot_encode(text, furthest(tokens, text), offset));
+        return None;
     }
     let mut done = 0;
     while done < text.len() {
@@ -390,7 +309,7 @@ fn shortest(tokens: &Tokens, text: &[u8], offset: usize, out: &mut Vec<TokenId>)
         out.extend(tokens.find(&text[done..done + length]));
         done += length;
     }
-    Ok(())
+    Some(())
 }
 
 /// The last place that a sequence of tokens reaches.
@@ -418,13 +337,13 @@ mod tests {
         for (i, text) in list.iter().enumerate() {
             builder.push(TokenId::new(i), text.as_bytes());
         }
-        Tokens::new(builder.finish().unwrap(), Vec::new())
+        Tokens::new(builder.finish(|n| n.to_string()).unwrap(), Vec::new())
     }
 
-    fn shortest_ids(tokens: &Tokens, text: &str) -> Result<Vec<u32>, String> {
+    fn shortest_ids(tokens: &Tokens, text: &str) -> Option<Vec<u32>> {
         let mut out = Vec::new();
-        shortest(tokens, text.as_bytes(), 0, &mut out).map_err(|e| e.to_string())?;
-        Ok(out.iter().map(|id| id.0).collect())
+        shortest(tokens, text.as_bytes(), &mut out)?;
+        Some(out.iter().map(|id| id.0).collect())
     }
 
     /// The definition of merging, in O(n²).
@@ -462,7 +381,7 @@ mod tests {
             let tokens = tokens(&list);
             let (mut greedy, mut fewest) = (Vec::new(), Vec::new());
             longest_match(&tokens, text.as_bytes(), &mut greedy).unwrap();
-            shortest(&tokens, text.as_bytes(), 0, &mut fewest).unwrap();
+            shortest(&tokens, text.as_bytes(), &mut fewest).unwrap();
             prop_assert!(fewest.len() <= greedy.len());
             prop_assert!(spell(&tokens, &greedy, text.as_bytes()) && spell(&tokens, &fewest, text.as_bytes()));
         }
@@ -471,18 +390,28 @@ mod tests {
     #[test]
     fn a_dead_end_of_the_longest_match_is_left_again() {
         let tokens = tokens(&["a", "abc", "bcd"]);
-        let mut out = Vec::new();
-        longest_match(&tokens, b"abcd", &mut out).unwrap();
-        assert_eq!(out, [TokenId(0), TokenId(2)]);
+        assert_eq!(Encoder::LongestMatch.encode(&tokens, b"abcd").unwrap(), [TokenId(0), TokenId(2)]);
         assert_eq!(shortest_ids(&tokens, "abcabcd").unwrap(), [1, 0, 2]);
     }
 
     #[test]
     fn what_cannot_be_spelled_names_the_place() {
         let tokens = tokens(&["ab", "b"]);
-        assert!(shortest_ids(&tokens, "abbxab").unwrap_err().contains("byte 0x78 at offset 3"));
-        assert!(shortest_ids(&tokens, "aba").unwrap_err().contains("byte 0x61 at offset 2"));
-        assert_eq!(shortest_ids(&tokens, "").unwrap(), Vec::<u32>::new());
+        let refused = |text: &str| Encoder::LongestMatch.encode(&tokens, text.as_bytes()).unwrap_err().to_string();
+        assert!(refused("abbxab").contains("byte 0x78 at offset 3"));
+        assert!(refused("aba").contains("byte 0x61 at offset 2"));
+        assert_eq!(shortest_ids(&tokens, "abbxab"), None);
+        assert_eq!(shortest_ids(&tokens, ""), Some(Vec::new()));
+    }
+
+    #[test]
+    fn tokens_may_cross_from_text_to_what_is_none() {
+        // Neither `a` alone is a token nor the byte after it.
+        let mut builder = TableBuilder::default();
+        builder.push(TokenId(0), b"a\xff");
+        let tokens = Tokens::new(builder.finish(|n| n.to_string()).unwrap(), Vec::new());
+        let encoder = Encoder::Ranks(Box::new(RankEncoder::new(RankEncoder::DEFAULT_PATTERN).unwrap()));
+        assert_eq!(encoder.encode(&tokens, b"a\xffa\xff").unwrap(), [TokenId(0); 2]);
     }
 
     #[test]
