@@ -46,10 +46,18 @@ impl Excerpt {
 
     /// The line, a caret under the place, and a note beside it.
     pub fn render(&self, note: &str) -> String {
+        self.render_wide(1, note)
+    }
+
+    /// The same with as many carets.
+    pub fn render_wide(&self, carets: usize, note: &str) -> String {
         let number = self.line.to_string();
         let mut out = String::new();
         let _ = writeln!(out, "  {number} | {}", self.shown);
-        let _ = write!(out, "  {:width$} | {:indent$}^ {note}", "", "", width = number.len(), indent = self.indent);
+        let carets = "^".repeat(carets);
+        let _ =
+            write!(out, "  {:width$} | {:indent$}{carets} {note}", "", "", width = number.len(), indent = self.indent);
+        out.truncate(out.trim_end().len());
         out
     }
 }

@@ -8,6 +8,8 @@
 //! | `expand` | groups and repetitions to rules, for front ends |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
 //! | [`analysis`] | cycles, FIRST and FOLLOW sets, warnings |
+//! | [`ambiguity`] | forms of rules that make sentences ambiguous |
+//! | [`derivation`] | short and random derivations, as sequences of terminals |
 //! | `print` | grammars as text |
 //!
 //! The crate knows neither lexers, recognizers nor vocabularies. Text that comes in is untrusted: no recursion on its
@@ -24,6 +26,10 @@ mod expand;
 pub mod cfg;
 
 pub mod analysis;
+
+pub mod ambiguity;
+
+pub mod derivation;
 
 mod print;
 
