@@ -313,6 +313,11 @@ impl Finder<'_> {
                 if !vanishes && without.is_none() || !self.reach.of(inner.index()).contains(lhs) {
                     continue;
                 }
+                // What nests on both sides was said to be ambiguous.
+                let mut leads_back = |symbol: Option<&Symbol>| matches!(symbol, Some(Symbol::Nonterminal(n)) if self.reach.of(n.index()).contains(lhs));
+                if leads_back(rule.rhs.first()) && leads_back(rule.rhs.last()) {
+                    continue;
+                }
                 if seen.insert((lhs, inner)) {
                     let tail = match rule.rhs[end..].iter().map(|&symbol| symbol_text(self.grammar, symbol)).next() {
                         Some(tail) => tail,
@@ -389,6 +394,7 @@ impl Finder<'_> {
     }
 
     fn empty(&mut self) {
+        let cfg = self.cfg;
         for lhs in 0..self.cfg.n_nonterminals {
             let vanishes = |&&rule: &&usize| {
                 let rhs = &self.cfg.rules[rule].rhs;
@@ -401,6 +407,16 @@ impl Finder<'_> {
                     [] => "the empty one".to_owned(),
                     _ => format!("`{}`", this.rule(rule)),
                 };
+                let is_optional =
+                    !self.is_named(lhs) && self.by_lhs[lhs].iter().any(|&rule| cfg.rules[rule].rhs.is_empty());
+                if is_optional {
+                    let full = if cfg.rules[first].rhs.is_empty() { second } else { first };
+                    let text = self.rule(full);
+                    let text = text.split_once(": ").map_or(&*text, |(_, text)| text);
+                    let message = format!("what is optional here can be empty already: `{text}`");
+                    self.add(HintKind::Empty, lhs, message, "leave out the `?` or the brackets".to_owned());
+                    continue;
+                }
                 let (one, other) = (show(self, first), show(self, second));
                 let message = format!("two alternatives of {} can be empty: {one} and {other}", self.subject(lhs));
                 self.add(HintKind::Empty, lhs, message, "let only one of them be empty".to_owned());
@@ -536,6 +552,8 @@ mod tests {
             (HintKind::Empty, "two alternatives of `start` can be empty: `start: a` and `start: b`")
         );
         assert_eq!(one("start: \"x\"* \"x\"*").0, HintKind::Adjacent);
+        let (kind, message) = one("start: \"a\" [\"x\"* y]\ny: \"y\"?");
+        assert_eq!((kind, &*message), (HintKind::Empty, "what is optional here can be empty already: `(…)* y`"));
     }
 
     #[test]

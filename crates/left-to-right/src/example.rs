@@ -6,7 +6,7 @@
 
 use anygram_bits::BitSet;
 use anygram_grammar::derivation::Derivations;
-use anygram_grammar::ir::TerminalId;
+use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_lexer::words::Words;
 use anygram_recognizer::Edge;
 use rustc_hash::FxHashSet;
@@ -104,7 +104,7 @@ impl<'a> Examples<'a> {
             if found.len() == n {
                 break;
             }
-            let extra = 2 + 3 * found.len() as u64 + attempt as u64 / 4;
+            let extra = 4 + 8 * found.len() as u64 + attempt as u64 / 4;
             if let Some(text) = self.random_sentence(extra.min(400), &mut random)
                 && seen.insert(text.clone())
             {
@@ -117,7 +117,13 @@ impl<'a> Examples<'a> {
     fn random_sentence(&mut self, extra: u64, random: &mut Random) -> Option<Vec<u8>> {
         let below = &mut |n: usize| random.below(n);
         let terminals: Vec<TerminalId> = self.derivations.random(extra, LONGEST, below)?;
-        let words: Option<Vec<_>> = terminals.iter().map(|t| self.words.random(t.index(), below)).collect();
+        // Keywords in mixed case are no fun.
+        let kind = |t: &TerminalId| &self.language.grammar().terminals[t.index()].kind;
+        let word = |t: &TerminalId| match kind(t) {
+            TerminalKind::Literal(_) => self.words.shortest(t.index()),
+            _ => self.words.random(t.index(), below),
+        };
+        let words: Option<Vec<_>> = terminals.iter().map(word).collect();
         self.spell(&words?)
     }
 

@@ -97,7 +97,13 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
     let shortest = cfg.minimum_lengths()[cfg.start.index()];
     line("shortest", format!("a sentence of {shortest} {}", if shortest == 1 { "terminal" } else { "terminals" }))?;
     let example = match Examples::new(language, subject.words)?.short() {
-        Some(text) if text.is_empty() => "the empty text".to_owned(),
+        Some(text) if text.is_empty() => {
+            let random = Examples::new(language, subject.words)?.random(5, 1);
+            match random.iter().filter(|text| !text.is_empty()).min_by_key(|text| text.len()) {
+                Some(text) => format!("the empty text, or {}", quoted(text, LONG)),
+                None => "the empty text".to_owned(),
+            }
+        }
         Some(text) => quoted(&text, LONG),
         None if !lexing.specials().is_empty() => "none found that needs no special token".to_owned(),
         None => format!("none found within {} steps", language.limits().search_steps),
@@ -151,7 +157,7 @@ fn remark(subject: &Subject<'_>, kind: &str, remark: &Remark, output: &mut dyn W
     writeln!(output, "{}:{}:{}: {kind}{}", subject.name, excerpt.line, excerpt.column, remark.message)?;
     let marked = subject.source.get(span.clone()).and_then(|text| text.lines().next()).unwrap_or_default();
     let note = remark.help.as_deref().unwrap_or_default();
-    writeln!(output, "{}", excerpt.render_wide(marked.chars().count().clamp(1, 30), note))?;
+    writeln!(output, "{}", excerpt.render_wide(marked.chars().count().clamp(1, 60), note))?;
     Ok(())
 }
 
