@@ -1,6 +1,6 @@
 //! Why a text stops where it does: what it was in the middle of, what could follow, what would complete it.
 //!
-//! The engines keep states without positions. Here the text is read once more as the definition has it (Earley's items with places, the
+//! The engines keep states without positions. Here the prefix is read once more as the definition has it (Earley's items with places, the
 //! lexer modes by their rules), which is slow and shows where each phrase began. It explains; it decides nothing.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,11 +12,13 @@ use anygram_lexer::words::Words;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::example::completion;
-use crate::frontier::{Frontier, Stepper};
-use crate::language::{Language, StepError};
+use crate::frontier::{Config, Frontier, Stepper};
+use crate::language::{Language, Reading, StepError};
 
 /// Items that are looked at before the phrases are given up.
 const STEPS: usize = 4_000_000;
+/// Terminals that a text may lack for a completion to be searched.
+const NEAR: u32 = 200;
 /// Items that are held at most.
 const ITEMS: usize = 600_000;
 
@@ -35,31 +37,59 @@ pub struct Explanation {
     pub completion: Option<Vec<u8>>,
 }
 
-/// Explains where a text stops, of which the first `length` bytes are viable.
-pub fn explain(language: &Language, words: &Words<'_>, text: &[u8], length: usize) -> Result<Explanation, StepError> {
-    let prefix = &text[..length];
+/// Reads a text as [`Language::read`] does, and explains where it stops unless it is a sentence.
+pub fn explain(
+    language: &Language,
+    words: &Words<'_>,
+    text: &[u8],
+) -> Result<(Reading, Option<Explanation>), StepError> {
     let mut stepper = Stepper::new(language)?;
     let mut frontier = stepper.start(language)?.unwrap_or_default();
     let mut next = Frontier::new();
-    for &byte in prefix {
-        stepper.step(language, &frontier, byte, &mut next)?;
-        std::mem::swap(&mut frontier, &mut next);
+    let mut length = 0;
+    let mut is_viable = !frontier.is_empty();
+    while is_viable && length < text.len() {
+        stepper.step(language, &frontier, text[length], &mut next)?;
+        is_viable = stepper.is_viable(language, &next)?;
+        if is_viable {
+            std::mem::swap(&mut frontier, &mut next);
+            length += 1;
+        }
     }
+    let is_sentence = is_viable && stepper.is_sentence(&frontier);
+    let reading = Reading { length, is_viable, is_sentence, expected: stepper.expected(language, &frontier) };
+    if is_sentence {
+        return Ok((reading, None));
+    }
+    let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
+    Ok((reading, Some(explanation)))
+}
+
+fn explain_prefix(
+    language: &Language,
+    words: &Words<'_>,
+    prefix: &[u8],
+    stepper: &mut Stepper,
+    frontier: &[Config],
+) -> Explanation {
     let n_terminals = language.grammar().terminals.len();
     let mut expected = BitSet::new(n_terminals);
-    for config in &frontier {
+    for config in frontier {
         expected.union_with(&stepper.transducer().candidates(language.lexing(), config.lexeme));
     }
     expected.intersect_with(&language.lexing().lexicon.used);
     let is_between = frontier.iter().any(|config| stepper.transducer().is_boundary(config.lexeme));
-    let completion = completion(language, &mut stepper, &frontier, words);
+    // The search asks at each step how much is lacking, which costs as much as there is open.
+    let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();
+    let is_near = lacking.is_some_and(|lacking| lacking <= NEAR);
+    let completion = if is_near { completion(language, stepper, frontier, words) } else { None };
     let mut explanation =
         Explanation { expected: expected.iter().map(TerminalId::new).collect(), completion, ..Explanation::default() };
     let mut chart = Chart::new(language, prefix);
-    let Some(end) = chart.read() else { return Ok(Explanation { is_cut: true, ..explanation }) };
-    explanation.piece = (!is_between && end < length).then_some(end);
+    let Some(end) = chart.read() else { return Explanation { is_cut: true, ..explanation } };
+    explanation.piece = (!is_between && end < prefix.len()).then_some(end);
     explanation.phrases = chart.phrases(end);
-    Ok(explanation)
+    explanation
 }
 
 /// A rule with a dot, and the position where it began.

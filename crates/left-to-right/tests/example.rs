@@ -69,8 +69,9 @@ fn contexts_are_what_can_come_next() {
 fn explained(source: &str, mode: LexerMode, text: &str) -> (Explanation, Vec<String>) {
     let language = language(source, mode);
     let words = Words::new(&language.lexing().lexicon);
-    let length = language.read(text.as_bytes()).unwrap().length;
-    let explanation = explain(&language, &words, text.as_bytes(), length).unwrap();
+    let (reading, explanation) = explain(&language, &words, text.as_bytes()).unwrap();
+    assert_eq!(reading, language.read(text.as_bytes()).unwrap());
+    let explanation = explanation.unwrap();
     let name = |&(n, at): &(anygram_grammar::ir::NonterminalId, usize)| {
         format!("{} {at}", language.grammar().nonterminals[n.index()].name)
     };

@@ -227,12 +227,12 @@ pub(crate) mod tests {
             (seed >> 33) as usize % n
         };
         let mut distinct = std::collections::BTreeSet::new();
-        for terminal in 0..names.len() {
+        for (terminal, name) in names.iter().enumerate() {
             for _ in 0..20 {
                 let word = words.random(terminal, &mut below).unwrap();
                 let union = &lexicon.union;
                 let end = word.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
-                assert!(lexicon.labels(end, &lexicon.competing()).contains(&terminal), "{} {word:?}", names[terminal]);
+                assert!(lexicon.labels(end, &lexicon.competing()).contains(&terminal), "{name} {word:?}");
                 distinct.insert((terminal, word));
             }
         }

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
+use anygram::parts::left_to_right::explain::explain;
 use anygram::parts::lexer::words::Words;
 use anyhow::{Context, Result};
 
@@ -64,12 +65,11 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut all = true;
     for file in &args.files {
         let text = read(file)?;
-        let reading = language.read(&text).with_context(|| file.display().to_string())?;
+        let (reading, explanation) = explain(&language, &words, &text).with_context(|| file.display().to_string())?;
         all &= reading.is_sentence;
-        let verdict = if reading.is_sentence {
-            format!("{YES}sentence{YES:#}")
-        } else {
-            refusal::explain(&language, &words, &source, &text, &reading)
+        let verdict = match explanation {
+            None => format!("{YES}sentence{YES:#}"),
+            Some(explanation) => refusal::verdict(&language, &words, &source, &text, &reading, &explanation),
         };
         writeln!(output, "{}: {verdict}", file.display())?;
     }

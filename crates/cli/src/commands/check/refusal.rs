@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anygram::parts::grammar::ir::{TerminalId, TerminalKind};
-use anygram::parts::left_to_right::explain::{Explanation, explain as explain_place};
+use anygram::parts::left_to_right::explain::Explanation;
 use anygram::parts::lexer::words::Words;
 use anygram::{Language, Reading};
 
@@ -22,7 +22,14 @@ const INNER: usize = 4;
 const LONG: usize = 60;
 
 /// What became of a text that is not a sentence, in several lines, without a line end.
-pub fn explain(language: &Language, words: &Words<'_>, source: &str, text: &[u8], reading: &Reading) -> String {
+pub fn verdict(
+    language: &Language,
+    words: &Words<'_>,
+    source: &str,
+    text: &[u8],
+    reading: &Reading,
+    explanation: &Explanation,
+) -> String {
     let excerpt = Excerpt::new(text, reading.length);
     let place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
     let mut lines = if reading.is_viable {
@@ -30,17 +37,10 @@ pub fn explain(language: &Language, words: &Words<'_>, source: &str, text: &[u8]
     } else {
         format!("{NO}not a sentence{NO:#}: it stops at {place}\n")
     };
-    let explanation = explain_place(language, words, text, reading.length);
-    let expected = match &explanation {
-        Ok(explanation) => expected(language, words, source, &explanation.expected),
-        // A limit was hit on the second reading: the names are known from the first.
-        Err(_) => listing(&reading.expected, SHOWN),
-    };
+    let expected = expected(language, words, source, &explanation.expected);
     let expected = if expected.is_empty() { "nothing can follow".to_owned() } else { format!("expected {expected}") };
     lines += &excerpt.render(&expected);
-    if let Ok(explanation) = &explanation {
-        in_the_middle(language, text, reading, explanation, &mut lines);
-    }
+    in_the_middle(language, text, reading, explanation, &mut lines);
     for note in notes(language, text, reading) {
         let _ = write!(lines, "\n  {note}");
     }
