@@ -59,7 +59,8 @@ pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Ov
         accepting.copied().filter(|&state| distinct.insert(lexicon.union.accepts(state))).collect();
     let n = lexicon.n_terminals();
     let (mut wins, mut comes) = (BitSet::new(n), BitSet::new(n));
-    let mut pairs: BTreeMap<(usize, usize), State> = BTreeMap::new();
+    // States by their places in the order of words.
+    let mut pairs: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let mut lost: BTreeMap<usize, (usize, State)> = BTreeMap::new();
     let mut left = STEPS;
     for context in contexts {
@@ -67,7 +68,7 @@ pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Ov
         let mut wanted = context.clone();
         wanted.union_with(&lexicon.ignored);
         let competing = if lexicon.mode == LexerMode::Longest { lexicon.competing() } else { wanted.clone() };
-        for &state in &states {
+        for (place, &state) in states.iter().enumerate() {
             left = left.saturating_sub(1);
             if left == 0 {
                 is_cut = true;
@@ -92,17 +93,14 @@ pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Ov
                         is_cut = true;
                         break;
                     }
-                    let known = pairs.entry((first, second)).or_insert(state);
-                    // States are in the order of their words, but contexts come one after the other.
-                    let place = |state: State| states.iter().position(|&other| other == state);
-                    if *known != state && place(state) < place(*known) {
-                        *known = state;
-                    }
+                    let known = pairs.entry((first, second)).or_insert(place);
+                    *known = place.min(*known);
                 }
             }
         }
     }
-    let pairs = pairs.into_iter().map(|((first, second), state)| Overlap { first, second, example: words.to(state) });
+    let pairs =
+        pairs.into_iter().map(|((first, second), place)| Overlap { first, second, example: words.to(states[place]) });
     let never = |&(&terminal, _): &(&usize, &(usize, State))| {
         comes.contains(terminal) && !wins.contains(terminal) && !lexicon.ignored.contains(terminal) && !is_cut
     };

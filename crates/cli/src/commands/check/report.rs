@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anygram::parts::grammar::ambiguity::hints;
-use anygram::parts::grammar::ir::{Span, TerminalId, TerminalKind};
+use anygram::parts::grammar::ir::{Span, Terminal, TerminalId, TerminalKind};
 use anygram::parts::left_to_right::example::{Examples, contexts};
 use anygram::parts::lexer::overlap::{Overlaps, overlaps};
 use anygram::parts::lexer::words::Words;
@@ -164,6 +164,7 @@ fn remark(subject: &Subject<'_>, kind: &str, remark: &Remark, output: &mut dyn W
 fn warnings(subject: &Subject<'_>, overlaps: &Overlaps) -> Vec<Remark> {
     let language = subject.language;
     let name = |at: usize| language.terminal_name(TerminalId::new(at));
+    let is_literal = |terminal: &Terminal| matches!(terminal.kind, TerminalKind::Literal(_));
     let mut warnings: Vec<Remark> = language
         .warnings()
         .into_iter()
@@ -174,6 +175,7 @@ fn warnings(subject: &Subject<'_>, overlaps: &Overlaps) -> Vec<Remark> {
             (&language.grammar().terminals[loser.terminal], &language.grammar().terminals[loser.winner]);
         let why = match lost.priority < winner.priority {
             true => format!("priority {} against {}", lost.priority, winner.priority),
+            false if is_literal(winner) && !is_literal(lost) => "a literal comes first".to_owned(),
             false => "declared earlier".to_owned(),
         };
         let places = if language.mode() == LexerMode::Longest { "" } else { " wherever it was seen to come next" };
