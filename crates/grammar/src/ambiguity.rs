@@ -82,6 +82,8 @@ pub fn hints(grammar: &Grammar, cfg: &Cfg) -> Hints {
     let is_cut = finder.reach.left == 0;
     let mut hints = finder.found;
     hints.sort_by_key(|hint| (hint.kind, hint.span.as_ref().map(|span| span.start)));
+    // Two groups of one rule may look the same.
+    hints.dedup();
     Hints { hints, is_cut }
 }
 

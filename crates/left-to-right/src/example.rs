@@ -92,7 +92,8 @@ impl<'a> Examples<'a> {
             }
         }
         let mut random = Random(0);
-        (0..TRIES as u64).find_map(|extra| self.random_sentence(extra, &mut random)).or_else(|| self.searched())
+        let tried = (0..TRIES as u64).filter_map(|extra| self.random_sentence(extra, &mut random));
+        tried.min_by_key(Vec::len).or_else(|| self.searched())
     }
 
     /// At most `n` different sentences, of growing size.
