@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 /// Characters of a long line that are shown before the place, and from it on.
 const BEFORE: usize = 60;
-const AFTER: usize = 30;
+const AFTER: usize = 60;
 
 /// One place in a text, as a person finds it again.
 pub struct Excerpt {
@@ -26,6 +26,8 @@ impl Excerpt {
         let at = at.min(text.len());
         let start = text[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
         let end = text[at..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |newline| at + newline);
+        // The other half of a line end is no part of the line, unless it is the place.
+        let end = if end > at && text[end - 1] == b'\r' && at < end - 1 { end - 1 } else { end };
         let characters = characters(&text[start..end]);
         let place = match end - at {
             0 => characters.len(),
@@ -46,10 +48,18 @@ impl Excerpt {
 
     /// The line, a caret under the place, and a note beside it.
     pub fn render(&self, note: &str) -> String {
+        self.render_wide(1, note)
+    }
+
+    /// The same with as many carets.
+    pub fn render_wide(&self, carets: usize, note: &str) -> String {
         let number = self.line.to_string();
         let mut out = String::new();
         let _ = writeln!(out, "  {number} | {}", self.shown);
-        let _ = write!(out, "  {:width$} | {:indent$}^ {note}", "", "", width = number.len(), indent = self.indent);
+        let carets = "^".repeat(carets);
+        let _ =
+            write!(out, "  {:width$} | {:indent$}{carets} {note}", "", "", width = number.len(), indent = self.indent);
+        out.truncate(out.trim_end().len());
         out
     }
 }

@@ -5,8 +5,11 @@
 //! numbers of nonterminals and terminals: [`Cfg::cyclic`] and [`warnings`] `O(s)`; FIRST and FOLLOW sets `O(s · t/64)`
 //! time and `n · t` bits, since sets flow along a graph whose strong components are merged first.
 
+use std::collections::HashSet;
+
 use anygram_bits::BitSet;
 
+use crate::ambiguity::rule_text;
 use crate::cfg::Cfg;
 use crate::diagnostic::Warning;
 use crate::ir::{Grammar, NonterminalId, Rule, Symbol};
@@ -15,6 +18,18 @@ impl Cfg {
     /// The nonterminals that derive themselves alone, `A ⇒⁺ A`: some sentences have infinitely many derivations if any of
     /// them is useful.
     pub fn cyclic(&self) -> BitSet {
+        let edges = self.alone();
+        let mut cyclic = BitSet::new(self.n_nonterminals);
+        for component in components(&edges) {
+            if component.len() > 1 || edges[component[0]].contains(&component[0]) {
+                cyclic.extend(component);
+            }
+        }
+        cyclic
+    }
+
+    /// For each nonterminal those that it becomes by one rule in which all other symbols vanish.
+    pub(crate) fn alone(&self) -> Vec<Vec<usize>> {
         let nullable = self.nullable();
         let mut edges = vec![Vec::new(); self.n_nonterminals];
         for rule in &self.rules {
@@ -28,13 +43,7 @@ impl Cfg {
             };
             edges[rule.lhs.index()].extend(nonterminals(stays));
         }
-        let mut cyclic = BitSet::new(self.n_nonterminals);
-        for component in components(&edges) {
-            if component.len() > 1 || edges[component[0]].contains(&component[0]) {
-                cyclic.extend(component);
-            }
-        }
-        cyclic
+        edges
     }
 
     /// For each nonterminal the terminals that a text derived from it can begin with.
@@ -133,7 +142,7 @@ fn flow(sets: &mut [BitSet], edges: &[Vec<usize>]) {
 /// The strongly connected components of a graph, successors first.
 ///
 /// Tarjan's algorithm (1972) with an explicit stack: each node and edge is looked at once.
-fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(crate) fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     const NEW: usize = usize::MAX;
     const DONE: usize = usize::MAX - 1;
     let mut low = vec![NEW; edges.len()];
@@ -179,7 +188,8 @@ fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// What in a grammar is probably not meant: rules that derive nothing or are never used, terminals that match nothing.
+/// What in a grammar is probably not meant: rules that derive nothing or are never used, terminals that match nothing, alternatives that
+/// stand twice.
 ///
 /// `empty` holds the terminals whose pattern matches nothing but perhaps the empty string. Nonterminals that a front end
 /// made up are left out; if one of them derives nothing, so does the alternative around it, but the rule may have others.
@@ -224,7 +234,27 @@ pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
         };
         Some(Warning { name: name.clone(), message, span: nonterminal.span.clone() })
     });
-    unmatched.chain(useless).collect()
+    unmatched.chain(useless).chain(repeated(grammar)).collect()
+}
+
+/// Alternatives that stand twice, one warning for each nonterminal. Those that a front end made up in groups count as well.
+fn repeated(grammar: &Grammar) -> impl Iterator<Item = Warning> + '_ {
+    let mut seen = HashSet::new();
+    let mut told = HashSet::new();
+    grammar.rules.iter().filter_map(move |rule| {
+        if seen.insert(rule) || !told.insert(rule.lhs) {
+            return None;
+        }
+        let nonterminal = &grammar.nonterminals[rule.lhs.index()];
+        let of =
+            if nonterminal.is_synthetic() { "of a group".to_owned() } else { format!("of `{}`", nonterminal.name) };
+        let alternative = match rule_text(grammar, rule).split_once(": ") {
+            Some((_, alternative)) => format!("the alternative `{alternative}`"),
+            None => "the empty alternative".to_owned(),
+        };
+        let message = format!("{alternative} {of} stands twice");
+        Some(Warning { name: nonterminal.name.clone(), message, span: nonterminal.span.clone() })
+    })
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
 //! | [`normal`] | normal forms: C2F+ε and Chomsky's |
 //! | [`analysis`] | cycles, FIRST and FOLLOW sets, warnings |
+//! | [`ambiguity`] | forms of rules that make sentences ambiguous |
+//! | [`derivation`] | short and random derivations, as sequences of terminals |
 //! | `print` | grammars as text |
 //!
 //! The crate knows neither lexers, recognizers nor vocabularies. Text that comes in is untrusted: no recursion on its
@@ -27,6 +29,10 @@ pub mod cfg;
 pub mod normal;
 
 pub mod analysis;
+
+pub mod ambiguity;
+
+pub mod derivation;
 
 mod print;
 

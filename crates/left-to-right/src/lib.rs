@@ -6,10 +6,14 @@
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//! | [`example`] | sentences to look at, each verified |
+//! | [`explain`] | why a text stops where it does |
 //!
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable prefix. The crate knows engines only
 //! through their trait, and nothing of grammar files.
 
+pub mod example;
+pub mod explain;
 pub mod frontier;
 pub mod language;
 pub mod mask;

@@ -6,6 +6,8 @@
 //! | [`union`] | all terminals side by side: one deterministic automaton whose states know what they accept |
 //! | [`lexicon`] | the union with the declarations that decide labels: priorities, ties, ignored terminals |
 //! | [`boundary`] | what can follow a piece, as finite automata over pieces |
+//! | [`words`] | readable texts of terminals |
+//! | [`overlap`] | terminals that are in each other's way |
 //! | [`transducer`] | lexemes in progress, stepped byte by byte, with what they still owe |
 //!
 //! The crate knows nothing of tokens, and of recognizers only the set of terminals that a state accepts.
@@ -22,8 +24,11 @@ pub mod boundary;
 pub mod dfa;
 pub mod lexicon;
 
+pub mod overlap;
+
 pub mod transducer;
 pub mod union;
+pub mod words;
 
 /// Bounds on what lexing may build. A bound that is hit is an error, never a wrong answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

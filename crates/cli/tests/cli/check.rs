@@ -17,26 +17,67 @@ fn other_texts_are_a_no_with_a_caret() {
     let expected = format!(
         "{text}: not a sentence yet: the text ends at line 1, column 6 (byte 5)\n\
          \x20 1 | (a, b\n\
-         \x20   |      ^ expected \")\", WORD, \",\"\n\
+         \x20   |      ^ expected \",\", \")\", WORD (/[a-z]+/)\n\
+         \x20 while reading `item` at 1:1\n\
+         \x20 it could go on \")\" and be a sentence\n\
          {wrong}: not a sentence: it stops at line 1, column 2 (byte 1)\n\
          \x20 1 | (é)\n\
-         \x20   |  ^ expected \"(\", \")\", WORD\n"
+         \x20   |  ^ expected \"(\", \")\", WORD (/[a-z]+/)\n\
+         \x20 while reading `item` at 1:1\n\
+         \x20 up to there it could go on \")\" and be a sentence\n"
     );
-    assert_eq!(output.status, Some(1));
-    assert_eq!(sorted_names(&output.stdout), sorted_names(&expected));
+    assert_eq!((output.status, &*output.stdout), (Some(1), &*expected));
 }
 
-/// Lines with the names that are expected in alphabetical order: the order of the grammar is not the point.
-fn sorted_names(text: &str) -> Vec<String> {
-    let sort = |line: &str| match line.split_once("expected ") {
-        None => line.to_owned(),
-        Some((before, names)) => {
-            let mut names: Vec<&str> = names.split(' ').map(|name| name.strip_suffix(',').unwrap_or(name)).collect();
-            names.sort_unstable();
-            format!("{before}{names:?}")
-        }
-    };
-    text.lines().map(sort).collect()
+fn checked(grammar: &str, options: &[&str], text: impl AsRef<[u8]>) -> String {
+    let folder = Folder::new();
+    let (grammar, text) = (folder.file("g.lark", grammar), folder.file("a.txt", text));
+    let output = anygram(&[&["check", "-g", &grammar], options, &[&text]].concat());
+    assert_eq!(output.status, Some(1), "{output:?}");
+    output.stdout
+}
+
+#[test]
+fn what_is_often_the_only_thing_wrong_is_said() {
+    let lists = |text: &[u8]| checked(LISTS, &[], text);
+    assert!(lists(b"(a)\n").contains("the text without its last line end is a sentence"));
+    assert!(lists(b"(a)\r\n").contains("the text without its last line end is a sentence"));
+    assert!(lists(b"(a) \n\n").contains("the text without the blanks at its end is a sentence"));
+    assert!(lists(b"\n(a)").contains("the text without the blanks around it is a sentence"));
+    assert!(lists(b"\xef\xbb\xbf(a)").contains("byte order mark"));
+    assert!(lists(b"(a,\n b)").contains("what stands there is a line end; the grammar ignores / +/"));
+    assert!(lists(b"(a\xff)").contains("the text is not UTF-8 there: byte 0xff at offset 2"));
+    assert!(checked("start: (\"a\" \"\\n\")+", &[], "a").contains("the text with a line end behind it is a sentence"));
+    assert!(checked("start: (\"a\" \"\\n\")+", &[], "a\r\na\r\n").contains("line ends `\\n` instead of `\\r\\n`"));
+}
+
+#[test]
+fn pieces_in_progress_are_shown() {
+    let grammar = "start: \"say\" STRING\nSTRING: /\"[^\"]*\"/\n%ignore / /\n";
+    for mode in ["scannerless", "longest", "contextual"] {
+        let shown = checked(grammar, &["--lexer", mode], "say \"hello");
+        assert!(shown.contains("in the middle of STRING, begun at 1:5: '\"hello'"), "{shown}");
+        assert!(shown.contains("it could go on '\"' and be a sentence"), "{shown}");
+    }
+}
+
+#[test]
+fn many_expected_terminals_are_counted() {
+    let words: Vec<String> = (0..30).map(|at| format!("\"w{at:02}\"")).collect();
+    let grammar = format!("start: NAME | INT.. | {}\n", words.join(" | ")).replace("INT.. | ", "INT | ");
+    let shown = checked(&format!("{grammar}NAME: /[A-Z]{{2,3}}/\nINT: /[0-9]+/\n"), &[], "-");
+    let expected = "expected \"w00\", \"w01\", \"w02\", \"w03\", \"w04\", \"w05\", \"w06\", \"w07\", \"w08\", \"w09\", \
+                    NAME (/[A-Z]{2,3}/), INT (/[0-9]+/) and 20 more";
+    assert!(shown.contains(expected), "{shown}");
+}
+
+#[test]
+fn deep_texts_are_explained() {
+    for mode in ["scannerless", "longest", "contextual"] {
+        let shown = checked("start: \"(\" start \")\" | \"x\"", &["--lexer", mode], "(".repeat(20_000));
+        assert!(shown.contains("column 20001 (byte 20000)") && shown.contains("expected \"(\", \"x\""), "{shown}");
+        assert!(shown.contains("`start` at 1:2 → … 19994 more … → `start` at 1:19997"), "{shown}");
+    }
 }
 
 #[test]
@@ -88,7 +129,110 @@ fn a_grammar_is_explained() {
     assert_eq!(value("shortest"), "a sentence of 1 terminal");
     assert!(value("lexer").starts_with("contextual, "));
     assert!(!value("engine").is_empty() && !value("completions").is_empty() && value("memory").ends_with(" kB"));
-    assert!(output.stderr.contains(":5:1: warning: ") && output.stderr.contains("`unused`"), "{}", output.stderr);
+    assert_eq!(value("example"), "\"a\"");
+    let warning = format!(
+        "\n\n{grammar}:5:1: warning: the rule `unused` is never used: nothing that derives a text leads to it from `start`\n\
+         \x20 5 | unused: \"x\"\n\
+         \x20   | ^^^^^^\n"
+    );
+    assert!(output.stdout.ends_with(&warning), "{}", output.stdout);
+}
+
+/// The remarks on a grammar: messages without the place, and the lines below them.
+fn remarks(grammar: &str, options: &[&str]) -> Vec<String> {
+    let folder = Folder::new();
+    let file = folder.file("g.lark", grammar);
+    let output = anygram(&[&["check", "-g", &file], options].concat());
+    assert_eq!((output.status, &*output.stderr), (Some(0), ""));
+    let lines = output.stdout.lines().filter_map(|line| line.strip_prefix(&format!("{file}:")));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_clean_grammar_has_no_remarks() {
+    assert_eq!(remarks(LISTS, &[]), Vec::<String>::new());
+    let sums = "start: start \"+\" term | term\nterm: NAME | \"(\" start \")\"\nNAME: /[a-z]+/\n%ignore /\\s+/\n";
+    for mode in ["scannerless", "longest", "contextual"] {
+        assert_eq!(remarks(sums, &["--lexer", mode]), Vec::<String>::new(), "{mode}");
+    }
+}
+
+#[test]
+fn every_kind_of_warning() {
+    let source = "start: a | \"x\" KEY | \"x\" NAME | b\na: \"y\" \"z\" | \"y\" \"z\"\nb: \"b\" b\nc: \"c\"\nKEY: \"key\"\nNAME.1: /[a-z]+/\nd: NONE\nNONE: /[^\\s\\S]/\n";
+    let expected = [
+        "2:1: warning: the alternative `\"y\" \"z\"` of `a` stands twice",
+        "3:1: warning: the rule `b` derives no text: each of its alternatives needs one that does not",
+        "4:1: warning: the rule `c` is never used: nothing that derives a text leads to it from `start`",
+        "5:1: warning: the terminal KEY never wins wherever it was seen to come next: all that it matches is also NAME (priority 0 against 1), as in \"key\"",
+        "7:1: warning: the rule `d` derives no text: each of its alternatives needs one that does not",
+        "8:1: warning: the terminal `NONE` matches no text",
+    ];
+    assert_eq!(remarks(source, &[]), expected);
+    // Where ties are decided by the order.
+    let source = "start: NAME | WORD\nNAME: /[a-z]+/\nWORD: /[a-c]+/\n";
+    let found = remarks(source, &["--ties", "first"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("3:1: warning: the terminal WORD never wins") && found[0].contains("declared earlier")
+    );
+}
+
+#[test]
+fn every_kind_of_hint() {
+    let hint = |source: &str| {
+        let mut found = remarks(source, &[]);
+        assert_eq!(found.len(), 1, "{source}: {found:?}");
+        found.remove(0)
+    };
+    assert_eq!(hint("start: a\na: b | \"x\"\nb: a\n"), "2:1: hint: `a` derives itself alone: a → b → a");
+    assert_eq!(
+        hint("start: \"(\" e \")\"\ne: e \"+\" e | \"1\"\n"),
+        "2:1: hint: `e` nests on both sides: `e: e \"+\" e`"
+    );
+    assert!(
+        hint("start: s\ns: \"if\" s [\"else\" s] | \"x\"\n")
+            .starts_with("2:1: hint: in `s: \"if\" s (…)?` the end `(…)?`")
+    );
+    assert!(hint("start: a | b\na: \"x\" | \"a\"\nb: \"x\" | \"b\"\n").contains("`start` becomes `\"x\"` in two ways"));
+    assert!(hint("start: a | b | \"c\"\na: \"x\"*\nb: \"y\"*\n").contains("two alternatives of `start` can be empty"));
+    assert!(hint("start: \"x\"* \"x\"*\n").contains("a repetition follows the same one"));
+    assert_eq!(
+        hint("start: \"if\" start | \"in\" start | NAME\nNAME: /[a-z]+/\n%ignore / /\n"),
+        "2:1: hint: 2 literals: \"if\", \"in\" are also NAME, where both can come next"
+    );
+    assert_eq!(
+        hint("start: A | B\nA: /[a-f]+/\nB: /[c-z]+/\n"),
+        "3:1: hint: A and B both match \"c\", where both can come next"
+    );
+    assert_eq!(
+        hint("start: (NOTE | \"x\")+\nNOTE: /#[a-z]*;/\nC: /#[^;]*;/\n%ignore C\n"),
+        "3:1: hint: C is ignored, and NOTE matches \"#;\" too: it is read both ways"
+    );
+    // Where they do not come next to each other, there is nothing to say.
+    assert_eq!(remarks("start: \"a\" A | \"b\" B\nA: /[a-f]+/\nB: /[c-z]+/\n", &[]), Vec::<String>::new());
+    assert_eq!(remarks("start: \"if\" | NAME\nNAME: /[a-z]+/\n", &["--ties", "first"]), Vec::<String>::new());
+}
+
+#[test]
+fn examples_are_random_sentences() {
+    let folder = Folder::new();
+    let grammar = folder.file("g.lark", LISTS);
+    let examples = |options: &[&str]| anygram(&[&["check", "-g", &grammar, "--examples"], options].concat());
+    let first = examples(&["20"]);
+    assert_eq!((first.status, first.stdout.lines().count()), (Some(0), 20), "{}", first.stdout);
+    assert_eq!(examples(&["20"]).stdout, first.stdout);
+    assert_ne!(examples(&["20", "--seed", "2"]).stdout, first.stdout);
+    for (at, line) in first.stdout.lines().enumerate() {
+        let text = folder.file(&format!("{at}"), line);
+        assert_eq!(anygram(&["check", "-g", &grammar, &text]).status, Some(0), "{line}");
+    }
+    let few = folder.file("f.lark", "start: \"a\" | \"b\\n\"\n");
+    let output = anygram(&["check", "-g", &few, "--examples", "5"]);
+    let mut lines: Vec<&str> = output.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!((output.status, lines), (Some(0), vec!["\"b\\n\"", "a"]));
+    assert!(output.stderr.contains("only 2 different sentences"));
 }
 
 #[test]

@@ -1,0 +1,102 @@
+mod refusal;
+mod report;
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anstyle::{AnsiColor, Style};
+use anygram::parts::left_to_right::explain::explain;
+use anygram::parts::lexer::words::Words;
+use anyhow::{Context, Result};
+
+use crate::input::{self, GrammarArgs};
+
+/// Explain a grammar, or say of files whether they are sentences.
+///
+/// Without files: sizes, the lexer mode and the engine, an example; warnings with their places; hints at what makes sentences ambiguous. With
+/// files: for each whether it is a sentence, and if not where it stops, what could have stood there, and what it was in the middle of. The
+/// exit status is 1 if any is not.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    grammar: GrammarArgs,
+    /// How many random sentences to print.
+    #[arg(long, value_name = "N")]
+    examples: Option<usize>,
+    /// Where the random choices begin: equal seeds give equal examples.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// Texts to check, each a whole file; `-` is standard input.
+    #[arg(value_name = "FILE", conflicts_with = "examples")]
+    files: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anygram check --grammar sql.lark
+  anygram check --grammar sql.lark --examples 20
+  anygram check --grammar sql.lark a.sql b.sql
+  echo -n 'SELECT name' | anygram check --grammar sql.lark -
+  anygram check --grammar sql.lark --start condition --lexer longest where.txt";
+
+const YES: Style = AnsiColor::Green.on_default();
+const NOT_YET: Style = AnsiColor::Yellow.on_default();
+const NO: Style = AnsiColor::Red.on_default();
+
+pub fn run(args: &Args) -> Result<bool> {
+    let (source, format) = args.grammar.source()?;
+    let compiler = args.grammar.compiler();
+    let grammar = compiler.read(format, &source).map_err(|error| args.grammar.explain(error.into(), &source))?;
+    let language = compiler.compile_grammar(grammar).map_err(|error| args.grammar.explain(error, &source))?;
+    let mut output = anstream::stdout().lock();
+    let words = Words::new(&language.lexing().lexicon);
+    if let Some(n) = args.examples {
+        return report::examples(&language, &words, n, args.seed, &mut output);
+    }
+    if args.files.is_empty() {
+        let name = args.grammar.grammar.display().to_string();
+        report::report(
+            &report::Subject { language: &language, words: &words, name: &name, source: &source },
+            &mut output,
+        )?;
+        return Ok(true);
+    }
+    let mut all = true;
+    for file in &args.files {
+        let text = read(file)?;
+        let (reading, explanation) = explain(&language, &words, &text).with_context(|| file.display().to_string())?;
+        all &= reading.is_sentence;
+        let verdict = match explanation {
+            None => format!("{YES}sentence{YES:#}"),
+            Some(explanation) => refusal::verdict(&language, &words, &source, &text, &reading, &explanation),
+        };
+        writeln!(output, "{}: {verdict}", file.display())?;
+    }
+    Ok(all)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    if file.as_os_str() != "-" {
+        return input::read(file);
+    }
+    let mut text = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut text).context("standard input")?;
+    Ok(text)
+}
+
+/// A text between quotes, on one line, cut if it is long.
+fn quoted(text: &[u8], longest: usize) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut shown: String = text.chars().take(longest).collect();
+    let is_cut = shown.len() < text.len();
+    shown = shown.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
+    let shown: String =
+        shown.chars().flat_map(|c| if c.is_control() { c.escape_unicode().collect() } else { vec![c] }).collect();
+    let shown = if is_cut { format!("{shown}…") } else { shown };
+    match (shown.contains('"'), shown.contains('\'')) {
+        (true, false) => format!("'{shown}'"),
+        (true, true) => format!("`{shown}`"),
+        (false, _) => format!("\"{shown}\""),
+    }
+}

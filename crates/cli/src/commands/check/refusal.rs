@@ -1,0 +1,183 @@
+//! Why a text is not a sentence.
+
+use std::fmt::Write as _;
+
+use anygram::parts::grammar::ir::{TerminalId, TerminalKind};
+use anygram::parts::left_to_right::explain::Explanation;
+use anygram::parts::lexer::words::Words;
+use anygram::{Language, Reading};
+
+use super::{NO, NOT_YET, quoted};
+use crate::excerpt::{Excerpt, listing};
+
+/// Names that a list shows before it says how many more there are.
+const SHOWN: usize = 12;
+/// Named terminals of which it is shown what they look like, and how long that may be.
+const SHOWN_LOOKS: usize = 4;
+const LONG_LOOK: usize = 28;
+/// Phrases in progress that are shown, outermost and innermost.
+const OUTER: usize = 2;
+const INNER: usize = 4;
+/// Characters of a completion that are shown.
+const LONG: usize = 60;
+
+/// What became of a text that is not a sentence, in several lines, without a line end.
+pub fn verdict(
+    language: &Language,
+    words: &Words<'_>,
+    source: &str,
+    text: &[u8],
+    reading: &Reading,
+    explanation: &Explanation,
+) -> String {
+    let excerpt = Excerpt::new(text, reading.length);
+    let place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
+    let mut lines = if reading.is_viable {
+        format!("{NOT_YET}not a sentence yet{NOT_YET:#}: the text ends at {place}\n")
+    } else {
+        format!("{NO}not a sentence{NO:#}: it stops at {place}\n")
+    };
+    let expected = expected(language, words, source, &explanation.expected);
+    let expected = if expected.is_empty() { "nothing can follow".to_owned() } else { format!("expected {expected}") };
+    lines += &excerpt.render(&expected);
+    in_the_middle(language, text, reading, explanation, &mut lines);
+    for note in notes(language, text, reading) {
+        let _ = write!(lines, "\n  {note}");
+    }
+    lines
+}
+
+/// Terminals in the grammar's own words: texts first, then names with what they look like.
+fn expected(language: &Language, words: &Words<'_>, source: &str, terminals: &[TerminalId]) -> String {
+    let grammar = language.grammar();
+    let is_text = |t: &TerminalId| {
+        let terminal = &grammar.terminals[t.index()];
+        matches!(terminal.kind, TerminalKind::Literal(_)) && !terminal.declared
+    };
+    let (texts, named): (Vec<TerminalId>, Vec<TerminalId>) = terminals.iter().copied().partition(is_text);
+    let mut names: Vec<String> = texts.iter().map(|&t| language.terminal_name(t).to_owned()).collect();
+    // Of many texts some give way to names, which say more.
+    let room = SHOWN.saturating_sub(named.len().min(SHOWN_LOOKS));
+    let after = if names.len() > room { names.split_off(room) } else { Vec::new() };
+    for (at, &t) in named.iter().enumerate() {
+        let look = if at < SHOWN_LOOKS { look(language, words, source, t) } else { None };
+        let name = language.terminal_name(t);
+        names.push(look.map_or_else(|| name.to_owned(), |look| format!("{name} ({look})")));
+    }
+    names.extend(after);
+    listing(&names, SHOWN)
+}
+
+/// What a named terminal looks like: its definition if that is short, else an example.
+fn look(language: &Language, words: &Words<'_>, source: &str, terminal: TerminalId) -> Option<String> {
+    let declared = &language.grammar().terminals[terminal.index()];
+    if !declared.declared || matches!(declared.kind, TerminalKind::Special(_)) {
+        return None;
+    }
+    let rest = declared.span.as_ref().and_then(|span| source.get(span.end..)).and_then(|rest| rest.lines().next());
+    // `.priority` and the colon; in notations that do it otherwise nothing is found, and an example will do.
+    let definition = rest.and_then(|rest| {
+        let rest = rest.trim_start_matches(|c: char| c == '.' || c == '-' || c.is_ascii_digit());
+        Some(rest.trim_start().strip_prefix(':')?.trim())
+    });
+    match definition.filter(|text| !text.is_empty() && text.chars().count() <= LONG_LOOK && !text.contains("//")) {
+        Some(definition) => Some(definition.to_owned()),
+        None => words.shortest(terminal.index()).map(|word| format!("such as {}", quoted(&word, LONG_LOOK))),
+    }
+}
+
+/// The phrases and the piece in progress, and a way out.
+fn in_the_middle(language: &Language, text: &[u8], reading: &Reading, explanation: &Explanation, lines: &mut String) {
+    let place = |at: usize| {
+        let Excerpt { line, column, .. } = Excerpt::new(text, at);
+        format!("{line}:{column}")
+    };
+    let phrases = &explanation.phrases;
+    let mut shown = Vec::new();
+    for (at, &(n, begin)) in phrases.iter().enumerate() {
+        if at >= OUTER && at + INNER < phrases.len() {
+            if at == OUTER {
+                shown.push(format!("… {} more …", phrases.len() - OUTER - INNER));
+            }
+            continue;
+        }
+        shown.push(format!("`{}` at {}", language.grammar().nonterminals[n.index()].name, place(begin)));
+    }
+    if !shown.is_empty() {
+        let _ = write!(lines, "\n  while reading {}", shown.join(" → "));
+    } else if explanation.is_cut {
+        *lines += "\n  the text is too long or too ambiguous to say what it was in the middle of";
+    }
+    if let Some(begin) = explanation.piece {
+        let names: Vec<String> = explanation.expected.iter().map(|&t| language.terminal_name(t).to_owned()).collect();
+        let what = match &*names {
+            [] => "a piece that is ignored".to_owned(),
+            names => listing(names, 3),
+        };
+        let _ = write!(
+            lines,
+            "\n  in the middle of {what}, begun at {}: {}",
+            place(begin),
+            quoted(&text[begin..reading.length], LONG)
+        );
+    }
+    if let Some(completion) = &explanation.completion
+        && !completion.is_empty()
+    {
+        let from = if reading.is_viable { "it" } else { "up to there it" };
+        let _ = write!(lines, "\n  {from} could go on {} and be a sentence", quoted(completion, LONG));
+    }
+}
+
+/// What often is the only thing that is wrong.
+fn notes(language: &Language, text: &[u8], reading: &Reading) -> Vec<String> {
+    let mut notes = Vec::new();
+    let Ok(mut reader) = language.reader() else { return notes };
+    let mut is_sentence = |text: &[u8]| reader.read(text).is_ok_and(|reading| reading.is_sentence);
+    if let Err(error) = std::str::from_utf8(text)
+        && (error.valid_up_to()..=error.valid_up_to() + 3).contains(&reading.length)
+        && !reading.is_viable
+    {
+        let byte = text[error.valid_up_to()];
+        notes.push(format!("the text is not UTF-8 there: byte 0x{byte:02x} at offset {}", error.valid_up_to()));
+    }
+    let without_end = text.strip_suffix(b"\r\n").or_else(|| text.strip_suffix(b"\n"));
+    let trimmed = text.trim_ascii_end();
+    let without_bom = text.strip_prefix(b"\xef\xbb\xbf");
+    let lf = || String::from_utf8_lossy(text).replace("\r\n", "\n").into_bytes();
+    if without_end.is_some_and(&mut is_sentence) {
+        notes.push("the text without its last line end is a sentence".to_owned());
+    } else if trimmed.len() < text.len() && is_sentence(trimmed) {
+        notes.push("the text without the blanks at its end is a sentence".to_owned());
+    } else if text.trim_ascii().len() < text.len() && is_sentence(text.trim_ascii()) {
+        notes.push("the text without the blanks around it is a sentence".to_owned());
+    } else if without_bom.is_some_and(&mut is_sentence) {
+        notes.push("the text without its byte order mark (BOM) is a sentence".to_owned());
+    } else if text.contains(&b'\r') && is_sentence(&lf()) {
+        notes.push("the text with line ends `\\n` instead of `\\r\\n` is a sentence".to_owned());
+    } else if reading.is_viable && is_sentence(&[text, b"\n"].concat()) {
+        notes.push("the text with a line end behind it is a sentence".to_owned());
+    } else if !reading.is_viable {
+        notes.extend(blank(language, text[reading.length]));
+    }
+    notes
+}
+
+/// A blank where none is allowed is hard to see.
+fn blank(language: &Language, byte: u8) -> Option<String> {
+    let what = match byte {
+        b' ' => "a blank",
+        b'\t' => "a tab",
+        b'\n' => "a line end",
+        b'\r' => "a carriage return",
+        _ => return None,
+    };
+    let lexicon = &language.lexing().lexicon;
+    let ignored: Vec<String> =
+        lexicon.ignored.iter().map(|at| language.terminal_name(TerminalId::new(at)).to_owned()).collect();
+    let ignores = match &*ignored {
+        [] => "ignores nothing".to_owned(),
+        names => format!("ignores {}", listing(names, SHOWN)),
+    };
+    Some(format!("what stands there is {what}; the grammar {ignores}"))
+}

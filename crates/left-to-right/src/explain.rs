@@ -1,0 +1,307 @@
+//! Why a text stops where it does: what it was in the middle of, what could follow, what would complete it.
+//!
+//! The engines keep states without positions. Here the prefix is read once more as the definition has it (Earley's items with places, the
+//! lexer modes by their rules), which is slow and shows where each phrase began. It explains; it decides nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anygram_bits::BitSet;
+use anygram_grammar::ir::{LexerMode, NonterminalId, Symbol, TerminalId};
+use anygram_lexer::dfa::{DEAD, START};
+use anygram_lexer::words::Words;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::example::completion;
+use crate::frontier::{Config, Frontier, Stepper};
+use crate::language::{Language, Reading, StepError};
+
+/// Items that are looked at before the phrases are given up.
+const STEPS: usize = 4_000_000;
+/// Terminals that a text may lack for a completion to be searched.
+const NEAR: u32 = 200;
+/// Items that are held at most.
+const ITEMS: usize = 600_000;
+
+/// What there is to say of the longest viable prefix of a text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Explanation {
+    /// The terminals that may be in progress or come next.
+    pub expected: Vec<TerminalId>,
+    /// Where the piece in progress began, if the prefix cannot end between two pieces.
+    pub piece: Option<usize>,
+    /// The phrases in progress and where they began, the outermost first; synthetic ones left out, and of those that began at one place all but the innermost.
+    pub phrases: Vec<(NonterminalId, usize)>,
+    /// Whether the phrases were given up, because the text is long or very ambiguous.
+    pub is_cut: bool,
+    /// A text that makes a sentence of the prefix, if one was found.
+    pub completion: Option<Vec<u8>>,
+}
+
+/// Reads a text as [`Language::read`] does, and explains where it stops unless it is a sentence.
+pub fn explain(
+    language: &Language,
+    words: &Words<'_>,
+    text: &[u8],
+) -> Result<(Reading, Option<Explanation>), StepError> {
+    let mut stepper = Stepper::new(language)?;
+    let mut frontier = stepper.start(language)?.unwrap_or_default();
+    let mut next = Frontier::new();
+    let mut length = 0;
+    let mut is_viable = !frontier.is_empty();
+    while is_viable && length < text.len() {
+        stepper.step(language, &frontier, text[length], &mut next)?;
+        is_viable = stepper.is_viable(language, &next)?;
+        if is_viable {
+            std::mem::swap(&mut frontier, &mut next);
+            length += 1;
+        }
+    }
+    let is_sentence = is_viable && stepper.is_sentence(&frontier);
+    let reading = Reading { length, is_viable, is_sentence, expected: stepper.expected(language, &frontier) };
+    if is_sentence {
+        return Ok((reading, None));
+    }
+    let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
+    Ok((reading, Some(explanation)))
+}
+
+fn explain_prefix(
+    language: &Language,
+    words: &Words<'_>,
+    prefix: &[u8],
+    stepper: &mut Stepper,
+    frontier: &[Config],
+) -> Explanation {
+    let n_terminals = language.grammar().terminals.len();
+    let mut expected = BitSet::new(n_terminals);
+    for config in frontier {
+        expected.union_with(&stepper.transducer().candidates(language.lexing(), config.lexeme));
+    }
+    expected.intersect_with(&language.lexing().lexicon.used);
+    let is_between = frontier.iter().any(|config| stepper.transducer().is_boundary(config.lexeme));
+    // The search asks at each step how much is lacking, which costs as much as there is open.
+    let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();
+    let is_near = lacking.is_some_and(|lacking| lacking <= NEAR);
+    let completion = if is_near { completion(language, stepper, frontier, words) } else { None };
+    let mut explanation =
+        Explanation { expected: expected.iter().map(TerminalId::new).collect(), completion, ..Explanation::default() };
+    let mut chart = Chart::new(language, prefix);
+    let Some(end) = chart.read() else { return Explanation { is_cut: true, ..explanation } };
+    explanation.piece = (!is_between && end < prefix.len()).then_some(end);
+    explanation.phrases = chart.phrases(end);
+    explanation
+}
+
+/// A rule with a dot, and the position where it began.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Item {
+    rule: u32,
+    dot: u32,
+    origin: usize,
+}
+
+/// The items at one position.
+#[derive(Clone, Default)]
+struct Set {
+    items: Vec<Item>,
+    seen: FxHashSet<Item>,
+    /// Whether nothing but ignored pieces was read.
+    is_initial: bool,
+}
+
+struct Chart<'a> {
+    language: &'a Language,
+    text: &'a [u8],
+    by_lhs: Vec<Vec<usize>>,
+    nullable: BitSet,
+    sets: BTreeMap<usize, Set>,
+    steps: usize,
+    n_items: usize,
+}
+
+impl<'a> Chart<'a> {
+    fn new(language: &'a Language, text: &'a [u8]) -> Self {
+        let cfg = &language.lexing().cfg;
+        let sets = BTreeMap::from([(0, Set { is_initial: true, ..Set::default() })]);
+        Self { language, text, by_lhs: cfg.rules_by_lhs(), nullable: cfg.nullable(), sets, steps: 0, n_items: 0 }
+    }
+
+    fn next(&self, item: Item) -> Option<Symbol> {
+        self.language.lexing().cfg.rules[item.rule as usize].rhs.get(item.dot as usize).copied()
+    }
+
+    fn lhs(&self, item: Item) -> NonterminalId {
+        self.language.lexing().cfg.rules[item.rule as usize].lhs
+    }
+
+    /// Reads all, and returns the last position from which something is in progress; `None` if it was too much.
+    fn read(&mut self) -> Option<usize> {
+        let mut at = 0;
+        let mut last = 0;
+        loop {
+            self.close(at)?;
+            if self.scan(at)? {
+                last = at;
+            }
+            match self.sets.range(at + 1..).next() {
+                Some((&next, _)) => at = next,
+                None => return Some(last),
+            }
+        }
+    }
+
+    /// Prediction and completion at one position, as in the reference engine.
+    fn close(&mut self, at: usize) -> Option<()> {
+        let mut set = std::mem::take(self.sets.get_mut(&at)?);
+        let mut agenda = std::mem::take(&mut set.items);
+        if set.is_initial {
+            self.predict(self.language.lexing().cfg.start, at, &mut agenda);
+        }
+        set.seen.clear();
+        let mut predicted = FxHashSet::default();
+        while let Some(item) = agenda.pop() {
+            self.steps += 1;
+            if !set.seen.insert(item) {
+                continue;
+            }
+            set.items.push(item);
+            self.n_items += 1;
+            match self.next(item) {
+                Some(Symbol::Terminal(_)) => {}
+                Some(Symbol::Nonterminal(n)) => {
+                    if predicted.insert(n) {
+                        self.predict(n, at, &mut agenda);
+                    }
+                    if self.nullable.contains(n.index()) {
+                        agenda.push(Item { dot: item.dot + 1, ..item });
+                    }
+                }
+                None if item.origin == at => {}
+                None => {
+                    let done = Some(Symbol::Nonterminal(self.lhs(item)));
+                    let origin = &self.sets.get(&item.origin)?.items;
+                    self.steps += origin.len();
+                    let waiting = origin.iter().filter(|&&waiting| self.next(waiting) == done);
+                    agenda.extend(waiting.map(|&waiting| Item { dot: waiting.dot + 1, ..waiting }));
+                }
+            }
+            if self.steps > STEPS || self.n_items > ITEMS {
+                return None;
+            }
+        }
+        set.seen = FxHashSet::default();
+        self.sets.insert(at, set);
+        Some(())
+    }
+
+    fn predict(&self, n: NonterminalId, at: usize, agenda: &mut Vec<Item>) {
+        agenda.extend(self.by_lhs[n.index()].iter().map(|&rule| Item { rule: rule as u32, dot: 0, origin: at }));
+    }
+
+    /// Reads the pieces that begin at one position; says whether one of them, or the position itself, is at the end of the text.
+    fn scan(&mut self, at: usize) -> Option<bool> {
+        let lexicon = &self.language.lexing().lexicon;
+        let mut wanted = BitSet::new(lexicon.n_terminals());
+        for &item in &self.sets[&at].items {
+            if let Some(Symbol::Terminal(t)) = self.next(item) {
+                wanted.insert(t.index());
+            }
+        }
+        let mut useful = wanted.clone();
+        useful.union_with(&lexicon.ignored);
+        let competing = if lexicon.mode == LexerMode::Longest { lexicon.competing() } else { useful.clone() };
+        let mut ends = Vec::new();
+        let mut state = START;
+        let mut end = at;
+        while end < self.text.len() && state != DEAD {
+            state = lexicon.union.step(state, lexicon.union.class(self.text[end]));
+            end += 1;
+            if lexicon.union.accepts(state).intersects(&competing) {
+                if lexicon.mode != LexerMode::Scannerless {
+                    ends.clear();
+                }
+                ends.push((end, state));
+            }
+            if !lexicon.union.live(state).intersects(&competing) && end < self.text.len() {
+                state = DEAD;
+            }
+        }
+        let in_progress =
+            state != DEAD && end == self.text.len() && (end == at || lexicon.union.live(state).intersects(&useful));
+        self.steps += end - at;
+        for (end, state) in ends {
+            let labels = lexicon.labels(state, &competing);
+            let scanned: Vec<TerminalId> =
+                labels.iter().filter(|&&label| wanted.contains(label)).map(|&label| TerminalId::new(label)).collect();
+            let is_ignored = labels.iter().any(|&label| lexicon.ignored.contains(label));
+            if !scanned.is_empty() || is_ignored {
+                self.advance(at, end, &scanned, is_ignored);
+            }
+        }
+        (self.steps <= STEPS).then_some(in_progress)
+    }
+
+    fn advance(&mut self, from: usize, to: usize, scanned: &[TerminalId], is_ignored: bool) {
+        let Some(set) = self.sets.get(&from) else { return };
+        let mut items = Vec::new();
+        for &item in &set.items {
+            if matches!(self.next(item), Some(Symbol::Terminal(t)) if scanned.contains(&t)) {
+                items.push(Item { dot: item.dot + 1, ..item });
+            }
+            // What was predicted here is predicted again behind the blank, so that phrases begin with their first piece.
+            if is_ignored && item.origin != from {
+                items.push(item);
+            }
+        }
+        let is_initial = set.is_initial && is_ignored;
+        let set = self.sets.entry(to).or_default();
+        set.items.extend(items);
+        set.is_initial |= is_initial;
+    }
+
+    /// The shortest chain of phrases in progress from the start to the innermost one at a position.
+    fn phrases(&self, at: usize) -> Vec<(NonterminalId, usize)> {
+        let begun = |item: &&Item| item.dot > 0 && item.origin < at && self.next(**item).is_some();
+        let Some(innermost) = self.sets[&at].items.iter().filter(begun).max_by_key(|item| item.origin) else {
+            return Vec::new();
+        };
+        let start = self.language.lexing().cfg.start;
+        let first = (self.lhs(*innermost), innermost.origin);
+        let mut outer: FxHashMap<(NonterminalId, usize), Option<(NonterminalId, usize)>> =
+            FxHashMap::from_iter([(first, None)]);
+        let mut queue = VecDeque::from([first]);
+        let mut steps = 0;
+        while let Some(phrase) = queue.pop_front() {
+            let (lhs, origin) = phrase;
+            if lhs == start && self.sets[&origin].is_initial {
+                let mut chain = vec![phrase];
+                while let Some(&Some(inner)) = chain.last().and_then(|phrase| outer.get(phrase)) {
+                    chain.push(inner);
+                }
+                return self.shown(chain);
+            }
+            for &item in &self.sets[&origin].items {
+                steps += 1;
+                let around = (self.lhs(item), item.origin);
+                if self.next(item) == Some(Symbol::Nonterminal(lhs)) && !outer.contains_key(&around) {
+                    outer.insert(around, Some(phrase));
+                    queue.push_back(around);
+                }
+            }
+            if steps > STEPS {
+                break;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Of a chain, the outermost first, the phrases with a name, of those that began at one place the innermost.
+    fn shown(&self, mut chain: Vec<(NonterminalId, usize)>) -> Vec<(NonterminalId, usize)> {
+        let named = &self.language.grammar().nonterminals;
+        chain.retain(|(n, _)| named.get(n.index()).is_some_and(|nonterminal| !nonterminal.is_synthetic()));
+        chain.reverse();
+        chain.dedup_by_key(|&mut (_, origin)| origin);
+        chain.reverse();
+        chain
+    }
+}

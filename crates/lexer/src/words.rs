@@ -1,0 +1,242 @@
+//! Texts of terminals, as a person would write them: the shortest and random ones.
+//!
+//! Bytes of one class are never told apart, so the most readable of each stands for all: letters before digits before punctuation
+//! before what is not printed. Cost of [`Words::new`]: the entries of the automaton, up to a bound; states beyond it have no word.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::dfa::{DEAD, START};
+use crate::lexicon::Lexicon;
+use crate::union::State;
+
+/// Entries of the automaton that are looked at.
+const ENTRIES: usize = 4_000_000;
+/// Bytes after which a random text ends as soon as it can, and after which it is given up.
+const LONG: usize = 6;
+const TOO_LONG: usize = 80;
+
+/// A readable text that leads to each state of the automaton of all terminals.
+#[derive(Clone, Debug)]
+pub struct Words<'a> {
+    lexicon: &'a Lexicon,
+    /// Of each class its bytes, the most readable first; the classes in that order too.
+    classes: Vec<(usize, Vec<u8>)>,
+    before: Vec<Option<(State, u8)>>,
+    order: Vec<State>,
+    shortest: Vec<Option<State>>,
+}
+
+impl<'a> Words<'a> {
+    /// The words of a lexicon.
+    pub fn new(lexicon: &'a Lexicon) -> Self {
+        let union = &lexicon.union;
+        let mut classes: Vec<(usize, Vec<u8>)> = (0..union.n_classes()).map(|class| (class, Vec::new())).collect();
+        for byte in 0..=255 {
+            classes[union.class(byte)].1.push(byte);
+        }
+        for (_, bytes) in &mut classes {
+            bytes.sort_by_key(|&byte| readability(byte));
+        }
+        classes.sort_by_key(|(_, bytes)| readability(bytes[0]));
+        let before = vec![None; union.n_states()];
+        let mut this = Self { lexicon, classes, before, order: vec![], shortest: vec![None; lexicon.n_terminals()] };
+        this.search();
+        this.choose();
+        this
+    }
+
+    /// Dijkstra's algorithm (1959); what is hard to read is far away.
+    fn search(&mut self) {
+        let union = &self.lexicon.union;
+        let mut settled = vec![false; union.n_states()];
+        let mut queue = BinaryHeap::from([Reverse((0u32, 0usize, START, None))]);
+        let mut n_found = 0;
+        while let Some(Reverse((distance, _, state, before))) = queue.pop() {
+            if std::mem::replace(&mut settled[state as usize], true) {
+                continue;
+            }
+            self.before[state as usize] = before;
+            self.order.push(state);
+            if self.order.len() * union.n_classes() > ENTRIES {
+                return;
+            }
+            for (class, bytes) in &self.classes {
+                let next = union.step(state, *class);
+                if next != DEAD && !settled[next as usize] {
+                    n_found += 1;
+                    queue.push(Reverse((distance + weight(bytes[0]), n_found, next, Some((state, bytes[0])))));
+                }
+            }
+        }
+    }
+
+    /// The first state in which each terminal is a label, or at least matches.
+    fn choose(&mut self) {
+        let lexicon = self.lexicon;
+        let competing = lexicon.competing();
+        let mut matches = vec![None; lexicon.n_terminals()];
+        for &state in &self.order {
+            for terminal in lexicon.union.accepts(state).iter() {
+                matches[terminal].get_or_insert(state);
+            }
+            for label in lexicon.labels(state, &competing) {
+                self.shortest[label].get_or_insert(state);
+            }
+        }
+        for (shortest, matches) in self.shortest.iter_mut().zip(matches) {
+            *shortest = shortest.or(matches);
+        }
+    }
+
+    /// The states that have a word, in the order of their words.
+    pub fn states(&self) -> &[State] {
+        &self.order
+    }
+
+    /// The word that leads to a state.
+    pub fn to(&self, state: State) -> Vec<u8> {
+        let mut word = Vec::new();
+        let mut at = state;
+        while let Some((before, byte)) = self.before[at as usize] {
+            word.push(byte);
+            at = before;
+        }
+        word.reverse();
+        word
+    }
+
+    /// A short text of a terminal, if it has any; one that no other terminal takes from it if there is one.
+    pub fn shortest(&self, terminal: usize) -> Option<Vec<u8>> {
+        self.shortest[terminal].map(|state| self.to(state))
+    }
+
+    /// A random text of a terminal that no other takes from it; `below(n)` is a random number below `n`. Falls back on the shortest.
+    pub fn random(&self, terminal: usize, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<u8>> {
+        let (union, competing) = (&self.lexicon.union, self.lexicon.competing());
+        for _ in 0..8 {
+            let (mut state, mut word) = (START, Vec::new());
+            while word.len() < TOO_LONG {
+                let is_label = self.lexicon.labels(state, &competing).contains(&terminal);
+                let goes_on = union.live(state).contains(terminal);
+                if is_label && (!goes_on || word.len() >= LONG || below(3) == 0) {
+                    return Some(word);
+                }
+                let leads = |&&(class, _): &&(usize, Vec<u8>)| {
+                    let next = union.step(state, class);
+                    union.live(next).contains(terminal) || union.accepts(next).contains(terminal)
+                };
+                let mut options: Vec<&[u8]> = self.classes.iter().filter(leads).map(|(_, bytes)| &bytes[..]).collect();
+                // What is hard to read only where nothing else will do.
+                let readable = options.partition_point(|bytes| weight(bytes[0]) == 1);
+                options.truncate(readable.max(1));
+                if options.is_empty() {
+                    break;
+                }
+                let bytes = options[below(options.len())];
+                let similar = bytes.partition_point(|&byte| readability(byte).0 == readability(bytes[0]).0);
+                let byte = bytes[below(similar)];
+                word.push(byte);
+                state = union.step(state, union.class(byte));
+            }
+        }
+        self.shortest(terminal)
+    }
+
+    /// The bytes with each one put into the most readable of its class: no terminal tells the difference.
+    pub fn readable(&self, text: &[u8]) -> Vec<u8> {
+        let mut best = [0u8; 256];
+        for (_, bytes) in &self.classes {
+            bytes.iter().for_each(|&byte| best[usize::from(byte)] = bytes[0]);
+        }
+        text.iter().map(|&byte| best[usize::from(byte)]).collect()
+    }
+}
+
+/// The kind of a byte and its place within, less is more readable.
+fn readability(byte: u8) -> (u8, u8) {
+    match byte {
+        b'a'..=b'z' => (0, byte),
+        b'1'..=b'9' => (1, byte),
+        b'0' => (1, u8::MAX),
+        b'A'..=b'Z' => (2, byte),
+        b'_' => (3, 0),
+        b' ' => (5, 0),
+        0x21..=0x7e => (4, byte),
+        b'\n' => (6, 0),
+        b'\t' => (6, 1),
+        b'\r' => (6, 2),
+        // `é`, where bytes beyond ASCII are needed.
+        0xc3 | 0xa9 => (7, 0),
+        0x80.. => (7, byte),
+        _ => (8, byte),
+    }
+}
+
+fn weight(byte: u8) -> u32 {
+    match readability(byte).0 {
+        0..=5 => 1,
+        6 => 2,
+        7 => 4,
+        _ => 20,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use anygram_grammar::cfg::Cfg;
+    use anygram_grammar::ir::{LexerMode, Ties};
+    use anygram_grammar::lark::{LarkOptions, parse};
+
+    use super::*;
+    use crate::LexerLimits;
+    use crate::lexicon::Patterns;
+
+    pub fn lexicon(source: &str, mode: LexerMode, ties: Ties) -> (Vec<String>, Lexicon) {
+        let (grammar, limits) = (parse(source, &LarkOptions::default()).unwrap(), LexerLimits::default());
+        let patterns = Patterns::new(&grammar, &limits).unwrap();
+        let cfg = Cfg::reduce(&grammar, &patterns.empty()).unwrap();
+        let names = grammar.terminals.iter().map(|terminal| terminal.name.clone()).collect();
+        (names, Lexicon::new(&grammar, &cfg, &patterns, mode, ties, &limits).unwrap())
+    }
+
+    const SOURCE: &str = "start: \"if\" NAME INT STRING BELL WIDE A\nNAME: /[a-z_]\\w*/\nINT: /0|[1-9][0-9]*/\nSTRING: /\"[^\"]*\"/\n\
+        BELL: /[\\x00-\\x1f]/\nWIDE: /[^\\x00-\\x7f]+/\nA.2: \"a\"\n%ignore /\\s+/";
+
+    #[test]
+    fn shortest_words_are_readable_and_their_own() {
+        let (names, lexicon) = lexicon(SOURCE, LexerMode::Longest, Ties::All);
+        let words = Words::new(&lexicon);
+        let of = |name: &str| {
+            let at = names.iter().position(|other| other == name).unwrap();
+            String::from_utf8(words.shortest(at).unwrap()).unwrap()
+        };
+        let found = ["\"if\"", "NAME", "INT", "STRING", "BELL", "WIDE", "A", "/\\s+/"].map(of);
+        // `a` is taken by a terminal of higher priority.
+        assert_eq!(found, ["if", "b", "1", "\"\"", "\n", "é", "a", " "]);
+        // No terminal tells these from those, but `a` from `b`.
+        assert_eq!(words.readable(b"\x0b\"ac\""), b"\n\"ab\"");
+    }
+
+    #[test]
+    fn random_words_are_words() {
+        let (names, lexicon) = lexicon(SOURCE, LexerMode::Contextual, Ties::All);
+        let words = Words::new(&lexicon);
+        let mut seed = 1u64;
+        let mut below = |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        let mut distinct = std::collections::BTreeSet::new();
+        for (terminal, name) in names.iter().enumerate() {
+            for _ in 0..20 {
+                let word = words.random(terminal, &mut below).unwrap();
+                let union = &lexicon.union;
+                let end = word.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
+                assert!(lexicon.labels(end, &lexicon.competing()).contains(&terminal), "{name} {word:?}");
+                distinct.insert((terminal, word));
+            }
+        }
+        assert!(distinct.len() > 40, "{}", distinct.len());
+    }
+}
