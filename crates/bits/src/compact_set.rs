@@ -115,6 +115,17 @@ impl CompactSet {
         }
     }
 
+    /// Whether a row of bits has a member in common.
+    pub fn intersects_bits(&self, bits: &BitSet) -> bool {
+        match &self.0 {
+            Repr::Few(list) => {
+                list.iter().any(|&member| (member as usize) < bits.len() && bits.contains(member as usize))
+            }
+            Repr::Many(own) if own.len() == bits.len() => own.intersects(bits),
+            Repr::Many(own) => bits.iter().any(|member| own.contains(member)),
+        }
+    }
+
     /// Adds the members to a row of bits and says whether any was new.
     pub fn add_to(&self, bits: &mut BitSet) -> bool {
         match &self.0 {

@@ -216,21 +216,22 @@ impl<'a> Chart<'a> {
         while end < self.text.len() && state != DEAD {
             state = lexicon.union.step(state, lexicon.union.class(self.text[end]));
             end += 1;
-            if lexicon.union.accepts(state).intersects(&competing) {
+            if lexicon.union.accepts(state).intersects_bits(&competing) {
                 if lexicon.mode != LexerMode::Scannerless {
                     ends.clear();
                 }
                 ends.push((end, state));
             }
-            if !lexicon.union.live(state).intersects(&competing) && end < self.text.len() {
+            if !lexicon.union.live(state).intersects_bits(&competing) && end < self.text.len() {
                 state = DEAD;
             }
         }
-        let in_progress =
-            state != DEAD && end == self.text.len() && (end == at || lexicon.union.live(state).intersects(&useful));
+        let in_progress = state != DEAD
+            && end == self.text.len()
+            && (end == at || lexicon.union.live(state).intersects_bits(&useful));
         self.steps += end - at;
         for (end, state) in ends {
-            let labels = lexicon.labels(state, &competing);
+            let labels = lexicon.labels(state, |at| competing.contains(at));
             let scanned: Vec<TerminalId> =
                 labels.iter().filter(|&&label| wanted.contains(label)).map(|&label| TerminalId::new(label)).collect();
             let is_ignored = labels.iter().any(|&label| lexicon.ignored.contains(label));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anygram_bits::BitSet;
+use anygram_bits::{BitSet, CompactSet};
 use anygram_grammar::ir::LexerMode;
 use rustc_hash::FxHashSet;
 
@@ -53,7 +53,7 @@ pub struct Overlaps {
 /// The terminals that are in each other's way in some of `contexts`.
 pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Overlaps {
     let mut is_cut = words.states().len() + 1 < lexicon.union.n_states();
-    let mut distinct: FxHashSet<&BitSet> = FxHashSet::default();
+    let mut distinct: FxHashSet<&CompactSet> = FxHashSet::default();
     let accepting = words.states().iter().filter(|&&state| !lexicon.union.accepts(state).is_empty());
     let states: Vec<State> =
         accepting.copied().filter(|&state| distinct.insert(lexicon.union.accepts(state))).collect();
@@ -74,10 +74,10 @@ pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Ov
                 is_cut = true;
                 break;
             }
-            if !lexicon.union.accepts(state).intersects(&wanted) {
+            if !lexicon.union.accepts(state).intersects_bits(&wanted) {
                 continue;
             }
-            let all = lexicon.labels(state, &competing);
+            let all = lexicon.labels(state, |at| competing.contains(at));
             let labels: Vec<usize> = all.iter().copied().filter(|&label| wanted.contains(label)).collect();
             wins.extend(labels.iter().copied());
             if let Some(&winner) = all.first() {

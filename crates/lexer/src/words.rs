@@ -80,7 +80,7 @@ impl<'a> Words<'a> {
             for terminal in lexicon.union.accepts(state).iter() {
                 matches[terminal].get_or_insert(state);
             }
-            for label in lexicon.labels(state, &competing) {
+            for label in lexicon.labels(state, |at| competing.contains(at)) {
                 self.shortest[label].get_or_insert(state);
             }
         }
@@ -117,7 +117,7 @@ impl<'a> Words<'a> {
         for _ in 0..8 {
             let (mut state, mut word) = (START, Vec::new());
             while word.len() < TOO_LONG {
-                let is_label = self.lexicon.labels(state, &competing).contains(&terminal);
+                let is_label = self.lexicon.labels(state, |at| competing.contains(at)).contains(&terminal);
                 let goes_on = union.live(state).contains(terminal);
                 if is_label && (!goes_on || word.len() >= LONG || below(3) == 0) {
                     return Some(word);
