@@ -1,11 +1,12 @@
 //! Typed indices, bit sets and counted work: what every other crate speaks of.
 //!
-//! Nothing here knows what a grammar or a token is. The crate is where wide kernels (AVX2, AVX-512, NEON) and their
-//! portable twins belong, and the only one of the CPU crates that may ever contain `unsafe`; today it has none.
+//! Nothing here knows what a grammar or a token is. The crate is where wide kernels (AVX2, AVX-512) and their portable twins are, and the only
+//! one of the CPU crates that contains `unsafe`, in [`kernels`].
 
 mod bit_set;
 mod compact_set;
 mod index;
+pub mod kernels;
 pub mod work;
 
 pub use bit_set::BitSet;

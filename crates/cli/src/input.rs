@@ -37,6 +37,8 @@ enum EngineChoice {
     Reference,
     /// Earley over shared states.
     Earley,
+    /// A chart by tiers, bit-parallel over rows.
+    Valiant,
 }
 
 /// Which grammar, and how to read it.
@@ -125,6 +127,7 @@ impl GrammarArgs {
             EngineChoice::Auto => Engine::Auto,
             EngineChoice::Reference => Engine::Reference,
             EngineChoice::Earley => Engine::Earley,
+            EngineChoice::Valiant => Engine::Valiant,
         })
     }
 

@@ -7,6 +7,7 @@ use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::earley::Earley;
 use anygram_recognizer::reference::Reference;
+use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits, Relation};
 
 use crate::frontier::{Frontier, Stepper};
@@ -22,11 +23,13 @@ pub enum Engine {
     Reference,
     /// Earley over shared states; see [`anygram_recognizer::earley`].
     Earley,
+    /// The incremental Valiant recognizer; see [`anygram_recognizer::valiant`].
+    Valiant,
 }
 
 impl Engine {
     /// The engines that can be asked for by name, `auto` first.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Reference, Self::Earley];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Reference, Self::Earley, Self::Valiant];
 
     /// The name by which the engine is asked for.
     pub fn name(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Engine {
             Self::Auto => "auto",
             Self::Reference => "reference",
             Self::Earley => "earley",
+            Self::Valiant => "valiant",
         }
     }
 }
@@ -263,6 +267,7 @@ impl Language {
         let cfg = self.lexing.cfg.clone();
         match self.engine {
             Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
+            Engine::Valiant => Ok(Box::new(Valiant::new(cfg, self.limits.recognizer)?)),
             Engine::Auto | Engine::Earley => Ok(Box::new(Earley::new(cfg, self.limits.recognizer)?)),
         }
     }

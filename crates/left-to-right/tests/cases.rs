@@ -11,7 +11,7 @@ use anygram_testkit::cases::{self, CaseToken};
 use anygram_testkit::text::Sym;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
-const ENGINES: [Engine; 2] = [Engine::Reference, Engine::Earley];
+const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant];
 
 /// The readings of a text, in which tokens are those of a vocabulary.
 fn read(language: &Language, stepper: &mut Stepper, vocab: &[CaseToken], text: &[Sym]) -> Frontier {

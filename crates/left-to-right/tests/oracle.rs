@@ -26,7 +26,7 @@ const LIMITS: Limits = Limits { max_extra: 5, max_texts: 200, prune: true };
 /// Undecided texts of one case, after which it is left.
 const ENOUGH: usize = 3;
 
-const ENGINES: [Engine; 2] = [Engine::Reference, Engine::Earley];
+const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant];
 
 fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());

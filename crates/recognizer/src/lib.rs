@@ -3,6 +3,7 @@
 //! | module | engine | for |
 //! |---|---|---|
 //! | [`reference`](mod@reference) | textbook Earley, states interned by their items | the definition that all others are compared with |
+//! | [`valiant`] | the incremental Valiant recognizer: a chart by tiers, bit-parallel over rows | grammars that are very ambiguous |
 //! | [`earley`] | Earley over shared states and rests, every step remembered | grammars that are nearly deterministic, and all others until a better one |
 //!
 //! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy of a handle. [`laws`] states
@@ -12,6 +13,7 @@ pub mod earley;
 pub mod laws;
 pub mod reference;
 pub mod relation;
+pub mod valiant;
 
 pub use relation::Relation;
 

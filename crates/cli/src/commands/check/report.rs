@@ -116,6 +116,7 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
     }
     let engine = match language.engine() {
         Engine::Earley => "earley, the one in use for all grammars",
+        Engine::Valiant => "valiant, a chart by tiers",
         Engine::Reference => "reference, the definition: slow",
         other => other.name(),
     };

@@ -1,0 +1,688 @@
+//! The incremental Valiant recognizer: a chart built tier by tier, bit-parallel over rows.
+//!
+//! Source: *An Incremental Valiant Recognizer for GPU-accelerated General Context-free Prefix Validation*, sections 4 and 5. What is computed and why it
+//! is right, step by step, is in `docs/algorithms/valiant.md`; in short:
+//!
+//! - A *tier* belongs to a state. It holds, for each symbol of the [normal form](NormalForm), the set of rows, which are the earlier states from which
+//!   the symbol derives what was read up to this state: one bit a row. Only symbols that are a left child are kept. Tiers are never written again, so
+//!   states that have a beginning in common share its tiers, and a fork costs nothing.
+//! - A new tier is filled from its highest row down: where a right child `B` begins in row `k`, `rows[V] |= tier[k][A]` for every `V → A B`. What is
+//!   added lies below `k`, so each row is visited once, and one machine word advances 64 rows (algorithm 2).
+//! - With each state goes its *prediction*: the symbols that may begin there (ANCESTOR↓, algorithm 4, closed under FIRST). A symbol enters a row only if it was
+//!   predicted there, which keeps the charts of unambiguous grammars thin, and makes every state viable: ANCESTOR↑ (algorithm 3) is then the
+//!   question whether a terminal is among those that the prediction begins with.
+//! - States need not be a chain. A state that several edges lead to has the union of what they bring, and rows are numbered by states, so lattices
+//!   (several labels of a piece, several cuts) need nothing more.
+//!
+//! Cost of a step: for each row in which something begins and each rule that it completes there, the words of one tier's row set.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anygram_bits::kernels::Kernels;
+use anygram_bits::work::Work;
+use anygram_bits::{BitSet, kernels};
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::Symbol;
+use anygram_grammar::normal::{Form, NormalForm, NormalId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
+
+const WORD: usize = u64::BITS as usize;
+const NONE: u32 = u32::MAX;
+
+/// The rules of the grammar, each from the sides from which it is asked for.
+#[derive(Clone, Debug)]
+struct Tables {
+    form: NormalForm,
+    start: u32,
+    /// Of each terminal the symbols that are just it.
+    lexical: Lists<u32>,
+    /// Of each symbol the terminals that it may be.
+    terminals: Lists<u32>,
+    /// Of each symbol those that it is enough for: by unit rules, and where the other of two children derives the empty sequence.
+    up: Lists<u32>,
+    /// Of each symbol those that it may begin with, one step.
+    first: Lists<u32>,
+    /// The symbols that are a left child, and of each symbol its place among them.
+    lefts: Vec<u32>,
+    left_of: Vec<u32>,
+    /// Of each symbol the rules in which it is the right child: the place of the left child, and the parent.
+    by_right: Lists<(u32, u32)>,
+    /// Of each left child, by place, its parents, each with the right children.
+    parents: Lists<(u32, (u32, u32))>,
+    rights: Vec<u32>,
+    /// Of each symbol the rules in which it is the left child: right child and parent.
+    by_left: Lists<(u32, u32)>,
+    /// The fewest terminals that each symbol derives.
+    minimum: Vec<u32>,
+    is_start_nullable: bool,
+}
+
+/// A list for each of `0..n`, end to end.
+#[derive(Clone, Debug)]
+struct Lists<T> {
+    starts: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T: Ord + Copy> Lists<T> {
+    /// Sorts the items into lists and leaves out repetitions.
+    fn new(n: usize, mut pairs: Vec<(u32, T)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut starts = vec![0u32; n + 1];
+        pairs.iter().for_each(|&(at, _)| starts[at as usize + 1] += 1);
+        for at in 0..n {
+            starts[at + 1] += starts[at];
+        }
+        Self { starts, items: pairs.into_iter().map(|(_, item)| item).collect() }
+    }
+
+    #[inline]
+    fn of(&self, at: u32) -> &[T] {
+        &self.items[self.starts[at as usize] as usize..self.starts[at as usize + 1] as usize]
+    }
+}
+
+impl Tables {
+    fn new(cfg: &Cfg, form: NormalForm) -> Self {
+        let n = form.n_symbols();
+        let nullable = |symbol: NormalId| form.form == Form::Binary && form.nullable.contains(symbol.index());
+        let binary = || form.binary.iter();
+        let lefts: Vec<u32> = form.left_children().iter().map(|left| left.0).collect();
+        let mut left_of = vec![NONE; n];
+        lefts.iter().zip(0..).for_each(|(&left, place)| left_of[left as usize] = place);
+        let mut up = Vec::new();
+        for (parent, children) in (0..).zip(form.unit_children()) {
+            up.extend(children.iter().filter(|child| child.0 != parent).map(|child| (child.0, parent)));
+        }
+        let mut first: Vec<(u32, u32)> = form.unit.iter().map(|&(parent, child)| (parent.0, child.0)).collect();
+        for rule in binary() {
+            first.push((rule.parent.0, rule.left.0));
+            if nullable(rule.left) {
+                first.push((rule.parent.0, rule.right.0));
+            }
+        }
+        let mut groups: Vec<(u32, u32, u32)> =
+            binary().map(|rule| (left_of[rule.left.index()], rule.parent.0, rule.right.0)).collect();
+        groups.sort_unstable();
+        let rights: Vec<u32> = groups.iter().map(|group| group.2).collect();
+        let mut parents = Vec::new();
+        let mut at = 0;
+        for group in groups.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            parents.push((group[0].0, (group[0].1, (at, at + group.len() as u32))));
+            at += group.len() as u32;
+        }
+        let of_nonterminal = cfg.minimum_lengths();
+        let length = |&symbol: &Symbol| match symbol {
+            Symbol::Terminal(_) => 1,
+            Symbol::Nonterminal(n) => of_nonterminal[n.index()],
+        };
+        let minimum = (0..n).map(NormalId::new).map(|symbol| {
+            form.spelled(cfg, symbol).iter().map(length).fold(0u32, |sum, length| sum.saturating_add(length))
+        });
+        Self {
+            start: form.start.0,
+            lexical: Lists::new(cfg.n_terminals, form.lexical.iter().map(|&(symbol, t)| (t.0, symbol.0)).collect()),
+            terminals: Lists::new(n, form.lexical.iter().map(|&(symbol, t)| (symbol.0, t.0)).collect()),
+            up: Lists::new(n, up),
+            first: Lists::new(n, first),
+            by_right: Lists::new(
+                n,
+                binary().map(|rule| (rule.right.0, (left_of[rule.left.index()], rule.parent.0))).collect(),
+            ),
+            parents: Lists::new(lefts.len(), parents),
+            rights,
+            by_left: Lists::new(n, binary().map(|rule| (rule.left.0, (rule.right.0, rule.parent.0))).collect()),
+            minimum: minimum.collect(),
+            is_start_nullable: form.nullable.contains(form.start.index()),
+            lefts,
+            left_of,
+            form,
+        }
+    }
+}
+
+/// What may begin in a state.
+#[derive(Clone, Debug)]
+struct Prediction {
+    symbols: BitSet,
+    terminals: BitSet,
+}
+
+/// A state; its tier is in the engine's arenas.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    prediction: u32,
+    is_sentence: bool,
+    /// Whether the text may begin here: nothing but ignored pieces was read.
+    is_root: bool,
+    /// Where its spans begin; they end where the next state's begin.
+    spans: u32,
+}
+
+/// The rows of one symbol in one tier: words of bits.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// The place of the symbol among the left children.
+    left: u32,
+    /// The first word that is not empty, and how many there are.
+    first: u32,
+    length: u32,
+    /// Where the words are.
+    offset: u32,
+}
+
+/// A tier in the making: rows of symbols, dense.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    /// Words of a row.
+    stride: usize,
+    words: Vec<u64>,
+    /// The symbol of each slot, and of each symbol its slot.
+    symbols: Vec<u32>,
+    slot_of: Vec<u32>,
+    /// Scratch of a visit.
+    active: Vec<u32>,
+}
+
+impl Draft {
+    fn begin(&mut self, n_states: usize) {
+        for symbol in self.symbols.drain(..) {
+            self.slot_of[symbol as usize] = NONE;
+        }
+        self.words.clear();
+        self.stride = n_states.div_ceil(WORD).max(1);
+    }
+
+    #[inline]
+    fn slot(&mut self, symbol: u32) -> usize {
+        let slot = self.slot_of[symbol as usize];
+        if slot != NONE {
+            return slot as usize;
+        }
+        self.slot_of[symbol as usize] = self.symbols.len() as u32;
+        self.symbols.push(symbol);
+        self.words.resize(self.words.len() + self.stride, 0);
+        self.symbols.len() - 1
+    }
+
+    fn set(&mut self, symbol: u32, row: usize) {
+        let at = self.slot(symbol) * self.stride + row / WORD;
+        self.words[at] |= 1 << (row % WORD);
+    }
+}
+
+/// The engine; see the module.
+#[derive(Clone, Debug)]
+pub struct Valiant {
+    cfg: Cfg,
+    tables: Tables,
+    predictions: Vec<Prediction>,
+    prediction_ids: FxHashMap<Box<[u32]>, u32>,
+    states: Vec<State>,
+    spans: Vec<Span>,
+    words: Vec<u64>,
+    /// Of each state and each left child, by place, its span, or [`NONE`].
+    index: Vec<u32>,
+    draft: Draft,
+    kernels: Kernels,
+    /// What predictions take, in items.
+    held_by_predictions: usize,
+    limits: RecognizerLimits,
+}
+
+impl Valiant {
+    /// An engine for a reduced grammar, on its C2F+ε form.
+    pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let form = NormalForm::binary(&cfg);
+        Self::with_form(cfg, form, limits)
+    }
+
+    /// An engine on Chomsky's normal form, as in the paper.
+    pub fn chomsky(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let too_many = |_| RecognizerError::TooManyItems { limit: limits.items };
+        let form = NormalForm::chomsky(&cfg, &mut Work::new(limits.items as u64, "parser_items")).map_err(too_many)?;
+        Self::with_form(cfg, form, limits)
+    }
+
+    /// An engine on a normal form of the grammar.
+    pub fn with_form(cfg: Cfg, form: NormalForm, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let tables = Tables::new(&cfg, form);
+        let draft = Draft { slot_of: vec![NONE; tables.form.n_symbols()], ..Draft::default() };
+        let mut this = Self {
+            cfg,
+            tables,
+            predictions: Vec::new(),
+            prediction_ids: FxHashMap::default(),
+            states: Vec::new(),
+            spans: Vec::new(),
+            words: Vec::new(),
+            index: Vec::new(),
+            draft,
+            kernels: kernels::best(),
+            held_by_predictions: 0,
+            limits,
+        };
+        this.draft.begin(0);
+        this.push(true, false)?;
+        Ok(this)
+    }
+
+    /// Uses other kernels than the best that the machine has.
+    pub fn with_kernels(mut self, kernels: Kernels) -> Self {
+        self.kernels = kernels;
+        self
+    }
+
+    /// The normal form.
+    pub fn form(&self) -> &NormalForm {
+        &self.tables.form
+    }
+
+    /// The number of symbols of which tiers keep rows.
+    pub fn n_stored(&self) -> usize {
+        self.tables.lefts.len()
+    }
+
+    #[inline]
+    fn span(&self, state: usize, left: u32) -> Option<&Span> {
+        let at = self.index[state * self.tables.lefts.len() + left as usize];
+        if at == NONE { None } else { Some(&self.spans[at as usize]) }
+    }
+
+    /// The spans of a state's tier.
+    fn tier(&self, state: usize) -> &[Span] {
+        let end = self.states.get(state + 1).map_or(self.spans.len(), |next| next.spans as usize);
+        &self.spans[self.states[state].spans as usize..end]
+    }
+
+    fn words_of(&self, span: &Span) -> &[u64] {
+        &self.words[span.offset as usize..][..span.length as usize]
+    }
+
+    /// The rows of a span, the latest first.
+    fn rows<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = usize> + 'a {
+        let words = self.words_of(span).iter().enumerate().rev();
+        words.flat_map(move |(at, &word)| bits(word).map(move |bit| (span.first as usize + at) * WORD + bit))
+    }
+
+    fn predicts(&self, state: usize, symbol: u32) -> bool {
+        self.predictions[self.states[state].prediction as usize].symbols.contains(symbol as usize)
+    }
+
+    /// Completes the draft: whatever follows from the rows that are set.
+    fn fill(&mut self) {
+        let Self { tables, predictions, states, spans, words, index, draft, kernels, .. } = self;
+        let n_lefts = tables.lefts.len();
+        let stride = draft.stride;
+        for at in (0..stride).rev() {
+            // Within this word, row by row.
+            let mut pending = draft.symbols_at(at);
+            while pending != 0 {
+                let bit = WORD - 1 - pending.leading_zeros() as usize;
+                let mask = 1u64 << bit;
+                let row = at * WORD + bit;
+                let predicted = &predictions[states[row].prediction as usize].symbols;
+                let mut active = std::mem::take(&mut draft.active);
+                active.clear();
+                for slot in 0..draft.symbols.len() {
+                    let word = &mut draft.words[slot * stride + at];
+                    if *word & mask != 0 {
+                        if predicted.contains(draft.symbols[slot] as usize) {
+                            active.push(draft.symbols[slot]);
+                        } else {
+                            *word &= !mask;
+                        }
+                    }
+                }
+                let mut next = 0;
+                while let Some(&symbol) = active.get(next) {
+                    next += 1;
+                    for &parent in tables.up.of(symbol) {
+                        if predicted.contains(parent as usize) {
+                            let place = draft.slot(parent) * stride + at;
+                            if draft.words[place] & mask == 0 {
+                                draft.words[place] |= mask;
+                                active.push(parent);
+                            }
+                        }
+                    }
+                }
+                pending &= mask - 1;
+                for &right in &active {
+                    for &(left, parent) in tables.by_right.of(right) {
+                        let found = index[row * n_lefts + left as usize];
+                        if found == NONE {
+                            continue;
+                        }
+                        let span = &spans[found as usize];
+                        if (span.first..span.first + span.length).contains(&(at as u32)) {
+                            let word = words[span.offset as usize + at - span.first as usize];
+                            let place = draft.slot(parent) * stride + at;
+                            draft.words[place] |= word;
+                            pending |= word;
+                        }
+                    }
+                }
+                draft.active = active;
+            }
+            if at == 0 {
+                break;
+            }
+            // What this word's rows add to the words below, now that it is final.
+            for slot in 0..draft.symbols.len() {
+                let rows = draft.words[slot * stride + at];
+                if rows == 0 {
+                    continue;
+                }
+                for &(left, parent) in tables.by_right.of(draft.symbols[slot]) {
+                    for bit in bits(rows) {
+                        let found = index[(at * WORD + bit) * n_lefts + left as usize];
+                        if found == NONE {
+                            continue;
+                        }
+                        let Span { first, length, offset, .. } = spans[found as usize];
+                        let (first, offset) = (first as usize, offset as usize);
+                        if first < at {
+                            let length = (length as usize).min(at - first);
+                            let place = draft.slot(parent) * stride + first;
+                            kernels.or_into(&mut draft.words[place..place + length], &words[offset..offset + length]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the draft a state.
+    fn push(&mut self, is_root: bool, is_sentence: bool) -> Result<StateId, RecognizerError> {
+        let Self { tables, states, spans, words, index, draft, .. } = self;
+        let (id, n_lefts, first_span) = (states.len(), tables.lefts.len(), spans.len());
+        index.resize((id + 1) * n_lefts, NONE);
+        for (slot, &symbol) in draft.symbols.iter().enumerate() {
+            let left = tables.left_of[symbol as usize];
+            let row = &draft.words[slot * draft.stride..(slot + 1) * draft.stride];
+            let Some(first) = row.iter().position(|&word| word != 0).filter(|_| left != NONE) else { continue };
+            let end = row.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
+            index[id * n_lefts + left as usize] = spans.len() as u32;
+            spans.push(Span { left, first: first as u32, length: (end - first) as u32, offset: words.len() as u32 });
+            words.extend_from_slice(&row[first..end]);
+        }
+        let mut is_sentence = is_sentence || is_root && tables.is_start_nullable;
+        let slot = draft.slot_of[tables.start as usize];
+        if slot != NONE {
+            let row = &draft.words[slot as usize * draft.stride..][..draft.stride];
+            let mut rows = row.iter().enumerate().flat_map(|(at, &word)| bits(word).map(move |bit| at * WORD + bit));
+            is_sentence |= rows.any(|row| states[row].is_root);
+        }
+        // The state has to be there for its tier to be found, and for what is predicted by it.
+        self.states.push(State { prediction: 0, is_sentence, is_root, spans: first_span as u32 });
+        let result = self.predict(id);
+        match result {
+            Ok(prediction) if self.n_items() <= self.limits.items => {
+                self.states[id].prediction = prediction;
+                Ok(StateId::new(id))
+            }
+            _ => {
+                self.truncate(id);
+                Err(RecognizerError::TooManyItems { limit: self.limits.items })
+            }
+        }
+    }
+
+    /// What may begin in a state (ANCESTOR↓): the right children that its tier's left children wait for, and all that those begin with.
+    fn predict(&mut self, state: usize) -> Result<u32, RecognizerError> {
+        let tables = &self.tables;
+        let mut seeds = Vec::new();
+        if self.states[state].is_root {
+            seeds.push(tables.start);
+        }
+        for span in self.tier(state) {
+            for &(parent, (from, to)) in tables.parents.of(span.left) {
+                if self.rows(span).any(|row| self.predicts(row, parent)) {
+                    seeds.extend_from_slice(&tables.rights[from as usize..to as usize]);
+                }
+            }
+        }
+        seeds.sort_unstable();
+        seeds.dedup();
+        if let Some(&known) = self.prediction_ids.get(&*seeds) {
+            return Ok(known);
+        }
+        let mut symbols = BitSet::from_members(tables.form.n_symbols(), seeds.iter().map(|&seed| seed as usize));
+        let mut terminals = BitSet::new(self.cfg.n_terminals);
+        let mut agenda = seeds.clone();
+        while let Some(symbol) = agenda.pop() {
+            terminals.extend(tables.terminals.of(symbol).iter().map(|&terminal| terminal as usize));
+            agenda.extend(tables.first.of(symbol).iter().copied().filter(|&first| symbols.insert(first as usize)));
+        }
+        self.held_by_predictions += seeds.len() + symbols.words().len() + terminals.words().len();
+        let id = self.predictions.len() as u32;
+        self.predictions.push(Prediction { symbols, terminals });
+        self.prediction_ids.insert(seeds.into(), id);
+        Ok(id)
+    }
+
+    fn truncate(&mut self, n_states: usize) {
+        let Some(first) = self.states.get(n_states) else { return };
+        let first_span = first.spans as usize;
+        if let Some(span) = self.spans.get(first_span) {
+            self.words.truncate(span.offset as usize);
+        }
+        self.spans.truncate(first_span);
+        self.states.truncate(n_states);
+        self.index.truncate(n_states * self.tables.lefts.len());
+    }
+
+    /// What waits in a state for a right child: symbol and row of the one in progress, and the right child that it lacks.
+    fn waiting(&self, state: usize) -> impl Iterator<Item = (u32, usize, u32)> {
+        self.tier(state).iter().flat_map(move |span| {
+            self.tables.parents.of(span.left).iter().flat_map(move |&(parent, (from, to))| {
+                let rows = self.rows(span).filter(move |&row| self.predicts(row, parent));
+                let rights = &self.tables.rights[from as usize..to as usize];
+                rows.flat_map(move |row| rights.iter().map(move |&right| (parent, row, right)))
+            })
+        })
+    }
+
+    /// What a symbol that begins in a row can be part of: parent, its row, and the right child that the parent then still lacks.
+    fn contexts(&self, symbol: u32, row: usize) -> impl Iterator<Item = (u32, usize, Option<u32>)> {
+        let tables = &self.tables;
+        let same_row = tables.up.of(symbol).iter().map(|&parent| (parent, None));
+        let same_row = same_row.chain(tables.by_left.of(symbol).iter().map(|&(right, parent)| (parent, Some(right))));
+        let same_row = same_row.filter(move |&(parent, _)| self.predicts(row, parent));
+        let as_right = tables.by_right.of(symbol).iter().flat_map(move |&(left, parent)| {
+            let rows = self.span(row, left).into_iter().flat_map(|span| self.rows(span));
+            rows.filter(move |&begin| self.predicts(begin, parent)).map(move |begin| (parent, begin, None))
+        });
+        same_row.map(move |(parent, right)| (parent, row, right)).chain(as_right)
+    }
+
+    fn is_whole(&self, symbol: u32, row: usize) -> bool {
+        symbol == self.tables.start && self.states[row].is_root
+    }
+}
+
+impl Draft {
+    /// Which rows of a word are set, of any symbol.
+    fn symbols_at(&self, at: usize) -> u64 {
+        self.words.iter().skip(at).step_by(self.stride).fold(0, |all, &word| all | word)
+    }
+}
+
+/// The bits of a word, the highest first.
+fn bits(word: u64) -> impl Iterator<Item = usize> {
+    std::iter::successors((word != 0).then_some(word), |&word| {
+        let rest = word & !(1 << (WORD - 1 - word.leading_zeros() as usize));
+        (rest != 0).then_some(rest)
+    })
+    .map(|word| WORD - 1 - word.leading_zeros() as usize)
+}
+
+impl Recognizer for Valiant {
+    fn name(&self) -> &'static str {
+        "valiant"
+    }
+
+    fn cfg(&self) -> &Cfg {
+        &self.cfg
+    }
+
+    fn start(&self) -> StateId {
+        StateId(0)
+    }
+
+    fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError> {
+        if let Some(&Edge { from, terminal: None }) = edges.first()
+            && edges.iter().all(|edge| edge.terminal.is_none() && edge.from == from)
+        {
+            return Ok(Some(from));
+        }
+        self.draft.begin(self.states.len());
+        for &Edge { from, terminal } in edges {
+            let Some(terminal) = terminal else { continue };
+            let Prediction { symbols, terminals } = &self.predictions[self.states[from.index()].prediction as usize];
+            if terminals.contains(terminal.index()) {
+                for &symbol in self.tables.lexical.of(terminal.0) {
+                    if symbols.contains(symbol as usize) {
+                        self.draft.set(symbol, from.index());
+                    }
+                }
+            }
+        }
+        let any_read = !self.draft.symbols.is_empty();
+        self.fill();
+        // What is carried over was completed where it comes from.
+        let (mut is_root, mut is_sentence, mut any_carried) = (false, false, false);
+        for from in edges.iter().filter(|edge| edge.terminal.is_none()).map(|edge| edge.from.index()) {
+            any_carried = true;
+            is_root |= self.states[from].is_root;
+            is_sentence |= self.states[from].is_sentence;
+            let Self { spans, words, tables, draft, states, .. } = self;
+            let end = states.get(from + 1).map_or(spans.len(), |next| next.spans as usize);
+            for &Span { left, first, length, offset } in &spans[states[from].spans as usize..end] {
+                let place = draft.slot(tables.lefts[left as usize]) * draft.stride + first as usize;
+                let row = &mut draft.words[place..place + length as usize];
+                row.iter_mut().zip(&words[offset as usize..]).for_each(|(word, &other)| *word |= other);
+            }
+        }
+        if !any_read && !any_carried {
+            return Ok(None);
+        }
+        self.push(is_root, is_sentence).map(Some)
+    }
+
+    fn viable(&self, state: StateId) -> &BitSet {
+        &self.predictions[self.states[state.index()].prediction as usize].terminals
+    }
+
+    fn is_sentence(&self, state: StateId) -> bool {
+        self.states[state.index()].is_sentence
+    }
+
+    fn minimum_remaining(&self, state: StateId) -> u32 {
+        // Shortest path (Dijkstra, 1959) over what is in progress.
+        if self.is_sentence(state) {
+            return 0;
+        }
+        let minimum = &self.tables.minimum;
+        let mut queue: BinaryHeap<_> = self
+            .waiting(state.index())
+            .map(|(parent, row, right)| Reverse((minimum[right as usize], row, parent)))
+            .collect();
+        if self.states[state.index()].is_root {
+            queue.push(Reverse((minimum[self.tables.start as usize], state.index(), self.tables.start)));
+        }
+        let mut seen = FxHashSet::default();
+        while let Some(Reverse((cost, row, symbol))) = queue.pop() {
+            if self.is_whole(symbol, row) {
+                return cost;
+            }
+            if seen.insert((row, symbol)) {
+                queue.extend(self.contexts(symbol, row).map(|(parent, begin, right)| {
+                    let more = right.map_or(0, |right| minimum[right as usize]);
+                    Reverse((cost.saturating_add(more), begin, parent))
+                }));
+            }
+        }
+        u32::MAX
+    }
+
+    fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
+        if self.is_sentence(state) {
+            return true;
+        }
+        let begin = BitSet::from_members(automaton.n_states(), [from]);
+        let after = |symbol: u32, states: &BitSet| {
+            let symbols = self.tables.form.spelled(&self.cfg, NormalId(symbol));
+            automaton.after_all(symbols.into_iter(), states.clone())
+        };
+        let mut agenda: Vec<(u32, usize, BitSet)> =
+            self.waiting(state.index()).map(|(parent, row, right)| (parent, row, after(right, &begin))).collect();
+        if self.states[state.index()].is_root {
+            agenda.push((self.tables.start, state.index(), after(self.tables.start, &begin)));
+        }
+        let mut reached: FxHashMap<(u32, usize), BitSet> = FxHashMap::default();
+        while let Some((symbol, row, states)) = agenda.pop() {
+            if states.is_empty() {
+                continue;
+            }
+            if self.is_whole(symbol, row) {
+                return true;
+            }
+            let known = reached.entry((symbol, row)).or_insert_with(|| BitSet::new(automaton.n_states()));
+            if known.union_with(&states) {
+                agenda.extend(self.contexts(symbol, row).map(|(parent, begin, right)| {
+                    let states = right.map_or_else(|| states.clone(), |right| after(right, &states));
+                    (parent, begin, states)
+                }));
+            }
+        }
+        false
+    }
+
+    fn n_states(&self) -> usize {
+        self.states.len()
+    }
+
+    fn n_items(&self) -> usize {
+        self.words.len() + self.spans.len() + self.index.len() / 2 + self.held_by_predictions
+    }
+
+    fn mark(&self) -> Mark {
+        Mark(self.states.len())
+    }
+
+    fn release(&mut self, mark: Mark) -> bool {
+        self.truncate(mark.0);
+        true
+    }
+
+    fn dump(&self, state: StateId, name: &dyn Fn(Symbol) -> String) -> String {
+        let spelled = |symbol: u32| {
+            let symbols = self.tables.form.spelled(&self.cfg, NormalId(symbol));
+            symbols.into_iter().map(name).collect::<Vec<_>>().join(" ")
+        };
+        let mut text = String::new();
+        for span in self.tier(state.index()) {
+            let rows: Vec<String> = self.rows(span).map(|row| row.to_string()).collect();
+            text += &format!("  {} from {}\n", spelled(self.tables.lefts[span.left as usize]), rows.join(", "));
+        }
+        if self.is_sentence(state) {
+            text += "  a sentence\n";
+        }
+        text
+    }
+
+    fn memory_usage(&self) -> usize {
+        size_of_val(&*self.words)
+            + size_of_val(&*self.spans)
+            + size_of_val(&*self.index)
+            + size_of_val(&*self.states)
+            + size_of_val(&*self.draft.words)
+            + 8 * self.held_by_predictions
+    }
+}
