@@ -6,6 +6,7 @@ use anygram_grammar::{Warning, analysis};
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::earley::Earley;
+use anygram_recognizer::probe::Probe;
 use anygram_recognizer::reference::Reference;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits, Relation};
@@ -164,6 +165,7 @@ pub struct Language {
     grammar: Grammar,
     lexing: Lexing,
     engine: Engine,
+    probe: Option<Probe>,
     limits: Limits,
     /// Where parsing and lexing are not independent: what the grammar does to [`Lexing::boundaries`].
     spelling: Option<Relation>,
@@ -187,9 +189,11 @@ impl Language {
     fn compile(grammar: Grammar, options: &LanguageOptions, mut work: Work) -> Result<Self, CompileError> {
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
-        let engine = match options.engine {
-            Engine::Auto => Engine::Earley,
-            chosen => chosen,
+        let probe = (options.engine == Engine::Auto).then(|| Probe::new(&lexing.cfg));
+        let engine = match (options.engine, &probe) {
+            (Engine::Auto, Some(probe)) if probe.is_ambiguous() => Engine::Valiant,
+            (Engine::Auto, _) => Engine::Earley,
+            (chosen, _) => chosen,
         };
         let dependent = lexing.boundaries().filter(|boundaries| !boundaries.is_independent());
         let mut relation = |n_classes, steps| Relation::new(&lexing.cfg, n_classes, steps, &mut work);
@@ -199,6 +203,7 @@ impl Language {
             grammar,
             lexing,
             engine,
+            probe,
             limits: options.limits,
             spelling,
             own_spelling,
@@ -235,6 +240,11 @@ impl Language {
     /// The engine in use; never [`Engine::Auto`].
     pub fn engine(&self) -> Engine {
         self.engine
+    }
+
+    /// What the engine was chosen by, if it was chosen.
+    pub fn probe(&self) -> Option<&Probe> {
+        self.probe.as_ref()
     }
 
     /// The lexer mode in use.

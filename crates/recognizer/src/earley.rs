@@ -139,6 +139,12 @@ impl Earley {
         Ok(this)
     }
 
+    /// The items that were made, those of completions included.
+    pub fn n_parse_items(&self) -> usize {
+        let kernels = self.states.iter().map(|state| state.kernel.len()).sum::<usize>();
+        kernels + self.completed.values().map(|completed| completed.items.len()).sum::<usize>()
+    }
+
     fn first(&self, rest: RestId) -> Option<Symbol> {
         self.rests[rest.index()].first
     }

@@ -6,11 +6,14 @@
 //! | [`valiant`] | the incremental Valiant recognizer: a chart by tiers, bit-parallel over rows | grammars that are very ambiguous |
 //! | [`earley`] | Earley over shared states and rests, every step remembered | grammars that are nearly deterministic, and all others until a better one |
 //!
+//! [`probe`] measures which of them suits a grammar.
+//!
 //! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy of a handle. [`laws`] states
 //! what holds of all of them. The crate knows nothing of bytes, lexers or tokens.
 
 pub mod earley;
 pub mod laws;
+pub mod probe;
 pub mod reference;
 pub mod relation;
 pub mod valiant;
