@@ -6,6 +6,7 @@
 //! | [`diagnostic`] | [`GrammarError`] and [`Warning`]: what people are told |
 //! | [`lark`] | the front end for Lark grammars |
 //! | [`ebnf`], [`gbnf`] | the front end for EBNF, as XGrammar and the W3C write it, and for llama.cpp's GBNF |
+//! | [`regex`] | the front end for one regular expression |
 //! | `terminals` | what is equal and in which order, for front ends |
 //! | `expand` | groups and repetitions to rules, for front ends |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
@@ -24,6 +25,8 @@ pub mod lark;
 pub mod ebnf;
 
 pub mod gbnf;
+
+pub mod regex;
 
 mod expand;
 
