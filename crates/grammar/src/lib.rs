@@ -7,6 +7,7 @@
 //! | [`lark`] | the front end for Lark grammars |
 //! | [`ebnf`], [`gbnf`] | the front end for EBNF, as XGrammar and the W3C write it, and for llama.cpp's GBNF |
 //! | [`regex`] | the front end for one regular expression |
+//! | [`nltk`] | the front end for NLTK's grammars |
 //! | `terminals` | what is equal and in which order, for front ends |
 //! | `expand` | groups and repetitions to rules, for front ends |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
@@ -27,6 +28,8 @@ pub mod ebnf;
 pub mod gbnf;
 
 pub mod regex;
+
+pub mod nltk;
 
 mod expand;
 
