@@ -56,16 +56,39 @@ pub mod parts {
 pub enum GrammarFormat {
     /// Lark's EBNF.
     Lark,
+    /// llama.cpp's GBNF.
+    Gbnf,
+    /// EBNF, as XGrammar and the W3C write it.
+    Ebnf,
+    /// One regular expression, in Python's notation.
+    Regex,
+    /// NLTK's context-free grammars.
+    Nltk,
 }
 
 impl GrammarFormat {
     /// All formats.
-    pub const ALL: [Self; 1] = [Self::Lark];
+    pub const ALL: [Self; 5] = [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk];
 
-    /// The name of the format, which is also its file extension.
+    /// The name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lark => "lark",
+            Self::Gbnf => "gbnf",
+            Self::Ebnf => "ebnf",
+            Self::Regex => "regex",
+            Self::Nltk => "nltk",
+        }
+    }
+
+    /// The extensions of its files, the usual one first.
+    pub fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Lark => &["lark"],
+            Self::Gbnf => &["gbnf"],
+            Self::Ebnf => &["ebnf"],
+            Self::Regex => &["regex"],
+            Self::Nltk => &["cfg"],
         }
     }
 
@@ -74,9 +97,12 @@ impl GrammarFormat {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that the extension of a file name tells.
+    /// The format that the extension of a file name tells; a `.gz` behind it says nothing.
     pub fn of_path(path: &Path) -> Option<Self> {
-        Self::by_name(path.extension()?.to_str()?)
+        let packed = path.extension().is_some_and(|extension| extension == "gz");
+        let stem = packed.then(|| path.file_stem()).flatten().map(Path::new);
+        let extension = stem.unwrap_or(path).extension()?.to_str()?;
+        Self::ALL.into_iter().find(|format| format.extensions().contains(&extension))
     }
 }
 
@@ -100,13 +126,13 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The start rule; that of the format (in Lark `start`) unless it is set.
+    /// The start rule; that of the format (`start` in Lark, `root` in GBNF) unless it is set.
     pub fn start(mut self, name: impl Into<String>) -> Self {
         self.start = Some(name.into());
         self
     }
 
-    /// The lexer mode; that of the format (for Lark `contextual`) unless it is set.
+    /// The lexer mode; that of the format unless it is set: `contextual` for Lark, `longest` for NLTK, else `scannerless`.
     pub fn lexer(mut self, mode: LexerMode) -> Self {
         self.options.lexer = Some(mode);
         self
@@ -132,24 +158,50 @@ impl Compiler {
 
     /// Reads a grammar without compiling it.
     pub fn read(&self, format: GrammarFormat, source: &str) -> Result<Grammar, GrammarError> {
+        self.read_joined(format, source, true)
+    }
+
+    fn read_joined(&self, format: GrammarFormat, source: &str, join: bool) -> Result<Grammar, GrammarError> {
+        use anygram_grammar::{ebnf, gbnf, lark, nltk, regex};
+        let start = self.start.clone();
         match format {
-            GrammarFormat::Lark => {
-                let mut options = anygram_grammar::lark::LarkOptions::default();
-                options.start.clone_from(&self.start);
-                anygram_grammar::lark::parse(source, &options)
-            }
+            GrammarFormat::Lark => lark::parse(source, &lark::LarkOptions { start, ..Default::default() }),
+            GrammarFormat::Gbnf => gbnf::parse(source, &gbnf::GbnfOptions { start, join, ..Default::default() }),
+            GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, ..Default::default() }),
+            GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
+            GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, ..Default::default() }),
         }
     }
 
     /// Compiles the text of a grammar.
+    ///
+    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata are too large and nothing but the language
+    /// counts (`scannerless`), the grammar is read once more with strings and classes as terminals.
     pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, Error> {
-        self.compile_grammar(self.read(format, source)?)
+        let grammar = self.read(format, source)?;
+        let joins = matches!(format, GrammarFormat::Gbnf | GrammarFormat::Ebnf);
+        let mode = self.options.lexer.unwrap_or(grammar.default_lexer);
+        match self.compile_grammar(grammar) {
+            Err(Error::Compile(error)) if joins && mode == LexerMode::Scannerless && is_too_large(&error) => {
+                let plain = self.read_joined(format, source, false)?;
+                // If that does not help either, the first answer names what people wrote.
+                self.compile_grammar(plain).map_err(|_| error.into())
+            }
+            result => result,
+        }
     }
 
     /// Compiles a grammar that was read or built.
     pub fn compile_grammar(&self, grammar: Grammar) -> Result<Arc<Language>, Error> {
         Ok(Arc::new(Language::new(grammar, &self.options)?))
     }
+}
+
+/// Whether smaller terminals could help.
+fn is_too_large(error: &CompileError) -> bool {
+    use anygram_lexer::LexerError::{TerminalTooLarge, UnionTooLarge};
+    use anygram_lexer::transducer::LexingError::Limit;
+    matches!(error, CompileError::Lexing(Limit(TerminalTooLarge { .. } | UnionTooLarge { .. })))
 }
 
 /// The examples of the README are tests.
