@@ -116,6 +116,11 @@ fn read(source: &str) -> Result<File<'_>> {
     Ok(file)
 }
 
+/// What Python takes for white space.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
 struct Reader<'s> {
     source: &'s str,
     at: usize,
@@ -130,10 +135,10 @@ impl<'s> Reader<'s> {
     fn skip_blanks(&mut self, continued: bool) {
         loop {
             let rest = self.rest();
-            let trimmed = rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
+            let trimmed = rest.trim_start_matches(|c| is_blank(c) && c != '\n');
             self.at += rest.len() - trimmed.len();
             let Some(after) = trimmed.strip_prefix('\\').filter(|_| continued) else { return };
-            let after = after.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
+            let after = after.trim_start_matches(|c| is_blank(c) && c != '\n');
             match after.strip_prefix('\n') {
                 Some(next) => self.at = self.source.len() - next.len(),
                 None if after.is_empty() => self.at = self.source.len(),
@@ -154,7 +159,7 @@ impl<'s> Reader<'s> {
     /// `%start S`
     fn directive(&mut self) -> Result<Name<'s>> {
         let rest = self.rest();
-        let len = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let len = rest.find(is_blank).unwrap_or(rest.len());
         if &rest[..len] != "%start" {
             let message = format!("unknown directive `{}`", &rest[..len]);
             return Err(GrammarError::new(ErrorKind::Syntax, self.at..self.at + len, message)
@@ -351,7 +356,7 @@ fn word_terminal(terminals: &mut Terminals, word: &Name<'_>) -> TerminalId {
 fn other_word(file: &File<'_>) -> Terminal {
     let not_blank = pattern(r"\S+");
     let words = file.productions.iter().flat_map(|production| &production.rhs).filter_map(|item| match item {
-        Item::Word(word) if word.text.contains(char::is_whitespace) => Some(word.text),
+        Item::Word(word) if word.text.contains(is_blank) => Some(word.text),
         _ => None,
     });
     let mut words: Vec<&str> = words.collect();
