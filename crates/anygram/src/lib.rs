@@ -175,17 +175,20 @@ impl Compiler {
 
     /// Compiles the text of a grammar.
     ///
-    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata are too large and nothing but the language
-    /// counts (`scannerless`), the grammar is read once more with strings and classes as terminals.
+    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata get large and nothing but the language counts
+    /// (`scannerless`), the grammar is read once more with strings and classes as terminals.
     pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, Error> {
         let grammar = self.read(format, source)?;
         let joins = matches!(format, GrammarFormat::Gbnf | GrammarFormat::Ebnf);
-        let mode = self.options.lexer.unwrap_or(grammar.default_lexer);
-        match self.compile_grammar(grammar) {
-            Err(Error::Compile(error)) if joins && mode == LexerMode::Scannerless && is_too_large(&error) => {
-                let plain = self.read_joined(format, source, false)?;
-                // If that does not help either, the first answer names what people wrote.
-                self.compile_grammar(plain).map_err(|_| error.into())
+        if !joins || self.options.lexer.unwrap_or(grammar.default_lexer) != LexerMode::Scannerless {
+            return self.compile_grammar(grammar);
+        }
+        let mut first = self.clone();
+        let entries = &mut first.options.limits.lexer.union_entries;
+        *entries = JOINED_UNION_ENTRIES.min(*entries);
+        match first.compile_grammar(grammar) {
+            Err(Error::Compile(error)) if is_too_large(&error) => {
+                self.compile_grammar(self.read_joined(format, source, false)?)
             }
             result => result,
         }
@@ -196,6 +199,10 @@ impl Compiler {
         Ok(Arc::new(Language::new(grammar, &self.options)?))
     }
 }
+
+/// How large the automaton of all terminals may be before a grammar in GBNF or EBNF is read with smaller ones: that of an
+/// ordinary grammar has some thousands of entries, and those that grow exponentially are found out within a second.
+const JOINED_UNION_ENTRIES: usize = 2_000_000;
 
 /// Whether smaller terminals could help.
 fn is_too_large(error: &CompileError) -> bool {

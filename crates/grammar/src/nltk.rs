@@ -19,6 +19,7 @@
 //! | notation | NLTK | here |
 //! |---|---|---|
 //! | a nonterminal without productions | accepted by the reader | a warning |
+//! | a start without productions | accepted by the reader | refused |
 //! | probabilities in a plain grammar | refused | read |
 //! | a line continued at the end of the file | forgotten | read |
 //! | a comment or an empty line after a continued one | a part of it, and refused | the same |

@@ -39,8 +39,7 @@ const SHOWN: usize = 12;
 pub fn run(args: &Args) -> Result<bool> {
     let (source, format) = args.grammar.source()?;
     let compiler = args.grammar.compiler();
-    let grammar = compiler.read(format, &source).map_err(|error| args.grammar.explain(error.into(), &source))?;
-    let language = compiler.compile_grammar(grammar).map_err(|error| args.grammar.explain(error, &source))?;
+    let language = compiler.compile(format, &source).map_err(|error| args.grammar.explain(error, &source))?;
     let mut output = anstream::stdout().lock();
     if args.files.is_empty() {
         warn(&language, &args.grammar.grammar, &source);

@@ -5,6 +5,8 @@
 //! terminal. A piece never goes beyond the alternative of the rule in which it stands, and names of rules are not looked
 //! through, except in a difference `A - B`, which has a meaning only for regular expressions.
 //!
+//! Many alternatives that are literals become one terminal too, wherever they stand.
+//!
 //! Joining is bounded ([`PIECE_LIMIT`], [`REPEAT_LIMIT`]); what goes beyond becomes rules. So the cost is linear in the file times the
 //! first of these bounds, and in what it expands to, which the budget pays.
 
@@ -24,7 +26,7 @@ use crate::terminals::{Terminals, anonymous, pattern_key, special_key};
 const PIECE_LIMIT: usize = 1_000;
 /// How often a part of a piece may be repeated; more becomes rules, which need no states.
 const REPEAT_LIMIT: u32 = 64;
-/// More alternatives than this are not copied from group to group.
+/// More symbols than this are not copied from group to group, and more literals than this become one terminal.
 const WIDE: usize = 64;
 
 type Result<T> = std::result::Result<T, GrammarError>;
@@ -224,9 +226,12 @@ impl<'f, 's> Lowering<'f, 's> {
                 let value = self.node(id, strict[id], &mut values, rule.name)?;
                 values.push(value);
             }
-            let mut alternatives = Vec::with_capacity(rule.alternatives.len());
+            let mut joined = Vec::with_capacity(rule.alternatives.len());
             for sequence in &rule.alternatives {
-                let value = self.sequence(sequence, false, &mut values, rule.name, &rule.name_span)?;
+                joined.push(self.sequence(sequence, false, &mut values, rule.name, &rule.name_span)?);
+            }
+            let mut alternatives = Vec::with_capacity(joined.len());
+            for value in join_literals(joined) {
                 extend(&mut alternatives, self.alternatives(value)?);
             }
             self.expander.define(NonterminalId::new(at), alternatives, &rule.name_span)?;
@@ -324,10 +329,11 @@ impl<'f, 's> Lowering<'f, 's> {
         for sequence in alternatives {
             joined.push(self.sequence(sequence, strict, values, rule, span)?);
         }
+        joined = join_literals(joined);
         if joined.len() == 1 {
             return Ok(match joined.swap_remove(0) {
                 Value::Piece(piece, _) => Value::Piece(piece, span.clone()),
-                value => value,
+                Value::Rules(rules) => Value::Rules(self.narrow(rules, Place { rule, span })?),
             });
         }
         let regular = joined.iter().try_fold((1usize, 0), |(size, depth), value| match value {
@@ -351,11 +357,15 @@ impl<'f, 's> Lowering<'f, 's> {
         for value in joined {
             extend(&mut rules, self.alternatives(value)?);
         }
-        if rules.len() > WIDE {
-            // One symbol for all, so that groups around it do not copy them.
-            rules = self.expander.sequence(vec![rules, vec![vec![]]], Place { rule, span })?;
+        Ok(Value::Rules(self.narrow(rules, Place { rule, span })?))
+    }
+
+    /// One symbol for all if they are many, so that groups around them do not copy them again and again.
+    fn narrow(&mut self, rules: Alternatives, place: Place<'_>) -> Result<Alternatives> {
+        if rules.iter().map(|sequence| sequence.len() + 1).sum::<usize>() <= WIDE {
+            return Ok(rules);
         }
-        Ok(Value::Rules(rules))
+        Ok(vec![vec![self.expander.group("group", rules, place)?]])
     }
 
     /// One after the other: pieces side by side are joined.
@@ -420,6 +430,28 @@ impl<'f, 's> Lowering<'f, 's> {
             }
         }
     }
+}
+
+/// Of many alternatives that are literals, one: together they have an automaton no larger than they are long, and a terminal each
+/// would cost more the more there are.
+fn join_literals(values: Vec<Value>) -> Vec<Value> {
+    let is_literal = |value: &Value| matches!(value, Value::Piece(piece, _) if piece.is_literal());
+    if values.iter().filter(|value| is_literal(value)).count() <= WIDE {
+        return values;
+    }
+    let (mut literals, mut place, mut others) = (Vec::new(), None::<Span>, Vec::new());
+    for value in values {
+        match value {
+            Value::Piece(piece, span) if piece.is_literal() => {
+                let start = place.as_ref().map_or(span.start, |place| place.start);
+                place = Some(start..span.end);
+                literals.push(piece);
+            }
+            value => others.push(value),
+        }
+    }
+    others.insert(0, Value::Piece(Piece::alternate(literals), place.unwrap_or_default()));
+    others
 }
 
 /// Adds alternatives to others, by moving them where there are none.

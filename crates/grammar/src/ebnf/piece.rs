@@ -3,7 +3,7 @@
 //! A piece is a sequence of patterns that has not become a terminal yet. Two numbers keep it in bounds: how many states an
 //! automaton for it has when it is written out, and how deep it nests, since those who read patterns recurse.
 
-use regex_syntax::hir::{Class, ClassUnicode, Hir, Repetition};
+use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Repetition};
 
 use crate::ir::Pattern;
 
@@ -37,6 +37,12 @@ impl Piece {
     /// Whether it is the empty string, as it is written.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
+    }
+
+    /// Whether it is one text, perhaps in several parts.
+    pub fn is_literal(&self) -> bool {
+        let literal = |part: &Pattern| matches!(part, Pattern::Regex(hir) if matches!(hir.kind(), HirKind::Literal(_)));
+        !self.is_empty() && self.parts.iter().all(literal)
     }
 
     /// This and then another.

@@ -213,7 +213,7 @@ fn deep_and_long_input() {
     let error = ebnf(&format!("root ::= r0 - 'x'\n{chain}r100 ::= 'y'")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let many = (0..100_000).map(|at| format!("\"w{at}\"")).collect::<Vec<_>>().join(" | ");
-    assert_eq!(gbnf(&format!("root ::= {many}")).unwrap().rules.len(), 100_000);
+    assert_eq!(gbnf(&format!("root ::= {many} | b\nb ::= \"x\"")).unwrap().rules.len(), 3);
     assert!(gbnf(&format!("root ::= ({many})")).is_ok());
 }
 
