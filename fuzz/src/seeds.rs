@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use anygram_testkit::cases;
+use anygram_testkit::cases::{self, CaseFormat};
 use anygram_testkit::text::bytes_of;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -15,6 +15,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let seeds = match target.as_str() {
         "lark" => lark(&root)?,
+        "gbnf" => of_cases(CaseFormat::Gbnf),
+        "ebnf" => [of_cases(CaseFormat::Ebnf), of_cases(CaseFormat::Gbnf)].concat(),
+        "regex" => of_cases(CaseFormat::Regex),
+        "nltk" => of_cases(CaseFormat::Nltk),
         "mask_oracle" => (0..48).map(|seed: u64| [&seed.to_le_bytes()[..], &[seed as u8, 1, 2, 3]].concat()).collect(),
         "batch" => batch(),
         "tiktoken" => vocabularies(&root, |name| name.contains(".tiktoken"))?,
@@ -30,16 +34,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A grammar, NUL, a text.
-fn lark(root: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
+/// Of each case in this format the grammar, NUL, a text; with one that is a sentence and one that is not.
+fn of_cases(format: CaseFormat) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for case in cases::load_all() {
-        // One that is a sentence and one that is not.
+    for case in cases::load_all().into_iter().filter(|case| case.format == format) {
         for wanted in [true, false] {
             let text = case.texts.iter().filter(|text| text.sentence == wanted).find_map(|text| bytes_of(&text.text));
             seeds.push([case.grammar.as_bytes(), b"\0", &text.unwrap_or_default()].concat());
         }
     }
+    seeds
+}
+
+fn lark(root: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
+    let mut seeds = of_cases(CaseFormat::Lark);
     for folder in ["docs/lark-comparison", "crates/cli/demo"] {
         let Ok(files) = fs::read_dir(root.join(folder)) else { continue };
         for file in files {

@@ -57,16 +57,39 @@ pub mod parts {
 pub enum GrammarFormat {
     /// Lark's EBNF.
     Lark,
+    /// llama.cpp's GBNF.
+    Gbnf,
+    /// EBNF, as XGrammar and the W3C write it.
+    Ebnf,
+    /// One regular expression, in Python's notation.
+    Regex,
+    /// NLTK's context-free grammars.
+    Nltk,
 }
 
 impl GrammarFormat {
     /// All formats.
-    pub const ALL: [Self; 1] = [Self::Lark];
+    pub const ALL: [Self; 5] = [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk];
 
-    /// The name of the format, which is also its file extension.
+    /// The name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lark => "lark",
+            Self::Gbnf => "gbnf",
+            Self::Ebnf => "ebnf",
+            Self::Regex => "regex",
+            Self::Nltk => "nltk",
+        }
+    }
+
+    /// The extensions of its files, the usual one first.
+    pub fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Lark => &["lark"],
+            Self::Gbnf => &["gbnf"],
+            Self::Ebnf => &["ebnf"],
+            Self::Regex => &["regex"],
+            Self::Nltk => &["cfg"],
         }
     }
 
@@ -75,9 +98,12 @@ impl GrammarFormat {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that the extension of a file name tells.
+    /// The format that the extension of a file name tells; a `.gz` behind it says nothing.
     pub fn of_path(path: &Path) -> Option<Self> {
-        Self::by_name(path.extension()?.to_str()?)
+        let packed = path.extension().is_some_and(|extension| extension == "gz");
+        let stem = packed.then(|| path.file_stem()).flatten().map(Path::new);
+        let extension = stem.unwrap_or(path).extension()?.to_str()?;
+        Self::ALL.into_iter().find(|format| format.extensions().contains(&extension))
     }
 }
 
@@ -102,13 +128,13 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The start rule; that of the format (in Lark `start`) unless it is set.
+    /// The start rule; that of the format (`start` in Lark, `root` in GBNF) unless it is set.
     pub fn start(mut self, name: impl Into<String>) -> Self {
         self.start = Some(name.into());
         self
     }
 
-    /// The lexer mode; that of the format (for Lark `contextual`) unless it is set.
+    /// The lexer mode; that of the format unless it is set: `contextual` for Lark, `longest` for NLTK, else `scannerless`.
     pub fn lexer(mut self, mode: LexerMode) -> Self {
         self.options.lexer = Some(mode);
         self
@@ -140,19 +166,40 @@ impl Compiler {
 
     /// Reads a grammar without compiling it.
     pub fn read(&self, format: GrammarFormat, source: &str) -> Result<Grammar, GrammarError> {
+        self.read_joined(format, source, true)
+    }
+
+    fn read_joined(&self, format: GrammarFormat, source: &str, join: bool) -> Result<Grammar, GrammarError> {
+        use anygram_grammar::{ebnf, gbnf, lark, nltk, regex};
+        let (start, max_size) = (self.start.clone(), self.options.limits.grammar_size);
         match format {
-            GrammarFormat::Lark => {
-                let mut options = anygram_grammar::lark::LarkOptions::default();
-                options.start.clone_from(&self.start);
-                options.max_size = self.options.limits.grammar_size;
-                anygram_grammar::lark::parse(source, &options)
-            }
+            GrammarFormat::Lark => lark::parse(source, &lark::LarkOptions { start, max_size }),
+            GrammarFormat::Gbnf => gbnf::parse(source, &gbnf::GbnfOptions { start, join, max_size }),
+            GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, max_size }),
+            GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
+            GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, max_size }),
         }
     }
 
     /// Compiles the text of a grammar.
+    ///
+    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata get large and nothing but the language counts
+    /// (`scannerless`), the grammar is read once more with strings and classes as terminals.
     pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, Error> {
-        self.compile_grammar(self.read(format, source)?)
+        let grammar = self.read(format, source)?;
+        let joins = matches!(format, GrammarFormat::Gbnf | GrammarFormat::Ebnf);
+        if !joins || self.options.lexer.unwrap_or(grammar.default_lexer) != LexerMode::Scannerless {
+            return self.compile_grammar(grammar);
+        }
+        let mut first = self.clone();
+        let entries = &mut first.options.limits.lexer.union_entries;
+        *entries = JOINED_UNION_ENTRIES.min(*entries);
+        match first.compile_grammar(grammar) {
+            Err(Error::Compile(error)) if is_too_large(&error) => {
+                self.compile_grammar(self.read_joined(format, source, false)?)
+            }
+            result => result,
+        }
     }
 
     /// Compiles a grammar that was read or built.
@@ -163,6 +210,17 @@ impl Compiler {
         };
         Ok(Arc::new(language?))
     }
+}
+
+/// How large the automaton of all terminals may be before a grammar in GBNF or EBNF is read with smaller ones: that of an
+/// ordinary grammar has some thousands of entries, and those that grow exponentially are found out within a second.
+const JOINED_UNION_ENTRIES: usize = 2_000_000;
+
+/// Whether smaller terminals could help.
+fn is_too_large(error: &CompileError) -> bool {
+    use anygram_lexer::LexerError::{TerminalTooLarge, UnionTooLarge};
+    use anygram_lexer::transducer::LexingError::Limit;
+    matches!(error, CompileError::Lexing(Limit(TerminalTooLarge { .. } | UnionTooLarge { .. })))
 }
 
 /// The examples of the README are tests.

@@ -1,6 +1,7 @@
 //! The options that commands share, and what they name.
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use anygram::{
     Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, Limits, LoadOptions, SpecialIds, Ties,
     Vocabulary,
 };
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -44,16 +45,17 @@ enum EngineChoice {
 /// Which grammar, and how to read it.
 #[derive(Args)]
 pub struct GrammarArgs {
-    /// The grammar: a file in Lark's notation (.lark).
+    /// The grammar: a file in Lark's notation (.lark), llama.cpp's (.gbnf), EBNF as XGrammar and the W3C write it (.ebnf), one
+    /// regular expression (.regex), or NLTK's notation (.cfg); each also as .gz.
     #[arg(short, long, value_name = "FILE")]
     pub grammar: PathBuf,
-    /// How the grammar is written, if its file name does not say.
+    /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex or nltk.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The start rule [default: start].
+    /// The start rule [default: start in Lark, root in GBNF and EBNF, what NLTK's %start says].
     #[arg(long, value_name = "NAME")]
     start: Option<String>,
-    /// How texts are cut into terminals [default: contextual for Lark].
+    /// How texts are cut into terminals [default: contextual for Lark, longest for NLTK, scannerless for the others].
     #[arg(long, value_enum)]
     lexer: Option<LexerChoice>,
     /// What to do when several terminals match the same longest piece.
@@ -81,7 +83,13 @@ impl GrammarArgs {
     pub fn source(&self) -> Result<(String, GrammarFormat)> {
         let format = self.format()?;
         let name = self.grammar.display();
-        let source = String::from_utf8(read(&self.grammar)?).map_err(|error| {
+        let bytes = unpacked(read(&self.grammar)?).with_context(|| name.to_string())?;
+        if format == GrammarFormat::Nltk && std::str::from_utf8(&bytes).is_err() {
+            // NLTK's own large grammars are.
+            anstream::eprintln!("{name}: read as Latin-1, since it is not UTF-8");
+            return Ok((bytes.into_iter().map(char::from).collect(), format));
+        }
+        let source = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
             anyhow!("{name}: a grammar is UTF-8, but byte {at}, in line {line}, is not; save the file as UTF-8")
@@ -234,6 +242,18 @@ impl VocabArgs {
 /// A grammar and a vocabulary together.
 pub fn constraint(grammar: &GrammarArgs, language: Arc<Language>, vocabulary: Vocabulary) -> Result<Constraint> {
     Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", grammar.grammar.display()))
+}
+
+/// The bytes of a grammar, unpacked if they are in gzip.
+fn unpacked(bytes: Vec<u8>) -> Result<Vec<u8>> {
+    const LARGEST: u64 = 256 << 20;
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(bytes);
+    }
+    let mut grammar = Vec::new();
+    let n_read = flate2::read::MultiGzDecoder::new(&bytes[..]).take(LARGEST + 1).read_to_end(&mut grammar)?;
+    ensure!(n_read as u64 <= LARGEST, "unpacked it has more than {LARGEST} bytes");
+    Ok(grammar)
 }
 
 /// The bytes of a file.

@@ -181,7 +181,7 @@ impl Expander {
     }
 
     /// The nonterminal with these rules.
-    fn group(&mut self, kind: &str, alternatives: Alternatives, place: Place<'_>) -> Result<Symbol> {
+    pub fn group(&mut self, kind: &str, alternatives: Alternatives, place: Place<'_>) -> Result<Symbol> {
         let key = Shape::Group(alternatives.clone());
         if let Some(&known) = self.shared.get(&key) {
             return Ok(Symbol::Nonterminal(known));

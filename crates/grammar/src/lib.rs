@@ -5,6 +5,10 @@
 //! | [`ir`] | [`Grammar`](ir::Grammar): terminals as patterns, nonterminals, rules; what a front end produces |
 //! | [`diagnostic`] | [`GrammarError`] and [`Warning`]: what people are told |
 //! | [`lark`] | the front end for Lark grammars |
+//! | [`ebnf`], [`gbnf`] | the front end for EBNF, as XGrammar and the W3C write it, and for llama.cpp's GBNF |
+//! | [`regex`] | the front end for one regular expression |
+//! | [`nltk`] | the front end for NLTK's grammars |
+//! | `terminals` | what is equal and in which order, for front ends |
 //! | `expand` | groups and repetitions to rules, for front ends |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
 //! | [`normal`] | normal forms: C2F+ε and Chomsky's |
@@ -22,7 +26,17 @@ pub mod diagnostic;
 
 pub mod lark;
 
+pub mod ebnf;
+
+pub mod gbnf;
+
+pub mod regex;
+
+pub mod nltk;
+
 mod expand;
+
+mod terminals;
 
 pub mod cfg;
 

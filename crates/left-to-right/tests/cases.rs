@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anygram_grammar::ir::{SpecialToken, TerminalKind};
-use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
@@ -62,7 +61,7 @@ fn every_case_is_answered() {
     let files = cases::load_all();
     for engine in ENGINES {
         let report = cases::run(&files, |file, mode, ties| -> Result<cases::Engine<'_>, String> {
-            let grammar = lark::parse(&file.grammar, &LarkOptions::default()).map_err(|error| error.to_string())?;
+            let grammar = file.read_grammar().map_err(|error| error.to_string())?;
             let options = LanguageOptions { lexer: Some(mode), ties, engine, ..LanguageOptions::default() };
             let language = Arc::new(Language::new(grammar, &options).map_err(|error| error.to_string())?);
             let stepper = || Stepper::new(&language).unwrap();

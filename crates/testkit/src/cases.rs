@@ -5,6 +5,7 @@
 //! ```toml
 //! name = "longest match falls back"
 //! issue = 12                              # optional: the bug that made it a case
+//! format = "lark"                         # optional: or gbnf, ebnf, regex, nltk
 //! grammar = '''
 //! start: NUMBER DOT
 //! NUMBER: /[0-9]+(\.[0-9]+)?/
@@ -37,7 +38,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anygram_grammar::ir::{LexerMode, Ties};
+use anygram_grammar::ir::{Grammar, LexerMode, Ties};
+use anygram_grammar::{GrammarError, ebnf, gbnf, lark, nltk, regex};
 use serde::Deserialize;
 
 use crate::text::{Sym, Text as _, show};
@@ -49,7 +51,9 @@ pub struct CaseFile {
     pub path: PathBuf,
     /// What it shows.
     pub name: String,
-    /// The source of the grammar, in Lark.
+    /// How the grammar is written.
+    pub format: CaseFormat,
+    /// The source of the grammar.
     pub grammar: String,
     /// Whether the grammar is an error.
     pub refused: bool,
@@ -63,6 +67,32 @@ pub struct CaseFile {
     pub texts: Vec<TextCase>,
     /// What may stand next.
     pub masks: Vec<MaskCase>,
+}
+
+/// How the grammar of a case is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "their names say it")]
+pub enum CaseFormat {
+    #[default]
+    Lark,
+    Gbnf,
+    Ebnf,
+    Regex,
+    Nltk,
+}
+
+impl CaseFile {
+    /// The grammar.
+    pub fn read_grammar(&self) -> Result<Grammar, GrammarError> {
+        match self.format {
+            CaseFormat::Lark => lark::parse(&self.grammar, &lark::LarkOptions::default()),
+            CaseFormat::Gbnf => gbnf::parse(&self.grammar, &gbnf::GbnfOptions::default()),
+            CaseFormat::Ebnf => ebnf::parse(&self.grammar, &ebnf::EbnfOptions::default()),
+            CaseFormat::Regex => regex::parse(&self.grammar, &regex::RegexOptions::default()),
+            CaseFormat::Nltk => nltk::parse(&self.grammar, &nltk::NltkOptions::default()),
+        }
+    }
 }
 
 /// A token of a case's vocabulary.
@@ -174,6 +204,8 @@ struct RawFile {
     name: String,
     #[serde(rename = "issue")]
     _issue: Option<u32>,
+    #[serde(default)]
+    format: CaseFormat,
     grammar: String,
     #[serde(default)]
     refused: bool,
@@ -286,6 +318,7 @@ impl RawFile {
         Ok(CaseFile {
             path: path.to_owned(),
             name: self.name,
+            format: self.format,
             grammar: self.grammar,
             refused: self.refused,
             ties: match self.ties {

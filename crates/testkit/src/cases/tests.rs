@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use anygram_grammar::lark::{self, LarkOptions};
-
 use super::*;
 use crate::oracle::{Completion, Limits, Oracle};
 
@@ -86,7 +84,7 @@ fn alphabet(file: &CaseFile) -> Vec<Sym> {
 }
 
 fn oracle_engine(file: &CaseFile, mode: LexerMode, ties: Ties) -> Result<Engine<'static>, String> {
-    let grammar = lark::parse(&file.grammar, &LarkOptions::default()).map_err(|error| error.to_string())?;
+    let grammar = file.read_grammar().map_err(|error| error.to_string())?;
     let mut oracle = Oracle::new(&grammar, mode, ties);
     if oracle.is_empty_language() {
         return Err("the language is empty".to_owned());

@@ -47,8 +47,7 @@ const NO: Style = AnsiColor::Red.on_default();
 pub fn run(args: &Args) -> Result<bool> {
     let (source, format) = args.grammar.source()?;
     let compiler = args.grammar.compiler();
-    let grammar = compiler.read(format, &source).map_err(|error| args.grammar.explain(error.into(), &source))?;
-    let language = compiler.compile_grammar(grammar).map_err(|error| args.grammar.explain(error, &source))?;
+    let language = compiler.compile(format, &source).map_err(|error| args.grammar.explain(error, &source))?;
     let mut output = anstream::stdout().lock();
     let words = Words::new(&language.lexing().lexicon);
     if let Some(n) = args.examples {
