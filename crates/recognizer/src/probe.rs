@@ -14,8 +14,9 @@ use anygram_grammar::derivation::Derivations;
 use crate::earley::Earley;
 use crate::{Edge, Recognizer, RecognizerLimits};
 
-/// Sentences that are drawn.
-const SENTENCES: usize = 12;
+/// Sentences that are drawn, and the longest of them that are read: most random ones are short.
+const DRAWN: usize = 64;
+const READ: usize = 6;
 /// How many terminals they have beyond the fewest, about.
 const EXTRA: u64 = 400;
 /// Longer ones are not looked at.
@@ -50,8 +51,9 @@ impl Probe {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((seed >> 33) % n.max(1) as u64) as usize
         };
-        for _ in 0..SENTENCES {
-            let Some(sentence) = derivations.random(EXTRA, LONGEST, below) else { continue };
+        let mut sentences: Vec<_> = (0..DRAWN).filter_map(|_| derivations.random(EXTRA, LONGEST, below)).collect();
+        sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
+        for sentence in sentences.into_iter().take(READ) {
             let mut state = engine.start();
             for terminal in sentence {
                 match engine.extend(&[Edge { from: state, terminal: Some(terminal) }]) {
