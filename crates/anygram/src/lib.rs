@@ -28,7 +28,7 @@
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate |
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use anygram_grammar::GrammarError;
@@ -96,17 +96,25 @@ pub enum Error {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Compiler {
     start: Option<String>,
+    imports: Option<PathBuf>,
     options: LanguageOptions,
 }
 
 impl Compiler {
-    /// The start rule; that of the format (in Lark `start`) unless it is set.
+    /// The start rule; that of the grammar (in Lark `start`, or what `%start` says) unless it is set.
     pub fn start(mut self, name: impl Into<String>) -> Self {
         self.start = Some(name.into());
         self
     }
 
-    /// The lexer mode; that of the format (for Lark `contextual`) unless it is set.
+    /// The folder from which a grammar may import files (`%import .file.name`), mostly its own. Without it no file is
+    /// read: set it for grammars that you trust.
+    pub fn imports(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.imports = Some(folder.into());
+        self
+    }
+
+    /// The lexer mode; that of the grammar (for Lark `contextual`, or what `%lexer` says) unless it is set.
     pub fn lexer(mut self, mode: LexerMode) -> Self {
         self.options.lexer = Some(mode);
         self
@@ -136,6 +144,7 @@ impl Compiler {
             GrammarFormat::Lark => {
                 let mut options = anygram_grammar::lark::LarkOptions::default();
                 options.start.clone_from(&self.start);
+                options.imports.clone_from(&self.imports);
                 anygram_grammar::lark::parse(source, &options)
             }
         }

@@ -47,10 +47,10 @@ pub struct GrammarArgs {
     /// How the grammar is written, if its file name does not say.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The start rule [default: start].
+    /// The start rule [default: what the grammar says by `%start`, or start].
     #[arg(long, value_name = "NAME")]
     start: Option<String>,
-    /// How texts are cut into terminals [default: contextual for Lark].
+    /// How texts are cut into terminals [default: what the grammar says by `%lexer`, or contextual for Lark].
     #[arg(long, value_enum)]
     lexer: Option<LexerChoice>,
     /// What to do when several terminals match the same longest piece.
@@ -88,7 +88,7 @@ impl GrammarArgs {
 
     /// The compiler that the options describe.
     pub fn compiler(&self) -> Compiler {
-        let mut compiler = Compiler::default();
+        let mut compiler = Compiler::default().imports(self.grammar.parent().unwrap_or(Path::new("")));
         if let Some(start) = &self.start {
             compiler = compiler.start(start);
         }
