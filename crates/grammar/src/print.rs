@@ -189,6 +189,10 @@ impl fmt::Display for Pattern {
                 }
                 Self::Not(inner) => {
                     f.write_str("~")?;
+                    // It binds tighter than what repeats.
+                    let repeats = matches!(**inner, Self::Repeat { .. });
+                    f.write_str(if repeats { "(" } else { "" })?;
+                    agenda.extend(repeats.then_some(Todo::Text(")")));
                     agenda.push(Todo::Pattern(inner));
                     continue;
                 }
@@ -357,8 +361,13 @@ fn character_class(f: &mut fmt::Formatter<'_>, class: &Class) -> fmt::Result {
             }
             let mut negated = class.clone();
             negated.negate();
+            let mut again = negated.clone();
+            again.negate();
             let (sign, class) = match class.ranges() {
-                [first, .., last] if first.start() == '\0' && last.end() == char::MAX => ("^", &negated),
+                // Twice negated is not always the same, because of the surrogates.
+                [first, .., last] if first.start() == '\0' && last.end() == char::MAX && again == *class => {
+                    ("^", &negated)
+                }
                 _ => ("", class),
             };
             write!(f, "[{sign}")?;
@@ -495,7 +504,7 @@ __a_star_1: ""
             "start: A B C D E | A A\n%anonymous A: \"x\"\n%anonymous B.1: \"x\"\n%anonymous C: /x/ & /y/\n\
              %anonymous D: \"\"\nE: \"x\"\n%anonymous F: /z/\n%ignore /f/\n%ignore F\n%ignore /g/",
             "start: start | start | \"\" | \"\" | a\na:\nb: b",
-            "start: T U V\nT: (/a/ ~/b/){2,} | (~/c/)? \"d\"*\nU: ~~\"x\" ~(\"\" | (\"y\" & /z/))+\nV: (~\"x\")~0..2",
+            "start: T U V\nT: (/a/ ~/b/){2,} | (~/c/)? \"d\"*\nU: ~~\"x\" ~(\"\" | (\"y\" & /z/))+\nV: (~\"x\")~0..2 | ~((~\"y\")*)",
             "start: /[]^\\-\\\\a[\\/]/ /(?-u:\\xff)*|(?-u:[\\x00-\\x7f])(?-u:[a\\xfe]+)/ /[^\\s\\S]|a/ /(?:|a)(b|)??/",
             "start: \"İK\"i \"ſ\"i \"12\"i \"ß\\u0000\\u200b\\u2028\" /\\u00a0\\x00\\x7f/ /#{}x y/",
         ];

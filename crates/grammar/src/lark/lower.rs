@@ -42,8 +42,9 @@ pub(crate) fn lower<'f>(files: &'f Files<'f>, trees: &'f [File<'f>], options: &L
     lowering.check_templates()?;
     lowering.compose_all()?;
     let (default_lexer, start) = lowering.directives()?;
-    let expander = lowering.lower_rules()?;
+    let nonterminals = lowering.number_rules();
     let start = lowering.start(options.start.as_deref(), start)?;
+    let expander = lowering.lower_rules(nonterminals)?;
     lowering.ignore_and_reserve()?;
     Ok(lowering.finish(expander, start, default_lexer))
 }
@@ -471,7 +472,8 @@ impl<'f> Lowering<'f> {
 
     // Rules.
 
-    fn lower_rules(&mut self) -> Result<Expander> {
+    /// The nonterminals of all rules, which wait to be rewritten.
+    fn number_rules(&mut self) -> Vec<Nonterminal> {
         let mut nonterminals = Vec::new();
         for &rule in &self.root.rules.order {
             let Some(definition) = self.names.rules.get(rule).filter(|rule| rule.parameters.is_empty()) else {
@@ -482,6 +484,10 @@ impl<'f> Lowering<'f> {
             self.pending.push_back(Instance { lhs, rule, arguments: Vec::new() });
             nonterminals.push(Nonterminal { name: definition.name.clone(), span: Some(definition.span.clone()) });
         }
+        nonterminals
+    }
+
+    fn lower_rules(&mut self, nonterminals: Vec<Nonterminal>) -> Result<Expander> {
         let mut expander = Expander::new(nonterminals, self.budget.clone());
         while let Some(instance) = self.pending.pop_front() {
             let name = expander.nonterminals[instance.lhs.index()].name.clone();

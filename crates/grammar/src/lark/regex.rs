@@ -336,9 +336,11 @@ impl<'p> Translator<'p> {
     fn class(&mut self) -> Done {
         let open = self.at;
         self.emit(1, "[");
-        if self.peek() == Some('^') {
+        let negated = self.peek() == Some('^');
+        if negated {
             self.emit(1, "^");
         }
+        let mut borders = [false; 2];
         let mut first = true;
         loop {
             match self.peek() {
@@ -350,17 +352,22 @@ impl<'p> Translator<'p> {
                     });
                 }
                 Some(']') if !first => break,
-                Some(_) => self.class_item()?,
+                Some(_) => self.class_item(&mut borders)?,
             }
             first = false;
+        }
+        if negated && borders == [true; 2] {
+            // `regex-syntax` 0.8.11 does not see that nothing lies between `..\u{d7ff}` and `\u{e000}..`, and negates wrong.
+            self.emit(0, "\u{d7ff}-\u{e000}");
         }
         self.emit(1, "]");
         self.last = Last::Item;
         Ok(())
     }
 
-    /// A set, a character, or a range of characters in a class.
-    fn class_item(&mut self) -> Done {
+    /// A set, a character, or a range of characters in a class. `borders` is whether one ends before the surrogates, and whether
+    /// one begins after them.
+    fn class_item(&mut self, borders: &mut [bool; 2]) -> Done {
         let start = self.at;
         let Some((from, len)) = self.class_char()? else {
             if self.is_range() {
@@ -370,7 +377,9 @@ impl<'p> Translator<'p> {
             return Ok(());
         };
         self.at = start + len;
+        borders[1] |= from == '\u{e000}';
         if !self.is_range() {
+            borders[0] |= from == '\u{d7ff}';
             self.at = start;
             self.emit_char(len, from);
             return Ok(());
@@ -387,6 +396,7 @@ impl<'p> Translator<'p> {
             let message = format!("the range from {from:?} to {to:?} is empty");
             return Err(self.error(ErrorKind::EmptyRange, to_start + to_len - start, message));
         }
+        borders[0] |= to == '\u{d7ff}';
         self.at = start;
         self.emit_char(len, from);
         self.emit(1, "-");
@@ -602,6 +612,8 @@ mod tests {
         same(r"[\b\]\^]", "", r"[\x08\]\^]");
         same(r"[ \t#]", "x", "[ \t#]");
         same(r"[+--]", "", "[+,\\-]");
+        same(r"[^\0-\ud7ff\ue000-\ufffd]", "", "[\u{fffe}-\u{10ffff}]");
+        same(r"[^\ue000\ud7ff]", "", "[\0-\u{d7fe}\u{e001}-\u{10ffff}]");
     }
 
     #[test]
