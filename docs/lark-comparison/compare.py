@@ -11,7 +11,7 @@ Needs Python 3.11 and the package `lark`, and installs nothing. What is compared
     parser=lalr, lexer=contextual                --lexer contextual
     parser=earley, lexer=dynamic_complete        --lexer scannerless
 
-Grammars are the `*.lark` files beside this script, texts come from `texts.toml`. Every difference must belong to exactly
+Grammars are the `*.lark` files beside this script (and import from `imported`), texts come from `texts.toml`. Every difference must belong to exactly
 one entry of `differences.toml`, which a person wrote after looking; otherwise the script lists what is new and fails.
 """
 
@@ -53,7 +53,7 @@ def texts_of(entry):
 def ask_lark(source, options, texts):
     """Whether each text parses; and `None` for all and the reason if the grammar is refused."""
     try:
-        parser = lark.Lark(source, **options)
+        parser = lark.Lark(source, import_paths=[str(HERE)], **options)
     except lark.exceptions.LarkError as error:
         # Of a conflict Lark names the terminal that it happens to meet first, not always the same.
         return [None] * len(texts), re.sub(r" in Terminal.*", "", str(error).splitlines()[0])

@@ -1,6 +1,7 @@
 //! Arbitrary text as a Lark grammar, and what stands behind a NUL as a text to read with it.
 //!
-//! Nothing panics, hangs or eats memory; and whatever is a sentence in any mode is one in `scannerless`.
+//! Nothing panics, hangs or eats memory; what is printed reads as the same grammar; and whatever is a sentence in any
+//! mode is one in `scannerless`.
 
 #![no_main]
 
@@ -19,7 +20,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         None => (data, &[][..]),
     };
     let Ok(source) = std::str::from_utf8(source) else { return Corpus::Reject };
-    let grammar = match lark::parse(source, &LarkOptions { start: None, max_size: 3_000 }) {
+    let grammar = match lark::parse(source, &LarkOptions { max_size: 3_000, ..LarkOptions::default() }) {
         Ok(grammar) => grammar,
         Err(error) => {
             assert!(!error.render("fuzz.lark", source).is_empty());
@@ -27,6 +28,10 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         }
     };
     grammar.validate().unwrap();
+    let printed = grammar.to_string();
+    let again = lark::parse(&printed, &LarkOptions::default());
+    let again = again.unwrap_or_else(|error| panic!("{}", error.render("printed", &printed)));
+    assert_eq!(grammar.difference(&again), None, "{printed}");
     let text = &text[..text.len().min(MAX_TEXT)];
     let mut in_scannerless = None;
     for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {

@@ -28,7 +28,7 @@
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate |
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use anygram_bits::work::{Cancel, Stopped};
@@ -123,18 +123,27 @@ pub enum Error {
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {
     start: Option<String>,
+    imports: Option<PathBuf>,
     options: LanguageOptions,
     cancel: Option<Cancel>,
 }
 
 impl Compiler {
-    /// The start rule; that of the format (`start` in Lark, `root` in GBNF) unless it is set.
+    /// The start rule; that of the grammar unless it is set: in Lark `start` or what `%start` says, in GBNF `root`.
     pub fn start(mut self, name: impl Into<String>) -> Self {
         self.start = Some(name.into());
         self
     }
 
-    /// The lexer mode; that of the format unless it is set: `contextual` for Lark, `longest` for NLTK, else `scannerless`.
+    /// The folder from which a grammar may import files (`%import .file.name`), mostly its own. Without it no file is
+    /// read: set it for grammars that you trust.
+    pub fn imports(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.imports = Some(folder.into());
+        self
+    }
+
+    /// The lexer mode; that of the grammar unless it is set: for Lark `contextual` or what `%lexer` says, for NLTK `longest`, else
+    /// `scannerless`.
     pub fn lexer(mut self, mode: LexerMode) -> Self {
         self.options.lexer = Some(mode);
         self
@@ -173,7 +182,10 @@ impl Compiler {
         use anygram_grammar::{ebnf, gbnf, lark, nltk, regex};
         let (start, max_size) = (self.start.clone(), self.options.limits.grammar_size);
         match format {
-            GrammarFormat::Lark => lark::parse(source, &lark::LarkOptions { start, max_size }),
+            GrammarFormat::Lark => {
+                let imports = self.imports.clone();
+                lark::parse(source, &lark::LarkOptions { start, imports, max_size, ..Default::default() })
+            }
             GrammarFormat::Gbnf => gbnf::parse(source, &gbnf::GbnfOptions { start, join, max_size }),
             GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, max_size }),
             GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),

@@ -33,7 +33,11 @@ fn is_sentence(language: &Language, line: &Value) -> bool {
 
 fn compile(grammar: &str, compiler: &Compiler) -> std::sync::Arc<Language> {
     let source = fs::read_to_string(folder().join(grammar).with_extension("lark")).unwrap();
-    compiler.compile(GrammarFormat::Lark, &source).unwrap_or_else(|error| panic!("{grammar}: {error}"))
+    compiler
+        .clone()
+        .imports(folder())
+        .compile(GrammarFormat::Lark, &source)
+        .unwrap_or_else(|error| panic!("{grammar}: {error}"))
 }
 
 #[test]

@@ -52,10 +52,11 @@ pub struct GrammarArgs {
     /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex or nltk.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The start rule [default: start in Lark, root in GBNF and EBNF, what NLTK's %start says].
+    /// The start rule [default: what the grammar says by %start; else start in Lark, root in GBNF and EBNF].
     #[arg(long, value_name = "NAME")]
     start: Option<String>,
-    /// How texts are cut into terminals [default: contextual for Lark, longest for NLTK, scannerless for the others].
+    /// How texts are cut into terminals [default: what a Lark grammar says by %lexer; else contextual for Lark, longest for NLTK,
+    /// scannerless for the others].
     #[arg(long, value_enum)]
     lexer: Option<LexerChoice>,
     /// What to do when several terminals match the same longest piece.
@@ -111,7 +112,7 @@ impl GrammarArgs {
 
     /// The compiler that the options describe.
     pub fn compiler(&self) -> Compiler {
-        let mut compiler = Compiler::default();
+        let mut compiler = Compiler::default().imports(self.grammar.parent().unwrap_or(Path::new("")));
         if let Some(start) = &self.start {
             compiler = compiler.start(start);
         }

@@ -3,11 +3,12 @@
 //! A [`GrammarError`] is opaque: match on its [`kind`](GrammarError::kind), print the rest. It knows one place, perhaps
 //! a second one that disagrees with it, and perhaps a sentence of help. Messages are lower case. Line and column are found once, when
 //! a front end hands the error out; [`render`](GrammarError::render) draws the source with carets and costs as much as
-//! the source is long.
+//! the source is long. An error in a file that the grammar imports brings the name and the text of that file.
 
 use std::fmt;
+use std::sync::Arc;
 
-use ariadne::{CharSet, Config, Label, Report, ReportKind, Source};
+use ariadne::{CharSet, Config, Label, Report, ReportKind};
 
 use crate::ir::Span;
 
@@ -37,6 +38,8 @@ pub enum ErrorKind {
     MissingStart,
     /// The source is not UTF-8.
     InvalidUtf8,
+    /// A file that is imported cannot be read, or imports itself.
+    Import,
 }
 
 /// Why a text is not a grammar.
@@ -48,17 +51,29 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     span: Span,
+    /// The file of `span`, if that is an imported one.
+    file: Option<Arc<ImportedFile>>,
     line: usize,
     column: usize,
     label: Option<(Span, String)>,
+    /// The file of the label, if that is an imported one.
+    label_file: Option<Arc<ImportedFile>>,
     help: Option<String>,
+}
+
+/// A file that a grammar imports.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct ImportedFile {
+    pub name: String,
+    pub text: String,
 }
 
 impl GrammarError {
     /// An error at a place. Line and column are those of the start of the text until [`located`](Self::located).
     pub fn new(kind: ErrorKind, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self(Box::new(Inner { kind, message, span, line: 1, column: 1, label: None, help: None }))
+        let (file, label_file) = (None, None);
+        Self(Box::new(Inner { kind, message, span, file, line: 1, column: 1, label: None, label_file, help: None }))
     }
 
     /// The same with a second place and what it has to do with the first.
@@ -73,8 +88,23 @@ impl GrammarError {
         self
     }
 
+    /// The same with places told in the files that they are in; `find` knows the file of a place, if it is an imported
+    /// one, and where in the common text that begins.
+    pub(crate) fn in_files(mut self, find: impl Fn(usize) -> Option<(Arc<ImportedFile>, usize)>) -> Self {
+        let place = |span: &mut Span| {
+            let (file, start) = find(span.start)?;
+            *span = span.start - start..span.end.saturating_sub(start);
+            Some(file)
+        };
+        self.0.file = place(&mut self.0.span);
+        self.0.label_file = self.0.label.as_mut().and_then(|(span, _)| place(span));
+        self
+    }
+
     /// The same with line and column counted in the source that the spans are of.
     pub fn located(mut self, source: &str) -> Self {
+        let file = self.0.file.clone();
+        let source = file.as_ref().map_or(source, |file| &file.text);
         let before = &source[..floor_boundary(source, self.0.span.start)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         self.0.line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
@@ -92,7 +122,12 @@ impl GrammarError {
         &self.0.message
     }
 
-    /// Where, in bytes of the source.
+    /// The name of the file, if it is not the grammar itself but a file that it imports.
+    pub fn file(&self) -> Option<&str> {
+        self.0.file.as_ref().map(|file| file.name.as_str())
+    }
+
+    /// Where, in bytes of the source (of [`file`](Self::file), if that is another).
     pub fn span(&self) -> Span {
         self.0.span.clone()
     }
@@ -119,34 +154,41 @@ impl GrammarError {
 
     /// The error with the lines of the source that it is about, carets under the places. No colors.
     ///
-    /// Of a line of more than some hundred characters only what is around the place is shown.
+    /// Of a line of more than some hundred characters only what is around the place is shown. What is given is the grammar; imported files the
+    /// error knows itself.
     pub fn render(&self, source_name: &str, source: &str) -> String {
-        let places = std::iter::once(&self.0.span).chain(self.0.label.iter().map(|(place, _)| place));
-        if places.clone().any(|place| lines_around(source, place).chars().nth(LONG_LINE).is_some()) {
-            return self.render_long(source_name, source);
+        let named = |file: &Option<Arc<ImportedFile>>| match file {
+            Some(file) => (file.name.clone(), file.text.clone()),
+            None => (source_name.to_owned(), source.to_owned()),
+        };
+        let ((file, text), (label_file, label_text)) = (named(&self.0.file), named(&self.0.label_file));
+        let is_long = |text: &str, place: &Span| lines_around(text, place).chars().nth(LONG_LINE).is_some();
+        if is_long(&text, &self.0.span) || self.0.label.iter().any(|(place, _)| is_long(&label_text, place)) {
+            return self.render_long(&file, &text, &label_text);
         }
-        let span = |span: &Span| (source_name, char_span(source, span));
-        let primary = span(&self.0.span);
+        let primary = (file.clone(), char_span(&text, &self.0.span));
         let config = Config::default().with_color(false).with_char_set(CharSet::Ascii);
         let mut report = Report::build(ReportKind::Error, primary.clone())
             .with_config(config)
             .with_message(&self.0.message)
             .with_label(Label::new(primary).with_message("here"));
         if let Some((place, text)) = &self.0.label {
-            report.add_label(Label::new(span(place)).with_message(text));
+            let place = (label_file.clone(), char_span(&label_text, place));
+            report.add_label(Label::new(place).with_message(text));
         }
         if let Some(help) = &self.0.help {
             report.set_help(help);
         }
         let mut out = Vec::new();
-        match report.finish().write((source_name, Source::from(source)), &mut out) {
+        let sources = ariadne::sources([(file, text), (label_file, label_text)]);
+        match report.finish().write(sources, &mut out) {
             Ok(()) => String::from_utf8_lossy(&out).lines().flat_map(|line| [line.trim_end(), "\n"]).collect(),
             Err(_) => format!("{source_name}:{self}\n"),
         }
     }
 
     /// The same where a line is too long to be shown as a whole.
-    fn render_long(&self, source_name: &str, source: &str) -> String {
+    fn render_long(&self, source_name: &str, source: &str, label_source: &str) -> String {
         let Inner { message, span, line, column, label, help, .. } = &*self.0;
         let number = line.to_string();
         let (shown, indent) = window(source, span.start);
@@ -154,7 +196,7 @@ impl GrammarError {
         let mut out = format!("Error: {message}\n {margin},-[ {source_name}:{line}:{column} ]\n {margin}|\n");
         out += &format!(" {number} | {shown}\n {margin}| {:indent$}^ here\n", "");
         if let Some((place, text)) = label {
-            let (shown, indent) = window(source, place.start);
+            let (shown, indent) = window(label_source, place.start);
             out += &format!(" {margin}|\n {margin}| {shown}\n {margin}| {:indent$}^ {text}\n", "");
         }
         if let Some(help) = help {
@@ -195,6 +237,9 @@ fn window(source: &str, at: usize) -> (String, usize) {
 
 impl fmt::Display for GrammarError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = self.file() {
+            write!(f, "{file}:")?;
+        }
         write!(f, "{}:{}: {}", self.0.line, self.0.column, self.0.message)
     }
 }

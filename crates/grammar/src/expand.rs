@@ -6,7 +6,7 @@
 //! fresh nonterminal is `synthetic`. Sizes: an expression costs what it is long, `x+` twice that, `x~n` and `x~n..m`
 //! `O(log² m)` beyond small constants. All of it is paid from a [`Budget`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::ir::{Nonterminal, NonterminalId, Rule, Span, Symbol};
@@ -69,6 +69,8 @@ pub(crate) struct Expander {
     pub rules: Vec<Rule>,
     pub budget: Budget,
     shared: HashMap<Shape, NonterminalId>,
+    /// Names that may not be made up.
+    taken: HashSet<String>,
     n_made: usize,
 }
 
@@ -77,7 +79,9 @@ type Result<T> = std::result::Result<T, GrammarError>;
 impl Expander {
     /// Begins with the nonterminals that the grammar names.
     pub fn new(nonterminals: Vec<Nonterminal>, budget: Budget) -> Self {
-        Self { nonterminals, rules: Vec::new(), budget, shared: HashMap::new(), n_made: 0 }
+        let names = nonterminals.iter().map(|nonterminal| &nonterminal.name);
+        let taken = names.filter(|name| name.starts_with("__") || name.contains('{')).cloned().collect();
+        Self { nonterminals, rules: Vec::new(), budget, shared: HashMap::new(), taken, n_made: 0 }
     }
 
     /// Adds a rule for each alternative.
@@ -192,11 +196,26 @@ impl Expander {
         Ok(Symbol::Nonterminal(lhs))
     }
 
+    /// A nonterminal with a name that a rule's name was made to; the name gets a prime if another has it.
+    pub fn add(&mut self, mut name: String, span: &Span) -> NonterminalId {
+        while !self.taken.insert(name.clone()) {
+            name.push('\'');
+        }
+        self.nonterminals.push(Nonterminal { name, span: Some(span.clone()) });
+        NonterminalId::new(self.nonterminals.len() - 1)
+    }
+
     fn fresh(&mut self, kind: &str, place: Place<'_>) -> Result<NonterminalId> {
         self.budget.spend(1, place.span)?;
         let rule = place.rule.trim_start_matches('_');
-        let name = format!("__{}_{kind}_{}", rule.get(..NAMED).unwrap_or(rule), self.n_made);
-        self.n_made += 1;
+        let named = rule.char_indices().nth(NAMED).map_or(rule, |(end, _)| &rule[..end]);
+        let name = loop {
+            let name = format!("__{named}_{kind}_{}", self.n_made);
+            self.n_made += 1;
+            if !self.taken.contains(&name) {
+                break name;
+            }
+        };
         self.nonterminals.push(Nonterminal { name, span: Some(place.span.clone()) });
         Ok(NonterminalId::new(self.nonterminals.len() - 1))
     }

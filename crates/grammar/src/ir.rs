@@ -1,5 +1,6 @@
 //! The intermediate representation that every front end lowers to.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -49,7 +50,7 @@ pub enum Ties {
     /// All of the highest declared priority are labels of the piece.
     #[default]
     All,
-    /// Of those, one: a literal before a pattern, then the earlier declaration.
+    /// Of those, one: a literal before a pattern, then the one that comes first in [`Grammar::terminals`].
     First,
 }
 
@@ -64,14 +65,17 @@ pub enum Symbol {
 
 /// A regular expression over bytes, with the operations that `regex-syntax` lacks.
 ///
-/// A pattern stands for a language; the order of alternatives and the greed of quantifiers mean nothing.
+/// A pattern stands for a language; the order of alternatives and the greed of quantifiers mean nothing. What a regular
+/// expression can say is one: a concatenation, an alternation or a repetition is a node of its own only if a part of it is
+/// none. [`concat`](Self::concat) and the others see to that, and front ends to a nesting of at most
+/// [`MAX_DEPTH`](Self::MAX_DEPTH) ([`Grammar::validate`] checks both), so those who read patterns may recurse.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// A regular expression without look-around.
+    /// A regular expression without look-around and capturing groups.
     Regex(Hir),
-    /// One after the other.
+    /// One after the other, at least two.
     Concat(Vec<Pattern>),
-    /// Any of them; none at all matches nothing.
+    /// Any of them, at least two.
     Alternate(Vec<Pattern>),
     /// From `min` to `max` times; without `max` any number.
     Repeat {
@@ -82,7 +86,7 @@ pub enum Pattern {
         /// The greatest number of times, if there is one.
         max: Option<u32>,
     },
-    /// What all of them match.
+    /// What all of them match, at least two.
     And(Vec<Pattern>),
     /// Every Unicode text that the inner pattern does not match.
     Not(Box<Pattern>),
@@ -92,6 +96,105 @@ impl Pattern {
     /// The pattern that matches exactly these bytes.
     pub fn literal(bytes: &[u8]) -> Self {
         Self::Regex(Hir::literal(bytes.to_vec()))
+    }
+
+    /// How deep patterns nest at most, regular expressions in them included.
+    pub const MAX_DEPTH: usize = 250;
+
+    /// One after the other.
+    pub fn concat(parts: Vec<Self>) -> Self {
+        Self::join(parts, Hir::concat, Self::Concat)
+    }
+
+    /// Any of them; none at all matches nothing.
+    pub fn alternate(parts: Vec<Self>) -> Self {
+        Self::join(parts, Hir::alternation, Self::Alternate)
+    }
+
+    fn join(mut parts: Vec<Self>, regex: fn(Vec<Hir>) -> Hir, pattern: fn(Vec<Self>) -> Self) -> Self {
+        if parts.len() == 1 {
+            return parts.swap_remove(0);
+        }
+        if !parts.iter().all(|part| matches!(part, Self::Regex(_))) {
+            return pattern(parts);
+        }
+        let hir = |part| match part {
+            Self::Regex(hir) => Some(hir),
+            _ => None,
+        };
+        Self::Regex(regex(parts.into_iter().filter_map(hir).collect()))
+    }
+
+    /// From `min` to `max` times; without `max` any number.
+    pub fn repeat(inner: Self, min: u32, max: Option<u32>) -> Self {
+        match inner {
+            Self::Regex(sub) => {
+                Self::Regex(Hir::repetition(hir::Repetition { min, max, greedy: true, sub: Box::new(sub) }))
+            }
+            _ if max == Some(0) => Self::Regex(Hir::empty()),
+            inner if (min, max) == (1, Some(1)) => inner,
+            inner => Self::Repeat { inner: Box::new(inner), min, max },
+        }
+    }
+
+    /// What all of them match; none at all matches every Unicode text.
+    pub fn and(mut parts: Vec<Self>) -> Self {
+        match parts.len() {
+            0 => Self::Not(Box::new(Self::Regex(Hir::fail()))),
+            1 => parts.swap_remove(0),
+            _ => Self::And(parts),
+        }
+    }
+
+    /// The patterns that this one is made of, regular expressions as wholes.
+    fn parts(&self) -> &[Self] {
+        match self {
+            Self::Regex(_) => &[],
+            Self::Concat(parts) | Self::Alternate(parts) | Self::And(parts) => parts,
+            Self::Repeat { inner, .. } | Self::Not(inner) => std::slice::from_ref(inner),
+        }
+    }
+
+    /// How deep it nests, regular expressions in it included.
+    pub fn depth(&self) -> usize {
+        let (mut deepest, mut agenda) = (0, vec![(self, 1)]);
+        while let Some((pattern, depth)) = agenda.pop() {
+            deepest = deepest.max(depth);
+            match pattern {
+                Self::Regex(hir) => deepest = deepest.max(depth - 1 + hir_depth(hir)),
+                pattern => agenda.extend(pattern.parts().iter().map(|part| (part, depth + 1))),
+            }
+        }
+        deepest
+    }
+
+    /// Checks the invariants and says which one is broken.
+    fn validate(&self) -> Result<(), String> {
+        let mut agenda = vec![self];
+        while let Some(pattern) = agenda.pop() {
+            let parts = pattern.parts();
+            agenda.extend(parts);
+            let plain = parts.iter().all(|part| matches!(part, Self::Regex(_)));
+            let holds = match pattern {
+                Self::Regex(hir) => {
+                    let properties = hir.properties();
+                    properties.look_set().is_empty() && properties.explicit_captures_len() == 0
+                }
+                Self::Concat(_) | Self::Alternate(_) => parts.len() > 1 && !plain,
+                Self::And(_) => parts.len() > 1,
+                Self::Repeat { min, max, .. } => {
+                    !plain && *max != Some(0) && (*min, *max) != (1, Some(1)) && max.is_none_or(|max| *min <= max)
+                }
+                Self::Not(_) => true,
+            };
+            if !holds {
+                return Err(format!("not in the form that the constructors give: {pattern:?}"));
+            }
+        }
+        match self.depth() {
+            depth if depth > Self::MAX_DEPTH => Err(format!("{depth} levels deep, more than {}", Self::MAX_DEPTH)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the empty string matches.
@@ -104,6 +207,16 @@ impl Pattern {
             Self::Not(inner) => !inner.is_nullable(),
         }
     }
+}
+
+/// How deep a regular expression nests; one without parts is 1.
+pub(crate) fn hir_depth(hir: &Hir) -> usize {
+    let (mut deepest, mut agenda) = (0, vec![(hir, 1)]);
+    while let Some((hir, depth)) = agenda.pop() {
+        deepest = deepest.max(depth);
+        agenda.extend(hir.kind().subs().iter().map(|sub| (sub, depth + 1)));
+    }
+    deepest
 }
 
 /// Whether the empty string matches.
@@ -144,7 +257,7 @@ fn is_hir_nullable(hir: &Hir) -> bool {
 /// A token of the vocabulary that a grammar names.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum SpecialToken {
-    /// By its text, `<|name|>`, angle brackets and bars included.
+    /// By its text, `<|name|>`, angle brackets and bars included. The name has neither `|>` nor line ends inside.
     Name(String),
     /// By its id, `<[id]>`.
     Id(u32),
@@ -153,7 +266,7 @@ pub enum SpecialToken {
 /// What a terminal matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TerminalKind {
-    /// A text written out in the grammar, perhaps in any case.
+    /// A text written out in the grammar, perhaps in any case ([`literal`]).
     Literal(Pattern),
     /// Any other pattern.
     Pattern(Pattern),
@@ -171,6 +284,19 @@ impl TerminalKind {
     }
 }
 
+/// The expression that matches a text, perhaps in any case.
+pub fn literal(text: &str, ignore_case: bool) -> Hir {
+    if !ignore_case {
+        return Hir::literal(text.as_bytes().to_vec());
+    }
+    let folded = |c| {
+        let mut class = hir::ClassUnicode::new([hir::ClassUnicodeRange::new(c, c)]);
+        class.case_fold_simple();
+        Hir::class(hir::Class::Unicode(class))
+    };
+    Hir::concat(text.chars().map(folded).collect())
+}
+
 /// A terminal and its declaration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Terminal {
@@ -186,8 +312,14 @@ pub struct Terminal {
     pub ignored: bool,
     /// Whether it competes for the longest piece although no rule needs it (`%reserve`). Where it wins, the text is refused.
     pub reserved: bool,
-    /// Where it was declared; `None` for one from the built-in library.
+    /// Where it was declared; `None` for one from a library or another file.
     pub span: Option<Span>,
+}
+
+/// Whether this is the text of a token as the grammar writes it.
+fn is_token_name(name: &str) -> bool {
+    let inner = name.strip_prefix("<|").and_then(|name| name.strip_suffix("|>"));
+    inner.is_some_and(|inner| !inner.contains(['\n', '\r']) && !format!("{inner}|").contains("|>"))
 }
 
 /// A nonterminal and its declaration.
@@ -195,7 +327,7 @@ pub struct Terminal {
 pub struct Nonterminal {
     /// The name in the grammar's own words; made up (with a leading `__`) for groups and repetitions.
     pub name: String,
-    /// Where it was declared (for a made-up one, where the group stands).
+    /// Where it was declared (for a made-up one, where the group stands); `None` for one from another file.
     pub span: Option<Span>,
 }
 
@@ -217,15 +349,23 @@ pub struct Rule {
 
 /// A grammar as a front end read it: nothing removed, nothing refused for its shape.
 ///
-/// Invariants (see [`Grammar::validate`]): every id in `rules`, `start` and `ignored` is in range. Terminals stand in
-/// the order of their declaration or, without one, of their first use.
+/// [`Grammar::new`] gives it an order of its own, so that what is printed and read again is the [same](Grammar::difference).
+/// Invariants (see [`Grammar::validate`]):
+///
+/// - Every id in `rules` and `start` is in range.
+/// - Rules stand in the order of their left sides.
+/// - Every terminal is named by a rule, ignored or reserved. Declared ones come first, in the order of their declaration; then
+///   the others in the order of their first use in `rules`; then those that no rule names.
+/// - Names of nonterminals are unique, and those of declared terminals. Terminals that are not declared differ in what
+///   they match or in their priority.
+/// - Literals are texts, perhaps in any case; patterns have the form that [`Pattern`] describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grammar {
     /// The terminals; [`TerminalId`] is the position.
     pub terminals: Vec<Terminal>,
     /// The nonterminals; [`NonterminalId`] is the position.
     pub nonterminals: Vec<Nonterminal>,
-    /// The rules, those of one nonterminal not necessarily together.
+    /// The rules, those of one nonterminal together.
     pub rules: Vec<Rule>,
     /// Where derivations begin.
     pub start: NonterminalId,
@@ -234,6 +374,94 @@ pub struct Grammar {
 }
 
 impl Grammar {
+    /// A grammar in order: sorts the rules, leaves out terminals without a use, joins terminals that are not declared and
+    /// match the same with the same priority, and numbers them anew. Linear in the size of the grammar.
+    ///
+    /// # Panics
+    /// If a rule names a symbol that does not exist.
+    pub fn new(
+        terminals: Vec<Terminal>,
+        nonterminals: Vec<Nonterminal>,
+        mut rules: Vec<Rule>,
+        start: NonterminalId,
+        default_lexer: LexerMode,
+    ) -> Self {
+        rules.sort_by_key(|rule| rule.lhs);
+        // The terminal that each one is joined with: the first that is alike, or itself.
+        let mut alike = HashMap::new();
+        let mut joined: Vec<usize> = (0..terminals.len()).collect();
+        for (at, terminal) in terminals.iter().enumerate().filter(|(_, terminal)| !terminal.declared) {
+            joined[at] = *alike.entry((terminal.kind.to_string(), terminal.priority)).or_insert(at);
+        }
+        let mut numbers: Vec<Option<TerminalId>> = vec![None; terminals.len()];
+        let mut order = Vec::new();
+        let mut number = |at: usize| {
+            *numbers[joined[at]].get_or_insert_with(|| {
+                order.push(joined[at]);
+                TerminalId::new(order.len() - 1)
+            })
+        };
+        let mut used: Vec<bool> = terminals.iter().map(|terminal| terminal.ignored || terminal.reserved).collect();
+        for symbol in rules.iter().flat_map(|rule| &rule.rhs) {
+            if let Symbol::Terminal(terminal) = symbol {
+                used[terminal.index()] = true;
+            }
+        }
+        for at in (0..terminals.len()).filter(|&at| terminals[at].declared && used[at]) {
+            number(at);
+        }
+        for symbol in rules.iter_mut().flat_map(|rule| &mut rule.rhs) {
+            if let Symbol::Terminal(terminal) = symbol {
+                *terminal = number(terminal.index());
+            }
+        }
+        for at in (0..terminals.len()).filter(|&at| used[at]) {
+            number(at);
+        }
+        let (mut ignored, mut reserved) = (vec![false; order.len()], vec![false; order.len()]);
+        for (terminal, &joined) in terminals.iter().zip(&joined) {
+            if let Some(number) = numbers[joined] {
+                ignored[number.index()] |= terminal.ignored;
+                reserved[number.index()] |= terminal.reserved;
+            }
+        }
+        let mut terminals: Vec<Option<Terminal>> = terminals.into_iter().map(Some).collect();
+        let taken = order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
+        let terminals =
+            taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
+        Self { terminals, nonterminals, rules, start, default_lexer }
+    }
+
+    /// The first thing in which two grammars differ, if there is one; if there is none, they are the same grammar.
+    ///
+    /// Places do not count, nor what terminals are called that are not declared. All else does: names, numbers,
+    /// patterns to the last node, rules and their order.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let name = |terminal: &Terminal| terminal.declared.then(|| terminal.name.clone());
+        for (at, (a, b)) in self.terminals.iter().zip(&other.terminals).enumerate() {
+            let flags = |terminal: &Terminal| (terminal.priority, terminal.ignored, terminal.reserved);
+            if (name(a), &a.kind, flags(a)) != (name(b), &b.kind, flags(b)) {
+                return Some(format!("terminal {at}: {a:?} and {b:?}"));
+            }
+        }
+        for (at, (a, b)) in self.nonterminals.iter().zip(&other.nonterminals).enumerate() {
+            if a.name != b.name {
+                return Some(format!("nonterminal {at}: {:?} and {:?}", a.name, b.name));
+            }
+        }
+        for (at, (a, b)) in self.rules.iter().zip(&other.rules).enumerate() {
+            if a != b {
+                return Some(format!("rule {at}: {a:?} and {b:?}"));
+            }
+        }
+        let counts = |grammar: &Self| {
+            let (start, lexer) = (grammar.start, grammar.default_lexer);
+            (grammar.terminals.len(), grammar.nonterminals.len(), grammar.rules.len(), start, lexer)
+        };
+        let (a, b) = (counts(self), counts(other));
+        (a != b).then(|| format!("numbers of symbols and rules, start, lexer: {a:?} and {b:?}"))
+    }
+
     /// The name of a symbol in the grammar's own words.
     pub fn symbol_name(&self, symbol: Symbol) -> &str {
         match symbol {
@@ -258,6 +486,68 @@ impl Grammar {
                 return Err(format!("rule {at} names a symbol that does not exist: {rule:?}"));
             }
         }
+        if !self.rules.is_sorted_by_key(|rule| rule.lhs) {
+            return Err("the rules are not in the order of their left sides".to_owned());
+        }
+        self.validate_names()?;
+        self.validate_order()?;
+        self.terminals.iter().try_for_each(|terminal| {
+            let kind = match &terminal.kind {
+                TerminalKind::Literal(pattern) if crate::print::literal_text(pattern).is_none() => {
+                    Err("a literal that is no text".to_owned())
+                }
+                TerminalKind::Literal(pattern) | TerminalKind::Pattern(pattern) => pattern.validate(),
+                TerminalKind::Special(SpecialToken::Name(name)) if !is_token_name(name) => {
+                    Err(format!("no name of a token: {name:?}"))
+                }
+                TerminalKind::Special(_) => Ok(()),
+            };
+            kind.map_err(|message| format!("terminal {}: {message}", terminal.name))
+        })
+    }
+
+    fn validate_names(&self) -> Result<(), String> {
+        let mut names = HashSet::new();
+        for nonterminal in &self.nonterminals {
+            if !names.insert(&nonterminal.name) {
+                return Err(format!("two nonterminals are called {:?}", nonterminal.name));
+            }
+        }
+        let (mut names, mut alike) = (HashSet::new(), HashSet::new());
+        for terminal in &self.terminals {
+            if terminal.declared && !names.insert(&terminal.name) {
+                return Err(format!("two terminals are called {:?}", terminal.name));
+            }
+            if !terminal.declared && !alike.insert((terminal.kind.to_string(), terminal.priority)) {
+                return Err(format!("two terminals without a declaration match {}", terminal.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that terminals are numbered as [`Grammar::new`] does it.
+    fn validate_order(&self) -> Result<(), String> {
+        let mut next = self.terminals.iter().take_while(|terminal| terminal.declared).count();
+        let mut named = vec![false; self.terminals.len()];
+        for symbol in self.rules.iter().flat_map(|rule| &rule.rhs) {
+            let Symbol::Terminal(terminal) = symbol else { continue };
+            named[terminal.index()] = true;
+            match terminal.index().cmp(&next) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => next += 1,
+                std::cmp::Ordering::Greater => {
+                    return Err(format!("terminal {next} is used after terminal {}", terminal.0));
+                }
+            }
+        }
+        for (at, terminal) in self.terminals.iter().enumerate() {
+            if terminal.declared && at >= next {
+                return Err(format!("terminal {at} is declared, but comes after one that is not"));
+            }
+            if !(named[at] || terminal.ignored || terminal.reserved) {
+                return Err(format!("terminal {at} has no use"));
+            }
+        }
         Ok(())
     }
 }
@@ -277,6 +567,44 @@ mod tests {
         for source in ["a", "a+", "a|b", "a*b", "[a&&b]", "[a&&b]+", "[a&&b]*a", "a|[a&&b]", "(a*[a&&b]){2}"] {
             assert!(!nullable(source), "{source}");
         }
+    }
+
+    #[test]
+    fn a_new_grammar_is_in_order() {
+        let terminal = |name: &str, declared, text: &str, ignored| {
+            let kind = TerminalKind::Literal(Pattern::literal(text.as_bytes()));
+            let (name, reserved, span) = (name.to_owned(), false, None);
+            Terminal { name, declared, kind, priority: 0, ignored, reserved, span }
+        };
+        let names = ["\" \"", "B", "\"y\"", "\"x\"", "UNUSED", "A", "\"\\x79\""];
+        let texts = [" ", "b", "y", "x", "u", "a", "y"];
+        let declared = |name: &str| !name.starts_with('"');
+        let terminals = names.iter().zip(texts).map(|(name, text)| terminal(name, declared(name), text, text == " "));
+        let nonterminals = ["b", "start"].map(|name| Nonterminal { name: name.to_owned(), span: None });
+        let t = |at| Symbol::Terminal(TerminalId::new(at));
+        let (b, start) = (NonterminalId::new(0), NonterminalId::new(1));
+        let rules = vec![
+            Rule { lhs: start, rhs: vec![t(6), t(1)] },
+            Rule { lhs: b, rhs: vec![t(3)] },
+            Rule { lhs: start, rhs: vec![t(2), t(5)] },
+        ];
+        let grammar = Grammar::new(terminals.collect(), nonterminals.into(), rules, start, LexerMode::Contextual);
+        grammar.validate().unwrap();
+        let found: Vec<&str> = grammar.terminals.iter().map(|terminal| terminal.name.as_str()).collect();
+        assert_eq!(found, ["B", "A", "\"x\"", "\"y\"", "\" \""]);
+        let sides: Vec<_> = grammar.rules.iter().map(|rule| (rule.lhs, rule.rhs.clone())).collect();
+        assert_eq!(sides, [(b, vec![t(2)]), (start, vec![t(3), t(0)]), (start, vec![t(3), t(1)])]);
+        assert_eq!(grammar.difference(&grammar.clone()), None);
+        let other = Grammar { default_lexer: LexerMode::Longest, ..grammar.clone() };
+        assert!(grammar.difference(&other).is_some());
+    }
+
+    #[test]
+    fn literals_fold_case_as_unicode_does() {
+        assert_eq!(literal("a1", false), Hir::literal(*b"a1"));
+        let expected = regex_syntax::ParserBuilder::new().case_insensitive(true).build().parse("kä1").unwrap();
+        assert_eq!(literal("kä1", true), expected);
+        assert_eq!(literal("", true), Hir::empty());
     }
 
     #[test]

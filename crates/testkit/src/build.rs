@@ -17,6 +17,7 @@ use anygram_grammar::ir::{
     Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal, TerminalId,
     TerminalKind,
 };
+use regex_syntax::hir::{Hir, HirKind};
 
 /// A regular expression as a pattern; classes are Unicode, `(?-u:\xC3)` is a byte.
 ///
@@ -24,7 +25,20 @@ use anygram_grammar::ir::{
 /// If it is not one.
 pub fn regex(source: &str) -> Pattern {
     let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
-    Pattern::Regex(parser.parse(source).unwrap_or_else(|error| panic!("the regular expression {source:?}: {error}")))
+    let hir = parser.parse(source).unwrap_or_else(|error| panic!("the regular expression {source:?}: {error}"));
+    Pattern::Regex(without_groups(&hir))
+}
+
+/// The same without capturing groups, which mean nothing in a grammar.
+fn without_groups(hir: &Hir) -> Hir {
+    let all = |parts: &[Hir]| parts.iter().map(without_groups).collect();
+    match hir.kind() {
+        HirKind::Capture(group) => without_groups(&group.sub),
+        HirKind::Repetition(repetition) => Hir::repetition(repetition.with(without_groups(&repetition.sub))),
+        HirKind::Concat(parts) => Hir::concat(all(parts)),
+        HirKind::Alternation(parts) => Hir::alternation(all(parts)),
+        _ => hir.clone(),
+    }
 }
 
 /// A grammar in the making. Terminals are declared before the rules; any other name in a rule is a nonterminal.
@@ -103,14 +117,14 @@ impl Build {
         self
     }
 
-    /// The grammar.
+    /// The grammar; terminals without a use are left out.
     ///
     /// # Panics
     /// If it has no rule.
     pub fn grammar(self) -> Grammar {
         let start = self.rules.first().expect("a rule").lhs;
         let Self { terminals, nonterminals, rules } = self;
-        Grammar { terminals, nonterminals, rules, start, default_lexer: LexerMode::Scannerless }
+        Grammar::new(terminals, nonterminals, rules, start, LexerMode::Scannerless)
     }
 
     fn symbol(&mut self, name: &str) -> Symbol {

@@ -1,12 +1,15 @@
 //! The tree of a Lark file: what is written, with places, nothing interpreted.
 //!
+//! Places are those of the text that all files together make ([`Files`](super::files::Files)).
+//!
 //! Expressions live in one arena per file. Invariant: the nodes of a definition are contiguous and each stands after its
 //! parts, so a loop over [`Expansions::nodes`] sees parts before wholes and nobody needs recursion, neither to lower a tree
 //! nor to drop it. Every node but the outermost is a part of exactly one other.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::ir::{Span, SpecialToken};
+use crate::ir::{LexerMode, Span, SpecialToken};
 
 /// The position of a node in [`File::nodes`].
 pub(crate) type NodeId = usize;
@@ -30,8 +33,9 @@ pub(crate) struct Node<'s> {
 
 #[derive(Debug)]
 pub(crate) enum NodeKind<'s> {
-    Rule(&'s str),
-    Terminal(&'s str),
+    /// The name of a rule, a template or a parameter.
+    Rule(Cow<'s, str>),
+    Terminal(Cow<'s, str>),
     Text {
         raw: &'s str,
         ignore_case: bool,
@@ -50,7 +54,12 @@ pub(crate) enum NodeKind<'s> {
     Group(Alternatives),
     /// `[ … ]`
     Optional(Alternatives),
-    /// `x?`, `x*`, `x+`, `x~n`, `x~n..m`
+    /// `name{x, y}`; the first node is the name
+    Use {
+        template: NodeId,
+        arguments: Vec<NodeId>,
+    },
+    /// `x?`, `x*`, `x+`, `x~n`, `x~n..m`, `x{n}`, `x{n,m}`
     Repeat {
         inner: NodeId,
         min: u32,
@@ -74,27 +83,75 @@ pub(crate) struct Expansions {
 /// A name and where it stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Name<'s> {
-    pub text: &'s str,
+    pub text: Cow<'s, str>,
+    /// Whether it is a terminal's.
+    pub terminal: bool,
     pub span: Span,
+}
+
+/// What a definition does to one of the same name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// There has to be none.
+    Define,
+    /// It is replaced.
+    Override,
+    /// It gets more alternatives.
+    Extend,
+}
+
+/// What is imported from.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Path<'s> {
+    /// A library that is built in.
+    Library(Cow<'s, str>),
+    /// A file, relative to the folder of this one: folders and the name without its ending.
+    File(Vec<Cow<'s, str>>),
 }
 
 #[derive(Debug)]
 pub(crate) enum Item<'s> {
     Rule {
         name: Name<'s>,
+        /// Those of a template.
+        parameters: Vec<Name<'s>>,
         body: Expansions,
+        change: Change,
     },
     Terminal {
         name: Name<'s>,
         priority: i32,
         body: Expansions,
+        change: Change,
+        /// Not so with `%anonymous`.
+        declared: bool,
+    },
+    /// `%nonterminal name`: one without rules.
+    Nonterminal {
+        name: Name<'s>,
+    },
+    /// One name of a `%declare`.
+    Declare {
+        name: Name<'s>,
     },
     Ignore {
         body: Expansions,
     },
-    /// One name from the library `common`.
+    Reserve {
+        body: Expansions,
+    },
+    /// One name from a library or a file.
     Import {
+        path: Path<'s>,
+        path_span: Span,
         name: Name<'s>,
         alias: Option<Name<'s>>,
+    },
+    Lexer {
+        mode: LexerMode,
+        span: Span,
+    },
+    Start {
+        name: Name<'s>,
     },
 }

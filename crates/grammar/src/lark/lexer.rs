@@ -3,16 +3,18 @@
 //! One token at a time, each looked at once: the cost is the length of the file. The end of a line is a token unless the next line
 //! that says anything begins with `|`, so that the parser need not look ahead. Literals are cut, not decoded.
 
+use std::borrow::Cow;
+
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::ir::{Span, SpecialToken};
 
 /// What a token is; texts are slices of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TokenKind<'s> {
-    /// A lower-case name.
-    RuleName(&'s str),
-    /// An upper-case name.
-    TerminalName(&'s str),
+    /// A lower-case name, or any in backquotes.
+    RuleName(Cow<'s, str>),
+    /// An upper-case name, or any in backquotes after a dollar.
+    TerminalName(Cow<'s, str>),
     /// What stands between quotes, and whether an `i` follows.
     Text {
         raw: &'s str,
@@ -67,8 +69,10 @@ pub(crate) struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    pub fn new(source: &'s str) -> Self {
-        Self { source, at: if source.starts_with('\u{feff}') { 3 } else { 0 } }
+    /// Reads a part of a text; places are those of the text.
+    pub fn new(source: &'s str, part: Span) -> Self {
+        let mark = if source[part.clone()].starts_with('\u{feff}') { 3 } else { 0 };
+        Self { source: &source[..part.end], at: part.start + mark }
     }
 
     fn rest(&self) -> &'s str {
@@ -126,6 +130,8 @@ impl<'s> Lexer<'s> {
             '<' => return self.special(),
             '%' => return self.directive(),
             '_' | 'a'..='z' | 'A'..='Z' => return self.name(),
+            '`' => return self.quoted_name(0).map(TokenKind::RuleName),
+            '$' if rest.starts_with("$`") => return self.quoted_name(1).map(TokenKind::TerminalName),
             '0'..='9' => return Ok(self.number()),
             _ => {}
         }
@@ -188,7 +194,21 @@ impl<'s> Lexer<'s> {
                 .with_help("names of rules are lower case, names of terminals upper case"));
         }
         self.at += len;
+        let name = Cow::Borrowed(name);
         Ok(if upper { TokenKind::TerminalName(name) } else { TokenKind::RuleName(name) })
+    }
+
+    /// A name in backquotes, which begin after so many bytes.
+    fn quoted_name(&mut self, prefix: usize) -> Result<Cow<'s, str>, GrammarError> {
+        let rest = &self.rest()[prefix..];
+        let Some(len) = closing(&rest[1..], b'`', true) else {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            let span = self.at..self.at + prefix + rest[..end].trim_end().len();
+            return Err(GrammarError::new(ErrorKind::Syntax, span, "this name is not closed on its line")
+                .with_help("write ``\\` `` for a backquote and `\\\\` for a backslash"));
+        };
+        self.at += prefix + len + 2;
+        Ok(unquoted(&rest[1..1 + len]))
     }
 
     fn number(&mut self) -> TokenKind<'s> {
@@ -274,6 +294,35 @@ impl<'s> Lexer<'s> {
     }
 }
 
+/// Whether a name can be written without backquotes: what [`Lexer::name`] takes for one.
+pub(crate) fn is_plain_name(name: &str, terminal: bool) -> bool {
+    let letter = |byte: u8| if terminal { byte.is_ascii_uppercase() } else { byte.is_ascii_lowercase() };
+    name.trim_start_matches('_').bytes().next().is_some_and(letter)
+        && name.bytes().all(|byte| letter(byte) || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// What stands between backquotes, decoded: a backslash takes the next character as it is, but `\n` and `\r`
+/// are line ends.
+fn unquoted(raw: &str) -> Cow<'_, str> {
+    if !raw.contains('\\') {
+        return Cow::Borrowed(raw);
+    }
+    let mut name = String::with_capacity(raw.len());
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        name.push(match c {
+            '\\' => match chars.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(same) => same,
+                None => '\\',
+            },
+            c => c,
+        });
+    }
+    Cow::Owned(name)
+}
+
 /// The offset of the first `delimiter` that no backslash precedes.
 fn closing(text: &str, delimiter: u8, one_line: bool) -> Option<usize> {
     let mut bytes = text.bytes().enumerate();
@@ -296,7 +345,7 @@ mod tests {
     use super::*;
 
     fn kinds(source: &str) -> Result<Vec<TokenKind<'_>>, GrammarError> {
-        let mut lexer = Lexer::new(source);
+        let mut lexer = Lexer::new(source, 0..source.len());
         let mut out = Vec::new();
         loop {
             match lexer.next()?.kind {
@@ -309,10 +358,10 @@ mod tests {
     #[test]
     fn lines_join_before_a_bar() {
         use TokenKind::{Newline, Or, RuleName};
-        let joined = vec![RuleName("a"), Or, RuleName("b"), Newline, RuleName("c")];
+        let joined = vec![RuleName("a".into()), Or, RuleName("b".into()), Newline, RuleName("c".into())];
         assert_eq!(kinds("a // x\n\n  // | y\n # z\r\n\t| b\n\nc").unwrap(), joined);
-        assert_eq!(kinds("a \\\n b").unwrap(), [RuleName("a"), RuleName("b")]);
-        assert_eq!(kinds("\u{feff}a\n").unwrap(), [RuleName("a"), Newline]);
+        assert_eq!(kinds("a \\\n b").unwrap(), [RuleName("a".into()), RuleName("b".into())]);
+        assert_eq!(kinds("\u{feff}a\n").unwrap(), [RuleName("a".into()), Newline]);
     }
 
     #[test]
@@ -331,12 +380,23 @@ mod tests {
     fn numbers_dots_and_tokens() {
         use TokenKind::{Arrow, Dot, DotDot, Number, Special, TerminalName, Tilde};
         assert_eq!(kinds("~1..3").unwrap(), [Tilde, Number("1"), DotDot, Number("3")]);
-        assert_eq!(kinds("A.-2->").unwrap(), [TerminalName("A"), Dot, Number("-2"), Arrow]);
+        assert_eq!(kinds("A.-2->").unwrap(), [TerminalName("A".into()), Dot, Number("-2"), Arrow]);
         let tokens = [Special(SpecialToken::Name("<|eot|>".into())), Special(SpecialToken::Id(12))];
         assert_eq!(kinds("<|eot|><[12]>").unwrap(), tokens);
         assert_eq!(kinds("<[1-5]>").unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(kinds("<a>").unwrap_err().kind(), ErrorKind::Syntax);
         assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn any_name_in_backquotes() {
+        use TokenKind::{RuleName, TerminalName};
+        assert_eq!(kinds("`NP/en-char`").unwrap(), [RuleName("NP/en-char".into())]);
+        assert_eq!(kinds(r"$`a\`b\\\n`").unwrap(), [TerminalName("a`b\\\n".into())]);
+        assert_eq!(kinds("``").unwrap(), [RuleName("".into())]);
+        assert!(kinds("`a\nb`").is_err() && kinds("`a").is_err() && kinds("$a").is_err());
+        assert!(is_plain_name("__a1", false) && is_plain_name("_A_1", true));
+        assert!(["", "_", "1a", "A", "é", "a-b"].iter().all(|name| !is_plain_name(name, false)));
     }
 
     #[test]

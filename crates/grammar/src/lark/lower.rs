@@ -1,14 +1,18 @@
-//! Tree to grammar.
+//! Trees to grammar.
 //!
-//! In three passes, each linear in the file but for what terminals copy from one another (which the budget pays): collect the
-//! names; build the patterns of terminals, those that others are made of first; rewrite the rules. Only terminals that a rule names or
-//! that are ignored come out, in the order of their declaration or first use.
+//! In four passes, each linear in the files but for what terminals and templates copy (which the budget pays): collect the
+//! names ([`names`](super::names)); build the patterns of terminals, those that others are made of first; rewrite the
+//! rules; and as they are used, the instances of templates. Rules of the grammar itself all come out, of imported ones those
+//! that are needed; terminals only if they have a use ([`Grammar::new`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
+use super::LarkOptions;
 use super::ast::{Expansions, File, Item, Name, NodeId, NodeKind};
+use super::files::Files;
+use super::library;
+use super::names::{Dictionary, Names, ScopeId};
 use super::pattern::{Composer, Key, Piece, library_piece, range_piece, regex_piece, text_piece};
-use super::{LarkOptions, common};
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
 use crate::expand::{Alternatives, Budget, Expander, Place};
 use crate::ir::{
@@ -17,32 +21,32 @@ use crate::ir::{
 
 type Result<T> = std::result::Result<T, GrammarError>;
 
-/// Lowers a parsed file.
-pub(crate) fn lower(source: &str, file: &File<'_>, options: &LarkOptions) -> Result<Grammar> {
+/// Lowers parsed files, of which the first is the grammar.
+pub(crate) fn lower<'f>(files: &'f Files<'f>, trees: &'f [File<'f>], options: &LarkOptions) -> Result<Grammar> {
+    let mut budget = Budget::new(options.max_size);
+    let (names, root) = Names::collect(files, trees, &mut budget)?;
     let mut lowering = Lowering {
-        source,
-        file,
-        budget: Budget::new(options.max_size),
-        rules: Vec::new(),
-        rule_names: HashMap::new(),
-        terminals: Vec::new(),
-        terminal_names: HashMap::new(),
+        files,
+        trees,
+        entries: names.terminals.iter().map(Entry::declared).collect(),
+        names,
+        root,
+        budget,
         literals: HashMap::new(),
         specials: HashMap::new(),
+        nonterminals: HashMap::new(),
+        instances: HashMap::new(),
+        pending: VecDeque::new(),
     };
-    lowering.collect()?;
+    lowering.refuse_abstract()?;
+    lowering.check_templates()?;
     lowering.compose_all()?;
-    let start = lowering.start(options.start.as_deref().unwrap_or("start"))?;
-    let expander = lowering.lower_rules()?;
-    lowering.ignore_all()?;
-    Ok(lowering.finish(expander, start))
-}
-
-/// Where a terminal's pattern comes from.
-enum Definition<'f> {
-    Body(&'f Expansions),
-    Library(&'static str),
-    Anonymous,
+    let (default_lexer, start) = lowering.directives()?;
+    let nonterminals = lowering.number_rules();
+    let start = lowering.start(options.start.as_deref(), start)?;
+    let expander = lowering.lower_rules(nonterminals)?;
+    lowering.ignore_and_reserve()?;
+    Ok(lowering.finish(expander, start, default_lexer))
 }
 
 /// What a terminal matches, once that is known.
@@ -52,117 +56,95 @@ enum Content {
     Special(SpecialToken),
 }
 
-/// A terminal; its position in `terminals` is its id until those without a use are left out.
-struct Entry<'f> {
+/// A terminal; its position in `entries` is its id until [`Grammar::new`] numbers them.
+struct Entry {
     name: String,
+    declared: bool,
     priority: i32,
-    definition: Definition<'f>,
     content: Content,
     span: Option<Span>,
-    /// Where it is declared or first used.
+    /// Where it is declared; if it is not, where a directive names it first.
     position: usize,
-    named: bool,
     ignored: bool,
+    reserved: bool,
 }
 
-struct RuleEntry<'f, 's> {
-    name: &'f Name<'s>,
-    body: &'f Expansions,
+impl Entry {
+    fn declared(terminal: &super::names::Terminal<'_>) -> Self {
+        Self {
+            name: terminal.name.clone(),
+            declared: terminal.declared,
+            priority: terminal.priority,
+            content: Content::Unknown,
+            span: terminal.library.is_none().then(|| terminal.span.clone()),
+            position: terminal.position,
+            ignored: false,
+            reserved: false,
+        }
+    }
 }
 
-struct Lowering<'f, 's> {
-    source: &'s str,
-    file: &'f File<'s>,
+/// What a template is used with.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Argument {
+    /// A symbol, or none for the empty string.
+    Symbols(Vec<Symbol>),
+    Template(usize),
+}
+
+/// A rule with what its parameters stand for.
+struct Instance {
+    lhs: NonterminalId,
+    rule: usize,
+    arguments: Vec<Argument>,
+}
+
+struct Lowering<'f> {
+    files: &'f Files<'f>,
+    trees: &'f [File<'f>],
+    names: Names<'f>,
+    root: Dictionary,
     budget: Budget,
-    rules: Vec<RuleEntry<'f, 's>>,
-    rule_names: HashMap<&'s str, usize>,
-    terminals: Vec<Entry<'f>>,
-    terminal_names: HashMap<&'s str, usize>,
+    entries: Vec<Entry>,
     /// The terminals that are one literal; of several declared ones the last.
     literals: HashMap<Key, usize>,
     specials: HashMap<SpecialToken, usize>,
+    /// The nonterminals of rules.
+    nonterminals: HashMap<usize, NonterminalId>,
+    /// The nonterminals of templates with arguments.
+    instances: HashMap<(usize, Vec<Argument>), NonterminalId>,
+    /// What is not yet rewritten.
+    pending: VecDeque<Instance>,
 }
 
-impl<'f, 's> Lowering<'f, 's> {
+impl<'f> Lowering<'f> {
+    fn tree(&self, scope: ScopeId) -> &'f File<'f> {
+        &self.trees[self.names.scopes[scope].file]
+    }
+
     // Names.
 
-    fn collect(&mut self) -> Result<()> {
-        for item in &self.file.items {
-            match item {
-                Item::Rule { name, body } => {
-                    if let Some(&first) = self.rule_names.get(name.text) {
-                        return Err(duplicate(name, &self.rules[first].name.span));
-                    }
-                    self.rule_names.insert(name.text, self.rules.len());
-                    self.rules.push(RuleEntry { name, body });
-                }
-                Item::Terminal { name, priority, body } => {
-                    self.declare(name, *priority, Definition::Body(body), Some(name.span.clone()))?;
-                }
-                Item::Import { name, alias } => self.import(name, alias.as_ref())?,
-                Item::Ignore { .. } => {}
-            }
-        }
-        Ok(())
+    fn rule(&mut self, scope: ScopeId, name: &str) -> Result<Option<usize>> {
+        Ok(match scope {
+            0 => self.root.rules.get(name),
+            scope => self.root.rules.get(&self.names.global(scope, name, false, &mut self.budget)?),
+        })
     }
 
-    fn declare(
-        &mut self,
-        name: &Name<'s>,
-        priority: i32,
-        definition: Definition<'f>,
-        span: Option<Span>,
-    ) -> Result<()> {
-        if let Some(&first) = self.terminal_names.get(name.text) {
-            let entry = &self.terminals[first];
-            return Err(duplicate(name, &(entry.position..entry.position + entry.name.len())));
-        }
-        self.terminal_names.insert(name.text, self.terminals.len());
-        let (position, name) = (name.span.start, name.text.to_owned());
-        let content = Content::Unknown;
-        self.terminals.push(Entry {
-            name,
-            priority,
-            definition,
-            content,
-            span,
-            position,
-            named: false,
-            ignored: false,
-        });
-        Ok(())
-    }
-
-    fn import(&mut self, name: &'f Name<'s>, alias: Option<&'f Name<'s>>) -> Result<()> {
-        let Some(pattern) = common::find(name.text) else {
-            let message = format!("the library `common` has no `{}`", name.text);
-            let error = GrammarError::new(ErrorKind::UndefinedSymbol, name.span.clone(), message);
-            return Err(match closest(name.text, common::TERMINALS.iter().map(|&(known, _)| known)) {
-                Some(near) => error.with_help(format!("did you mean `{near}`?")),
-                None => error,
-            });
-        };
-        let local = alias.unwrap_or(name);
-        if local.text.bytes().any(|byte| byte.is_ascii_lowercase()) {
-            let message = format!("`{}` is a terminal: its name is upper case", name.text);
-            return Err(GrammarError::new(ErrorKind::Syntax, local.span.clone(), message));
-        }
-        if let Some(&known) = self.terminal_names.get(local.text)
-            && matches!(self.terminals[known].definition, Definition::Library(same) if same == pattern)
-        {
-            return Ok(());
-        }
-        self.declare(local, 0, Definition::Library(pattern), None)
+    fn terminal(&mut self, scope: ScopeId, name: &str) -> Result<Option<usize>> {
+        Ok(match scope {
+            0 => self.root.terminals.get(name),
+            scope => self.root.terminals.get(&self.names.global(scope, name, true, &mut self.budget)?),
+        })
     }
 
     fn undefined(&self, name: &str, span: &Span) -> GrammarError {
         let message = format!("`{name}` is not defined");
         let error = GrammarError::new(ErrorKind::UndefinedSymbol, span.clone(), message);
-        if common::find(name).is_some() {
+        if library::is_common(name) {
             return error.with_help(format!("add `%import common.{name}`"));
         }
-        let names = self.rule_names.keys().chain(self.terminal_names.keys()).copied();
-        let mut names: Vec<&str> = names.collect();
+        let mut names: Vec<&str> = self.root.rules.names().chain(self.root.terminals.names()).collect();
         names.sort_unstable();
         match closest(name, names) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
@@ -170,19 +152,121 @@ impl<'f, 's> Lowering<'f, 's> {
         }
     }
 
-    fn start(&self, name: &str) -> Result<NonterminalId> {
-        if let Some(&start) = self.rule_names.get(name) {
-            return Ok(NonterminalId::new(start));
+    /// What is only declared has no meaning here.
+    fn refuse_abstract(&self) -> Result<()> {
+        let rule = self.root.rules.order.iter().map(|&at| &self.names.rules[at]).find(|rule| rule.is_abstract);
+        if let Some(rule) = rule {
+            let message = format!("`%declare` is not supported: `{}` would have no rules", rule.name);
+            return Err(GrammarError::new(ErrorKind::Unsupported, rule.span.clone(), message)
+                .with_help("define it, or say `%nonterminal` for one that derives nothing"));
         }
-        let message = match self.terminal_names.contains_key(name) {
-            true => format!("the start symbol `{name}` is a terminal; it has to be a rule"),
-            false => format!("there is no rule `{name}` to start from"),
+        let mut declared = self.root.terminals.order.iter().map(|&at| &self.names.terminals[at]);
+        let Some(terminal) = declared.find(|terminal| terminal.is_abstract) else { return Ok(()) };
+        let name = &terminal.name;
+        let (message, help) = match name.contains("INDENT") || name.contains("DEDENT") {
+            true => (
+                format!(
+                    "`%declare` is not supported: `{name}` stands for indentation, and how deep a line stands in comparison \
+                     with all lines before it is not context-free"
+                ),
+                "write a rule for each depth that you need, with its blanks (`block4: (\"\\n    \" statement)+`), or mark \
+                 blocks by brackets",
+            ),
+            false => (
+                format!(
+                    "`%declare` is not supported: no lexer outside of the grammar could produce `{name}` from a text"
+                ),
+                "define the terminal, or name a token of the vocabulary as `<|name|>`",
+            ),
         };
-        let error = GrammarError::new(ErrorKind::MissingStart, 0..0, message);
+        Err(GrammarError::new(ErrorKind::Unsupported, terminal.span.clone(), message).with_help(help))
+    }
+
+    /// Parameters are different from each other and from rules, and what templates name is there.
+    fn check_templates(&mut self) -> Result<()> {
+        for at in self.root.rules.order.clone() {
+            let rule = &self.names.rules[at];
+            let (parameters, bodies) = (rule.parameters, rule.bodies.clone());
+            let Some(&(scope, _)) = bodies.last().filter(|_| !parameters.is_empty()) else { continue };
+            let mut seen: HashMap<&str, &Span> = HashMap::new();
+            for Name { text, span, .. } in parameters {
+                let rule = self.rule(scope, text)?;
+                let other = rule.map(|rule| self.names.rules[rule].span.clone());
+                if let Some(other) = other.or(seen.insert(text, span).cloned()) {
+                    let message = format!("the parameter `{text}` has the name of another parameter or of a rule");
+                    return Err(GrammarError::new(ErrorKind::DuplicateDefinition, span.clone(), message)
+                        .with_label(other, "the other")
+                        .with_help("rename one of them"));
+                }
+            }
+            for (scope, body) in bodies {
+                self.budget.spend(body.nodes.len(), &body.span)?;
+                for node in &self.tree(scope).nodes[body.nodes.clone()] {
+                    let (name, found) = match &node.kind {
+                        NodeKind::Rule(name) if seen.contains_key(name.as_ref()) => continue,
+                        NodeKind::Rule(name) => (name, self.rule(scope, name)?),
+                        NodeKind::Terminal(name) => (name, self.terminal(scope, name)?),
+                        _ => continue,
+                    };
+                    if found.is_none() {
+                        return Err(self.undefined(name, &node.span));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What `%lexer` and `%start` say.
+    fn directives(&self) -> Result<(LexerMode, Option<&'f Name<'f>>)> {
+        let (mut lexer, mut start): (Option<(LexerMode, &Span)>, Option<&Name<'_>>) = (None, None);
+        let twice = |what: &str, span: &Span, first: &Span| {
+            GrammarError::new(ErrorKind::DuplicateDefinition, span.clone(), format!("`{what}` is said twice"))
+                .with_label(first.clone(), "first said here")
+                .with_help("leave one of them out")
+        };
+        for item in &self.trees[0].items {
+            match item {
+                Item::Lexer { mode, span } => {
+                    if let Some((_, first)) = lexer.replace((*mode, span)) {
+                        return Err(twice("%lexer", span, first));
+                    }
+                }
+                Item::Start { name } => {
+                    if let Some(first) = start.replace(name) {
+                        return Err(twice("%start", &name.span, &first.span));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok((lexer.map_or(LexerMode::Contextual, |(mode, _)| mode), start))
+    }
+
+    /// The start that the caller names, or the grammar, or `start`.
+    fn start(&self, asked: Option<&str>, said: Option<&Name<'_>>) -> Result<NonterminalId> {
+        let (name, span) = match (asked, said) {
+            (Some(name), _) => (name, 0..0),
+            (None, Some(name)) => (name.text.as_ref(), name.span.clone()),
+            (None, None) => ("start", 0..0),
+        };
+        let rule = self.root.rules.get(name);
+        if let Some(&start) = rule.and_then(|rule| self.nonterminals.get(&rule)) {
+            return Ok(start);
+        }
+        let message = match (rule, self.root.terminals.get(name)) {
+            (Some(_), _) => format!("the start symbol `{name}` is a template; it has to be a rule"),
+            (None, Some(_)) => format!("the start symbol `{name}` is a terminal; it has to be a rule"),
+            (None, None) => format!("there is no rule `{name}` to start from"),
+        };
+        let error = GrammarError::new(ErrorKind::MissingStart, span, message);
         const LISTED: usize = 20;
-        let names: Vec<&str> = self.rules.iter().take(LISTED).map(|rule| rule.name.text).collect();
-        let more = if self.rules.len() > LISTED { ", …" } else { "" };
-        Err(match closest(name, self.rules.iter().map(|rule| rule.name.text)) {
+        let mut rules = self.root.rules.order.iter().filter(|rule| self.nonterminals.contains_key(rule));
+        let names: Vec<&str> = rules.by_ref().take(LISTED).map(|&rule| self.names.rules[rule].name.as_str()).collect();
+        let more = if rules.next().is_some() { ", …" } else { "" };
+        let mut all: Vec<&str> = self.root.rules.names().collect();
+        all.sort_unstable();
+        Err(match closest(name, all) {
             _ if names.is_empty() => error.with_help(format!("the file has no rules; write `{name}: …`")),
             Some(near) => error.with_help(format!("did you mean `{near}`? the rules are {}{more}", names.join(", "))),
             None => error.with_help(format!("name another start; the rules are {}{more}", names.join(", "))),
@@ -191,229 +275,282 @@ impl<'f, 's> Lowering<'f, 's> {
 
     // Terminals.
 
-    /// Finds the pattern of every declared terminal.
+    /// Finds the patterns of the terminals with a name, and of those that they are made of.
     fn compose_all(&mut self) -> Result<()> {
-        let dependencies = self.dependencies()?;
-        let n_declared = dependencies.len();
-        // Depth first with an explicit stack of terminals and how many of their parts are done.
-        let mut open = vec![false; n_declared];
-        for root in 0..n_declared {
-            let mut stack = vec![(root, 0)];
-            while let Some((at, done)) = stack.last_mut() {
+        // Depth first with an explicit stack of terminals, their parts, and how many of these are done.
+        let mut open = vec![false; self.entries.len()];
+        for root in self.root.terminals.order.clone() {
+            let mut stack = vec![(root, None, 0)];
+            while let Some((at, parts, done)) = stack.last_mut() {
                 let at = *at;
-                if !matches!(self.terminals[at].content, Content::Unknown) {
+                if !matches!(self.entries[at].content, Content::Unknown) {
                     stack.pop();
-                } else if let Some((part, span)) = dependencies[at].get(*done) {
+                    continue;
+                }
+                if parts.is_none() {
+                    *parts = Some(self.parts(at)?);
+                }
+                let part = parts.as_ref().and_then(|parts| parts.get(*done)).cloned();
+                if let Some((part, span)) = part {
                     *done += 1;
                     open[at] = true;
-                    if open[*part] {
-                        return Err(self.recursive(*part, span, stack.iter().map(|&(at, _)| at)));
+                    if open[part] {
+                        return Err(self.recursive(part, &span, stack.iter().map(|&(at, ..)| at)));
                     }
-                    stack.push((*part, 0));
+                    stack.push((part, None, 0));
                 } else {
                     open[at] = false;
                     stack.pop();
-                    self.compose(at)?;
+                    self.entries[at].content = self.compose(at)?;
                 }
+            }
+        }
+        for &at in &self.root.terminals.order {
+            match &self.entries[at].content {
+                // As in Lark, a literal in a rule means the last terminal that is defined so.
+                _ if !self.entries[at].declared => {}
+                Content::Pattern(Piece { key: Some(key), .. }) => _ = self.literals.insert(key.clone(), at),
+                Content::Special(token) => _ = self.specials.insert(token.clone(), at),
+                _ => {}
             }
         }
         Ok(())
     }
 
-    /// The terminals that each declared one names, with the places.
-    fn dependencies(&self) -> Result<Vec<Vec<(usize, Span)>>> {
-        let named = |id: NodeId| match self.file.nodes[id].kind {
-            NodeKind::Terminal(name) => Some((name, &self.file.nodes[id].span)),
-            _ => None,
-        };
-        let of_entry = |entry: &Entry<'f>| {
-            let Definition::Body(body) = entry.definition else { return Ok(Vec::new()) };
-            let find = |(name, span): (&'s str, &Span)| match self.terminal_names.get(name) {
-                Some(&part) => Ok((part, span.clone())),
-                None => Err(self.undefined(name, span)),
-            };
-            body.nodes.clone().filter_map(named).map(find).collect()
-        };
-        self.terminals.iter().map(of_entry).collect()
+    /// The terminals that one names, with the places.
+    fn parts(&self, at: usize) -> Result<Vec<(usize, Span)>> {
+        let mut parts = Vec::new();
+        for &(scope, body) in &self.names.terminals[at].bodies {
+            for node in &self.tree(scope).nodes[body.nodes.clone()] {
+                let NodeKind::Terminal(name) = &node.kind else { continue };
+                match self.names.scopes[scope].parts.get(name.as_ref()) {
+                    Some(&part) => parts.push((part, node.span.clone())),
+                    None => return Err(self.undefined(name, &node.span)),
+                }
+            }
+        }
+        Ok(parts)
     }
 
     fn recursive(&self, at: usize, span: &Span, stack: impl Iterator<Item = usize>) -> GrammarError {
-        let name = &self.terminals[at].name;
+        let name = &self.entries[at].name;
         let through: Vec<String> = stack
             .skip_while(|&other| other != at)
             .skip(1)
             .take(5)
-            .map(|at| format!("`{}`", self.terminals[at].name))
+            .map(|at| format!("`{}`", self.entries[at].name))
             .collect();
         let message = match through.is_empty() {
             true => format!("the terminal `{name}` is defined by itself"),
             false => format!("the terminal `{name}` is defined by itself, through {}", through.join(", ")),
         };
-        let position = self.terminals[at].position;
         GrammarError::new(ErrorKind::RecursiveTerminal, span.clone(), message)
-            .with_label(position..position + name.len(), "defined here")
+            .with_label(self.names.terminals[at].span.clone(), "defined here")
             .with_help("repeat with `*` or `+`, or make it a rule (lower case)")
     }
 
-    /// Finds the pattern of one terminal of which all parts are done.
-    fn compose(&mut self, at: usize) -> Result<()> {
-        let piece = match self.terminals[at].definition {
-            Definition::Body(body) => self.pattern(body)?,
-            Definition::Library(pattern) => library_piece(pattern),
-            Definition::Anonymous => return Ok(()),
-        };
-        if let Some(key) = &piece.key {
-            // As in Lark, a literal in a rule means the last terminal that is defined so.
-            let last = self.literals.entry(key.clone()).or_insert(at);
-            *last = at.max(*last);
+    /// What one terminal matches of which all parts are done.
+    fn compose(&mut self, at: usize) -> Result<Content> {
+        let terminal = &self.names.terminals[at];
+        let (bodies, library, span) = (terminal.bodies.clone(), terminal.library, terminal.span.clone());
+        if let ([(scope, body)], None) = (&bodies[..], library)
+            && let Some(NodeKind::Special(token)) = self.only_node(*scope, body)
+        {
+            return Ok(Content::Special(token.clone()));
         }
-        self.terminals[at].content = Content::Pattern(piece);
-        Ok(())
+        let mut pieces = Vec::with_capacity(1);
+        for (scope, body) in bodies {
+            pieces.push(self.pattern(scope, body)?);
+        }
+        pieces.extend(library.map(library_piece));
+        if pieces.len() == 1 {
+            return Ok(Content::Pattern(pieces.swap_remove(0)));
+        }
+        let piece = Piece::alternate(pieces, &span)?;
+        self.budget.spend(piece.size, &span)?;
+        Ok(Content::Pattern(piece))
+    }
+
+    /// The only node of a right side, if there is only one.
+    fn only_node(&self, scope: ScopeId, body: &Expansions) -> Option<&'f NodeKind<'f>> {
+        match &body.alternatives[..] {
+            [sequence] => match sequence[..] {
+                [node] => Some(&self.tree(scope).nodes[node].kind),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The pattern of an expression, given those of all terminals that it names.
-    fn pattern(&mut self, body: &Expansions) -> Result<Piece> {
-        let (terminals, names) = (&self.terminals, &self.terminal_names);
-        let known = |name: &str| match &terminals[*names.get(name)?].content {
+    fn pattern(&mut self, scope: ScopeId, body: &Expansions) -> Result<Piece> {
+        let file = self.tree(scope);
+        let (entries, parts) = (&self.entries, &self.names.scopes[scope].parts);
+        let known = |name: &str| match &entries[*parts.get(name)?].content {
             Content::Pattern(piece) => Some(piece.clone()),
             _ => None,
         };
-        let mut composer = Composer { file: self.file, budget: &mut self.budget };
+        let mut composer = Composer { file, budget: &mut self.budget };
         composer.compose(&body.alternatives, body.nodes.clone(), &body.span, known)
     }
 
     /// The terminal with this key, perhaps a new one that is named as it is written.
     fn anonymous(&mut self, piece: Piece, span: &Span) -> usize {
-        let next = self.terminals.len();
+        let next = self.entries.len();
         let at = match piece.key.clone() {
             Some(key) => *self.literals.entry(key).or_insert(next),
             None => next,
         };
         if at == next {
             self.add_anonymous(Content::Pattern(piece), span);
-        } else {
-            self.seen_at(at, span);
         }
         at
     }
 
     fn special(&mut self, token: &SpecialToken, span: &Span) -> usize {
-        let next = self.terminals.len();
+        let next = self.entries.len();
         let at = *self.specials.entry(token.clone()).or_insert(next);
         if at == next {
             self.add_anonymous(Content::Special(token.clone()), span);
-        } else {
-            self.seen_at(at, span);
         }
         at
     }
 
     fn add_anonymous(&mut self, content: Content, span: &Span) {
-        self.terminals.push(Entry {
-            name: self.source[span.clone()].to_owned(),
+        self.entries.push(Entry {
+            name: self.files.text[span.clone()].to_owned(),
+            declared: false,
             priority: 0,
-            definition: Definition::Anonymous,
             content,
             span: Some(span.clone()),
-            position: span.start,
-            named: false,
+            position: 0,
             ignored: false,
+            reserved: false,
         });
     }
 
-    /// The place of an anonymous terminal is its first use.
-    fn seen_at(&mut self, at: usize, span: &Span) {
-        let entry = &mut self.terminals[at];
-        if matches!(entry.definition, Definition::Anonymous) && span.start < entry.position {
-            entry.position = span.start;
-            entry.span = Some(span.clone());
-        }
-    }
-
-    fn ignore_all(&mut self) -> Result<()> {
-        for item in &self.file.items {
-            let Item::Ignore { body } = item else { continue };
-            let at = self.ignored(body)?;
-            self.terminals[at].ignored = true;
+    fn ignore_and_reserve(&mut self) -> Result<()> {
+        for item in &self.trees[0].items {
+            match item {
+                Item::Ignore { body } => self.terminal_expression(body, "ignored")?.ignored = true,
+                Item::Reserve { body } => self.terminal_expression(body, "reserved")?.reserved = true,
+                _ => {}
+            }
         }
         Ok(())
     }
 
-    fn ignored(&mut self, body: &Expansions) -> Result<usize> {
-        for node in &self.file.nodes[body.nodes.clone()] {
-            match node.kind {
-                NodeKind::Terminal(name) if !self.terminal_names.contains_key(name) => {
+    /// The terminal that a directive of the grammar itself names or describes.
+    fn terminal_expression(&mut self, body: &Expansions, what: &str) -> Result<&mut Entry> {
+        for node in &self.trees[0].nodes[body.nodes.clone()] {
+            match &node.kind {
+                NodeKind::Terminal(name) if self.root.terminals.get(name).is_none() => {
                     return Err(self.undefined(name, &node.span));
                 }
                 NodeKind::Rule(name) => {
-                    let message = format!("`{name}` is a rule; only terminals can be ignored");
+                    let message = format!("`{name}` is a rule; only terminals can be {what}");
                     return Err(GrammarError::new(ErrorKind::Unsupported, node.span.clone(), message)
                         .with_help("make it a terminal (upper case), or put it where it may stand"));
                 }
                 _ => {}
             }
         }
-        if let [sequence] = &body.alternatives[..]
-            && let [only] = sequence[..]
-            && let NodeKind::Terminal(name) = self.file.nodes[only].kind
-        {
-            return Ok(self.terminal_names[name]);
+        let at = match self.only_node(0, body) {
+            Some(NodeKind::Terminal(name)) => self.root.terminals.get(name).expect("looked at above"),
+            Some(NodeKind::Special(token)) => self.special(token, &body.span),
+            _ => {
+                let piece = self.pattern(0, body)?;
+                self.anonymous(piece, &body.span)
+            }
+        };
+        let entry = &mut self.entries[at];
+        if !(entry.declared || entry.ignored || entry.reserved) {
+            entry.position = body.span.start;
         }
-        let piece = self.pattern(body)?;
-        Ok(self.anonymous(piece, &body.span))
+        Ok(entry)
     }
 
     // Rules.
 
-    fn lower_rules(&mut self) -> Result<Expander> {
-        let nonterminal = |name: &Name<'s>| Nonterminal { name: name.text.to_owned(), span: Some(name.span.clone()) };
-        let nonterminals = self.rules.iter().map(|rule| nonterminal(rule.name)).collect();
+    /// The nonterminals of all rules, which wait to be rewritten.
+    fn number_rules(&mut self) -> Vec<Nonterminal> {
+        let mut nonterminals = Vec::new();
+        for &rule in &self.root.rules.order {
+            let Some(definition) = self.names.rules.get(rule).filter(|rule| rule.parameters.is_empty()) else {
+                continue;
+            };
+            let lhs = NonterminalId::new(nonterminals.len());
+            self.nonterminals.insert(rule, lhs);
+            self.pending.push_back(Instance { lhs, rule, arguments: Vec::new() });
+            nonterminals.push(Nonterminal { name: definition.name.clone(), span: Some(definition.span.clone()) });
+        }
+        nonterminals
+    }
+
+    fn lower_rules(&mut self, nonterminals: Vec<Nonterminal>) -> Result<Expander> {
         let mut expander = Expander::new(nonterminals, self.budget.clone());
-        for at in 0..self.rules.len() {
-            let (name, body) = (self.rules[at].name, self.rules[at].body);
-            let mut values = Values { first: body.nodes.start, alternatives: Vec::with_capacity(body.nodes.len()) };
-            for id in body.nodes.clone() {
-                let value = self.node(id, &mut values, name.text, &mut expander)?;
-                values.alternatives.push(Some(value));
+        while let Some(instance) = self.pending.pop_front() {
+            let name = expander.nonterminals[instance.lhs.index()].name.clone();
+            for (scope, body) in self.names.rules[instance.rule].bodies.clone() {
+                let mut values = Values { first: body.nodes.start, values: Vec::with_capacity(body.nodes.len()) };
+                for id in body.nodes.clone() {
+                    let at = At { scope, instance: &instance, name: &name };
+                    let value = self.node(id, at, &mut values, &mut expander)?;
+                    values.values.push(Some(value));
+                }
+                let span = &self.names.rules[instance.rule].span;
+                let place = Place { rule: &name, span };
+                let alternatives = self.join(&body.alternatives, scope, &mut values, place, &mut expander)?;
+                expander.define(instance.lhs, alternatives, span)?;
             }
-            let place = Place { rule: name.text, span: &name.span };
-            let alternatives = values.join(&body.alternatives, place, &mut expander)?;
-            expander.define(NonterminalId::new(at), alternatives, &name.span)?;
         }
         self.budget = expander.budget.clone();
         Ok(expander)
     }
 
-    fn node(&mut self, id: NodeId, values: &mut Values, rule: &str, expander: &mut Expander) -> Result<Alternatives> {
-        let node = &self.file.nodes[id];
+    fn node(&mut self, id: NodeId, at: At<'_>, values: &mut Values, expander: &mut Expander) -> Result<Value> {
+        let node = &self.tree(at.scope).nodes[id];
         let span = &node.span;
-        let place = Place { rule, span };
+        let place = Place { rule: at.name, span };
         let symbol = match &node.kind {
-            NodeKind::Rule(name) => match self.rule_names.get(name) {
-                Some(&rule) => Symbol::Nonterminal(NonterminalId::new(rule)),
-                None => return Err(self.undefined(name, span)),
-            },
-            NodeKind::Terminal(name) => match self.terminal_names.get(name) {
-                Some(&terminal) => self.name(terminal),
-                None => return Err(self.undefined(name, span)),
-            },
-            NodeKind::Special(token) => {
-                let terminal = self.special(token, span);
-                self.name(terminal)
+            NodeKind::Rule(name) => {
+                let parameters = self.names.rules[at.instance.rule].parameters;
+                if let Some(number) = parameters.iter().position(|parameter| parameter.text == *name) {
+                    return Ok(match &at.instance.arguments[number] {
+                        Argument::Symbols(symbols) => Value::Alternatives(vec![symbols.clone()]),
+                        Argument::Template(template) => Value::Template(*template),
+                    });
+                }
+                let Some(rule) = self.rule(at.scope, name)? else { return Err(self.undefined(name, span)) };
+                match self.nonterminals.get(&rule) {
+                    Some(&nonterminal) => Symbol::Nonterminal(nonterminal),
+                    None => return Ok(Value::Template(rule)),
+                }
             }
-            NodeKind::Text { raw: "", .. } => return Ok(vec![vec![]]),
+            NodeKind::Terminal(name) => match self.terminal(at.scope, name)? {
+                Some(terminal) => symbol_of(terminal),
+                None => return Err(self.undefined(name, span)),
+            },
+            NodeKind::Special(token) => symbol_of(self.special(token, span)),
+            NodeKind::Text { raw: "", .. } => return Ok(Value::Alternatives(vec![vec![]])),
             NodeKind::Text { raw, ignore_case } => {
                 self.literal(text_piece(raw, *ignore_case, span)?, span, expander)?
             }
             NodeKind::Regex { raw, flags } => self.literal(regex_piece(raw, flags, span)?, span, expander)?,
             NodeKind::Range { from, to } => self.literal(range_piece(from, to, span)?, span, expander)?,
-            NodeKind::Group(inner) => return values.join(inner, place, expander),
+            NodeKind::Use { template, arguments } => {
+                Symbol::Nonterminal(self.instance(*template, arguments, span, at, values, expander)?)
+            }
+            NodeKind::Group(inner) => {
+                return self.join(inner, at.scope, values, place, expander).map(Value::Alternatives);
+            }
             NodeKind::Optional(inner) => {
-                let inner = values.join(inner, place, expander)?;
-                return expander.repeat(inner, 0, Some(1), place);
+                let inner = self.join(inner, at.scope, values, place, expander)?;
+                return expander.repeat(inner, 0, Some(1), place).map(Value::Alternatives);
             }
             NodeKind::Repeat { inner, min, max } => {
-                return expander.repeat(values.take(*inner), *min, *max, place);
+                let inner = self.take(*inner, at.scope, values)?;
+                return expander.repeat(inner, *min, *max, place).map(Value::Alternatives);
             }
             NodeKind::And(_) | NodeKind::Not(_) => {
                 let operator = if matches!(node.kind, NodeKind::And(_)) { "&" } else { "~" };
@@ -422,91 +559,179 @@ impl<'f, 's> Lowering<'f, 's> {
                     .with_help("define a terminal (upper case) with it and name that"));
             }
         };
-        Ok(vec![vec![symbol]])
-    }
-
-    /// The symbol of a terminal that a rule names.
-    fn name(&mut self, terminal: usize) -> Symbol {
-        self.terminals[terminal].named = true;
-        Symbol::Terminal(TerminalId::new(terminal))
+        Ok(Value::Alternatives(vec![vec![symbol]]))
     }
 
     fn literal(&mut self, piece: Piece, span: &Span, expander: &mut Expander) -> Result<Symbol> {
         expander.budget.spend(piece.size, span)?;
-        let terminal = self.anonymous(piece, span);
-        Ok(self.name(terminal))
+        Ok(symbol_of(self.anonymous(piece, span)))
     }
 
-    // The result.
-
-    /// Leaves out terminals without a use, and numbers the others by their place.
-    fn finish(self, expander: Expander, start: NonterminalId) -> Grammar {
-        let mut order: Vec<usize> = (0..self.terminals.len()).collect();
-        order.retain(|&at| self.terminals[at].named || self.terminals[at].ignored);
-        order.sort_by_key(|&at| self.terminals[at].position);
-        let mut numbers = vec![None; self.terminals.len()];
-        for (number, &at) in order.iter().enumerate() {
-            numbers[at] = Some(TerminalId::new(number));
-        }
-        let mut entries: Vec<Option<Entry<'f>>> = self.terminals.into_iter().map(Some).collect();
-        let terminals = order.iter().filter_map(|&at| entries[at].take()).map(Entry::into_terminal).collect();
-        let mut rules = expander.rules;
-        for symbol in rules.iter_mut().flat_map(|rule| &mut rule.rhs) {
-            if let Symbol::Terminal(terminal) = symbol {
-                *terminal = numbers[terminal.index()].expect("named terminals are kept");
+    /// What a node stands for, if that is no template.
+    fn take(&self, node: NodeId, scope: ScopeId, values: &mut Values) -> Result<Alternatives> {
+        match values.take(node) {
+            Value::Alternatives(alternatives) => Ok(alternatives),
+            Value::Template(template) => {
+                let template = &self.names.rules[template];
+                let name = &template.name;
+                let span = self.tree(scope).nodes[node].span.clone();
+                let parameters: Vec<&str> = template.parameters.iter().map(|name| name.text.as_ref()).collect();
+                Err(GrammarError::new(
+                    ErrorKind::Syntax,
+                    span,
+                    format!("the template `{name}` is used without arguments"),
+                )
+                .with_label(template.span.clone(), "defined here")
+                .with_help(format!("write `{name}{{{}}}` with something for each name", parameters.join(", "))))
             }
         }
-        let default_lexer = LexerMode::Contextual;
-        Grammar { terminals, nonterminals: expander.nonterminals, rules, start, default_lexer }
-    }
-}
-
-impl Entry<'_> {
-    fn into_terminal(self) -> Terminal {
-        let kind = match self.content {
-            Content::Special(token) => TerminalKind::Special(token),
-            Content::Pattern(piece) if matches!(piece.key, Some(Key::Text { .. })) => {
-                TerminalKind::Literal(piece.pattern)
-            }
-            Content::Pattern(piece) => TerminalKind::Pattern(piece.pattern),
-            Content::Unknown => unreachable!("all declared terminals are composed"),
-        };
-        let declared = !matches!(self.definition, Definition::Anonymous);
-        let (name, priority, ignored, span) = (self.name, self.priority, self.ignored, self.span);
-        Terminal { name, declared, kind, priority, ignored, reserved: false, span }
-    }
-}
-
-fn duplicate(name: &Name<'_>, first: &Span) -> GrammarError {
-    let message = format!("`{}` is defined twice", name.text);
-    GrammarError::new(ErrorKind::DuplicateDefinition, name.span.clone(), message)
-        .with_label(first.clone(), "first defined here")
-        .with_help("join the two with `|`, or rename one")
-}
-
-/// The alternatives of the nodes so far; each is taken once.
-struct Values {
-    first: NodeId,
-    alternatives: Vec<Option<Alternatives>>,
-}
-
-impl Values {
-    fn take(&mut self, node: NodeId) -> Alternatives {
-        self.alternatives[node - self.first].take().expect("a node is part of one other, and stands before it")
     }
 
     /// `… | …`; an alternative that is one expression brings its own alternatives.
     fn join(
-        &mut self,
+        &self,
         alternatives: &[Vec<NodeId>],
+        scope: ScopeId,
+        values: &mut Values,
         place: Place<'_>,
         expander: &mut Expander,
     ) -> Result<Alternatives> {
         let mut joined = Vec::with_capacity(alternatives.len());
         for sequence in alternatives {
-            let items = sequence.iter().map(|&node| self.take(node)).collect();
+            let mut items = Vec::with_capacity(sequence.len());
+            for &node in sequence {
+                items.push(self.take(node, scope, values)?);
+            }
             joined.extend(expander.sequence(items, place)?);
         }
         Ok(joined)
+    }
+
+    /// The nonterminal of a template with arguments; each pair has one.
+    fn instance(
+        &mut self,
+        template: NodeId,
+        arguments: &[NodeId],
+        span: &Span,
+        at: At<'_>,
+        values: &mut Values,
+        expander: &mut Expander,
+    ) -> Result<NonterminalId> {
+        let name_span = self.tree(at.scope).nodes[template].span.clone();
+        let Value::Template(rule) = values.take(template) else {
+            let message = format!("`{}` is not a template", &self.files.text[name_span.clone()]);
+            return Err(GrammarError::new(ErrorKind::Syntax, name_span, message)
+                .with_help("a template is defined with its parameters: `list{x}: x (\",\" x)*`"));
+        };
+        let (needed, given) = (self.names.rules[rule].parameters.len(), arguments.len());
+        if needed != given {
+            let message =
+                format!("the template `{}` takes {needed} arguments, given {given}", self.names.rules[rule].name);
+            return Err(GrammarError::new(ErrorKind::Syntax, span.clone(), message)
+                .with_label(self.names.rules[rule].span.clone(), "defined here"));
+        }
+        let arguments: Vec<Argument> = arguments
+            .iter()
+            .map(|&argument| match values.take(argument) {
+                Value::Template(template) => Argument::Template(template),
+                // Only single values can be arguments.
+                Value::Alternatives(alternatives) => Argument::Symbols(alternatives.concat()),
+            })
+            .collect();
+        let known = self.instances.get(&(rule, arguments.clone()));
+        if let Some(&known) = known {
+            return Ok(known);
+        }
+        let nodes = self.names.rules[rule].bodies.iter().map(|(_, body)| body.nodes.len()).sum::<usize>();
+        // Names may grow from instance to instance.
+        let length: usize = arguments.iter().map(|argument| self.argument_name(argument, expander).len() + 1).sum();
+        expander.budget.spend(1 + nodes + length / 8, span)?;
+        let names: Vec<&str> = arguments.iter().map(|argument| self.argument_name(argument, expander)).collect();
+        let name = format!("{}{{{}}}", self.names.rules[rule].name, names.join(","));
+        let lhs = expander.add(name, &self.names.rules[rule].span);
+        self.instances.insert((rule, arguments.clone()), lhs);
+        self.pending.push_back(Instance { lhs, rule, arguments });
+        Ok(lhs)
+    }
+
+    fn argument_name<'a>(&'a self, argument: &Argument, expander: &'a Expander) -> &'a str {
+        match argument {
+            Argument::Template(template) => &self.names.rules[*template].name,
+            Argument::Symbols(symbols) => match symbols.first() {
+                Some(Symbol::Terminal(terminal)) => &self.entries[terminal.index()].name,
+                Some(Symbol::Nonterminal(nonterminal)) => &expander.nonterminals[nonterminal.index()].name,
+                None => "\"\"",
+            },
+        }
+    }
+
+    // The result.
+
+    fn finish(mut self, expander: Expander, start: NonterminalId, default_lexer: LexerMode) -> Grammar {
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        order.sort_by_key(|&at| (!self.entries[at].declared, self.entries[at].position));
+        let mut numbers = vec![TerminalId::new(0); self.entries.len()];
+        for (number, &at) in order.iter().enumerate() {
+            numbers[at] = TerminalId::new(number);
+        }
+        // Parts of terminals that have no name here match nothing yet; no rule names them.
+        let here = |span: Span| Some(span).filter(|span| self.files.file_at(span.start) == 0);
+        let mut terminals = Vec::with_capacity(order.len());
+        for at in order {
+            let entry = &mut self.entries[at];
+            let kind = match std::mem::replace(&mut entry.content, Content::Unknown) {
+                Content::Special(token) => TerminalKind::Special(token),
+                Content::Pattern(piece) if matches!(piece.key, Some(Key::Text { .. })) => {
+                    TerminalKind::Literal(piece.pattern)
+                }
+                Content::Pattern(piece) => TerminalKind::Pattern(piece.pattern),
+                Content::Unknown => TerminalKind::Pattern(crate::ir::Pattern::alternate(vec![])),
+            };
+            let (name, span) = (std::mem::take(&mut entry.name), entry.span.take().and_then(here));
+            let Entry { declared, priority, ignored, reserved, .. } = *entry;
+            terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span });
+        }
+        let (mut rules, mut nonterminals) = (expander.rules, expander.nonterminals);
+        for symbol in rules.iter_mut().flat_map(|rule| &mut rule.rhs) {
+            if let Symbol::Terminal(terminal) = symbol {
+                *terminal = numbers[terminal.index()];
+            }
+        }
+        for nonterminal in &mut nonterminals {
+            nonterminal.span = nonterminal.span.take().and_then(here);
+        }
+        Grammar::new(terminals, nonterminals, rules, start, default_lexer)
+    }
+}
+
+fn symbol_of(terminal: usize) -> Symbol {
+    Symbol::Terminal(TerminalId::new(terminal))
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    scope: ScopeId,
+    instance: &'a Instance,
+    /// The name of the rule, for names.
+    name: &'a str,
+}
+
+/// What a node of a rule stands for.
+enum Value {
+    Alternatives(Alternatives),
+    /// The name of a template.
+    Template(usize),
+}
+
+/// What the nodes so far stand for; each is taken once.
+struct Values {
+    first: NodeId,
+    values: Vec<Option<Value>>,
+}
+
+impl Values {
+    fn take(&mut self, node: NodeId) -> Value {
+        self.values[node - self.first].take().expect("a node is part of one other, and stands before it")
     }
 }

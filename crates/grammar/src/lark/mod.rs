@@ -8,28 +8,47 @@
 //! | `text` | string literals |
 //! | [`regex`] | Python's regular expressions, translated for `regex-syntax` |
 //! | `pattern` | terminal expressions to patterns |
-//! | `common` | the built-in library |
+//! | `files` | the grammar and the files that it imports |
+//! | `library` | the built-in libraries `common` and `unicode` |
+//! | `names` | definitions, imports, `%override`, `%extend` |
 //! | `lower` | tree to [`Grammar`] |
 //!
-//! All of Lark's notation is read except templates, `%declare`, `%override`, `%extend`, imports from other files, and what a
-//! terminal's regular expression may not contain ([`regex`]); each of these is an error that says what to do. Beyond Lark there are
-//! `&` and prefix `~` in terminals (intersection, complement: `~` binds tightest, then repetition, sequence, `&`, `|`),
-//! `<|name|>` and `<[id]>` in rules (tokens of the vocabulary), and `""` for the empty string.
+//! All of Lark's notation is read, as python-lark 1.3.1 reads it, except `%declare` and what a terminal's regular expression may not
+//! contain ([`regex`]); these are errors that say why and what to do. Beyond Lark there are:
+//!
+//! | notation | meaning |
+//! |---|---|
+//! | `x & y`, prefix `~x`, in terminals | intersection, complement: `~` binds tightest, then repetition, sequence, `&`, `\|` |
+//! | `x{3}`, `x{1,3}`, `x{1,}`, `x{,3}` | repetition, as in llguidance; what has no number or comma first uses a template |
+//! | `<\|name\|>`, `<[id]>` | tokens of the vocabulary, in rules or as a terminal of their own |
+//! | `""` | the empty string |
+//! | `` `NP/en-char` `` | the name of a rule in any characters; `` \` ``, `\\`, `\n` and `\r` are escapes |
+//! | `` $`any name` `` | the same for a terminal |
+//! | `%lexer longest` | the lexer mode that the grammar is meant for; `contextual` without it |
+//! | `%start name` | the rule to start from, unless the caller names one; `start` without it |
+//! | `%reserve X` | a terminal or terminal expression that competes for the longest piece though no rule names it |
+//! | `%nonterminal x` | a nonterminal without rules; it derives nothing |
+//! | `%anonymous X.1: …` | a terminal without a declaration, for printing: literals never mean it |
+//! | `%llguidance {…}` | options of llguidance that change nothing here |
 //!
 //! What shapes trees in Lark (`?`, `!`, a leading `_`, aliases, priorities of rules) is read and means nothing: a grammar
-//! is its language. Cost: linear in the file and in what it expands to, which [`LarkOptions::max_size`] bounds. No
-//! recursion on the depth of the input.
+//! is its language. Files are imported only from the folder that [`LarkOptions::imports`] names. Cost: linear in the files and in
+//! what they expand to, which [`LarkOptions::max_size`] bounds. No recursion on the depth of the input.
 
 mod ast;
-mod common;
+mod files;
 mod lexer;
+mod library;
 mod lower;
+mod names;
 mod parser;
 mod pattern;
 pub mod regex;
 mod text;
 
-pub(crate) use text::literal;
+use std::path::PathBuf;
+
+pub(crate) use lexer::is_plain_name;
 
 use crate::diagnostic::GrammarError;
 use crate::ir::Grammar;
@@ -37,20 +56,24 @@ use crate::ir::Grammar;
 /// How to read a Lark grammar.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LarkOptions {
-    /// The rule to start from; `start` if none is given.
+    /// The rule to start from; if none is given, what the grammar says by `%start`, or `start`.
     pub start: Option<String>,
     /// How many symbols, rules and parts of patterns the grammar may expand to.
     pub max_size: usize,
+    /// The folder from which files may be imported, and no others; without it none are read. Give it for grammars that you
+    /// trust: who writes the grammar learns whether a file exists.
+    pub imports: Option<PathBuf>,
 }
 
 impl Default for LarkOptions {
     fn default() -> Self {
-        Self { start: None, max_size: 2_000_000 }
+        Self { start: None, max_size: 2_000_000, imports: None }
     }
 }
 
 /// Reads a Lark grammar.
 pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, GrammarError> {
-    let file = parser::parse(source).map_err(|error| error.located(source))?;
-    lower::lower(source, &file, options).map_err(|error| error.located(source))
+    let files = files::Files::load(source, options.imports.as_deref())?;
+    let trees: Vec<ast::File<'_>> = (0..files.len()).map(|file| files.parse(file)).collect::<Result<_, _>>()?;
+    lower::lower(&files, &trees, options).map_err(|error| files.locate(error))
 }

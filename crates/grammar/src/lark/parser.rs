@@ -5,19 +5,24 @@
 //! ```text
 //! expansions: alias ("|" alias)*            alias: conjunction ["->" name]
 //! conjunction: sequence ("&" sequence)*     sequence: expr*
-//! expr: "~"* atom ["?" | "*" | "+" | "~" NUMBER [".." NUMBER]]
+//! expr: "~"* atom ["?" | "*" | "+" | "~" NUMBER [".." NUMBER] | "{" [NUMBER] ["," [NUMBER]] "}"]
+//! atom: … | RULE "{" value ("," value)* "}"
 //! ```
+//!
+//! Both a repetition and the use of a template have braces: with a number or a comma first it is a repetition.
 
-use super::ast::{Expansions, File, Item, Name, Node, NodeId, NodeKind};
+use std::borrow::Cow;
+
+use super::ast::{Change, Expansions, File, Item, Name, Node, NodeId, NodeKind, Path};
 use super::lexer::{Lexer, Token, TokenKind};
 use crate::diagnostic::{ErrorKind, GrammarError};
-use crate::ir::Span;
+use crate::ir::{LexerMode, Span};
 
 type Result<T> = std::result::Result<T, GrammarError>;
 
-/// Reads a whole file.
-pub(crate) fn parse(source: &str) -> Result<File<'_>> {
-    let mut lexer = Lexer::new(source);
+/// Reads a whole file, which is a part of a text.
+pub(crate) fn parse(source: &str, part: Span) -> Result<File<'_>> {
+    let mut lexer = Lexer::new(source, part);
     let token = lexer.next()?;
     let mut parser = Parser { source, lexer, token, nodes: Vec::new(), items: Vec::new() };
     parser.file()?;
@@ -33,10 +38,12 @@ struct Parser<'s> {
     items: Vec<Item<'s>>,
 }
 
-/// An open parenthesis, or the whole right side.
+/// An open parenthesis or the open braces of a template, or the whole right side.
 struct Frame {
     /// The token that opened it, and what has to close it.
     open: Option<(Span, TokenKind<'static>)>,
+    /// The template and its arguments so far, if that is what is open.
+    template: Option<(NodeId, Vec<NodeId>)>,
     alternatives: Vec<Vec<NodeId>>,
     /// The conjuncts of the current alternative that are complete.
     conjuncts: Vec<Vec<NodeId>>,
@@ -55,6 +62,7 @@ impl Frame {
     fn new(open: Option<(Span, TokenKind<'static>)>, start: usize) -> Self {
         Self {
             open,
+            template: None,
             alternatives: Vec::new(),
             conjuncts: Vec::new(),
             sequence: Vec::new(),
@@ -121,7 +129,7 @@ impl<'s> Parser<'s> {
                 }
                 TokenKind::Directive(name) => self.directive(name)?,
                 TokenKind::Question | TokenKind::Bang | TokenKind::RuleName(_) | TokenKind::TerminalName(_) => {
-                    self.definition()?;
+                    self.definition(Change::Define, true)?;
                 }
                 _ => {
                     let help = "an alternative on a line of its own begins with `|`";
@@ -134,21 +142,20 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `?name.priority: …` or `NAME.priority: …`.
-    fn definition(&mut self) -> Result<()> {
+    /// `?name{parameters}.priority: …` or `NAME.priority: …`.
+    fn definition(&mut self, change: Change, declared: bool) -> Result<()> {
         let modifier = self.token.span.clone();
         let mut modified = false;
         while matches!(self.token.kind, TokenKind::Question | TokenKind::Bang) {
             self.bump()?;
             modified = true;
         }
-        let is_rule = matches!(self.token.kind, TokenKind::RuleName(_));
         let name = self.name()?;
-        if modified && !is_rule {
+        if modified && name.terminal {
             let message = format!("`?` and `!` shape the trees of rules; `{}` is a terminal", name.text);
             return Err(GrammarError::new(ErrorKind::Syntax, modifier, message).with_help("leave them out"));
         }
-        self.refuse_template()?;
+        let parameters = self.parameters(&name)?;
         if self.token.kind == TokenKind::LeftBracket {
             return Err(self.unsupported("attributes of rules are", "leave out what stands in brackets"));
         }
@@ -157,26 +164,63 @@ impl<'s> Parser<'s> {
             let help = "an alternative on a line of its own begins with `|`";
             return Err(self.expected(&format!("`:` after the name `{}`", name.text)).with_help(help));
         }
-        self.bump()?;
+        let colon = self.bump()?.span;
+        if self.token.kind == TokenKind::Colon && self.token.span.start == colon.end {
+            return Err(self.parametric());
+        }
         let body = self.expansions()?;
-        self.items.push(if is_rule { Item::Rule { name, body } } else { Item::Terminal { name, priority, body } });
+        self.items.push(match name.terminal {
+            true => Item::Terminal { name, priority, body, change, declared },
+            false => Item::Rule { name, parameters, body, change },
+        });
         Ok(())
     }
 
-    fn refuse_template(&self) -> Result<()> {
-        if self.token.kind == TokenKind::LeftBrace {
-            return Err(self.unsupported("templates are", "write a rule out for each use of the template"));
+    /// `name::parameter`, of which one colon has been read.
+    fn parametric(&self) -> GrammarError {
+        self.unsupported("parametric rules (`name::parameter`) are", "write a rule for each value of the parameter")
+    }
+
+    /// `{x, y}`, if it is there.
+    fn parameters(&mut self, name: &Name<'s>) -> Result<Vec<Name<'s>>> {
+        let mut parameters = Vec::new();
+        if self.token.kind != TokenKind::LeftBrace {
+            return Ok(parameters);
         }
-        Ok(())
+        if name.terminal {
+            let help = "make it a rule (lower case), or write a terminal out for each use";
+            return Err(self.unsupported("a template for terminals is", help));
+        }
+        self.bump()?;
+        loop {
+            if !matches!(self.token.kind, TokenKind::RuleName(_)) {
+                return Err(self.expected("the name of a parameter (lower case)"));
+            }
+            parameters.push(self.name()?);
+            if !self.eat(&TokenKind::Comma)? {
+                break;
+            }
+        }
+        self.expect(&TokenKind::RightBrace, "`,` or `}`")?;
+        Ok(parameters)
     }
 
     fn name(&mut self) -> Result<Name<'s>> {
+        if !matches!(self.token.kind, TokenKind::RuleName(_) | TokenKind::TerminalName(_)) {
+            return Err(self.expected("a name"));
+        }
+        let token = self.bump()?;
+        let terminal = matches!(token.kind, TokenKind::TerminalName(_));
+        let (TokenKind::RuleName(text) | TokenKind::TerminalName(text)) = token.kind else {
+            unreachable!("looked at above")
+        };
+        Ok(Name { text, terminal, span: token.span })
+    }
+
+    fn rule_name(&mut self) -> Result<Name<'s>> {
         match self.token.kind {
-            TokenKind::RuleName(text) | TokenKind::TerminalName(text) => {
-                let span = self.bump()?.span;
-                Ok(Name { text, span })
-            }
-            _ => Err(self.expected("a name")),
+            TokenKind::RuleName(_) => self.name(),
+            _ => Err(self.expected("the name of a rule (lower case)")),
         }
     }
 
@@ -191,66 +235,159 @@ impl<'s> Parser<'s> {
     }
 
     fn directive(&mut self, name: &str) -> Result<()> {
+        let span = self.token.span.clone();
         match name {
-            "%ignore" => {
+            "%ignore" | "%reserve" => {
                 self.bump()?;
                 let body = self.expansions()?;
                 if body.alternatives.iter().all(Vec::is_empty) {
-                    return Err(GrammarError::new(ErrorKind::Syntax, body.span, "`%ignore` needs a terminal"));
+                    return Err(GrammarError::new(ErrorKind::Syntax, body.span, format!("`{name}` needs a terminal")));
                 }
-                self.items.push(Item::Ignore { body });
-                Ok(())
+                self.items.push(if name == "%ignore" { Item::Ignore { body } } else { Item::Reserve { body } });
             }
-            "%import" => self.import(),
-            _ => Err(self.unknown_directive(name)),
+            "%import" => self.import()?,
+            "%override" | "%extend" => {
+                self.bump()?;
+                self.definition(if name == "%extend" { Change::Extend } else { Change::Override }, true)?;
+            }
+            "%anonymous" => {
+                self.bump()?;
+                if !matches!(self.token.kind, TokenKind::TerminalName(_)) {
+                    return Err(self.expected("the name of a terminal (upper case)"));
+                }
+                self.definition(Change::Define, false)?;
+            }
+            "%nonterminal" => {
+                self.bump()?;
+                let name = self.rule_name()?;
+                self.items.push(Item::Nonterminal { name });
+            }
+            "%declare" => {
+                self.bump()?;
+                loop {
+                    let name = self.name()?;
+                    self.items.push(Item::Declare { name });
+                    if !matches!(self.token.kind, TokenKind::RuleName(_) | TokenKind::TerminalName(_)) {
+                        break;
+                    }
+                }
+            }
+            "%start" => {
+                self.bump()?;
+                let name = self.rule_name()?;
+                self.items.push(Item::Start { name });
+            }
+            "%lexer" => {
+                self.bump()?;
+                let TokenKind::RuleName(mode) = &self.token.kind else { return Err(self.expected("a lexer mode")) };
+                let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref()) else {
+                    let modes = LexerMode::ALL.map(LexerMode::name).join(", ");
+                    return Err(self.expected(&format!("one of {modes}")));
+                };
+                self.bump()?;
+                self.items.push(Item::Lexer { mode, span });
+            }
+            "%llguidance" => self.llguidance()?,
+            _ => return Err(self.unknown_directive(name)),
         }
+        Ok(())
     }
 
     fn unknown_directive(&self, name: &str) -> GrammarError {
+        let error = |message: String| GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), message);
         let help = match name {
-            "%override" | "%extend" => "change the definition itself",
-            "%declare" => "define the terminal, or name a token of the vocabulary as `<|name|>`",
-            "%llguidance" => "remove the line; options are given outside of the grammar",
-            "%json" | "%lark" | "%regex" => "write the rules out here",
-            "%ignore" | "%import" => {
-                let message = format!("`{name}` begins a line of its own");
-                return GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), message);
+            "%json" => "write the schema as rules, or compile it as a grammar of its own",
+            "%lark" => "write the rules into this file, or import them: `%import .file.rule`",
+            "%regex" => "write the pattern as `/…/`; what may be any part of a text has to be written out",
+            "%if" => "write a rule for each value of the parameter",
+            "%ignore" | "%import" | "%reserve" | "%override" | "%extend" | "%anonymous" | "%nonterminal"
+            | "%declare" | "%start" | "%lexer" | "%llguidance" => {
+                return error(format!("`{name}` begins a line of its own"));
             }
             _ => {
-                let message = format!("unknown directive `{name}`");
-                return GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), message)
-                    .with_help("there are `%import` and `%ignore`");
+                return error(format!("unknown directive `{name}`")).with_help(
+                    "there are `%import`, `%ignore`, `%override`, `%extend`, `%reserve`, `%start` and `%lexer`",
+                );
             }
         };
         self.unsupported(&format!("`{name}` is"), help)
     }
 
-    /// `%import common.X`, `%import common.X -> Y` or `%import common (X, Y)`.
+    /// `%llguidance {…}`: options of llguidance, as far as they change nothing here.
+    fn llguidance(&mut self) -> Result<()> {
+        self.bump()?;
+        self.expect(&TokenKind::LeftBrace, "`{`")?;
+        while self.token.kind != TokenKind::RightBrace {
+            let TokenKind::Text { raw: option, ignore_case: false } = self.token.kind else {
+                return Err(self.expected("the name of an option in quotes, or `}`"));
+            };
+            let option_span = self.bump()?.span;
+            self.expect(&TokenKind::Colon, "`:`")?;
+            let value = match &self.token.kind {
+                TokenKind::RuleName(word) if word == "true" => true,
+                TokenKind::RuleName(word) if word == "false" => false,
+                _ => return Err(self.expected("`true` or `false`")),
+            };
+            let refused = match (option, value) {
+                // Any tokenization of a text counts here; and what is ignored may stand first.
+                ("no_forcing", _) | ("allow_invalid_utf8", false) | ("allow_initial_skip", true) => None,
+                ("allow_invalid_utf8", true) => Some("write the bytes where they may stand: `/(?-u:[\\x80-\\xff])/`"),
+                ("allow_initial_skip", false) => {
+                    Some("what is ignored may stand at the start here; name it in the rules where it may stand instead")
+                }
+                _ => Some("there are `no_forcing`, `allow_invalid_utf8` and `allow_initial_skip`"),
+            };
+            if let Some(help) = refused {
+                let span = option_span.start..self.token.span.end;
+                let message = format!("the option `{option}` with `{value}` is not supported");
+                return Err(GrammarError::new(ErrorKind::Unsupported, span, message).with_help(help));
+            }
+            self.bump()?;
+            if !self.eat(&TokenKind::Comma)? {
+                break;
+            }
+        }
+        self.expect(&TokenKind::RightBrace, "`,` or `}`")?;
+        Ok(())
+    }
+
+    /// `%import path.X`, `%import path.X -> Y` or `%import path (X, Y)`; the path of a file begins with a dot.
     fn import(&mut self) -> Result<()> {
         self.bump()?;
-        let only = "only the built-in library `common` can be imported; copy the definition into this file";
-        if matches!(self.token.kind, TokenKind::Dot | TokenKind::DotDot) {
-            return Err(self.unsupported("importing from other files is", only));
+        if self.token.kind == TokenKind::DotDot {
+            return Err(self.unsupported("importing from a folder above is", "move the file beside or below this one"));
         }
-        let mut path = vec![self.name()?];
+        let is_file = self.eat(&TokenKind::Dot)?;
+        let mut names = vec![self.name()?];
         while self.eat(&TokenKind::Dot)? {
-            path.push(self.name()?);
+            names.push(self.name()?);
         }
-        let span = path[0].span.start..path[path.len() - 1].span.end;
-        if path[0].text != "common" || path.len() > 2 {
-            let message = format!("importing from `{}` is not supported", path[0].text);
-            return Err(GrammarError::new(ErrorKind::Unsupported, span, message).with_help(only));
-        }
-        if path.len() == 2 {
-            let name = path.swap_remove(1);
+        let several = self.token.kind == TokenKind::LeftParen;
+        let last = if several { None } else { names.pop() };
+        let Some(first) = names.first() else {
+            let message = "nothing is imported from here";
+            let span = last.map_or(self.token.span.clone(), |name| name.span);
+            return Err(GrammarError::new(ErrorKind::Syntax, span, message)
+                .with_help("say what: `%import common.NUMBER`, `%import .file.rule` or `%import .file (rule, NAME)`"));
+        };
+        let path_span = first.span.start..names[names.len() - 1].span.end;
+        let text = |name: Name<'s>| name.text;
+        let path = match is_file {
+            true => Path::File(names.into_iter().map(text).collect()),
+            false => {
+                let parts: Vec<Cow<'s, str>> = names.into_iter().map(text).collect();
+                Path::Library(if parts.len() == 1 { parts[0].clone() } else { Cow::Owned(parts.join(".")) })
+            }
+        };
+        if let Some(name) = last {
             let alias = if self.eat(&TokenKind::Arrow)? { Some(self.name()?) } else { None };
-            self.items.push(Item::Import { name, alias });
+            self.items.push(Item::Import { path, path_span, name, alias });
             return Ok(());
         }
-        self.expect(&TokenKind::LeftParen, "`.` and a name, or names in parentheses")?;
+        self.bump()?;
         loop {
             let name = self.name()?;
-            self.items.push(Item::Import { name, alias: None });
+            self.items.push(Item::Import { path: path.clone(), path_span: path_span.clone(), name, alias: None });
             if !self.eat(&TokenKind::Comma)? {
                 break;
             }
@@ -277,6 +414,28 @@ impl<'s> Parser<'s> {
                     None => break,
                     Some((open, close)) => return Err(self.unclosed(open, &close)),
                 },
+                TokenKind::Comma | TokenKind::RightBrace if frame.template.is_some() => {
+                    self.end_argument(&mut frame)?;
+                    let token = self.bump()?;
+                    if token.kind == TokenKind::RightBrace {
+                        let outside = outer.pop().expect("every open frame has an outer one");
+                        let inner = std::mem::replace(&mut frame, outside);
+                        let (template, arguments) = inner.template.expect("looked at above");
+                        let span = self.nodes[template].span.start..token.span.end;
+                        let node = self.add(NodeKind::Use { template, arguments }, span);
+                        self.add_atom(&mut frame, node);
+                    }
+                }
+                TokenKind::Or if frame.template.is_some() => return Err(self.expected("`,` or `}`")),
+                TokenKind::LeftBrace if !frame.aliased => {
+                    let open = self.bump()?;
+                    if matches!(self.token.kind, TokenKind::Number(_) | TokenKind::Comma) {
+                        self.braces(&mut frame, open)?;
+                    } else {
+                        let inner = self.open_template(&mut frame, open)?;
+                        outer.push(std::mem::replace(&mut frame, inner));
+                    }
+                }
                 TokenKind::Or => {
                     self.end_alternative(&mut frame)?;
                     self.bump()?;
@@ -314,7 +473,7 @@ impl<'s> Parser<'s> {
                     self.end_conjunct(&mut frame)?;
                     self.bump()?;
                 }
-                TokenKind::Arrow => {
+                TokenKind::Arrow if frame.template.is_none() => {
                     self.refuse_dangling(&frame)?;
                     self.bump()?;
                     self.name()?;
@@ -333,7 +492,11 @@ impl<'s> Parser<'s> {
     }
 
     fn unclosed(&self, open: Span, close: &TokenKind<'_>) -> GrammarError {
-        let what = if *close == TokenKind::RightParen { "`)`" } else { "`]`" };
+        let what = match close {
+            TokenKind::RightParen => "`)`",
+            TokenKind::RightBracket => "`]`",
+            _ => "`,` or `}`",
+        };
         let error = self.expected(what).with_label(open, "this is not closed");
         match self.token.kind {
             TokenKind::Newline => error.with_help("a group goes on on the next line only if that begins with `|`"),
@@ -384,8 +547,8 @@ impl<'s> Parser<'s> {
             return Err(self.unknown_directive(name));
         }
         let kind = match &self.token.kind {
-            TokenKind::RuleName(name) => NodeKind::Rule(name),
-            TokenKind::TerminalName(name) => NodeKind::Terminal(name),
+            TokenKind::RuleName(name) => NodeKind::Rule(name.clone()),
+            TokenKind::TerminalName(name) => NodeKind::Terminal(name.clone()),
             TokenKind::Text { raw, ignore_case } => NodeKind::Text { raw, ignore_case: *ignore_case },
             TokenKind::Regex { raw, flags } => NodeKind::Regex { raw, flags },
             TokenKind::Special(token) => NodeKind::Special(token.clone()),
@@ -394,12 +557,13 @@ impl<'s> Parser<'s> {
         let named = matches!(kind, NodeKind::Rule(_) | NodeKind::Terminal(_));
         let text = matches!(kind, NodeKind::Text { .. });
         let first = self.bump()?;
-        if named {
-            self.refuse_template()?;
-            if self.token.kind == TokenKind::Colon {
-                let help = "a definition begins a line of its own";
-                return Err(self.expected("an expression or the end of the line").with_help(help));
+        if named && self.token.kind == TokenKind::Colon {
+            let error = self.expected("an expression or the end of the line");
+            let colon = self.bump()?.span;
+            if self.token.kind == TokenKind::Colon && self.token.span.start == colon.end {
+                return Err(self.parametric());
             }
+            return Err(error.with_help("a definition begins a line of its own"));
         }
         let node = if text && self.token.kind == TokenKind::DotDot {
             let (kind, span) = self.range(&first)?;
@@ -457,6 +621,69 @@ impl<'s> Parser<'s> {
         frame.atom_last = false;
     }
 
+    /// Begins the arguments of the template whose name was read last; the brace has been read.
+    fn open_template(&mut self, frame: &mut Frame, open: Token<'s>) -> Result<Frame> {
+        let last = frame.sequence.last().copied().filter(|_| frame.atom_last);
+        let Some(template) = last.filter(|&node| matches!(self.nodes[node].kind, NodeKind::Rule(_))) else {
+            let message = "nothing before `{` that could take arguments";
+            return Err(GrammarError::new(ErrorKind::Syntax, open.span, message)
+                .with_help("a template is named in lower case, `list{x}`; a repetition has numbers, `\"x\"{2,3}`"));
+        };
+        frame.sequence.pop();
+        frame.atom_last = false;
+        let mut inner = Frame::new(Some((open.span, TokenKind::RightBrace)), self.token.span.start);
+        inner.template = Some((template, Vec::new()));
+        Ok(inner)
+    }
+
+    /// Takes the argument that was read.
+    fn end_argument(&mut self, frame: &mut Frame) -> Result<()> {
+        self.refuse_dangling(frame)?;
+        let value = |kind: &NodeKind<'_>| match kind {
+            NodeKind::Group(_) | NodeKind::Optional(_) | NodeKind::Repeat { .. } => false,
+            NodeKind::And(_) | NodeKind::Not(_) => false,
+            NodeKind::Rule(_) | NodeKind::Terminal(_) | NodeKind::Text { .. } | NodeKind::Range { .. } => true,
+            NodeKind::Regex { .. } | NodeKind::Special(_) | NodeKind::Use { .. } => true,
+        };
+        match frame.sequence[..] {
+            [argument] if frame.conjuncts.is_empty() && value(&self.nodes[argument].kind) => {
+                frame.sequence.clear();
+                frame.atom_last = false;
+                frame.start = self.token.span.end;
+                frame.template.as_mut().expect("the caller looked").1.push(argument);
+                Ok(())
+            }
+            [] if frame.conjuncts.is_empty() => Err(self.expected("an argument")),
+            _ => {
+                let span = frame.start..self.token.span.start;
+                let message = "an argument of a template is a single name, string or regular expression";
+                Err(GrammarError::new(ErrorKind::Syntax, span, message)
+                    .with_help("make a rule of it and pass its name"))
+            }
+        }
+    }
+
+    /// `{n}`, `{n,m}`, `{n,}` or `{,m}`, of which the brace has been read.
+    fn braces(&mut self, frame: &mut Frame, open: Token<'s>) -> Result<()> {
+        if !frame.atom_last {
+            let message = "nothing before `{` that it could repeat";
+            return Err(GrammarError::new(ErrorKind::Syntax, open.span, message));
+        }
+        let number = |parser: &mut Self| match parser.token.kind {
+            TokenKind::Number(_) => parser.count().map(|(count, _)| Some(count)),
+            _ => Ok(None),
+        };
+        let min = number(self)?;
+        let max = if self.eat(&TokenKind::Comma)? { number(self)? } else { min };
+        let span = open.span.start..self.expect(&TokenKind::RightBrace, "`,` or `}`")?.span.end;
+        let min = min.unwrap_or(0);
+        if max.is_some_and(|max| max < min) {
+            return Err(no_times(min, max.unwrap_or(0), span));
+        }
+        self.repeat(frame, min, max, span.end);
+        Ok(())
+    }
+
     /// `~n`, `~n..m`, or the `~` of a complement.
     fn tilde(&mut self, frame: &mut Frame) -> Result<()> {
         let tilde = self.bump()?;
@@ -476,10 +703,7 @@ impl<'s> Parser<'s> {
             (max, span) = (bound, span.start..end.end);
         }
         if max < min {
-            let message = format!("`{min}..{max}` allows no number of times");
-            return Err(
-                GrammarError::new(ErrorKind::EmptyRange, span, message).with_help("the smaller number comes first")
-            );
+            return Err(no_times(min, max, span));
         }
         self.repeat(frame, min, Some(max), span.end);
         Ok(())
@@ -498,4 +722,9 @@ impl<'s> Parser<'s> {
         self.bump()?;
         Ok((count, span))
     }
+}
+
+fn no_times(min: u32, max: u32, span: Span) -> GrammarError {
+    let message = format!("`{min}..{max}` allows no number of times");
+    GrammarError::new(ErrorKind::EmptyRange, span, message).with_help("the smaller number comes first")
 }

@@ -2,19 +2,16 @@
 //!
 //! As long as neither `&` nor `~` occurs the result is one regular expression; beyond that the pattern keeps the operations
 //! that `regex-syntax` lacks. Two limits: the sizes of all patterns, and of all steps to build them, are paid from the
-//! budget; and patterns nest at most [`DEPTH_LIMIT`] deep, since those who read them recurse.
+//! budget; and patterns nest at most [`Pattern::MAX_DEPTH`] deep, since those who read them recurse.
 
-use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Repetition};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
 use super::ast::{Alternatives, File, Node, NodeId, NodeKind};
 use super::regex::{self, Flags};
 use super::text;
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::expand::Budget;
-use crate::ir::{Pattern, Span};
-
-/// How deep a pattern may nest, not counting what stands within one regular expression.
-pub(crate) const DEPTH_LIMIT: u32 = 250;
+use crate::ir::{Pattern, Span, literal};
 
 /// What makes two literals the same terminal: as in Lark the text between the delimiters and the flags.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -32,32 +29,29 @@ pub(crate) struct Piece {
     pub key: Option<Key>,
     /// An upper bound of the number of nodes and bytes.
     pub size: usize,
-    depth: u32,
 }
 
 type Result<T> = std::result::Result<T, GrammarError>;
 
 impl Piece {
     fn leaf(hir: Hir, key: Option<Key>) -> Self {
-        Self { size: size(&hir), pattern: Pattern::Regex(hir), key, depth: 1 }
+        Self { size: size(&hir), pattern: Pattern::Regex(hir), key }
     }
 
-    /// A pattern made of others.
-    fn composed(pattern: Pattern, size: usize, depth: u32, span: &Span) -> Result<Self> {
-        if depth > DEPTH_LIMIT {
-            let message = format!("this terminal nests deeper than {DEPTH_LIMIT} operations");
+    /// Any of several.
+    pub fn alternate(parts: Vec<Self>, span: &Span) -> Result<Self> {
+        let size = total(&parts);
+        Self::composed(Pattern::alternate(patterns(parts)), size, span)
+    }
+
+    /// A pattern made of others. Looked at as a whole, since a regular expression is simplified; the cost is its size.
+    fn composed(pattern: Pattern, size: usize, span: &Span) -> Result<Self> {
+        if pattern.depth() > Pattern::MAX_DEPTH {
+            let message = format!("this terminal nests deeper than {} operations", Pattern::MAX_DEPTH);
             return Err(GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
                 .with_help("use a rule where the nesting matters"));
         }
-        Ok(Self { pattern, key: None, size, depth })
-    }
-
-    /// How deep the result is if this becomes a part of such an operation: nested ones of the same kind are joined.
-    fn depth_within(&self, joins: fn(&HirKind) -> bool) -> u32 {
-        match &self.pattern {
-            Pattern::Regex(hir) if joins(hir.kind()) => self.depth,
-            _ => self.depth + 1,
-        }
+        Ok(Self { pattern, key: None, size })
     }
 }
 
@@ -79,7 +73,7 @@ fn size(hir: &Hir) -> usize {
 /// The expression of one text literal.
 pub(crate) fn text_piece(raw: &str, ignore_case: bool, span: &Span) -> Result<Piece> {
     let text = text::decode(raw, span.start + 1)?;
-    let hir = text::literal(&text, ignore_case);
+    let hir = literal(&text, ignore_case);
     Ok(Piece::leaf(hir, Some(Key::Text { text, ignore_case })))
 }
 
@@ -103,7 +97,7 @@ pub(crate) fn regex_piece(raw: &str, letters: &str, span: &Span) -> Result<Piece
     Ok(Piece::leaf(hir, Some(Key::Regex { raw: raw.to_owned(), flags })))
 }
 
-/// The expression of a definition from the library.
+/// The expression of a definition from a library.
 pub(crate) fn library_piece(pattern: &str) -> Piece {
     let hir = regex::parse(pattern, Flags::default()).expect("the library is tested");
     Piece::leaf(hir, None)
@@ -169,8 +163,10 @@ impl<'s> Composer<'_, 's> {
             NodeKind::Regex { raw, flags } => regex_piece(raw, flags, span),
             NodeKind::Range { from, to } => range_piece(from, to, span),
             NodeKind::Terminal(name) => {
-                let undefined = || GrammarError::new(ErrorKind::UndefinedSymbol, span.clone(), "undefined terminal");
-                terminal(name).ok_or_else(undefined)
+                // All others were found before.
+                let message = format!("`{name}` is a token of the vocabulary, which cannot be part of a terminal");
+                let error = || GrammarError::new(ErrorKind::Unsupported, span.clone(), message);
+                terminal(name).ok_or_else(|| error().with_help("name it in a rule"))
             }
             NodeKind::Rule(name) => {
                 let message = format!("the rule `{name}` cannot be part of a terminal");
@@ -181,6 +177,12 @@ impl<'s> Composer<'_, 's> {
                 let message = "a token of the vocabulary cannot be part of a terminal";
                 Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message).with_help("name it in a rule"))
             }
+            NodeKind::Use { .. } => Err(GrammarError::new(
+                ErrorKind::Unsupported,
+                span.clone(),
+                "a template makes rules, which cannot be part of a terminal",
+            )
+            .with_help("terminals are made of strings, regular expressions and terminals (upper case)")),
             NodeKind::Group(alternatives) => self.alternate(alternatives, values, span),
             NodeKind::Optional(alternatives) => {
                 let inner = self.alternate(alternatives, values, span)?;
@@ -192,13 +194,12 @@ impl<'s> Composer<'_, 's> {
                 for conjunct in conjuncts {
                     parts.push(concat(values.take_all(conjunct), span)?);
                 }
-                let (size, depth) = (total(&parts), 1 + deepest(&parts));
-                let patterns = parts.into_iter().map(|part| part.pattern).collect();
-                Piece::composed(Pattern::And(patterns), size, depth, span)
+                let size = total(&parts);
+                Piece::composed(Pattern::and(patterns(parts)), size, span)
             }
             NodeKind::Not(inner) => {
                 let inner = values.take(*inner);
-                Piece::composed(Pattern::Not(Box::new(inner.pattern)), inner.size + 1, inner.depth + 1, span)
+                Piece::composed(Pattern::Not(Box::new(inner.pattern)), inner.size + 1, span)
             }
         }
     }
@@ -211,13 +212,7 @@ impl<'s> Composer<'_, 's> {
         if parts.len() == 1 {
             return Ok(parts.swap_remove(0));
         }
-        let depth = parts.iter().map(|part| part.depth_within(|kind| matches!(kind, HirKind::Alternation(_)))).max();
-        let size = total(&parts);
-        let pattern = match all_regex(parts) {
-            Ok(hirs) => Pattern::Regex(Hir::alternation(hirs)),
-            Err(patterns) => Pattern::Alternate(patterns),
-        };
-        Piece::composed(pattern, size, depth.unwrap_or(1), span)
+        Piece::alternate(parts, span)
     }
 }
 
@@ -241,43 +236,18 @@ fn concat(mut parts: Vec<Piece>, span: &Span) -> Result<Piece> {
     if parts.len() == 1 {
         return Ok(parts.swap_remove(0));
     }
-    let depth = parts.iter().map(|part| part.depth_within(|kind| matches!(kind, HirKind::Concat(_)))).max();
     let size = total(&parts);
-    let pattern = match all_regex(parts) {
-        Ok(hirs) => Pattern::Regex(Hir::concat(hirs)),
-        Err(patterns) => Pattern::Concat(patterns),
-    };
-    Piece::composed(pattern, size, depth.unwrap_or(1), span)
+    Piece::composed(Pattern::concat(patterns(parts)), size, span)
 }
 
 fn repeat(inner: Piece, min: u32, max: Option<u32>, span: &Span) -> Result<Piece> {
-    let (size, depth) = (inner.size + 1, inner.depth + 1);
-    let pattern = match inner.pattern {
-        Pattern::Regex(hir) => {
-            Pattern::Regex(Hir::repetition(Repetition { min, max, greedy: true, sub: Box::new(hir) }))
-        }
-        pattern => Pattern::Repeat { inner: Box::new(pattern), min, max },
-    };
-    Piece::composed(pattern, size, depth, span)
+    Piece::composed(Pattern::repeat(inner.pattern, min, max), inner.size + 1, span)
+}
+
+fn patterns(parts: Vec<Piece>) -> Vec<Pattern> {
+    parts.into_iter().map(|part| part.pattern).collect()
 }
 
 fn total(parts: &[Piece]) -> usize {
     parts.iter().map(|part| part.size).sum::<usize>() + 1
-}
-
-fn deepest(parts: &[Piece]) -> u32 {
-    parts.iter().map(|part| part.depth).max().unwrap_or(0)
-}
-
-/// The expressions, if all parts are plain; else the patterns.
-fn all_regex(parts: Vec<Piece>) -> std::result::Result<Vec<Hir>, Vec<Pattern>> {
-    let plain = |part: &Piece| matches!(part.pattern, Pattern::Regex(_));
-    if !parts.iter().all(plain) {
-        return Err(parts.into_iter().map(|part| part.pattern).collect());
-    }
-    let hir = |part: Piece| match part.pattern {
-        Pattern::Regex(hir) => Some(hir),
-        _ => None,
-    };
-    Ok(parts.into_iter().filter_map(hir).collect())
 }

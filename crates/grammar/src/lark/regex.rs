@@ -12,6 +12,8 @@
 //! | capturing groups | plain groups |
 //! | flag `x` | blanks and comments are removed here, because the two disagree on blanks in classes |
 //!
+//! Lazy quantifiers are kept as they are written, and mean nothing.
+//!
 //! Refused, since a language cannot say it or the lexer cannot do it: look-around (`^ $ \b \A (?= (?<!` …), back-references,
 //! conditional, atomic and possessive parts, and the flags `a` and `L`. Beyond Python, `\p{…}` and `(?-u:\xFF)`, a raw byte, are
 //! passed through. Flag `i` is simple case folding, as in Python but for `İ`, which Python also takes for `i`. (Compared with Python
@@ -24,9 +26,10 @@ use regex_syntax::hir::Hir;
 
 use super::text::code_point;
 use crate::diagnostic::ErrorKind;
+use crate::ir::{self, Pattern};
 
-/// How deep groups, repetitions and classes may nest.
-pub const NEST_LIMIT: u32 = 250;
+/// How deep groups, repetitions and classes may nest: so deep as patterns may, each level of which may need a group.
+pub const NEST_LIMIT: u32 = 2 * Pattern::MAX_DEPTH as u32 + 8;
 
 /// Why a pattern was refused, with a place in the pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,11 +90,22 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
         let message = "look-around is not supported".to_owned();
         return Err(RegexError { kind: ErrorKind::Unsupported, span: 0..pattern.len(), message, help: Some(NO_LOOK) });
     }
+    if ir::hir_depth(&hir) > Pattern::MAX_DEPTH {
+        let message = format!("it nests deeper than {} levels", Pattern::MAX_DEPTH);
+        return Err(RegexError { kind: ErrorKind::TooLarge, span: 0..pattern.len(), message, help: None });
+    }
     Ok(hir)
 }
 
-const NO_LOOK: &str =
-    "a terminal is a language of its own: describe the text that it matches, not what stands beside it";
+const NO_LOOK: &str = "a terminal is a language of its own: describe the text that it matches, not what stands beside it; the longest \
+     match ends a word where `\\b` would";
+
+/// Why not, and what instead; part of what is matched can be excluded by an intersection.
+const NO_AHEAD: &str = "a terminal is a language of its own and does not see what follows it; to leave texts out, \
+                        intersect with a complement in a terminal: `NAME: /[a-z]+/ & ~/if|else/`";
+const NO_BEHIND: &str = "say what may stand before instead: `/\"([^\"\\\\\n]|\\\\.)*\"/` for `/\".*?(?<!\\\\)\"/`";
+const NO_REFERENCE: &str = "no automaton can compare two parts of a text; if there are few, write a case for each: \
+                            `/'[^']*'|\"[^\"]*\"/` for `/(['\"]).*?\\1/`";
 
 /// What holds inside of a group until it ends.
 #[derive(Clone, Copy)]
@@ -214,7 +228,7 @@ impl<'p> Translator<'p> {
                 return Err(self.unsupported(len + 1, "a possessive quantifier is", help));
             }
             // Lazy ones match the same texts.
-            Some('?') => self.emit(len + 1, translation),
+            Some('?') => self.emit(len + 1, &format!("{translation}?")),
             _ => self.emit(len, translation),
         }
         self.last = Last::Quantifier;
@@ -244,7 +258,7 @@ impl<'p> Translator<'p> {
         match c {
             'b' | 'B' | 'A' | 'Z' | 'z' => return Err(self.unsupported(2, &format!("the anchor `\\{c}` is"), NO_LOOK)),
             '1'..='9' if self.octal().is_none() => {
-                return Err(self.unsupported(2, "a back-reference is", "write the alternatives out"));
+                return Err(self.unsupported(2, "a back-reference is", NO_REFERENCE));
             }
             'd' | 'D' | 'w' | 'W' | 's' | 'S' => {
                 let set = shorthand(c, self.state.unicode);
@@ -322,9 +336,11 @@ impl<'p> Translator<'p> {
     fn class(&mut self) -> Done {
         let open = self.at;
         self.emit(1, "[");
-        if self.peek() == Some('^') {
+        let negated = self.peek() == Some('^');
+        if negated {
             self.emit(1, "^");
         }
+        let mut borders = [false; 2];
         let mut first = true;
         loop {
             match self.peek() {
@@ -336,17 +352,22 @@ impl<'p> Translator<'p> {
                     });
                 }
                 Some(']') if !first => break,
-                Some(_) => self.class_item()?,
+                Some(_) => self.class_item(&mut borders)?,
             }
             first = false;
+        }
+        if negated && borders == [true; 2] {
+            // `regex-syntax` 0.8.11 does not see that nothing lies between `..\u{d7ff}` and `\u{e000}..`, and negates wrong.
+            self.emit(0, "\u{d7ff}-\u{e000}");
         }
         self.emit(1, "]");
         self.last = Last::Item;
         Ok(())
     }
 
-    /// A set, a character, or a range of characters in a class.
-    fn class_item(&mut self) -> Done {
+    /// A set, a character, or a range of characters in a class. `borders` is whether one ends before the surrogates, and whether
+    /// one begins after them.
+    fn class_item(&mut self, borders: &mut [bool; 2]) -> Done {
         let start = self.at;
         let Some((from, len)) = self.class_char()? else {
             if self.is_range() {
@@ -356,7 +377,9 @@ impl<'p> Translator<'p> {
             return Ok(());
         };
         self.at = start + len;
+        borders[1] |= from == '\u{e000}';
         if !self.is_range() {
+            borders[0] |= from == '\u{d7ff}';
             self.at = start;
             self.emit_char(len, from);
             return Ok(());
@@ -373,6 +396,7 @@ impl<'p> Translator<'p> {
             let message = format!("the range from {from:?} to {to:?} is empty");
             return Err(self.error(ErrorKind::EmptyRange, to_start + to_len - start, message));
         }
+        borders[0] |= to == '\u{d7ff}';
         self.at = start;
         self.emit_char(len, from);
         self.emit(1, "-");
@@ -423,7 +447,8 @@ impl<'p> Translator<'p> {
         let name_end = |prefix: usize| rest[prefix..].find('>').map(|len| prefix + len + 1);
         let look = ["=", "!", "<=", "<!"].into_iter().find(|look| extension.starts_with(look));
         if let Some(look) = look {
-            return Err(self.unsupported(2 + look.len(), &format!("the look-around `(?{look}` is"), NO_LOOK));
+            let help = if look.starts_with('<') { NO_BEHIND } else { NO_AHEAD };
+            return Err(self.unsupported(2 + look.len(), &format!("the look-around `(?{look}` is"), help));
         }
         if extension.starts_with(':') {
             return self.open(3, "(?:", self.state);
@@ -446,7 +471,7 @@ impl<'p> Translator<'p> {
             return Err(self.unsupported(3, "a conditional group is", "write the alternatives out"));
         }
         if extension.starts_with("P=") {
-            return Err(self.unsupported(4, "a back-reference is", "write the alternatives out"));
+            return Err(self.unsupported(4, "a back-reference is", NO_REFERENCE));
         }
         let prefix = if extension.starts_with("P<") { 4 } else { 3 };
         if prefix == 4 || extension.starts_with('<') {
@@ -587,13 +612,15 @@ mod tests {
         same(r"[\b\]\^]", "", r"[\x08\]\^]");
         same(r"[ \t#]", "x", "[ \t#]");
         same(r"[+--]", "", "[+,\\-]");
+        same(r"[^\0-\ud7ff\ue000-\ufffd]", "", "[\u{fffe}-\u{10ffff}]");
+        same(r"[^\ue000\ud7ff]", "", "[\0-\u{d7fe}\u{e001}-\u{10ffff}]");
     }
 
     #[test]
     fn quantifiers() {
-        same("a{2}b{,3}c{1,}d{,}e{2,4}?", "", "a{2}b{0,3}c{1,}d{0,}e{2,4}");
+        same("a{2}b{,3}c{1,}d{,}e{2,4}?", "", "a{2}b{0,3}c{1,}d{0,}e{2,4}?");
         same("a{}{x}{1{,a}}", "", r"a\{\}\{x\}\{1\{,a\}\}");
-        same("a*?b+?c??", "", "a*b+c?");
+        same("a*?b+?c??", "", "a*?b+?c??");
     }
 
     #[test]
@@ -638,7 +665,7 @@ mod tests {
             ("ab)", InvalidRegex, 2..3),
             ("a{3,2}", InvalidRegex, 1..6),
             (r"\p{Nope}", InvalidRegex, 0..8),
-            (&deep, TooLarge, 250..2000),
+            (&deep, TooLarge, 508..2000),
         ];
         for (pattern, kind, span) in cases {
             let error = hir(pattern, "").unwrap_err();

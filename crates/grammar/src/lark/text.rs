@@ -3,8 +3,6 @@
 //! `\n \t \r \f \\ \" \xHH \uHHHH \UHHHHHHHH` stand for one character. A backslash before anything else stands for
 //! itself, so `"\d"` is two characters: Lark doubles unknown escapes before it applies Python's rules.
 
-use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir};
-
 use crate::diagnostic::{ErrorKind, GrammarError};
 
 /// The characters that a literal stands for; `offset` is where `raw` begins in the file.
@@ -57,22 +55,6 @@ pub(crate) fn code_point(text: &str) -> Result<char, String> {
     })
 }
 
-/// The expression that matches a text, perhaps in any case.
-pub(crate) fn literal(text: &str, ignore_case: bool) -> Hir {
-    if !ignore_case {
-        return Hir::literal(text.as_bytes().to_vec());
-    }
-    Hir::concat(
-        text.chars()
-            .map(|c| {
-                let mut class = ClassUnicode::new([ClassUnicodeRange::new(c, c)]);
-                class.case_fold_simple();
-                Hir::class(Class::Unicode(class))
-            })
-            .collect(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,13 +74,5 @@ mod tests {
             assert_eq!((error.kind(), error.span()), (ErrorKind::InvalidEscape, span), "{raw}");
         }
         assert!(decode("\\xé", 0).is_err());
-    }
-
-    #[test]
-    fn literals_fold_case_as_unicode_does() {
-        assert_eq!(literal("a1", false), Hir::literal(*b"a1"));
-        let expected = regex_syntax::ParserBuilder::new().case_insensitive(true).build().parse("kä1").unwrap();
-        assert_eq!(literal("kä1", true), expected);
-        assert_eq!(literal("", true), Hir::empty());
     }
 }
