@@ -317,9 +317,10 @@ pub struct Terminal {
 }
 
 /// Whether this is the text of a token as the grammar writes it.
-fn is_token_name(name: &str) -> bool {
-    let inner = name.strip_prefix("<|").and_then(|name| name.strip_suffix("|>"));
-    inner.is_some_and(|inner| !inner.contains(['\n', '\r']) && !format!("{inner}|").contains("|>"))
+pub(crate) fn is_token_name(name: &str) -> bool {
+    let between = |open, close| name.strip_prefix(open).and_then(|name| name.strip_suffix(close));
+    let barred = |inner: &str| !inner.contains(['\n', '\r']) && !format!("{inner}|").contains("|>");
+    between("<|", "|>").is_some_and(barred) || between("<", ">").is_some_and(crate::lark::is_bare_token_name)
 }
 
 /// A nonterminal and its declaration.

@@ -138,7 +138,7 @@ mod tests {
         // An ignored terminal competes everywhere.
         assert_eq!((pairs, losers), (vec!["NAME /[ z]/ z".to_owned()], vec![]));
         let (pairs, losers) = found(LexerMode::Contextual, Ties::All, &[&["NAME", "\"if\"", "HEX"], &["INT", "HEX"]]);
-        assert_eq!(pairs, ["\"if\" NAME if", "NAME HEX a", "NAME /[ z]/ z", "INT HEX 1"]);
+        assert_eq!(pairs, ["NAME HEX a", "NAME \"if\" if", "NAME /[ z]/ z", "INT HEX 1"]);
         assert_eq!(losers, Vec::<String>::new());
         let (pairs, _) = found(LexerMode::Scannerless, Ties::All, &[&["NAME", "LATE"]]);
         assert_eq!(pairs, ["NAME LATE a", "NAME /[ z]/ z"]);

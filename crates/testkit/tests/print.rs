@@ -24,8 +24,8 @@ fn expect_same(name: &str, grammar: &Grammar) {
 
 #[test]
 fn grammars_of_the_cases() {
-    for case in cases::load_all() {
-        let grammar = parse(&case.grammar, &LarkOptions::default());
+    for case in cases::load_all().into_iter().filter(|case| !case.refused) {
+        let grammar = case.read_grammar();
         expect_same(&case.name, &grammar.unwrap_or_else(|error| panic!("{}: {error}", case.name)));
     }
 }

@@ -17,7 +17,7 @@ fn other_texts_are_a_no_with_a_caret() {
     let expected = format!(
         "{text}: not a sentence yet: the text ends at line 1, column 6 (byte 5)\n\
          \x20 1 | (a, b\n\
-         \x20   |      ^ expected \",\", \")\", WORD (/[a-z]+/)\n\
+         \x20   |      ^ expected \")\", \",\", WORD (/[a-z]+/)\n\
          \x20 while reading `item` at 1:1\n\
          \x20 it could go on \")\" and be a sentence\n\
          {wrong}: not a sentence: it stops at line 1, column 2 (byte 1)\n\

@@ -6,7 +6,7 @@
 use super::Dialect;
 use super::text::n_hex;
 use crate::diagnostic::{ErrorKind, GrammarError};
-use crate::ir::{Span, SpecialToken};
+use crate::ir::{Span, SpecialToken, is_token_name};
 
 /// What a token is; texts are slices of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -233,6 +233,12 @@ impl<'s> Lexer<'s> {
             .with_help("a token of the vocabulary is written `<name>` or `<[id]>`, the text `<` in quotes"));
         };
         let Some(id) = line[..len].strip_prefix("<[") else {
+            if !is_token_name(&line[..len]) {
+                let message = format!("`{}` is not supported as the name of a token", &line[..len]);
+                return Err(GrammarError::new(ErrorKind::Unsupported, at..at + len, message).with_help(
+                    "a name is not empty and has no `<` in it; where it begins with a bar it ends with one",
+                ));
+            }
             return Ok((SpecialToken::Name(line[..len].to_owned()), len));
         };
         let digits = id.strip_suffix("]>").unwrap_or_default();

@@ -282,8 +282,13 @@ impl<'s> Lexer<'s> {
             return Err(GrammarError::new(ErrorKind::Unsupported, span, message)
                 .with_help("list the tokens as alternatives: `(<[7]> | <[8]>)`"));
         }
+        if let Some(name) = inner("<", ">").filter(|name| is_bare_token_name(name)) {
+            let name = &rest[..name.len() + 2];
+            self.at += name.len();
+            return Ok(TokenKind::Special(SpecialToken::Name(name.to_owned())));
+        }
         Err(GrammarError::new(ErrorKind::Syntax, self.at..self.at + 1, "unexpected `<`")
-            .with_help("a token of the vocabulary is written `<|name|>` or `<[id]>`, the text `<` in quotes"))
+            .with_help("a token of the vocabulary is written `<|name|>`, `<name>` or `<[id]>`, the text `<` in quotes"))
     }
 
     fn directive(&mut self) -> Result<TokenKind<'s>, GrammarError> {
@@ -292,6 +297,11 @@ impl<'s> Lexer<'s> {
         self.at += len;
         Ok(TokenKind::Directive(&rest[..len]))
     }
+}
+
+/// Whether a token's name can be written between `<` and `>` without bars.
+pub(crate) fn is_bare_token_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with(['|', '[']) && !name.contains(['<', '>', '\n', '\r'])
 }
 
 /// Whether a name can be written without backquotes: what [`Lexer::name`] takes for one.
@@ -383,8 +393,9 @@ mod tests {
         assert_eq!(kinds("A.-2->").unwrap(), [TerminalName("A".into()), Dot, Number("-2"), Arrow]);
         let tokens = [Special(SpecialToken::Name("<|eot|>".into())), Special(SpecialToken::Id(12))];
         assert_eq!(kinds("<|eot|><[12]>").unwrap(), tokens);
+        assert_eq!(kinds("<think>").unwrap(), [Special(SpecialToken::Name("<think>".into()))]);
         assert_eq!(kinds("<[1-5]>").unwrap_err().kind(), ErrorKind::Unsupported);
-        assert_eq!(kinds("<a>").unwrap_err().kind(), ErrorKind::Syntax);
+        assert_eq!(kinds("<a").unwrap_err().kind(), ErrorKind::Syntax);
         assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::TooLarge);
     }
 

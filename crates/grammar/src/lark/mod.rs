@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `x & y`, prefix `~x`, in terminals | intersection, complement: `~` binds tightest, then repetition, sequence, `&`, `\|` |
 //! | `x{3}`, `x{1,3}`, `x{1,}`, `x{,3}` | repetition, as in llguidance; what has no number or comma first uses a template |
-//! | `<\|name\|>`, `<[id]>` | tokens of the vocabulary, in rules or as a terminal of their own |
+//! | `<\|name\|>`, `<name>`, `<[id]>` | tokens of the vocabulary, in rules or as a terminal of their own |
 //! | `""` | the empty string |
 //! | `` `NP/en-char` `` | the name of a rule in any characters; `` \` ``, `\\`, `\n` and `\r` are escapes |
 //! | `` $`any name` `` | the same for a terminal |
@@ -48,7 +48,7 @@ mod text;
 
 use std::path::PathBuf;
 
-pub(crate) use lexer::is_plain_name;
+pub(crate) use lexer::{is_bare_token_name, is_plain_name};
 
 use crate::diagnostic::GrammarError;
 use crate::ir::Grammar;
