@@ -26,7 +26,7 @@ enum LexerChoice {
 enum TiesChoice {
     /// All terminals of the highest priority that match a piece label it.
     All,
-    /// Only one: a literal before a pattern, then the earlier declaration.
+    /// Only one: a literal before a pattern, then the one that is declared, or else used, first.
     First,
 }
 

@@ -187,7 +187,7 @@ impl<'f> Lowering<'f> {
         for at in self.root.rules.order.clone() {
             let rule = &self.names.rules[at];
             let (parameters, bodies) = (rule.parameters, rule.bodies.clone());
-            let Some(&(scope, _)) = bodies.last().filter(|_| !parameters.is_empty()) else { continue };
+            let Some(&(scope, _)) = bodies.first().filter(|_| !parameters.is_empty()) else { continue };
             let mut seen: HashMap<&str, &Span> = HashMap::new();
             for Name { text, span, .. } in parameters {
                 let rule = self.rule(scope, text)?;
@@ -359,7 +359,8 @@ impl<'f> Lowering<'f> {
             return Ok(Content::Special(token.clone()));
         }
         let mut pieces = Vec::with_capacity(1);
-        for (scope, body) in bodies {
+        // As in Lark, what extends comes first.
+        for (scope, body) in bodies.into_iter().rev() {
             pieces.push(self.pattern(scope, body)?);
         }
         pieces.extend(library.map(library_piece));
@@ -491,7 +492,7 @@ impl<'f> Lowering<'f> {
         let mut expander = Expander::new(nonterminals, self.budget.clone());
         while let Some(instance) = self.pending.pop_front() {
             let name = expander.nonterminals[instance.lhs.index()].name.clone();
-            for (scope, body) in self.names.rules[instance.rule].bodies.clone() {
+            for (scope, body) in self.names.rules[instance.rule].bodies.clone().into_iter().rev() {
                 let mut values = Values { first: body.nodes.start, values: Vec::with_capacity(body.nodes.len()) };
                 for id in body.nodes.clone() {
                     let at = At { scope, instance: &instance, name: &name };
@@ -514,8 +515,7 @@ impl<'f> Lowering<'f> {
         let place = Place { rule: at.name, span };
         let symbol = match &node.kind {
             NodeKind::Rule(name) => {
-                let parameters = self.names.rules[at.instance.rule].parameters;
-                if let Some(number) = parameters.iter().position(|parameter| parameter.text == *name) {
+                if let Some(&number) = self.names.rules[at.instance.rule].numbers.get(name.as_ref()) {
                     return Ok(match &at.instance.arguments[number] {
                         Argument::Symbols(symbols) => Value::Alternatives(vec![symbols.clone()]),
                         Argument::Template(template) => Value::Template(*template),

@@ -42,7 +42,9 @@ pub(crate) struct Scope<'f> {
 pub(crate) struct Rule<'f> {
     pub name: String,
     pub parameters: &'f [Name<'f>],
-    /// The right sides with the scopes of their names.
+    /// The positions of the parameters by name.
+    pub numbers: HashMap<&'f str, usize>,
+    /// The right sides with the scopes of their names: the definition, then the extensions.
     pub bodies: Vec<(ScopeId, &'f Expansions)>,
     /// Only declared.
     pub is_abstract: bool,
@@ -57,7 +59,7 @@ pub(crate) struct Terminal<'f> {
     pub declared: bool,
     /// From a library.
     pub library: Option<&'static str>,
-    /// The right sides with the scopes of their names.
+    /// The right sides with the scopes of their names: the definition, then the extensions.
     pub bodies: Vec<(ScopeId, &'f Expansions)>,
     /// Only declared.
     pub is_abstract: bool,
@@ -285,7 +287,7 @@ impl<'f> Names<'f> {
                 budget.spend(body.nodes.len(), &import.span)?;
                 for node in &self.trees[self.scopes[scope].file].nodes[body.nodes.clone()] {
                     let found = match &node.kind {
-                        NodeKind::Rule(name) if self.is_parameter(at, name) => continue,
+                        NodeKind::Rule(name) if self.rules[at].numbers.contains_key(name.as_ref()) => continue,
                         NodeKind::Rule(name) => (false, rules.get(&self.global(scope, name, false, budget)?)),
                         NodeKind::Terminal(name) => (true, terminals.get(&self.global(scope, name, true, budget)?)),
                         _ => continue,
@@ -321,11 +323,6 @@ impl<'f> Names<'f> {
         Ok(())
     }
 
-    /// Whether a rule is a template with this parameter.
-    pub fn is_parameter(&self, rule: usize, name: &str) -> bool {
-        self.rules[rule].parameters.iter().any(|parameter| parameter.text == name)
-    }
-
     fn missing(&self, name: &Name<'_>, scope: ScopeId) -> GrammarError {
         let file = self.scopes[scope].file;
         let message = format!("`{}` has no `{}`", self.files.name(file), name.text);
@@ -356,7 +353,8 @@ impl<'f> Names<'f> {
                     }
                     open.dictionary.rules.set(global.clone(), self.rules.len());
                     let (bodies, span) = (vec![(scope, body)], name.span.clone());
-                    self.rules.push(Rule { name: global, parameters, bodies, is_abstract: false, span });
+                    let numbers = parameters.iter().enumerate().map(|(at, name)| (name.text.as_ref(), at)).collect();
+                    self.rules.push(Rule { name: global, parameters, numbers, bodies, is_abstract: false, span });
                 }
                 Item::Nonterminal { name } | Item::Declare { name } if !name.terminal => {
                     let global = self.global(scope, &name.text, false, budget)?;
@@ -365,7 +363,8 @@ impl<'f> Names<'f> {
                     open.dictionary.rules.set(global.clone(), self.rules.len());
                     let is_abstract = matches!(item, Item::Declare { .. });
                     let (bodies, span) = (Vec::new(), name.span.clone());
-                    self.rules.push(Rule { name: global, parameters: &[], bodies, is_abstract, span });
+                    let (parameters, numbers): (&[Name<'_>], _) = (&[], HashMap::new());
+                    self.rules.push(Rule { name: global, parameters, numbers, bodies, is_abstract, span });
                 }
                 Item::Terminal { name, priority, body, change, declared } => {
                     let terminal = (Some((scope, body)), *priority, *declared);
@@ -391,15 +390,14 @@ impl<'f> Names<'f> {
         if rule.is_abstract {
             return Err(is_abstract(name, &rule.span));
         }
-        let texts = |names: &[Name<'_>]| names.iter().map(|name| name.text.to_string()).collect::<Vec<_>>();
-        if texts(parameters) != texts(rule.parameters) {
+        let mut pairs = parameters.iter().zip(rule.parameters);
+        if parameters.len() != rule.parameters.len() || pairs.any(|(a, b)| a.text != b.text) {
             let message = format!("`{}` is extended with other parameters", name.text);
             return Err(GrammarError::new(ErrorKind::DuplicateDefinition, name.span.clone(), message)
                 .with_label(rule.span.clone(), "its definition")
                 .with_help("an extension repeats the parameters of the template"));
         }
-        // As in Lark, the new alternatives come first.
-        rule.bodies.insert(0, body);
+        rule.bodies.push(body);
         Ok(())
     }
 
@@ -419,7 +417,7 @@ impl<'f> Names<'f> {
             if terminal.is_abstract {
                 return Err(is_abstract(name, &terminal.span));
             }
-            terminal.bodies.insert(0, body);
+            terminal.bodies.push(body);
             return Ok(());
         }
         open.dictionary.terminals.set(global.clone(), self.terminals.len());

@@ -103,7 +103,7 @@ const NO_LOOK: &str = "a terminal is a language of its own: describe the text th
 /// Why not, and what instead; part of what is matched can be excluded by an intersection.
 const NO_AHEAD: &str = "a terminal is a language of its own and does not see what follows it; to leave texts out, \
                         intersect with a complement in a terminal: `NAME: /[a-z]+/ & ~/if|else/`";
-const NO_BEHIND: &str = "say what may stand before instead: `/\"([^\"\\\\\n]|\\\\.)*\"/` for `/\".*?(?<!\\\\)\"/`";
+const NO_BEHIND: &str = "say what may stand before instead: `/\"([^\"\\\\\\n]|\\\\.)*\"/` for `/\".*?(?<!\\\\)\"/`";
 const NO_REFERENCE: &str = "no automaton can compare two parts of a text; if there are few, write a case for each: \
                             `/'[^']*'|\"[^\"]*\"/` for `/(['\"]).*?\\1/`";
 
