@@ -142,6 +142,15 @@ pub enum CompileError {
     /// A limit of parsing was hit.
     #[error(transparent)]
     Recognizer(#[from] RecognizerError),
+    /// The rules derive sentences, but none can be cut into the terminals that they need.
+    #[error(
+        "the language is empty: in lexer mode {} longer matches of some terminals always take what others need; use `scannerless`",
+        mode.name()
+    )]
+    NoneCanBeCut {
+        /// The mode.
+        mode: LexerMode,
+    },
     /// It takes too long, or is no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -209,7 +218,7 @@ impl Language {
             own_spelling,
             compile_steps: work.used(),
         };
-        let empty = CompileError::Lexing(LexingError::EmptyLanguage { mode });
+        let empty = CompileError::NoneCanBeCut { mode };
         let mut stepper = Stepper::new(&language)?;
         match stepper.start(&language) {
             Ok(Some(start)) => match stepper.is_viable(&language, &start) {

@@ -78,7 +78,9 @@ fn for_each_case(check: impl Fn(&RandomCase, &Judge, &Language, &mut Tally) -> R
                     LanguageOptions { lexer: Some(mode), ties: case.ties, engine, ..LanguageOptions::default() };
                 let result = match Language::new(case.grammar.clone(), &options) {
                     Ok(language) => check(&case, &judge, &language, &mut tally),
-                    Err(CompileError::Lexing(LexingError::EmptyLanguage { .. })) => {
+                    Err(
+                        CompileError::Lexing(LexingError::EmptyLanguage { .. }) | CompileError::NoneCanBeCut { .. },
+                    ) => {
                         empty += 1;
                         is_empty(&case)
                     }
