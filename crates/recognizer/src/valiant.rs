@@ -287,6 +287,21 @@ impl Valiant {
         self.tables.lefts.len()
     }
 
+    /// The rows of a left child in a state's tier, the latest first: the states from which it derives what was read up to this one. Empty for
+    /// symbols of which no rows are kept.
+    pub fn rows_of(&self, state: StateId, symbol: NormalId) -> Vec<StateId> {
+        let span = match self.tables.left_of[symbol.index()] {
+            NONE => None,
+            left => self.span(state.index(), left),
+        };
+        span.into_iter().flat_map(|span| self.rows(span)).map(StateId::new).collect()
+    }
+
+    /// The symbols of the normal form that may begin in a state (ANCESTOR↓).
+    pub fn predicted(&self, state: StateId) -> &BitSet {
+        &self.predictions[self.states[state.index()].prediction as usize].symbols
+    }
+
     #[inline]
     fn span(&self, state: usize, left: u32) -> Option<&Span> {
         let at = self.index[state * self.tables.lefts.len() + left as usize];
