@@ -30,6 +30,12 @@ pub struct Args {
     /// A longer chart than this is not built.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     longest: usize,
+    /// Only texts whose name begins so.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    only: String,
+    /// Leave out the other engine, which is slow on long ambiguous texts.
+    #[arg(long)]
+    alone: bool,
     /// Also write everything as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -101,12 +107,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn size(form: &NormalForm, build_us: f64) -> Size {
-    let mut used: Vec<u32> = form.binary.iter().flat_map(|rule| [rule.parent.0, rule.left.0, rule.right.0]).collect();
-    used.extend(form.unit.iter().flat_map(|unit| [unit.0.0, unit.1.0]));
-    used.extend(form.lexical.iter().map(|rule| rule.0.0));
-    used.sort_unstable();
-    used.dedup();
-    Size { symbols: used.len(), rules: form.n_rules(), stored: form.left_children().len(), build_us }
+    Size { symbols: form.used_symbols().count(), rules: form.n_rules(), stored: form.left_children().len(), build_us }
 }
 
 fn forms(args: &Args) -> Result<Vec<Forms>> {
@@ -214,8 +215,11 @@ const BUCKET: usize = 20;
 fn steps(args: &Args) -> Result<Vec<Curve>> {
     let mut curves: Vec<Curve> = Vec::new();
     for Workload { name, cfg, texts } in workloads(args)? {
+        if !name.starts_with(&args.only) {
+            continue;
+        }
         let mut ends = Vec::new();
-        for (engine_name, make) in ENGINES {
+        for (engine_name, make) in &ENGINES[..if args.alone { 2 } else { ENGINES.len() }] {
             let mut times: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
             let (mut n_items, mut end) = (0, Vec::new());
             // Earley remembers what it has read, so every text gets a fresh engine; the rest would measure a table.
@@ -237,7 +241,7 @@ fn steps(args: &Args) -> Result<Vec<Curve>> {
             ends.push(end);
             let points: BTreeMap<usize, f64> =
                 times.iter().filter(|(_, times)| times.len() >= 5).map(|(&n, times)| (n, median(times))).collect();
-            curves.push(Curve { text: name.into(), engine: engine_name.into(), points, n_items });
+            curves.push(Curve { text: name.into(), engine: (*engine_name).into(), points, n_items });
         }
         if ends[0] != ends[1] {
             bail!("{name}: the two normal forms differ");
@@ -384,13 +388,15 @@ fn draw(path: &Path, curves: &[Curve]) -> Result<(), Box<dyn std::error::Error>>
         let values = all.iter().map(get);
         values.clone().fold(f64::MAX, f64::min)..values.fold(f64::MIN, f64::max) * 1.1
     };
+    // Room for the key on the right.
+    let lengths = bounds(|point| point.0);
     let area = SVGBackend::new(path, (860, 560)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .build_cartesian_2d(bounds(|point| point.0).log_scale(), bounds(|point| point.1).log_scale())?;
+        .build_cartesian_2d((lengths.start..lengths.end * 5.0).log_scale(), bounds(|point| point.1).log_scale())?;
     chart
         .configure_mesh()
         .x_desc("terminals before the step")
@@ -408,12 +414,12 @@ fn draw(path: &Path, curves: &[Curve]) -> Result<(), Box<dyn std::error::Error>>
             let series = LineSeries::new(points(curve), style);
             chart.draw_series(series)?.label(legend).legend(move |at| PathElement::new(key(at), style));
         } else {
-            let thin = COLORS[at % COLORS.len()].mix(0.45).stroke_width(1);
+            let thin = COLORS[at % COLORS.len()].mix(0.7).stroke_width(1);
             let series = DashedLineSeries::new(points(curve), 6, 4, thin);
             chart.draw_series(series)?.label(legend).legend(move |at| PathElement::new(key(at), thin));
         }
     }
-    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).border_style(BLACK.mix(0.3)).draw()?;
+    chart.configure_series_labels().position(SeriesLabelPosition::MiddleRight).border_style(BLACK.mix(0.3)).draw()?;
     area.present()?;
     Ok(())
 }
