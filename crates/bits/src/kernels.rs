@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 pub struct Kernels {
     name: &'static str,
     or_into: fn(&mut [u64], &[u64]),
+    or_into_each: fn(&mut [u64], &[u32], &[u64]),
 }
 
 impl std::fmt::Debug for Kernels {
@@ -32,10 +33,19 @@ impl Kernels {
     pub fn or_into(&self, into: &mut [u64], from: &[u64]) {
         if into.len() < SHORT { or_portable(into, from) } else { (self.or_into)(into, from) }
     }
+
+    /// `into[at + i] |= from[i]` for each place `at`.
+    ///
+    /// # Panics
+    /// If a row at one of the places would not end within `into`.
+    #[inline]
+    pub fn or_into_each(&self, into: &mut [u64], places: &[u32], from: &[u64]) {
+        if from.len() < SHORT { or_each_portable(into, places, from) } else { (self.or_into_each)(into, places, from) }
+    }
 }
 
 /// The form that every machine has.
-pub const PORTABLE: Kernels = Kernels { name: "portable", or_into: or_portable };
+pub const PORTABLE: Kernels = Kernels { name: "portable", or_into: or_portable, or_into_each: or_each_portable };
 
 /// The widest form that this machine has.
 pub fn best() -> Kernels {
@@ -50,10 +60,10 @@ pub fn available() -> Vec<Kernels> {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx2") {
-            all.push(Kernels { name: "avx2", or_into: x86::or_avx2 });
+            all.push(Kernels { name: "avx2", or_into: x86::or_avx2, or_into_each: x86::or_each_avx2 });
         }
         if is_x86_feature_detected!("avx512f") {
-            all.push(Kernels { name: "avx512", or_into: x86::or_avx512 });
+            all.push(Kernels { name: "avx512", or_into: x86::or_avx512, or_into_each: x86::or_each_avx512 });
         }
     }
     all
@@ -62,6 +72,13 @@ pub fn available() -> Vec<Kernels> {
 #[inline]
 fn or_portable(into: &mut [u64], from: &[u64]) {
     into.iter_mut().zip(from).for_each(|(word, &other)| *word |= other);
+}
+
+#[inline]
+fn or_each_portable(into: &mut [u64], places: &[u32], from: &[u64]) {
+    for &at in places {
+        or_portable(&mut into[at as usize..][..from.len()], from);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -77,6 +94,19 @@ mod x86 {
         unsafe { or_avx2_inner(into, from) }
     }
 
+    pub fn or_each_avx2(into: &mut [u64], places: &[u32], from: &[u64]) {
+        // SAFETY: `available` lists this function only where the machine has AVX2, and it is private to this file.
+        unsafe { or_each_avx2_inner(into, places, from) }
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn or_each_avx2_inner(into: &mut [u64], places: &[u32], from: &[u64]) {
+        for &at in places {
+            or_avx2_inner(&mut into[at as usize..][..from.len()], from);
+        }
+    }
+
+    #[inline]
     #[target_feature(enable = "avx2")]
     fn or_avx2_inner(into: &mut [u64], from: &[u64]) {
         const LANES: usize = 4;
@@ -99,6 +129,19 @@ mod x86 {
         unsafe { or_avx512_inner(into, from) }
     }
 
+    pub fn or_each_avx512(into: &mut [u64], places: &[u32], from: &[u64]) {
+        // SAFETY: `available` lists this function only where the machine has AVX-512F, and it is private to this file.
+        unsafe { or_each_avx512_inner(into, places, from) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    fn or_each_avx512_inner(into: &mut [u64], places: &[u32], from: &[u64]) {
+        for &at in places {
+            or_avx512_inner(&mut into[at as usize..][..from.len()], from);
+        }
+    }
+
+    #[inline]
     #[target_feature(enable = "avx512f")]
     fn or_avx512_inner(into: &mut [u64], from: &[u64]) {
         const LANES: usize = 8;
@@ -152,6 +195,17 @@ mod tests {
                     let mut result = into.clone();
                     form.or_into(&mut result[shift..shift + length], &from[shift..]);
                     assert_eq!(result, expected, "{form:?}, {length} words");
+                    // A row added at several places, which may overlap.
+                    let places = [shift, 1, shift + 2].map(|place| place as u32);
+                    let mut expected = into.clone();
+                    or_each_portable(&mut expected, &places, &from[shift..]);
+                    for each in [form.or_into_each, |into: &mut [u64], places: &[u32], from: &[u64]| {
+                        best().or_into_each(into, places, from)
+                    }] {
+                        let mut result = into.clone();
+                        each(&mut result, &places, &from[shift..]);
+                        assert_eq!(result, expected, "{form:?}, {length} words");
+                    }
                 }
             }
         }

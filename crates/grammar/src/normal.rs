@@ -164,6 +164,14 @@ impl NormalForm {
         self.meanings.len()
     }
 
+    /// The symbols that some rule names.
+    pub fn used_symbols(&self) -> BitSet {
+        let binary = self.binary.iter().flat_map(|rule| [rule.parent, rule.left, rule.right]);
+        let unit = self.unit.iter().flat_map(|&(parent, child)| [parent, child]);
+        let all = binary.chain(unit).chain(self.lexical.iter().map(|&(parent, _)| parent));
+        BitSet::from_members(self.n_symbols(), all.map(NormalId::index))
+    }
+
     /// The number of rules.
     pub fn n_rules(&self) -> usize {
         self.binary.len() + self.unit.len() + self.lexical.len()

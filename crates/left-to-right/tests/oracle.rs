@@ -14,7 +14,8 @@ use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{CompileError, Constraint, Engine, Language, LanguageOptions, MatchError, Matcher};
 use anygram_lexer::transducer::LexingError;
-use anygram_recognizer::{Edge, laws as recognizer_laws};
+use anygram_recognizer::valiant::Valiant;
+use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, laws as recognizer_laws};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};
 use anygram_testkit::laws::{self, LeftToRight};
 use anygram_testkit::oracle::{Completion, Limits, Oracle};
@@ -392,38 +393,40 @@ fn matchers_obey_the_laws() {
 #[test]
 fn recognizers_obey_their_laws() {
     for_each_case(|_, _, language, tally| {
-        let mut engine = language.recognizer().map_err(|error| error.to_string())?;
-        let mut states = vec![engine.start()];
-        let mut at = 0;
-        while at < states.len() && states.len() < 40 {
-            let state = states[at];
-            at += 1;
-            for terminal in engine.viable(state).clone().iter() {
-                let edge = Edge { from: state, terminal: Some(TerminalId::new(terminal)) };
-                states.extend(engine.extend(&[edge]).map_err(|error| error.to_string())?);
-            }
-        }
-        for (at, &state) in states.iter().enumerate() {
-            recognizer_laws::viable_iff_extends(&mut *engine, state)?;
-            recognizer_laws::minimum_is_zero_iff_sentence(&*engine, state)?;
-            recognizer_laws::automata_of_all_and_of_nothing(&*engine, state)?;
-            recognizer_laws::carrying_over_is_the_identity(&mut *engine, state)?;
-            let edges: Vec<Edge> = states[..=at]
-                .iter()
-                .rev()
-                .take(3)
-                .flat_map(|&from| {
-                    (0..2)
-                        .map(move |terminal| Edge { from, terminal: Some(TerminalId(terminal)) })
-                        .chain([Edge { from, terminal: None }])
-                })
-                .filter(|edge| {
-                    edge.terminal.is_none_or(|terminal| terminal.index() < language.grammar().terminals.len())
-                })
-                .collect();
-            recognizer_laws::a_merge_is_a_union(&mut *engine, &edges)?;
-            tally.verdicts += 5;
+        let engine = language.recognizer().map_err(|error| error.to_string())?;
+        obeys_the_laws(engine, tally)?;
+        if language.engine() == Engine::Valiant {
+            let (cfg, limits) = (language.lexing().cfg.clone(), RecognizerLimits::default());
+            let chomsky = Valiant::chomsky(cfg, limits).map_err(|error| error.to_string())?;
+            obeys_the_laws(Box::new(chomsky), tally).map_err(|message| format!("Chomsky's form: {message}"))?;
         }
         Ok(())
     });
+}
+
+fn obeys_the_laws(mut engine: Box<dyn Recognizer>, tally: &mut Tally) -> Result<(), String> {
+    let n_terminals = engine.cfg().n_terminals as u32;
+    let mut states = vec![engine.start()];
+    let mut at = 0;
+    while at < states.len() && states.len() < 40 {
+        let state = states[at];
+        at += 1;
+        for terminal in engine.viable(state).clone().iter() {
+            let edge = Edge { from: state, terminal: Some(TerminalId::new(terminal)) };
+            states.extend(engine.extend(&[edge]).map_err(|error| error.to_string())?);
+        }
+    }
+    for (at, &state) in states.iter().enumerate() {
+        recognizer_laws::viable_iff_extends(&mut *engine, state)?;
+        recognizer_laws::minimum_is_zero_iff_sentence(&*engine, state)?;
+        recognizer_laws::automata_of_all_and_of_nothing(&*engine, state)?;
+        recognizer_laws::carrying_over_is_the_identity(&mut *engine, state)?;
+        let terminals = (0..n_terminals.min(2)).map(|terminal| Some(TerminalId(terminal))).chain([None]);
+        let latest = states[..=at].iter().rev().take(3);
+        let edges: Vec<Edge> =
+            latest.flat_map(|&from| terminals.clone().map(move |terminal| Edge { from, terminal })).collect();
+        recognizer_laws::a_merge_is_a_union(&mut *engine, &edges)?;
+        tally.verdicts += 5;
+    }
+    Ok(())
 }

@@ -14,7 +14,8 @@
 //! - States need not be a chain. A state that several edges lead to has the union of what they bring, and rows are numbered by states, so lattices
 //!   (several labels of a piece, several cuts) need nothing more.
 //!
-//! Cost of a step: for each row in which something begins and each rule that it completes there, the words of one tier's row set.
+//! Cost of a step: for each row in which something begins, the left children that end there, each with its parents; and for each rule that is completed
+//! so, the words of one row set. A symbol that has all rows already costs no words.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -184,14 +185,19 @@ struct Draft {
     /// The symbol of each slot, and of each symbol its slot.
     symbols: Vec<u32>,
     slot_of: Vec<u32>,
-    /// Scratch of a visit.
+    /// Of each symbol whether it has all rows that are left, and cannot gain any.
+    is_full: Vec<bool>,
+    /// Scratch of a visit: the symbols of the row, also as a flag of each symbol, and where rows are added.
     active: Vec<u32>,
+    is_active: Vec<bool>,
+    targets: Vec<u32>,
 }
 
 impl Draft {
     fn begin(&mut self, n_states: usize) {
         for symbol in self.symbols.drain(..) {
             self.slot_of[symbol as usize] = NONE;
+            self.is_full[symbol as usize] = false;
         }
         self.words.clear();
         self.stride = n_states.div_ceil(WORD).max(1);
@@ -213,6 +219,43 @@ impl Draft {
         let at = self.slot(symbol) * self.stride + row / WORD;
         self.words[at] |= 1 << (row % WORD);
     }
+
+    /// Which rows of a word are set, of any symbol.
+    fn rows_at(&self, at: usize) -> u64 {
+        self.words.iter().skip(at).step_by(self.stride).fold(0, |all, &word| all | word)
+    }
+
+    /// Finds the symbols that have all rows up to those of a word.
+    fn find_full(&mut self, at: usize) {
+        for (&symbol, words) in self.symbols.iter().zip(self.words.chunks_exact(self.stride)) {
+            self.is_full[symbol as usize] = words[..=at].iter().all(|&word| word == u64::MAX);
+        }
+    }
+
+    /// Visits a row, a bit of a word, to which nothing will be added from others: takes away what is not predicted there, adds what follows there,
+    /// and lists all.
+    fn visit(&mut self, at: usize, bit: u64, predicted: &BitSet, up: &Lists<u32>, active: &mut Vec<u32>) {
+        for (&symbol, words) in self.symbols.iter().zip(self.words.chunks_exact_mut(self.stride)) {
+            if words[at] & bit != 0 {
+                if predicted.contains(symbol as usize) {
+                    active.push(symbol);
+                } else {
+                    words[at] &= !bit;
+                }
+            }
+        }
+        let mut next = 0;
+        while let Some(&symbol) = active.get(next) {
+            next += 1;
+            for &parent in up.of(symbol).iter().filter(|&&parent| predicted.contains(parent as usize)) {
+                let place = self.slot(parent) * self.stride + at;
+                if self.words[place] & bit == 0 {
+                    self.words[place] |= bit;
+                    active.push(parent);
+                }
+            }
+        }
+    }
 }
 
 /// The engine; see the module.
@@ -225,8 +268,6 @@ pub struct Valiant {
     states: Vec<State>,
     spans: Vec<Span>,
     words: Vec<u64>,
-    /// Of each state and each left child, by place, its span, or [`NONE`].
-    index: Vec<u32>,
     draft: Draft,
     kernels: Kernels,
     /// What predictions take, in items.
@@ -251,7 +292,9 @@ impl Valiant {
     /// An engine on a normal form of the grammar.
     pub fn with_form(cfg: Cfg, form: NormalForm, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
         let tables = Tables::new(&cfg, form);
-        let draft = Draft { slot_of: vec![NONE; tables.form.n_symbols()], ..Draft::default() };
+        let n = tables.form.n_symbols();
+        let draft =
+            Draft { slot_of: vec![NONE; n], is_full: vec![false; n], is_active: vec![false; n], ..Draft::default() };
         let mut this = Self {
             cfg,
             tables,
@@ -260,7 +303,6 @@ impl Valiant {
             states: Vec::new(),
             spans: Vec::new(),
             words: Vec::new(),
-            index: Vec::new(),
             draft,
             kernels: kernels::best(),
             held_by_predictions: 0,
@@ -287,10 +329,20 @@ impl Valiant {
         self.tables.lefts.len()
     }
 
-    #[inline]
+    /// The rows of a left child in a state's tier, the latest first: the states from which it derives what was read up to this one. Empty for
+    /// symbols of which no rows are kept.
+    pub fn rows_of(&self, state: StateId, symbol: NormalId) -> Vec<StateId> {
+        let span = self.span(state.index(), self.tables.left_of[symbol.index()]);
+        span.into_iter().flat_map(|span| self.rows(span)).map(StateId::new).collect()
+    }
+
+    /// The symbols of the normal form that may begin in a state (ANCESTOR↓).
+    pub fn predicted(&self, state: StateId) -> &BitSet {
+        &self.predictions[self.states[state.index()].prediction as usize].symbols
+    }
+
     fn span(&self, state: usize, left: u32) -> Option<&Span> {
-        let at = self.index[state * self.tables.lefts.len() + left as usize];
-        if at == NONE { None } else { Some(&self.spans[at as usize]) }
+        self.tier(state).iter().find(|span| span.left == left)
     }
 
     /// The spans of a state's tier.
@@ -315,99 +367,55 @@ impl Valiant {
 
     /// Completes the draft: whatever follows from the rows that are set.
     fn fill(&mut self) {
-        let Self { tables, predictions, states, spans, words, index, draft, kernels, .. } = self;
-        let n_lefts = tables.lefts.len();
-        let stride = draft.stride;
-        for at in (0..stride).rev() {
-            // Within this word, row by row.
-            let mut pending = draft.symbols_at(at);
+        let Self { tables, predictions, states, spans, words, draft, kernels, .. } = self;
+        let mut active = std::mem::take(&mut draft.active);
+        let mut targets = std::mem::take(&mut draft.targets);
+        for at in (0..draft.stride).rev() {
+            draft.find_full(at);
+            let mut pending = draft.rows_at(at);
             while pending != 0 {
                 let bit = WORD - 1 - pending.leading_zeros() as usize;
-                let mask = 1u64 << bit;
+                pending &= !(1 << bit);
                 let row = at * WORD + bit;
                 let predicted = &predictions[states[row].prediction as usize].symbols;
-                let mut active = std::mem::take(&mut draft.active);
                 active.clear();
-                for slot in 0..draft.symbols.len() {
-                    let word = &mut draft.words[slot * stride + at];
-                    if *word & mask != 0 {
-                        if predicted.contains(draft.symbols[slot] as usize) {
-                            active.push(draft.symbols[slot]);
-                        } else {
-                            *word &= !mask;
-                        }
-                    }
-                }
-                let mut next = 0;
-                while let Some(&symbol) = active.get(next) {
-                    next += 1;
-                    for &parent in tables.up.of(symbol) {
-                        if predicted.contains(parent as usize) {
-                            let place = draft.slot(parent) * stride + at;
-                            if draft.words[place] & mask == 0 {
-                                draft.words[place] |= mask;
-                                active.push(parent);
-                            }
-                        }
-                    }
-                }
-                pending &= mask - 1;
-                for &right in &active {
-                    for &(left, parent) in tables.by_right.of(right) {
-                        let found = index[row * n_lefts + left as usize];
-                        if found == NONE {
-                            continue;
-                        }
-                        let span = &spans[found as usize];
-                        if (span.first..span.first + span.length).contains(&(at as u32)) {
-                            let word = words[span.offset as usize + at - span.first as usize];
-                            let place = draft.slot(parent) * stride + at;
-                            draft.words[place] |= word;
-                            pending |= word;
-                        }
-                    }
-                }
-                draft.active = active;
-            }
-            if at == 0 {
-                break;
-            }
-            // What this word's rows add to the words below, now that it is final.
-            for slot in 0..draft.symbols.len() {
-                let rows = draft.words[slot * stride + at];
-                if rows == 0 {
+                draft.visit(at, 1 << bit, predicted, &tables.up, &mut active);
+                if active.iter().all(|&symbol| tables.by_right.of(symbol).is_empty()) {
                     continue;
                 }
-                for &(left, parent) in tables.by_right.of(draft.symbols[slot]) {
-                    for bit in bits(rows) {
-                        let found = index[(at * WORD + bit) * n_lefts + left as usize];
-                        if found == NONE {
-                            continue;
-                        }
-                        let Span { first, length, offset, .. } = spans[found as usize];
-                        let (first, offset) = (first as usize, offset as usize);
-                        if first < at {
-                            let length = (length as usize).min(at - first);
-                            let place = draft.slot(parent) * stride + first;
-                            kernels.or_into(&mut draft.words[place..place + length], &words[offset..offset + length]);
+                active.iter().for_each(|&symbol| draft.is_active[symbol as usize] = true);
+                let end = states.get(row + 1).map_or(spans.len(), |next| next.spans as usize);
+                for &Span { left, first, length, offset } in &spans[states[row].spans as usize..end] {
+                    targets.clear();
+                    for &(parent, (from, to)) in tables.parents.of(left) {
+                        let rights = &tables.rights[from as usize..to as usize];
+                        if !draft.is_full[parent as usize]
+                            && rights.iter().any(|&right| draft.is_active[right as usize])
+                        {
+                            targets.push((draft.slot(parent) * draft.stride) as u32 + first);
                         }
                     }
+                    let rows = &words[offset as usize..][..length as usize];
+                    if !targets.is_empty() && at >= first as usize {
+                        pending |= rows.get(at - first as usize).copied().unwrap_or(0);
+                    }
+                    kernels.or_into_each(&mut draft.words, &targets, rows);
                 }
+                active.iter().for_each(|&symbol| draft.is_active[symbol as usize] = false);
             }
         }
+        (draft.active, draft.targets) = (active, targets);
     }
 
     /// Makes the draft a state.
     fn push(&mut self, is_root: bool, is_sentence: bool) -> Result<StateId, RecognizerError> {
-        let Self { tables, states, spans, words, index, draft, .. } = self;
-        let (id, n_lefts, first_span) = (states.len(), tables.lefts.len(), spans.len());
-        index.resize((id + 1) * n_lefts, NONE);
+        let Self { tables, states, spans, words, draft, .. } = self;
+        let (id, first_span) = (states.len(), spans.len());
         for (slot, &symbol) in draft.symbols.iter().enumerate() {
             let left = tables.left_of[symbol as usize];
             let row = &draft.words[slot * draft.stride..(slot + 1) * draft.stride];
             let Some(first) = row.iter().position(|&word| word != 0).filter(|_| left != NONE) else { continue };
             let end = row.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
-            index[id * n_lefts + left as usize] = spans.len() as u32;
             spans.push(Span { left, first: first as u32, length: (end - first) as u32, offset: words.len() as u32 });
             words.extend_from_slice(&row[first..end]);
         }
@@ -474,7 +482,6 @@ impl Valiant {
         }
         self.spans.truncate(first_span);
         self.states.truncate(n_states);
-        self.index.truncate(n_states * self.tables.lefts.len());
     }
 
     /// What waits in a state for a right child: symbol and row of the one in progress, and the right child that it lacks.
@@ -503,13 +510,6 @@ impl Valiant {
 
     fn is_whole(&self, symbol: u32, row: usize) -> bool {
         symbol == self.tables.start && self.states[row].is_root
-    }
-}
-
-impl Draft {
-    /// Which rows of a word are set, of any symbol.
-    fn symbols_at(&self, at: usize) -> u64 {
-        self.words.iter().skip(at).step_by(self.stride).fold(0, |all, &word| all | word)
     }
 }
 
@@ -561,12 +561,12 @@ impl Recognizer for Valiant {
             any_carried = true;
             is_root |= self.states[from].is_root;
             is_sentence |= self.states[from].is_sentence;
-            let Self { spans, words, tables, draft, states, .. } = self;
+            let Self { spans, words, tables, draft, states, kernels, .. } = self;
             let end = states.get(from + 1).map_or(spans.len(), |next| next.spans as usize);
             for &Span { left, first, length, offset } in &spans[states[from].spans as usize..end] {
                 let place = draft.slot(tables.lefts[left as usize]) * draft.stride + first as usize;
-                let row = &mut draft.words[place..place + length as usize];
-                row.iter_mut().zip(&words[offset as usize..]).for_each(|(word, &other)| *word |= other);
+                let rows = &words[offset as usize..][..length as usize];
+                kernels.or_into(&mut draft.words[place..place + length as usize], rows);
             }
         }
         if !any_read && !any_carried {
@@ -649,7 +649,7 @@ impl Recognizer for Valiant {
     }
 
     fn n_items(&self) -> usize {
-        self.words.len() + self.spans.len() + self.index.len() / 2 + self.held_by_predictions
+        self.words.len() + self.spans.len() + self.held_by_predictions
     }
 
     fn mark(&self) -> Mark {
@@ -680,7 +680,6 @@ impl Recognizer for Valiant {
     fn memory_usage(&self) -> usize {
         size_of_val(&*self.words)
             + size_of_val(&*self.spans)
-            + size_of_val(&*self.index)
             + size_of_val(&*self.states)
             + size_of_val(&*self.draft.words)
             + 8 * self.held_by_predictions

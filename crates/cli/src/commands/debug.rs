@@ -1,9 +1,12 @@
 use std::io::{BufWriter, Write};
 
-use anygram::parts::grammar::ir::{Symbol, TerminalId};
+use anygram::Language;
+use anygram::parts::bits::work::Work;
+use anygram::parts::grammar::ir::{Grammar, Symbol, TerminalId};
+use anygram::parts::grammar::normal::{NormalForm, NormalId};
 use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 
 use crate::input::GrammarArgs;
 
@@ -19,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   anygram debug grammar --grammar sql.lark                what was read, in Lark's notation
   anygram debug cfg --grammar sql.lark                    the rules that are left
+  anygram debug normal --grammar sql.lark                 how large its normal forms are
   anygram debug automaton -g sql.lark | dot -Tsvg         a drawing of the terminals
   anygram debug boundaries -g sql.lark --lexer longest
   anygram debug chart --grammar sql.lark 'SELECT na'";
@@ -29,6 +33,14 @@ enum What {
     Grammar(GrammarArgs),
     /// The reduced grammar that the recognizer works on.
     Cfg(GrammarArgs),
+    /// The sizes of its normal forms: symbols, rules, and the left children, of which the engine `valiant` keeps rows.
+    Normal {
+        #[command(flatten)]
+        grammar: GrammarArgs,
+        /// Also list the rules of a form.
+        #[arg(long, value_enum)]
+        rules: Option<FormChoice>,
+    },
     /// The automaton of all terminals, in the DOT language.
     Automaton(GrammarArgs),
     /// The boundaries between pieces, and what each forbids to follow.
@@ -43,6 +55,14 @@ enum What {
     },
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum FormChoice {
+    /// C2F+ε.
+    Binary,
+    /// Chomsky's.
+    Chomsky,
+}
+
 pub fn run(args: &Args) -> Result<bool> {
     let output = &mut BufWriter::new(std::io::stdout().lock());
     match &args.what {
@@ -53,6 +73,7 @@ pub fn run(args: &Args) -> Result<bool> {
             write!(output, "{read}")?;
         }
         What::Cfg(grammar) => cfg(grammar, output)?,
+        What::Normal { grammar, rules } => normal(grammar, *rules, output)?,
         What::Automaton(grammar) => automaton(grammar, output)?,
         What::Boundaries(grammar) => boundaries(grammar, output)?,
         What::Chart { grammar, text } => chart(grammar, text.as_bytes(), output)?,
@@ -61,17 +82,68 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-fn cfg(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
-    let language = args.language()?;
-    let (cfg, grammar) = (&language.lexing().cfg, language.grammar());
-    let name = |symbol: Symbol| match symbol {
+/// The name of a symbol; those that reduction adds have none in the grammar.
+fn name(grammar: &Grammar, symbol: Symbol) -> String {
+    match symbol {
         Symbol::Nonterminal(n) if n.index() >= grammar.nonterminals.len() => format!("n{}", n.0),
         symbol => grammar.symbol_name(symbol).to_owned(),
-    };
+    }
+}
+
+fn cfg(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
+    let language = args.language()?;
+    let cfg = &language.lexing().cfg;
+    let name = |symbol| name(language.grammar(), symbol);
     writeln!(output, "// start: {}", name(Symbol::Nonterminal(cfg.start)))?;
     for rule in &cfg.rules {
         let rhs: Vec<String> = rule.rhs.iter().map(|&symbol| name(symbol)).collect();
         writeln!(output, "{}: {}", name(Symbol::Nonterminal(rule.lhs)), rhs.join(" "))?;
+    }
+    Ok(())
+}
+
+fn normal(args: &GrammarArgs, listed: Option<FormChoice>, output: &mut dyn Write) -> Result<()> {
+    let language = args.language()?;
+    let cfg = &language.lexing().cfg;
+    let chomsky = || NormalForm::chomsky(cfg, &mut Work::new(language.limits().compile_steps, "compile_steps"));
+    if let Some(choice) = listed {
+        let form = match choice {
+            FormChoice::Binary => NormalForm::binary(cfg),
+            FormChoice::Chomsky => chomsky()?,
+        };
+        return rules(&form, &language, output);
+    }
+    writeln!(
+        output,
+        "{:<10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "form", "symbols", "stored", "rules", "of two", "unit", "lexical"
+    )?;
+    for (name, form) in [("C2F+ε", NormalForm::binary(cfg)), ("Chomsky", chomsky()?)] {
+        let (symbols, stored) = (form.used_symbols().count(), form.left_children().len());
+        let (n_rules, binary, unit, lexical) = (form.n_rules(), form.binary.len(), form.unit.len(), form.lexical.len());
+        writeln!(output, "{name:<10}{symbols:>10}{stored:>10}{n_rules:>10}{binary:>10}{unit:>10}{lexical:>10}")?;
+    }
+    Ok(())
+}
+
+/// The rules of a normal form, with suffixes of rules in angle brackets.
+fn rules(form: &NormalForm, language: &Language, output: &mut dyn Write) -> Result<()> {
+    let (cfg, grammar) = (&language.lexing().cfg, language.grammar());
+    let spelled = |symbol: NormalId| {
+        let names: Vec<String> = form.spelled(cfg, symbol).into_iter().map(|symbol| name(grammar, symbol)).collect();
+        if names.len() == 1 { names.concat() } else { format!("⟨{}⟩", names.join(" ")) }
+    };
+    for rule in &form.binary {
+        writeln!(output, "{} -> {} {}", spelled(rule.parent), spelled(rule.left), spelled(rule.right))?;
+    }
+    for &(parent, child) in &form.unit {
+        writeln!(output, "{} -> {}", spelled(parent), spelled(child))?;
+    }
+    for &(parent, terminal) in &form.lexical {
+        writeln!(output, "{} -> {}", spelled(parent), name(grammar, Symbol::Terminal(terminal)))?;
+    }
+    for symbol in form.nullable.iter().map(NormalId::new) {
+        writeln!(output, "{} -> ε", spelled(symbol))?;
     }
     Ok(())
 }
@@ -143,11 +215,7 @@ fn boundaries(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
 
 fn chart(args: &GrammarArgs, text: &[u8], output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
-    let grammar = language.grammar();
-    let name = |symbol: Symbol| match symbol {
-        Symbol::Nonterminal(n) if n.index() >= grammar.nonterminals.len() => format!("n{}", n.0),
-        symbol => grammar.symbol_name(symbol).to_owned(),
-    };
+    let name = |symbol| name(language.grammar(), symbol);
     let mut stepper = Stepper::new(&language)?;
     let mut frontier = stepper.start(&language)?.unwrap_or_default();
     for position in 0..=text.len() {

@@ -1,0 +1,29 @@
+//! Measurements of Anygram's parts: tables for people, JSON for comparisons, drawings for the documentation.
+//!
+//! Times are thread CPU time, which other work on the machine inflates little; each is the median of several runs. What is measured is
+//! also checked: an engine that answers otherwise than the others stops the run.
+
+mod input;
+mod measure;
+mod valiant;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about)]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The incremental Valiant recognizer: normal forms, steps, masks, initialization.
+    Valiant(valiant::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().what {
+        What::Valiant(args) => valiant::run(&args),
+    }
+}
