@@ -431,6 +431,25 @@ fn saturated_charts_hold_every_row() {
 }
 
 #[test]
+fn a_symbol_with_a_full_word_of_rows_still_gains_rows_below() {
+    // X begins at every `a` after the `b` as soon as `c` is read, and at all before them by steps of one.
+    let cfg = cfg(&[("S", "Xd"), ("X", "aX"), ("X", "bX"), ("X", "Ac"), ("A", "AA"), ("A", "a")]);
+    let [a, b, c, d] = [0, 1, 2, 3];
+    for (before, after) in [(62, 70), (63, 1), (63, 63), (63, 64), (63, 70), (64, 70), (127, 200), (191, 65)] {
+        let word = [vec![a; before], vec![b], vec![a; after], vec![c]].concat();
+        for engine in engines(&cfg) {
+            for kernels in kernels::available() {
+                let mut engine = engine.clone().with_kernels(kernels);
+                let start = engine.start();
+                let state = word.iter().fold(start, |state, &terminal| read(&mut engine, state, terminal).unwrap());
+                assert_eq!(engine.viable(state).iter().collect::<Vec<_>>(), [d], "{before}, {after}");
+                assert_eq!(engine.minimum_remaining(state), 1);
+            }
+        }
+    }
+}
+
+#[test]
 fn forks_grow_side_by_side() {
     // Two words from one state, a terminal of each in turn: rows of one are not those of the other, and none is next to the one before.
     for (name, cfg) in grammars() {

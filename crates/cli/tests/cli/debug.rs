@@ -24,6 +24,21 @@ fn rules_of_the_reduced_grammar() {
 }
 
 #[test]
+fn sizes_and_rules_of_normal_forms() {
+    let printed = debug(&["normal"]).stdout;
+    let lines: Vec<Vec<&str>> = printed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines.iter().map(|line| line[0]).collect::<Vec<_>>(), ["form", "C2F+ε", "Chomsky"]);
+    // Symbols, stored, rules, and the rules by kind.
+    for line in &lines[1..] {
+        let numbers: Vec<usize> = line[1..].iter().map(|number| number.parse().unwrap()).collect();
+        assert!(numbers[1] <= numbers[0] && numbers[2] == numbers[3..].iter().sum::<usize>(), "{printed}");
+    }
+    assert_eq!(lines[2][5], "0", "unit rules in Chomsky's form");
+    assert!(debug(&["normal", "--rules", "binary"]).stdout.contains("\nitem -> WORD\n"));
+    assert!(!debug(&["normal", "--rules", "chomsky"]).stdout.contains("ε"));
+}
+
+#[test]
 fn the_automaton_is_a_drawing() {
     let printed = debug(&["automaton"]).stdout;
     assert!(printed.starts_with("digraph terminals {") && printed.trim_end().ends_with('}'), "{printed}");
