@@ -184,7 +184,7 @@ impl Compiler {
         match format {
             GrammarFormat::Lark => {
                 let imports = self.imports.clone();
-                lark::parse(source, &lark::LarkOptions { start, imports, max_size, ..Default::default() })
+                lark::parse(source, &lark::LarkOptions { start, imports, max_size })
             }
             GrammarFormat::Gbnf => gbnf::parse(source, &gbnf::GbnfOptions { start, join, max_size }),
             GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, max_size }),

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
-use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
+use anygram_lexer::transducer::{CutId, FreeLexeme, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId};
 use rustc_hash::FxHashMap;
 
@@ -266,17 +266,37 @@ impl Stepper {
             return Ok(known);
         }
         let (from, cut) = (end.0, self.transducer.cut(end.1).clone());
-        let mut edges: Vec<Edge> = cut.scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }).collect();
-        if cut.skip && !edges.is_empty() {
-            edges.push(Edge { from, terminal: None });
-        }
-        let state = if edges.is_empty() { Some(from) } else { self.extend(&edges)? };
-        let result = match state {
+        let result = match self.read_piece(from, &cut.scans, cut.skip)? {
             Some(state) => self.boundary(language, state, cut.obligations)?,
             None => None,
         };
         self.ends.insert(end, result);
         Ok(result)
+    }
+
+    /// The parser's state after a piece with these labels, which may also be ignored.
+    pub(crate) fn read_piece(
+        &mut self,
+        from: StateId,
+        scans: &[TerminalId],
+        skip: bool,
+    ) -> Result<Option<StateId>, StepError> {
+        let mut edges: Vec<Edge> = scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }).collect();
+        if skip && !edges.is_empty() {
+            edges.push(Edge { from, terminal: None });
+        }
+        if edges.is_empty() { Ok(Some(from)) } else { self.extend(&edges) }
+    }
+
+    /// A lexeme together with what a parser state wants of it; `None` if nothing wanted can come of it.
+    pub(crate) fn bind(
+        &mut self,
+        language: &Language,
+        state: StateId,
+        lexeme: &FreeLexeme,
+    ) -> Result<Option<LexemeId>, StepError> {
+        let wanted = self.wanted(language, state);
+        Ok(self.transducer.bind(language.lexing(), lexeme, wanted)?)
     }
 
     /// What the ends of all pending pieces lead to, as one parser state (`scannerless`).

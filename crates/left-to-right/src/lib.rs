@@ -6,6 +6,7 @@
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
 //!
@@ -18,6 +19,7 @@ pub mod frontier;
 pub mod language;
 pub mod mask;
 pub mod matcher;
+pub mod sequences;
 
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
 pub use matcher::{Constraint, MatchError, Matcher, Refusal};

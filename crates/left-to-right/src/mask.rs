@@ -34,13 +34,13 @@ pub fn get_bit(words: &[u32], id: usize) -> bool {
 }
 
 /// A set of tokens: a list while that is smaller than a row of a mask.
-enum Tokens {
+pub(crate) enum Tokens {
     Few(Box<[TokenId]>),
     Many(Box<[u32]>),
 }
 
 impl Tokens {
-    fn new(mut tokens: Vec<TokenId>, n_words: usize) -> Self {
+    pub fn new(mut tokens: Vec<TokenId>, n_words: usize) -> Self {
         tokens.sort_unstable();
         tokens.dedup();
         // A list costs about as much as a row when it has an eighth of its words: its bits are scattered.
@@ -56,14 +56,14 @@ impl Tokens {
         matches!(self, Self::Few(tokens) if tokens.is_empty())
     }
 
-    fn add_to(&self, words: &mut [u32]) {
+    pub fn add_to(&self, words: &mut [u32]) {
         match self {
             Self::Few(tokens) => tokens.iter().for_each(|token| set_bit(words, token.index())),
             Self::Many(own) => words.iter_mut().zip(own).for_each(|(word, &own)| *word |= own),
         }
     }
 
-    fn is_subset(&self, words: &[u32]) -> bool {
+    pub fn is_subset(&self, words: &[u32]) -> bool {
         match self {
             Self::Few(tokens) => tokens.iter().all(|token| get_bit(words, token.index())),
             Self::Many(own) => words.iter().zip(own).all(|(&word, &own)| own & !word == 0),

@@ -130,6 +130,11 @@ impl Lexing {
         &self.specials
     }
 
+    /// The bounds in force.
+    pub fn limits(&self) -> &LexerLimits {
+        &self.limits
+    }
+
     /// What follows a piece, for the modes where that matters.
     pub fn boundaries(&self) -> Option<&Boundaries> {
         self.boundaries.as_ref()
@@ -163,6 +168,14 @@ pub enum Prospect {
     Completable,
     /// Ask the parser.
     Unknown,
+}
+
+/// A lexeme without what a parser wants of it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FreeLexeme {
+    state: State,
+    /// The states that must not accept any more.
+    owed: Box<[State]>,
 }
 
 /// Where a byte leads.
@@ -265,6 +278,23 @@ impl Transducer {
         obligations: ObligationsId,
     ) -> Result<Option<LexemeId>, LexerError> {
         self.lexeme(lexing, START, wanted, obligations)
+    }
+
+    /// The lexeme without what is wanted of it. (In `contextual` what is owed depends on that, and is lost.)
+    pub fn free(&self, lexeme: LexemeId) -> FreeLexeme {
+        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].0;
+        FreeLexeme { state, owed: self.obligations[obligations.index()].iter().map(|&(state, _)| state).collect() }
+    }
+
+    /// A lexeme of which this is wanted; `None` if nothing wanted can come of it. (For `scannerless` and `longest`.)
+    pub fn bind(
+        &mut self,
+        lexing: &Lexing,
+        lexeme: &FreeLexeme,
+        wanted: WantedId,
+    ) -> Result<Option<LexemeId>, LexerError> {
+        let obligations = self.intern_obligations(lexeme.owed.iter().map(|&state| (state, WantedId(0))).collect());
+        self.lexeme(lexing, lexeme.state, wanted, obligations)
     }
 
     /// Whether no byte of the piece was read.
