@@ -66,8 +66,13 @@ fn masks_of_a_small_sql() {
                     if engine == Engine::Reference { b"select (1.5 + a," } else { b"select (1.5 + -a, b from c); " };
                 let name = format!("{}, {}, {workers} workers", mode.name(), engine.name());
                 let search = compare(&name, &language, vocabulary.trie(), vocabulary.len(), text, workers);
-                assert_eq!(search.stack > 0, workers < 1_000, "{name}: {search:?}");
-                assert!(search.in_breadth > 0 && search.reached > 100, "{name}: {search:?}");
+                // One worker goes into depth at once; a thousand never need to.
+                assert_eq!(
+                    (search.in_breadth > 0, search.stack > 0),
+                    (workers > 1, workers < 1_000),
+                    "{name}: {search:?}"
+                );
+                assert!(search.reached > 30, "{name}: {search:?}");
             }
         }
     }

@@ -1,14 +1,17 @@
 use std::io::{BufWriter, Write};
 
 use anygram::Language;
+use anygram::Vocabulary;
 use anygram::parts::bits::work::Work;
 use anygram::parts::grammar::ir::{Grammar, Symbol, TerminalId};
 use anygram::parts::grammar::normal::{NormalForm, NormalId};
 use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
-use anyhow::Result;
+use anygram::parts::left_to_right::mask::MASK_BITS;
+use anygram::parts::left_to_right::sequences::Sequences;
+use anyhow::{Result, bail};
 use clap::{Subcommand, ValueEnum};
 
-use crate::input::GrammarArgs;
+use crate::input::{GrammarArgs, VocabArgs};
 
 /// Print what grammars are compiled to.
 #[derive(clap::Args)]
@@ -45,6 +48,19 @@ enum What {
     Automaton(GrammarArgs),
     /// The boundaries between pieces, and what each forbids to follow.
     Boundaries(GrammarArgs),
+    /// The trees of terminal sequences that tokens can hold after a text, and how much of them the parser reaches (`scannerless` and `longest`).
+    Sequences {
+        #[command(flatten)]
+        grammar: GrammarArgs,
+        #[command(flatten)]
+        vocab: VocabArgs,
+        /// Nodes that are reached in breadth before the search goes into depth.
+        #[arg(long, default_value_t = 32, value_name = "N")]
+        workers: usize,
+        /// The text.
+        #[arg(value_name = "TEXT", default_value = "")]
+        text: String,
+    },
     /// The readings of a text, byte by byte, with the recognizer's states.
     Chart {
         #[command(flatten)]
@@ -76,6 +92,9 @@ pub fn run(args: &Args) -> Result<bool> {
         What::Normal { grammar, rules } => normal(grammar, *rules, output)?,
         What::Automaton(grammar) => automaton(grammar, output)?,
         What::Boundaries(grammar) => boundaries(grammar, output)?,
+        What::Sequences { grammar, vocab, workers, text } => {
+            sequences(grammar, &vocab.vocabulary()?, *workers, text.as_bytes(), output)?;
+        }
         What::Chart { grammar, text } => chart(grammar, text.as_bytes(), output)?,
     }
     output.flush()?;
@@ -210,6 +229,49 @@ fn boundaries(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
             names.join(" ")
         )?;
     }
+    Ok(())
+}
+
+fn sequences(
+    args: &GrammarArgs,
+    vocabulary: &Vocabulary,
+    workers: usize,
+    text: &[u8],
+    output: &mut dyn Write,
+) -> Result<()> {
+    let language = args.language()?;
+    let mut stepper = Stepper::new(&language)?;
+    let mut frontier = stepper.start(&language)?.unwrap_or_default();
+    for &byte in text {
+        let mut next = Frontier::new();
+        stepper.begin(&language);
+        stepper.step(&language, &frontier, byte, &mut next)?;
+        if !stepper.is_viable(&language, &next)? {
+            bail!("the text is no viable prefix");
+        }
+        frontier = next;
+    }
+    let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];
+    for (at, config) in frontier.iter().enumerate() {
+        stepper.begin(&language);
+        let n_words = words.len();
+        let tree = Sequences::new(&mut stepper, &language, vocabulary.trie(), config.lexeme, n_words)?;
+        let Some(tree) = tree else {
+            bail!("in the mode contextual there is no such tree; use --lexer longest or scannerless")
+        };
+        let search = tree.add_tokens(&mut stepper, &language, config.state, workers, &mut words)?;
+        writeln!(
+            output,
+            "reading {at}: {} sequences of at most {} ends of pieces; {} reached, {} of them in breadth, then a stack of {}",
+            tree.n_nodes(),
+            tree.depth(),
+            search.reached,
+            search.in_breadth,
+            search.stack
+        )?;
+    }
+    let allowed: u32 = words.iter().map(|word| word.count_ones()).sum();
+    writeln!(output, "{allowed} of {} tokens may follow", vocabulary.len())?;
     Ok(())
 }
 
