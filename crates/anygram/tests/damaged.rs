@@ -3,6 +3,7 @@
 //! The files are those of the shared data in a format that is read, and our own cases. `ANYGRAM_DAMAGE=N` makes N copies of each instead of a few;
 //! `--nocapture` prints what became of them and the slowest.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -103,6 +104,12 @@ fn shared_files() -> Option<Vec<(PathBuf, Vec<u8>)>> {
             }
         }
     }
+    let packed = data.join("cfg_commandtalk/commandtalk.cfg.gz");
+    let mut commandtalk = Vec::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(&packed).unwrap()).read_to_end(&mut commandtalk).unwrap();
+    // Latin-1.
+    let commandtalk: String = commandtalk.into_iter().map(char::from).collect();
+    files.push((packed.with_extension(""), commandtalk.into_bytes()));
     files.sort();
     Some(files)
 }

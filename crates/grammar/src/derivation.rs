@@ -14,7 +14,8 @@ use crate::ir::{NonterminalId, Rule, Symbol, TerminalId};
 #[derive(Clone, Debug)]
 pub struct Derivations<'a> {
     cfg: &'a Cfg,
-    by_lhs: Vec<Vec<usize>>,
+    /// Of each nonterminal its rules that derive something, with what each costs more than the cheapest, in ascending order of that.
+    by_cost: Vec<Vec<(usize, u64)>>,
     weights: Vec<Option<u32>>,
     /// Of each nonterminal what its cheapest derivation costs, and the rule that begins it; the rules of its nonterminals were settled before.
     best: Vec<Option<(u64, usize)>>,
@@ -25,10 +26,15 @@ pub struct Derivations<'a> {
 impl<'a> Derivations<'a> {
     /// The derivations of a grammar whose terminals weigh this much; one without a weight is in none.
     pub fn new(cfg: &'a Cfg, weights: Vec<Option<u32>>) -> Self {
-        let by_lhs = cfg.rules_by_lhs();
         let n = cfg.n_nonterminals;
-        let mut this = Self { cfg, by_lhs, weights, best: vec![None; n], way: vec![None; n] };
+        let mut this = Self { cfg, by_cost: vec![Vec::new(); n], weights, best: vec![None; n], way: vec![None; n] };
         this.settle();
+        for (at, rule) in cfg.rules.iter().enumerate() {
+            if let (Some(cost), Some((best, _))) = (this.rule_cost(at), this.best[rule.lhs.index()]) {
+                this.by_cost[rule.lhs.index()].push((at, cost - best));
+            }
+        }
+        this.by_cost.iter_mut().for_each(|rules| rules.sort_by_key(|&(_, more)| more));
         this.find_ways();
         this
     }
@@ -80,8 +86,9 @@ impl<'a> Derivations<'a> {
                 continue;
             }
             self.way[at] = way;
-            for &rule in &self.by_lhs[at] {
-                let Some(whole) = self.rule_cost(rule) else { continue };
+            let best = self.best[at].map_or(0, |(best, _)| best);
+            for &(rule, more) in &self.by_cost[at] {
+                let whole = best + more;
                 for (place, symbol) in self.cfg.rules[rule].rhs.iter().enumerate() {
                     if let Symbol::Nonterminal(n) = *symbol
                         && !settled[n.index()]
@@ -179,11 +186,10 @@ impl<'a> Derivations<'a> {
                 Symbol::Nonterminal(n) => n,
             };
             let (cost, best) = self.best[n.index()]?;
-            let affordable =
-                |rule: &usize| Some((*rule, self.rule_cost(*rule)? - cost)).filter(|&(_, more)| more <= spare);
-            let options: Vec<(usize, u64)> = match left > 32 * limit {
-                true => self.by_lhs[n.index()].iter().filter_map(affordable).collect(),
-                false => vec![(best, 0)],
+            let rules = &self.by_cost[n.index()];
+            let options = match left > 32 * limit {
+                true => &rules[..rules.partition_point(|&(_, more)| more <= spare)],
+                false => &[(best, 0)][..],
             };
             // Where there is much to spend, two draws, of which the dearer: else lists would end too soon.
             let mut choice = options[below(options.len())];
