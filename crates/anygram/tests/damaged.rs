@@ -4,10 +4,11 @@
 //! `--nocapture` prints what became of them and the slowest.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anygram::{Compiler, Constraint, Error, GrammarFormat, Vocabulary};
+use anygram_testkit::shared::data;
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -84,14 +85,7 @@ fn damaged(file: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 fn shared_files() -> Option<Vec<(PathBuf, Vec<u8>)>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("ANYGRAM_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let data = shared.join("data");
-    if !data.is_dir() {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "no shared data at {}", data.display());
-        println!("NOT TESTED: no shared data at {}; set ANYGRAM_SHARED", data.display());
-        return None;
-    }
+    let data = data()?;
     let mut files = Vec::new();
     let mut folders = vec![data.join("grammars"), data.join("replay")];
     while let Some(folder) = folders.pop() {

@@ -10,21 +10,7 @@ use anygram::parts::left_to_right::example::{Examples, contexts};
 use anygram::parts::lexer::overlap::overlaps;
 use anygram::parts::lexer::words::Words;
 use anygram::{Compiler, GrammarFormat, LexerMode};
-
-/// The folder with the data, or `None` with a notice.
-fn data() -> Option<PathBuf> {
-    let shared = std::env::var_os("ANYGRAM_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let data = shared.join("data");
-    if data.join("grammars").is_dir() {
-        return Some(data);
-    }
-    let notice = format!("no shared data at {}: set ANYGRAM_SHARED", data.display());
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{notice}");
-    eprintln!("NOT TESTED: {notice}");
-    None
-}
+use anygram_testkit::shared::data;
 
 fn grammars(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -11,23 +11,11 @@ use std::sync::Arc;
 
 use anygram::parts::grammar::ErrorKind;
 use anygram::{Compiler, Error, GrammarFormat, Language, LexerMode, Limits};
+use anygram_testkit::shared::data;
 use serde_json::Value;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The folder with the shared data, or `None` with a notice.
-fn shared() -> Option<PathBuf> {
-    let shared = std::env::var_os("ANYGRAM_SHARED").map_or(repository().join("../shared"), PathBuf::from);
-    let data = shared.join("data");
-    if data.join("grammars").is_dir() {
-        return Some(data);
-    }
-    let notice = format!("no shared data at {}: set ANYGRAM_SHARED", data.display());
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{notice}");
-    eprintln!("NOT TESTED: {notice}");
-    None
 }
 
 fn compile(format: GrammarFormat, source: &str) -> Arc<Language> {
@@ -45,7 +33,7 @@ fn lines() -> Vec<Value> {
 
 #[test]
 fn sentences_are_those_of_xgrammar() {
-    let shared = shared();
+    let shared = data();
     let (mut wrong, mut n_answers) = (Vec::new(), 0);
     for line in lines() {
         let Some(file) = line["file"].as_str() else { continue };
@@ -94,7 +82,7 @@ fn what_is_read_differs_from_xgrammar_only_where_it_is_documented() {
 
 #[test]
 fn all_gbnf_files_of_the_shared_data_are_read() {
-    let Some(data) = shared() else { return };
+    let Some(data) = data() else { return };
     let mut names = BTreeSet::new();
     for file in fs::read_dir(data.join("grammars/llama_cpp_gbnf")).unwrap() {
         let path = file.unwrap().path();
@@ -109,7 +97,7 @@ fn all_gbnf_files_of_the_shared_data_are_read() {
 
 #[test]
 fn commandtalk() {
-    let Some(data) = shared() else { return };
+    let Some(data) = data() else { return };
     let folder = data.join("cfg_commandtalk");
     let (packed, mut bytes) = (fs::File::open(folder.join("commandtalk.cfg.gz")).unwrap(), Vec::new());
     flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();

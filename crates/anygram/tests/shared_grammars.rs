@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anygram::{Compiler, Grammar, GrammarFormat, LexerMode};
+use anygram_testkit::shared::data;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -22,18 +23,6 @@ const REFUSED: [(&str, (usize, usize), &str); 7] = [
     ("lark/python2.lark", (167, 10), "`%declare` is not supported: `_INDENT` stands for indentation"),
     ("syncode/python.lark", (189, 10), "`%declare` is not supported: `_INDENT` stands for indentation"),
 ];
-
-/// The folder of shared data, if there is one. In CI it has to be there.
-fn data() -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let data = std::env::var_os("ANYGRAM_SHARED").map_or(default, PathBuf::from).join("data");
-    if data.is_dir() {
-        return Some(data);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "no shared data at {}: set ANYGRAM_SHARED", data.display());
-    println!("NOT TESTED: no shared data at {}; set ANYGRAM_SHARED", data.display());
-    None
-}
 
 fn unpacked(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anygram_grammar::diagnostic::{ErrorKind, GrammarError};
 use anygram_grammar::ir::{Grammar, LexerMode, Pattern, SpecialToken, Symbol, TerminalKind};
 use anygram_grammar::lark::{LarkOptions, parse};
+use anygram_testkit::shared::data;
 
 fn read(source: &str) -> Result<Grammar, GrammarError> {
     let grammar = parse(source, &LarkOptions::default())?;
@@ -722,22 +723,9 @@ fn cyclic_and_useless_rules_are_read() {
 
 // The grammars of the shared data.
 
-/// The folder of shared data, if there is one. In CI it has to be there.
-fn shared() -> Option<PathBuf> {
-    let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("ANYGRAM_SHARED").map_or(default, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let in_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-    assert!(!in_ci, "no shared data at {}: set ANYGRAM_SHARED", folder.display());
-    eprintln!("NOT TESTED: no shared data at {}; set ANYGRAM_SHARED to its folder", folder.display());
-    None
-}
-
 fn grammars_in(folder: &str) -> Vec<(String, String)> {
-    let Some(shared) = shared() else { return Vec::new() };
-    let entries = std::fs::read_dir(shared.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let Some(data) = data() else { return Vec::new() };
+    let entries = std::fs::read_dir(data.join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "lark")).collect();
     paths.sort();
     let read = |path: PathBuf| (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
@@ -746,7 +734,7 @@ fn grammars_in(folder: &str) -> Vec<(String, String)> {
 
 #[test]
 fn replay_grammars_are_read() {
-    for (name, source) in grammars_in("data/replay") {
+    for (name, source) in grammars_in("replay") {
         let grammar = read(&source).unwrap_or_else(|error| panic!("{}", error.render(&name, &source)));
         println!("{name}: {} terminals, {} rules", grammar.terminals.len(), grammar.rules.len());
     }
@@ -754,7 +742,7 @@ fn replay_grammars_are_read() {
 
 #[test]
 fn other_grammars_are_read_or_refused_for_what_is_not_supported() {
-    let folders = ["data/grammars/lark", "data/grammars/syncode", "data/grammars/cd4dllm"];
+    let folders = ["grammars/lark", "grammars/syncode", "grammars/cd4dllm"];
     for (name, source) in folders.into_iter().flat_map(grammars_in) {
         if let Err(error) = read(&source) {
             let library = error.kind() == ErrorKind::MissingStart && name.ends_with("unicode.lark");
@@ -773,7 +761,7 @@ fn mutations_do_not_panic() {
         (seed % below.max(1) as u64) as usize
     };
     let spice = b"()[]{}|&~?*+\"/\\<>.:%#-_ \n09azAZ\xc3\xa9\xff^$";
-    for (name, source) in grammars_in("data/replay") {
+    for (name, source) in grammars_in("replay") {
         let rounds = 200_000 / source.len().max(1000);
         for round in 0..rounds {
             let mut bytes = source.clone().into_bytes();
@@ -809,7 +797,7 @@ fn expect_same_when_printed(name: &str, grammar: &Grammar) {
 #[test]
 fn printed_grammars_are_the_same_when_read() {
     let mut n_printed = 0;
-    let folders = ["data/replay", "data/grammars/lark", "data/grammars/syncode", "data/grammars/cd4dllm"];
+    let folders = ["replay", "grammars/lark", "grammars/syncode", "grammars/cd4dllm"];
     for (name, source) in folders.into_iter().flat_map(grammars_in) {
         let options = LarkOptions { imports: PathBuf::from(&name).parent().map(Into::into), ..LarkOptions::default() };
         if let Ok(grammar) = parse(&source, &options) {
@@ -819,7 +807,7 @@ fn printed_grammars_are_the_same_when_read() {
         }
     }
     println!("{n_printed} grammars");
-    assert!(shared().is_none() || n_printed > 30, "{n_printed}");
+    assert!(data().is_none() || n_printed > 30, "{n_printed}");
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | [`random`] | a small deterministic generator of random numbers |
 //! | [`generate`] | random grammars, vocabularies and texts, each replayed from its seed |
 //! | [`cases`] | behaviour as data: `testdata/cases/*.toml` and a runner that takes closures |
+//! | [`shared`] | where the shared data is, for tests that use it |
 //! | [`laws`] | what any left-to-right engine must satisfy, as plain functions |
 //!
 //! The crate knows the grammar representation and nothing of our lexers, recognizers and masks, so that it cannot share
@@ -28,3 +29,5 @@ pub mod random;
 
 pub mod cases;
 pub mod laws;
+
+pub mod shared;
