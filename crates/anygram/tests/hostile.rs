@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use anygram::{Compiler, Constraint, Error, GrammarFormat, LexerMode, Limits, Vocabulary};
+use anygram::{Compiler, Constraint, Engine, Error, GrammarFormat, LexerMode, Limits, Vocabulary};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -152,6 +152,16 @@ fn each_is_answered_or_refused() {
             }
             assert!(peak < MAX_MEMORY, "{name}, {}: {peak} bytes", mode.name());
         }
+    }
+}
+
+#[test]
+fn the_valiant_chart_reads_them_too() {
+    for (name, source, fate) in grammars() {
+        let Reads(text) = fate else { continue };
+        let compiler = Compiler::default().lexer(LexerMode::Scannerless).engine(Engine::Valiant);
+        let language = compiler.compile(GrammarFormat::Lark, &source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(language.read(text.as_bytes()).unwrap().is_sentence, "{name}");
     }
 }
 

@@ -24,8 +24,8 @@ use anygram_bits::kernels::Kernels;
 use anygram_bits::work::Work;
 use anygram_bits::{BitSet, kernels};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::Symbol;
-use anygram_grammar::normal::{Form, NormalForm, NormalId};
+use anygram_grammar::ir::{Rule, Symbol};
+use anygram_grammar::normal::{Form, Meaning, NormalForm, NormalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
@@ -121,8 +121,19 @@ impl Tables {
             Symbol::Terminal(_) => 1,
             Symbol::Nonterminal(n) => of_nonterminal[n.index()],
         };
-        let minimum = (0..n).map(NormalId::new).map(|symbol| {
-            form.spelled(cfg, symbol).iter().map(length).fold(0u32, |sum, length| sum.saturating_add(length))
+        // Of each rule what is left from each of its symbols on: a suffix need not be spelled out, which would be quadratic in long rules.
+        let left = |rule: &Rule| {
+            let mut sums: Vec<u32> = rule.rhs.iter().map(length).collect();
+            for at in (1..sums.len()).rev() {
+                sums[at - 1] = sums[at - 1].saturating_add(sums[at]);
+            }
+            sums
+        };
+        let lefts_of_rules: Vec<Vec<u32>> = cfg.rules.iter().map(left).collect();
+        let minimum = form.meanings.iter().map(|meaning| match *meaning {
+            Meaning::Nonterminal(n) => of_nonterminal[n.index()],
+            Meaning::Terminal(_) => 1,
+            Meaning::Suffix { rule, from } => lefts_of_rules[rule][from],
         });
         Self {
             start: form.start.0,
