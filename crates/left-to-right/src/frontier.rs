@@ -14,7 +14,7 @@ use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{CutId, FreeLexeme, LexemeId, ObligationsId, Prospect, Transducer, WantedId};
-use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId};
+use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
 use crate::language::{Language, StepError};
@@ -48,6 +48,8 @@ type Seen = FxHashMap<Config, Option<(Config, Symbol)>>;
 enum Purpose {
     /// The one with which a yes holds.
     Can,
+    /// The same, looking at no other states of the parser.
+    CanAnywhere,
     /// The one with which a no holds.
     May,
 }
@@ -68,7 +70,21 @@ pub struct Stepper {
     steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
     finishes: FxHashMap<(Purpose, StateId, ClassId), bool>,
     pending: Vec<(StateId, CutId)>,
+    /// The parser states that were looked into since [`Stepper::begin_trace`].
+    trace: Trace,
     work: Work,
+}
+
+/// Which parser states something depends on.
+#[derive(Default)]
+enum Trace {
+    /// Nobody wants to know.
+    #[default]
+    Off,
+    /// On these, perhaps with repetitions.
+    On(Vec<StateId>),
+    /// On more than can be told.
+    Lost,
 }
 
 impl Stepper {
@@ -85,6 +101,7 @@ impl Stepper {
             steps: FxHashMap::default(),
             finishes: FxHashMap::default(),
             pending: Vec::new(),
+            trace: Trace::Off,
             work: Work::new(language.limits().mask_steps, "mask_steps"),
         })
     }
@@ -105,7 +122,39 @@ impl Stepper {
         let before = self.recognizer.n_items();
         let state = self.recognizer.extend(edges)?;
         self.work.spend(edges.len() + self.recognizer.n_items().saturating_sub(before))?;
+        for &Edge { from, terminal } in edges {
+            self.look_into(from, terminal);
+        }
         Ok(state)
+    }
+
+    /// From here on the parser states are noted that are looked into.
+    pub fn begin_trace(&mut self) {
+        self.trace = Trace::On(Vec::new());
+    }
+
+    /// The parser states that were looked into since [`Stepper::begin_trace`], sorted; `None` if they are more than can be told.
+    pub fn end_trace(&mut self) -> Option<Vec<StateId>> {
+        let Trace::On(mut states) = std::mem::take(&mut self.trace) else { return None };
+        states.sort_unstable();
+        states.dedup();
+        Some(states)
+    }
+
+    /// Notes that a state was looked into, and what reading a terminal from it looked into.
+    pub fn look_into(&mut self, from: StateId, terminal: Option<TerminalId>) {
+        let Trace::On(states) = &mut self.trace else { return };
+        states.push(from);
+        let Some(terminal) = terminal else { return };
+        match self.recognizer.looked_into(from, terminal) {
+            Some(others) => states.extend_from_slice(others),
+            None => self.trace = Trace::Lost,
+        }
+    }
+
+    /// What can be seen of a parser state.
+    pub fn view(&mut self, state: StateId) -> Option<View<'_>> {
+        self.recognizer.view(state)
     }
 
     /// The recognizer.
@@ -263,6 +312,7 @@ impl Stepper {
     /// What the end of one piece leads to.
     pub(crate) fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
         if let Some(&known) = self.ends.get(&end) {
+            self.look_into_cut(end);
             return Ok(known);
         }
         let (from, cut) = (end.0, self.transducer.cut(end.1).clone());
@@ -272,6 +322,21 @@ impl Stepper {
         };
         self.ends.insert(end, result);
         Ok(result)
+    }
+
+    /// As [`Stepper::look_into`], for the labels of a piece.
+    fn look_into_cut(&mut self, (from, cut): (StateId, CutId)) {
+        if matches!(self.trace, Trace::On(_)) {
+            let Self { transducer, trace, recognizer, .. } = self;
+            for &scan in &transducer.cut(cut).scans {
+                let Trace::On(states) = trace else { break };
+                states.push(from);
+                match recognizer.looked_into(from, scan) {
+                    Some(others) => states.extend_from_slice(others),
+                    None => *trace = Trace::Lost,
+                }
+            }
+        }
     }
 
     /// The parser's state after a piece with these labels, which may also be ignored.
@@ -304,6 +369,9 @@ impl Stepper {
         self.pending.sort_unstable();
         self.pending.dedup();
         if let Some(&known) = self.merged_ends.get(&*self.pending) {
+            for at in 0..self.pending.len() {
+                self.look_into_cut(self.pending[at]);
+            }
             return Ok(known);
         }
         let mut edges = Vec::new();
@@ -351,10 +419,27 @@ impl Stepper {
         if self.transducer.prospect(config.lexeme) == Prospect::Completable {
             return Ok(Some(true));
         }
-        if let Some(&known) = self.prospects.get(&config) {
+        let is_traced = matches!(self.trace, Trace::On(_));
+        let known = self.prospects.get(&config).copied();
+        if let Some(known) = known
+            && !is_traced
+        {
             return Ok(known);
         }
-        let verdict = if self.can_be_spelled(language, config)? {
+        if known.is_none_or(|known| known == Some(true))
+            && self.can_be_spelled(language, config, Purpose::CanAnywhere)?
+        {
+            self.prospects.insert(config, Some(true));
+            return Ok(Some(true));
+        }
+        if is_traced {
+            // The answer depends on the whole of what was read.
+            self.trace = Trace::Lost;
+        }
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let verdict = if self.can_be_spelled(language, config, Purpose::Can)? {
             Some(true)
         } else if language.mode() == LexerMode::Longest || !self.may_be_spelled(language, config)? {
             Some(false)
@@ -366,20 +451,25 @@ impl Stepper {
     }
 
     /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a sufficient condition.
-    fn can_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
+    fn can_be_spelled(
+        &mut self,
+        language: &Language,
+        Config { state, lexeme }: Config,
+        purpose: Purpose,
+    ) -> Result<bool, StepError> {
         let (Some(boundaries), Some(automaton)) = (language.lexing().boundaries(), language.spelling()) else {
             return Ok(false);
         };
         let Some(node) = self.transducer.node(language.lexing(), lexeme) else { return Ok(false) };
         for class in boundaries.reached_classes(node) {
-            if self.can_finish(Purpose::Can, state, class, automaton) {
+            if self.can_finish(purpose, state, class, automaton) {
                 return Ok(true);
             }
         }
         let candidates = self.recognizer.viable(state).clone();
         for outcome in boundaries.outcomes(node).filter(|outcome| candidates.contains(outcome.terminal.index())) {
             let Some(next) = self.after(state, outcome.terminal)? else { continue };
-            if self.can_finish(Purpose::Can, next, outcome.to, automaton) {
+            if self.can_finish(purpose, next, outcome.to, automaton) {
                 return Ok(true);
             }
         }
@@ -411,6 +501,7 @@ impl Stepper {
 
     fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
         if let Some(&known) = self.steps.get(&(state, terminal)) {
+            self.look_into(state, Some(terminal));
             return Ok(known);
         }
         let next = self.extend(&[Edge { from: state, terminal: Some(terminal) }])?;
@@ -420,7 +511,10 @@ impl Stepper {
 
     fn can_finish(&mut self, purpose: Purpose, state: StateId, from: ClassId, automaton: &Relation) -> bool {
         let recognizer = &self.recognizer;
-        let answer = || recognizer.can_finish(state, from.index(), automaton);
+        let answer = || match purpose {
+            Purpose::CanAnywhere => recognizer.can_finish_anywhere(state, from.index(), automaton),
+            Purpose::Can | Purpose::May => recognizer.can_finish(state, from.index(), automaton),
+        };
         *self.finishes.entry((purpose, state, from)).or_insert_with(answer)
     }
 

@@ -63,6 +63,8 @@ pub struct Limits {
     pub search_steps: usize,
     /// Bytes of what is kept of tokens, per lexeme; when more, all of it is computed again as it is needed.
     pub cache_bytes: usize,
+    /// Bytes of finished masks that are kept; when more, all are dropped.
+    pub mask_bytes: usize,
     /// Parse items that outputs share before an output starts its own tables afresh.
     pub shared_items: usize,
 }
@@ -77,6 +79,7 @@ impl Default for Limits {
             recognizer: RecognizerLimits::default(),
             search_steps: 2_000,
             cache_bytes: 128 << 20,
+            mask_bytes: 64 << 20,
             shared_items: 3_000_000,
         }
     }
@@ -84,7 +87,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names by which errors speak of the limits and [`Limits::set`] takes them.
-    pub const NAMES: [&str; 11] = [
+    pub const NAMES: [&str; 12] = [
         "grammar_size",
         "compile_steps",
         "nfa_states",
@@ -96,6 +99,7 @@ impl Limits {
         "shared_items",
         "lexemes",
         "cache_bytes",
+        "mask_bytes",
     ];
 
     /// Sets the limit of this name; `None` if there is none.
@@ -113,6 +117,7 @@ impl Limits {
             "shared_items" => self.shared_items = size,
             "lexemes" => self.lexer.lexemes = size,
             "cache_bytes" => self.cache_bytes = size,
+            "mask_bytes" => self.mask_bytes = size,
             _ => return None,
         }
         Some(())

@@ -10,6 +10,7 @@ use anygram_vocab::{TokenId, Vocabulary};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{CompileError, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
+use crate::memo::Memo;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -64,13 +65,14 @@ impl Constraint {
 struct Session {
     stepper: Stepper,
     walks: Walks,
+    memo: Memo,
     scratch: Scratch,
 }
 
 impl Session {
     fn new(constraint: &Constraint) -> Result<Self, MatchError> {
         let stepper = Stepper::new(constraint.language()).map_err(StepError::from)?;
-        Ok(Self { stepper, walks: Walks::default(), scratch: Scratch::default() })
+        Ok(Self { stepper, walks: Walks::default(), memo: Memo::default(), scratch: Scratch::default() })
     }
 }
 
@@ -347,7 +349,7 @@ impl Matcher {
     pub fn memory_usage(&self) -> usize {
         let session = self.session();
         let positions = self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
-        positions.sum::<usize>() + session.stepper.memory_usage() + session.walks.memory_usage()
+        positions.sum::<usize>() + session.stepper.memory_usage() + session.walks.memory_usage() + session.memo.memory_usage()
     }
 
     fn last(&self) -> &Position {
@@ -457,16 +459,25 @@ impl Matcher {
 
     fn try_mask(&self, words: &mut [u32]) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let Session { stepper, walks, scratch } = &mut *self.session();
+        let Session { stepper, walks, memo, scratch } = &mut *self.session();
         let Position { frontier, ended, .. } = self.last();
-        words.fill(0);
+        let n_words = self.constraint.mask_words();
         if *ended {
+            words.fill(0);
             vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
+        if let Some(known) = memo.find(stepper, frontier) {
+            words[..n_words].copy_from_slice(known);
+            words[n_words..].fill(0);
+            return Ok(());
+        }
+        words.fill(0);
         stepper.begin(language);
         let mark = stepper.mark();
-        let n_words = self.constraint.mask_words();
+        stepper.begin_trace();
+        // Whether the text may end here.
+        frontier.iter().for_each(|config| stepper.look_into(config.state, None));
         let mut result =
             mask::add_tokens(stepper, language, vocabulary.trie(), frontier, walks, scratch, &mut words[..n_words]);
         for &(token, terminal) in &self.constraint.0.specials {
@@ -478,10 +489,14 @@ impl Matcher {
                 Ok(())
             });
         }
+        let looked_into = stepper.end_trace();
         stepper.release(mark);
         result?;
         if stepper.is_sentence(frontier) {
             vocabulary.eos().iter().for_each(|token| mask::set_bit(words, token.index()));
+        }
+        if let Some(looked_into) = looked_into {
+            memo.insert(stepper, frontier, &looked_into, &words[..n_words], language.limits().mask_bytes);
         }
         Ok(())
     }

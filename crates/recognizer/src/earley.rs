@@ -23,7 +23,7 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
+use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, View};
 
 index_type!(
     /// A left side and what is still to come of one of its rules.
@@ -52,6 +52,12 @@ struct Prediction {
     steps: Vec<(Symbol, RestId)>,
 }
 
+/// The states that were looked into to find something out, sorted; `None` if there are more than [`MAX_LOOKED_INTO`].
+type Reach = Option<Box<[StateId]>>;
+
+/// Beyond this many it is no use to know them: no other place will look alike.
+const MAX_LOOKED_INTO: usize = 48;
+
 #[derive(Clone, Debug)]
 struct State {
     /// Items that are not predicted here and not complete, sorted by their first symbol.
@@ -66,7 +72,12 @@ struct State {
 struct Completed {
     items: Vec<Item>,
     is_sentence: bool,
+    /// What was looked into.
+    reach: Reach,
 }
+
+/// A state without the identity of the states that its items began in.
+type Shape = (Box<[(RestId, u32)]>, bool);
 
 /// The engine; see the module.
 #[derive(Clone, Debug)]
@@ -84,7 +95,10 @@ pub struct Earley {
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Vec<State>,
     ids: FxHashMap<(Box<[Item]>, bool), StateId>,
-    steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
+    steps: FxHashMap<(StateId, TerminalId), (Option<StateId>, Reach)>,
+    /// Of each state, once it was asked for, its shape and the states that its items began in.
+    views: Vec<Option<(u32, Box<[StateId]>)>>,
+    shapes: FxHashMap<Shape, u32>,
     merges: FxHashMap<Box<[StateId]>, StateId>,
     completed: FxHashMap<(StateId, NonterminalId), Completed>,
     n_items: usize,
@@ -129,6 +143,8 @@ impl Earley {
             states: Vec::new(),
             ids: FxHashMap::default(),
             steps: FxHashMap::default(),
+            views: Vec::new(),
+            shapes: FxHashMap::default(),
             merges: FxHashMap::default(),
             completed: FxHashMap::default(),
             n_items: 0,
@@ -166,6 +182,7 @@ impl Earley {
     fn close(&mut self, seeds: Vec<Item>) -> Result<Completed, RecognizerError> {
         let mut closure = Completed::default();
         let mut seen = FxHashSet::default();
+        let mut looked_into = LookedInto::default();
         let mut agenda = seeds;
         while let Some(item) = agenda.pop() {
             if !seen.insert(item) {
@@ -195,12 +212,15 @@ impl Earley {
                         closure.is_sentence |= known.is_sentence;
                         // They are closed already.
                         closure.items.extend(known.items.iter().filter(|&&item| seen.insert(item)));
+                        looked_into.add(known.reach.as_deref());
                         continue;
                     }
+                    looked_into.add(Some(&[origin]));
                     agenda.extend(self.waiting(origin, Symbol::Nonterminal(lhs)));
                 }
             }
         }
+        closure.reach = looked_into.finish();
         Ok(closure)
     }
 
@@ -210,6 +230,10 @@ impl Earley {
             let seeds = self.waiting(origin, Symbol::Nonterminal(lhs)).collect();
             let mut closure = self.close(seeds)?;
             closure.items.shrink_to_fit();
+            let mut looked_into = LookedInto::default();
+            looked_into.add(closure.reach.as_deref());
+            looked_into.add(Some(&[origin]));
+            closure.reach = looked_into.finish();
             self.n_items += closure.items.len();
             self.completed.insert((origin, lhs), closure);
         }
@@ -228,7 +252,7 @@ impl Earley {
     }
 
     fn intern(&mut self, closure: Completed) -> Result<StateId, RecognizerError> {
-        let Completed { mut items, is_sentence } = closure;
+        let Completed { mut items, is_sentence, .. } = closure;
         items.sort_unstable_by_key(|&(rest, origin)| (self.first(rest), rest, origin));
         items.dedup();
         let key = (items.into_boxed_slice(), is_sentence);
@@ -287,17 +311,18 @@ impl Earley {
     }
 
     fn step(&mut self, from: StateId, terminal: TerminalId) -> Result<Option<StateId>, RecognizerError> {
-        if let Some(&known) = self.steps.get(&(from, terminal)) {
+        if let Some(&(known, _)) = self.steps.get(&(from, terminal)) {
             return Ok(known);
         }
         let seeds: Vec<Item> = self.waiting(from, Symbol::Terminal(terminal)).collect();
-        let next = if seeds.is_empty() {
-            None
+        let (next, reach) = if seeds.is_empty() {
+            (None, Some(Box::default()))
         } else {
-            let closure = self.close_kept(seeds)?;
-            Some(self.intern(closure)?)
+            let mut closure = self.close_kept(seeds)?;
+            let reach = closure.reach.take();
+            (Some(self.intern(closure)?), reach)
         };
-        self.steps.insert((from, terminal), next);
+        self.steps.insert((from, terminal), (next, reach));
         Ok(next)
     }
 
@@ -346,6 +371,36 @@ impl Earley {
     fn symbols(&self, rest: RestId) -> impl Iterator<Item = Symbol> {
         let following = |rest: &RestId| Some(self.rests[rest.index()].next);
         std::iter::successors(Some(rest), following).map_while(|rest| self.first(rest))
+    }
+}
+
+/// States that were looked into while they are collected.
+struct LookedInto(Option<Vec<StateId>>);
+
+impl Default for LookedInto {
+    fn default() -> Self {
+        Self(Some(Vec::new()))
+    }
+}
+
+impl LookedInto {
+    fn add(&mut self, states: Option<&[StateId]>) {
+        let (Some(all), Some(states)) = (&mut self.0, states) else {
+            self.0 = None;
+            return;
+        };
+        for state in states {
+            if let Err(at) = all.binary_search(state) {
+                all.insert(at, *state);
+            }
+        }
+        if all.len() > MAX_LOOKED_INTO {
+            self.0 = None;
+        }
+    }
+
+    fn finish(self) -> Reach {
+        self.0.map(Vec::into_boxed_slice)
     }
 }
 
@@ -477,6 +532,47 @@ impl Recognizer for Earley {
         false
     }
 
+    fn view(&mut self, state: StateId) -> Option<View<'_>> {
+        if self.views.len() <= state.index() {
+            self.views.resize(self.states.len(), None);
+        }
+        let Self { states, shapes, views, .. } = self;
+        let State { kernel, is_sentence, .. } = &states[state.index()];
+        let (shape, origins) = views[state.index()].get_or_insert_with(|| {
+            let mut origins: Vec<StateId> = Vec::new();
+            let mut numbers: FxHashMap<StateId, u32> = FxHashMap::default();
+            let mut number = |origin: StateId| {
+                *numbers.entry(origin).or_insert_with(|| {
+                    origins.push(origin);
+                    origins.len() as u32 - 1
+                })
+            };
+            let items = kernel.iter().map(|&(rest, origin)| (rest, number(origin))).collect();
+            let fresh = shapes.len() as u32;
+            (*shapes.entry((items, *is_sentence)).or_insert(fresh), origins.into())
+        });
+        Some(View { shape: *shape, origins })
+    }
+
+    fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
+        self.steps.get(&(from, terminal))?.1.as_deref()
+    }
+
+    fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
+        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let is_safe = |&(rest, _): &Item| {
+            let from = BitSet::from_members(automaton.n_states(), [from]);
+            let reached = automaton.after_all(self.symbols(rest), from);
+            let lhs = self.rests[rest.index()].lhs;
+            if lhs.index() == self.cfg.n_nonterminals {
+                !reached.is_empty()
+            } else {
+                reached.intersects(automaton.safe(lhs))
+            }
+        };
+        *is_sentence || kernel.iter().any(is_safe)
+    }
+
     fn n_states(&self) -> usize {
         self.states.len()
     }
@@ -514,7 +610,7 @@ impl Recognizer for Earley {
 
     fn memory_usage(&self) -> usize {
         let states = self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8 + 64);
-        2 * self.n_items * size_of::<Item>() + states + self.steps.len() * 24 + self.completed.len() * 64
+        2 * self.n_items * size_of::<Item>() + states + self.steps.len() * 40 + self.completed.len() * 80 + self.shapes.len() * 128
     }
 }
 

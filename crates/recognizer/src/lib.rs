@@ -46,6 +46,15 @@ pub struct Edge {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark(usize);
 
+/// What can be seen of a state without looking into those that its items began in, see [`Recognizer::view`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View<'a> {
+    /// Two states of one engine with one shape differ at most in what [`View::origins`] are.
+    pub shape: u32,
+    /// The states that its items began in, in an order that the shape fixes.
+    pub origins: &'a [StateId],
+}
+
 /// A limit was hit; the recognizer's states are as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -87,6 +96,24 @@ pub trait Recognizer: Send {
 
     /// Whether something that makes a sentence of it can be read by a finite automaton in state `from`.
     fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool;
+
+    /// What can be seen of a state. Whatever is found out by [`Recognizer::extend`] from states with equal views, looking into no other states
+    /// than these and those that it made on the way ([`Recognizer::looked_into`]), holds of all of them. `None` if the engine does not share
+    /// what it knows in this way.
+    fn view(&mut self, _: StateId) -> Option<View<'_>> {
+        None
+    }
+
+    /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that was not done, or if they are too
+    /// many to tell.
+    fn looked_into(&self, _from: StateId, _terminal: TerminalId) -> Option<&[StateId]> {
+        None
+    }
+
+    /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Recognizer::view`]); a no says nothing.
+    fn can_finish_anywhere(&self, _state: StateId, _from: usize, _automaton: &Relation) -> bool {
+        false
+    }
 
     /// The number of states; ids are below it.
     fn n_states(&self) -> usize;
