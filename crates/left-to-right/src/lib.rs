@@ -5,7 +5,7 @@
 //! | [`language`] | a grammar compiled for one lexer mode and engine; shared, immutable |
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`mask`] | a frontier walked over the trie of tokens |
-//! | `memo` | equal situations share their masks |
+//! | [`memo`] | equal situations share their masks |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
 //! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
 //! | [`example`] | sentences to look at, each verified |
@@ -20,8 +20,9 @@ pub mod frontier;
 pub mod language;
 pub mod mask;
 pub mod matcher;
-mod memo;
+pub mod memo;
 pub mod sequences;
 
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
 pub use matcher::{Constraint, MatchError, Matcher, Refusal};
+pub use memo::MemoCounts;

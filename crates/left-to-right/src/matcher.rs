@@ -10,7 +10,7 @@ use anygram_vocab::{TokenId, Vocabulary};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{CompileError, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
-use crate::memo::Memo;
+use crate::memo::{Memo, MemoCounts};
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -349,7 +349,15 @@ impl Matcher {
     pub fn memory_usage(&self) -> usize {
         let session = self.session();
         let positions = self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
-        positions.sum::<usize>() + session.stepper.memory_usage() + session.walks.memory_usage() + session.memo.memory_usage()
+        positions.sum::<usize>()
+            + session.stepper.memory_usage()
+            + session.walks.memory_usage()
+            + session.memo.memory_usage()
+    }
+
+    /// How often masks were known, by this output and all that share its tables.
+    pub fn memo_counts(&self) -> MemoCounts {
+        self.session().memo.counts()
     }
 
     fn last(&self) -> &Position {
@@ -495,9 +503,7 @@ impl Matcher {
         if stepper.is_sentence(frontier) {
             vocabulary.eos().iter().for_each(|token| mask::set_bit(words, token.index()));
         }
-        if let Some(looked_into) = looked_into {
-            memo.insert(stepper, frontier, &looked_into, &words[..n_words], language.limits().mask_bytes);
-        }
+        memo.insert(stepper, frontier, looked_into.as_deref(), &words[..n_words], language.limits().mask_bytes);
         Ok(())
     }
 }

@@ -20,16 +20,28 @@ use crate::frontier::{Config, Stepper};
 
 /// What is known of masks, bounded in bytes: when full, all is dropped.
 #[derive(Default)]
-pub struct Memo {
+pub(crate) struct Memo {
     nodes: Vec<Node>,
     /// From a node, the first word, by what is seen; the key of the root has [`ROOT`] there, and the readings.
     edges: FxHashMap<Box<[u32]>, u32>,
     /// Of each mask, by hash, all that have it.
     masks: FxHashMap<u64, Vec<Arc<[u32]>>>,
     bytes: usize,
+    counts: MemoCounts,
     /// Scratch: the states met on the way, and a key.
     met: Vec<StateId>,
     key: Vec<u32>,
+}
+
+/// How often masks were known, see [`crate::Matcher::memo_counts`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoCounts {
+    /// Masks that were known.
+    pub found: u64,
+    /// Masks that were computed and are known from then on.
+    pub kept: u64,
+    /// Masks that were computed and depend on too much to be kept.
+    pub not_kept: u64,
 }
 
 const ROOT: u32 = u32::MAX;
@@ -55,24 +67,41 @@ impl Memo {
             }
         }
         match &self.nodes[*self.edges.get(&*self.key)? as usize] {
-            Node::Mask(mask) => Some(mask),
+            Node::Mask(mask) => {
+                self.counts.found += 1;
+                Some(mask)
+            }
             Node::Look(_) => None,
         }
     }
 
-    /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on, sorted. Returns the mask, shared with all
-    /// that are equal.
+    /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on, sorted, if they could be told. With a
+    /// `limit` of no bytes nothing is kept.
     pub fn insert(
+        &mut self,
+        stepper: &mut Stepper,
+        frontier: &[Config],
+        looked_into: Option<&[StateId]>,
+        mask: &[u32],
+        limit: usize,
+    ) {
+        if self.bytes > limit {
+            *self = Self { counts: self.counts, ..Self::default() };
+        }
+        let kept = looked_into.filter(|_| limit > 0).and_then(|states| self.keep(stepper, frontier, states, mask));
+        match kept {
+            Some(()) => self.counts.kept += 1,
+            None => self.counts.not_kept += 1,
+        }
+    }
+
+    fn keep(
         &mut self,
         stepper: &mut Stepper,
         frontier: &[Config],
         looked_into: &[StateId],
         mask: &[u32],
-        limit: usize,
-    ) -> Option<Arc<[u32]>> {
-        if self.bytes > limit {
-            *self = Self::default();
-        }
+    ) -> Option<()> {
         self.begin(frontier);
         let mut looked_at: Vec<u32> = Vec::new();
         loop {
@@ -96,7 +125,7 @@ impl Memo {
                 }
             };
             match &self.nodes[node as usize] {
-                Node::Mask(mask) => return Some(mask.clone()),
+                Node::Mask(_) => return Some(()),
                 &Node::Look(at) => {
                     looked_at.push(at);
                     self.look(stepper, node, at)?;
@@ -108,6 +137,11 @@ impl Memo {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         self.bytes
+    }
+
+    /// How often masks were known.
+    pub fn counts(&self) -> MemoCounts {
+        self.counts
     }
 
     fn begin(&mut self, frontier: &[Config]) {

@@ -610,7 +610,11 @@ impl Recognizer for Earley {
 
     fn memory_usage(&self) -> usize {
         let states = self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8 + 64);
-        2 * self.n_items * size_of::<Item>() + states + self.steps.len() * 40 + self.completed.len() * 80 + self.shapes.len() * 128
+        2 * self.n_items * size_of::<Item>()
+            + states
+            + self.steps.len() * 40
+            + self.completed.len() * 80
+            + self.shapes.len() * 128
     }
 }
 

@@ -33,7 +33,12 @@ impl Relation {
         let n_rows = (cfg.n_terminals + cfg.n_nonterminals).saturating_mul(n_states);
         work.spend(n_rows.saturating_mul(1 + n_states / 8))?;
         let rows = |n: usize| vec![BitSet::new(n_states); n * n_states];
-        let mut this = Self { n_states, terminals: rows(cfg.n_terminals), nonterminals: rows(cfg.n_nonterminals), safe: Vec::new() };
+        let mut this = Self {
+            n_states,
+            terminals: rows(cfg.n_terminals),
+            nonterminals: rows(cfg.n_nonterminals),
+            safe: Vec::new(),
+        };
         for (from, terminal, to) in steps {
             this.terminals[terminal * n_states + from].insert(to);
         }
@@ -119,6 +124,11 @@ impl Relation {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        self.terminals.iter().chain(&self.nonterminals).chain(&self.safe).map(|row| row.memory_usage() + size_of::<BitSet>()).sum()
+        self.terminals
+            .iter()
+            .chain(&self.nonterminals)
+            .chain(&self.safe)
+            .map(|row| row.memory_usage() + size_of::<BitSet>())
+            .sum()
     }
 }

@@ -1,0 +1,138 @@
+//! Masks that are shared between equal situations are those that are computed afresh.
+//!
+//! Long random walks through the masks of random grammars, on shared tables and on tables that keep no mask. `ANYGRAM_SEED` and
+//! `ANYGRAM_SEEDS` as in `oracle.rs`.
+
+use std::sync::Arc;
+
+use anygram_grammar::ir::{Grammar, LexerMode};
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts};
+use anygram_testkit::generate::RandomCase;
+use anygram_testkit::random::Random;
+use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
+
+fn vocabulary(tokens: &[Option<Vec<u8>>]) -> Vocabulary {
+    let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let token =
+        |token: &Option<Vec<u8>>| token.as_ref().map_or("null".to_owned(), |b| format!("{{\"hex\":\"{}\"}}", hex(b)));
+    let tokens: Vec<String> = tokens.iter().map(token).collect();
+    let options = LoadOptions { eos: vec![0], ..LoadOptions::default() };
+    Vocabulary::from_bytes(Format::JsonArray, format!("[{}]", tokens.join(",")).as_bytes(), &options).unwrap()
+}
+
+fn matcher(
+    grammar: &Grammar,
+    mode: LexerMode,
+    engine: Engine,
+    vocabulary: &Vocabulary,
+    mask_bytes: usize,
+) -> Option<Matcher> {
+    let limits = Limits { mask_bytes, ..Limits::default() };
+    let options = LanguageOptions { lexer: Some(mode), engine, limits, ..LanguageOptions::default() };
+    let language = Language::new(grammar.clone(), &options).ok()?;
+    Constraint::new(Arc::new(language), vocabulary.clone()).ok()?.matcher().ok()
+}
+
+/// Walks both ways at once. Returns what became of the masks.
+fn walk(
+    random: &mut Random,
+    sharing: &mut Matcher,
+    plain: &mut Matcher,
+    n_walks: usize,
+    n_steps: usize,
+) -> Result<MemoCounts, String> {
+    for _ in 0..n_walks {
+        sharing.reset();
+        plain.reset();
+        for _ in 0..n_steps {
+            let (mask, expected) = (sharing.mask(), plain.mask());
+            if mask != expected {
+                return Err(format!("after {:?}: {mask:x?}, expected {expected:x?}", sharing.tokens()));
+            }
+            let Ok(mask) = mask else { break };
+            let size = sharing.constraint().vocabulary().len();
+            let allowed: Vec<usize> = (1..size).filter(|&id| get_bit(&mask, id)).collect();
+            if allowed.is_empty() {
+                break;
+            }
+            let token = TokenId::new(*random.pick(&allowed));
+            for matcher in [&mut *sharing, &mut *plain] {
+                match matcher.advance(token) {
+                    Ok(()) => {}
+                    Err(MatchError::Limit(_)) => break,
+                    Err(error) => return Err(format!("after {:?}: {error}", matcher.tokens())),
+                }
+            }
+            if sharing.tokens() != plain.tokens() {
+                break;
+            }
+        }
+    }
+    Ok(sharing.memo_counts())
+}
+
+#[test]
+fn of_random_grammars() {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let seeds = match number("ANYGRAM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ANYGRAM_SEEDS").unwrap_or(60),
+    };
+    let (mut found, mut kept, mut not_kept) = (0, 0, 0);
+    for seed in seeds {
+        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
+            let case = RandomCase::in_mode(seed, mode);
+            let vocabulary = vocabulary(&case.vocab);
+            let made = [0, 1 << 20].map(|bytes| matcher(&case.grammar, mode, Engine::Earley, &vocabulary, bytes));
+            let [Some(mut plain), Some(mut sharing)] = made else { continue };
+            let counts = walk(&mut Random::new(seed), &mut sharing, &mut plain, 6, 25)
+                .unwrap_or_else(|error| panic!("seed {seed}, {mode:?}: {error}\n{case}"));
+            (found, kept, not_kept) = (found + counts.found, kept + counts.kept, not_kept + counts.not_kept);
+            assert_eq!(plain.memo_counts().found, 0);
+        }
+    }
+    println!("{found} masks found, {kept} kept, {not_kept} not kept");
+    assert!(found > kept, "most masks come again");
+}
+
+/// Where what may follow depends on what stands deep in the stack, and where it does not.
+#[test]
+fn of_deep_texts() {
+    let grammars = [
+        r#"start: s
+           s: "(" s ")" | "[" s "]" | "{" s "}" | "x""#,
+        r#"start: "a" start "b" | "c" start "d" | "e""#,
+        r#"start: list
+           list: item | list "," item
+           item: "<" list ">" | "(" list ")" | NAME
+           NAME: /[a-z]+/
+           %ignore / +/"#,
+        r#"start: e
+           e: e "+" e | "(" e ")" | "n" | e "!""#,
+        r#"start: a | b
+           a: "x" a "y" | "x" "y"
+           b: "x" b "z" | "x" "z""#,
+        r#"start: "a" start | "a""#,
+    ];
+    let mut tokens: Vec<Option<Vec<u8>>> = vec![None];
+    tokens.extend((b' '..=b'~').map(|byte| Some(vec![byte])));
+    let longer = [
+        "))", ")))", "]]", ")]", "),", "),(", ">)", "]}", "xy", "yy", "yyy", "zz", "zzz", "aa", "bd", "db", "dd", "n)",
+        "+n", "+(", ")+", "!!", "> ,", "))))))",
+    ];
+    tokens.extend(longer.map(|token| Some(token.as_bytes().to_vec())));
+    let vocabulary = vocabulary(&tokens);
+    for source in grammars {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
+            let made = [0, 1 << 20].map(|bytes| matcher(&grammar, mode, Engine::Earley, &vocabulary, bytes).unwrap());
+            let [mut plain, mut sharing] = made;
+            let counts = walk(&mut Random::new(1), &mut sharing, &mut plain, 30, 60)
+                .unwrap_or_else(|error| panic!("{source}, {mode:?}: {error}"));
+            println!("{mode:?} {counts:?} {source}");
+            assert!(counts.found > 2 * counts.kept, "{source}, {mode:?}: {counts:?}");
+        }
+    }
+}
