@@ -142,7 +142,7 @@ fn flow(sets: &mut [BitSet], edges: &[Vec<usize>]) {
 /// The strongly connected components of a graph, successors first.
 ///
 /// Tarjan's algorithm (1972) with an explicit stack: each node and edge is looked at once.
-pub(crate) fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     const NEW: usize = usize::MAX;
     const DONE: usize = usize::MAX - 1;
     let mut low = vec![NEW; edges.len()];

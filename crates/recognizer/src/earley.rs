@@ -19,6 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anygram_bits::{BitSet, index_type};
+use anygram_grammar::analysis;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -91,6 +92,10 @@ pub struct Earley {
     predicts: Vec<Option<Box<BitSet>>>,
     /// Of each nonterminal the rests of its rules, nullable symbols in front also stepped over.
     begins: Vec<Vec<RestId>>,
+    /// The nonterminals that can stand last in what they end with.
+    tail_recursive: BitSet,
+    /// See [`Earley::outermost`].
+    outermost: FxHashMap<(StateId, NonterminalId), (StateId, Reach)>,
     predictions: Vec<Prediction>,
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Vec<State>,
@@ -131,7 +136,10 @@ impl Earley {
         let rests = table.rests;
         let firsts = firsts(&begins, &rests);
         let predicts = vec![None; cfg.n_nonterminals];
+        let tail_recursive = tail_recursive(&cfg);
         let mut this = Self {
+            tail_recursive,
+            outermost: FxHashMap::default(),
             cfg,
             rests,
             nullable,
@@ -216,7 +224,9 @@ impl Earley {
                         continue;
                     }
                     looked_into.add(Some(&[origin]));
+                    let from = agenda.len();
                     agenda.extend(self.waiting(origin, Symbol::Nonterminal(lhs)));
+                    self.move_out(origin, &mut agenda[from..], &mut looked_into);
                 }
             }
         }
@@ -224,13 +234,59 @@ impl Earley {
         Ok(closure)
     }
 
+    /// Moves items that begin in `from` out to where completing their left side comes to the same.
+    fn move_out(&mut self, from: StateId, items: &mut [Item], looked_into: &mut LookedInto) {
+        for (rest, origin) in items {
+            let lhs = self.rests[rest.index()].lhs;
+            if *origin == from && lhs.index() < self.cfg.n_nonterminals && self.tail_recursive.contains(lhs.index()) {
+                let (outermost, reach) = self.outermost(from, lhs);
+                *origin = outermost;
+                looked_into.add(reach.as_deref());
+            }
+        }
+    }
+
+    /// The outermost state in which completing a nonterminal comes to the same as in `origin`, and what was looked into to find it.
+    ///
+    /// If all that waits for it in a state is the end of a rule, then completing it completes that rule's left side where that began; once this is
+    /// the nonterminal again, nothing of the states between can matter any more. So the depth of right recursion leaves no trace in states: it is
+    /// to them what calls in tail position are to a stack of calls. (Leo, 1991, takes the same steps when an item is completed.)
+    fn outermost(&mut self, origin: StateId, nonterminal: NonterminalId) -> (StateId, Reach) {
+        if let Some(known) = self.outermost.get(&(origin, nonterminal)) {
+            return known.clone();
+        }
+        let mut outermost = origin;
+        let mut looked_into = LookedInto::default();
+        let (mut state, mut symbol) = (origin, nonterminal);
+        // A cycle of rules of one symbol never comes out.
+        for _ in 0..=self.cfg.n_nonterminals {
+            looked_into.add(Some(&[state]));
+            let mut waiting = self.waiting(state, Symbol::Nonterminal(symbol));
+            let (Some((rest, from)), None) = (waiting.next(), waiting.next()) else { break };
+            let Rest { lhs, first, .. } = self.rests[rest.index()];
+            if first.is_some() || lhs.index() == self.cfg.n_nonterminals {
+                break;
+            }
+            (state, symbol) = (from, lhs);
+            if symbol == nonterminal {
+                // What is begun there was moved out already.
+                outermost = state;
+                break;
+            }
+        }
+        let found = (outermost, looked_into.finish());
+        self.outermost.insert((origin, nonterminal), found.clone());
+        found
+    }
+
     /// What follows from completing `lhs`, begun in `origin`; computed once.
     fn complete(&mut self, origin: StateId, lhs: NonterminalId) -> Result<(), RecognizerError> {
         if !self.completed.contains_key(&(origin, lhs)) {
-            let seeds = self.waiting(origin, Symbol::Nonterminal(lhs)).collect();
+            let mut seeds: Vec<Item> = self.waiting(origin, Symbol::Nonterminal(lhs)).collect();
+            let mut looked_into = LookedInto::default();
+            self.move_out(origin, &mut seeds, &mut looked_into);
             let mut closure = self.close(seeds)?;
             closure.items.shrink_to_fit();
-            let mut looked_into = LookedInto::default();
             looked_into.add(closure.reach.as_deref());
             looked_into.add(Some(&[origin]));
             closure.reach = looked_into.finish();
@@ -314,13 +370,15 @@ impl Earley {
         if let Some(&(known, _)) = self.steps.get(&(from, terminal)) {
             return Ok(known);
         }
-        let seeds: Vec<Item> = self.waiting(from, Symbol::Terminal(terminal)).collect();
+        let mut seeds: Vec<Item> = self.waiting(from, Symbol::Terminal(terminal)).collect();
         let (next, reach) = if seeds.is_empty() {
             (None, Some(Box::default()))
         } else {
-            let mut closure = self.close_kept(seeds)?;
-            let reach = closure.reach.take();
-            (Some(self.intern(closure)?), reach)
+            let mut looked_into = LookedInto::default();
+            self.move_out(from, &mut seeds, &mut looked_into);
+            let closure = self.close_kept(seeds)?;
+            looked_into.add(closure.reach.as_deref());
+            (Some(self.intern(closure)?), looked_into.finish())
         };
         self.steps.insert((from, terminal), (next, reach));
         Ok(next)
@@ -434,6 +492,19 @@ impl Rests<'_> {
             fresh
         })
     }
+}
+
+/// The nonterminals from which one comes back to them by last symbols of rules.
+fn tail_recursive(cfg: &Cfg) -> BitSet {
+    let mut lasts = vec![Vec::new(); cfg.n_nonterminals];
+    for rule in &cfg.rules {
+        if let Some(Symbol::Nonterminal(last)) = rule.rhs.last() {
+            lasts[rule.lhs.index()].push(last.index());
+        }
+    }
+    let is_cycle = |component: &Vec<usize>| component.len() > 1 || lasts[component[0]].contains(&component[0]);
+    let cycles = analysis::components(&lasts).into_iter().filter(is_cycle);
+    BitSet::from_members(cfg.n_nonterminals, cycles.flatten())
 }
 
 /// Of each nonterminal the ones that stand first in its rules, nullable symbols in front stepped over.
@@ -614,7 +685,7 @@ impl Recognizer for Earley {
             + states
             + self.steps.len() * 40
             + self.completed.len() * 80
-            + self.shapes.len() * 128
+            + self.shapes.len() * 128 + self.outermost.len() * 48
     }
 }
 
