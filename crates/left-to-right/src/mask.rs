@@ -2,7 +2,8 @@
 //!
 //! What a token does to a lexeme in progress, as long as the piece goes on, depends on nothing else. So for each lexeme the trie of tokens is walked
 //! once and the result kept: the tokens that merely prolong the piece, and, for each way in which the piece can end inside a token, what is
-//! left of those tokens, as a trie of its own. Words differ but what is left of them after a word does not (`foo(`, `bar(`), so these tries are
+//! left of those tokens, as a trie of its own. The trie itself is walked once for each state of the lexer, whatever is wanted of the piece
+//! (a *sweep*); what different parser states want only picks among the groups of tokens that this finds. Words differ but what is left of them after a word does not (`foo(`, `bar(`), so these tries are
 //! small; they are walked in the same way from the boundary that the parser comes to, and those walks are kept too. A mask is then a few steps of
 //! the parser and unions of token sets. Cost when all walks are known: the ends of pieces that are followed × words of a mask.
 //!
@@ -13,9 +14,9 @@ use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
-use anygram_lexer::transducer::{CutId, LexemeId, Prospect};
+use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect, Transducer};
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
@@ -70,6 +71,23 @@ impl Tokens {
         }
     }
 
+    /// The members, if they are a list.
+    fn listed(&self) -> &[TokenId] {
+        match self {
+            Self::Few(tokens) => tokens,
+            Self::Many(_) => &[],
+        }
+    }
+
+    fn remove_from(&self, words: &mut [u32]) {
+        match self {
+            Self::Few(tokens) => {
+                tokens.iter().for_each(|token| words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS)));
+            }
+            Self::Many(own) => words.iter_mut().zip(own).for_each(|(word, &own)| *word &= !own),
+        }
+    }
+
     fn memory_usage(&self) -> usize {
         match self {
             Self::Few(tokens) => size_of_val(&**tokens),
@@ -86,12 +104,26 @@ struct Rest {
     tokens: Tokens,
 }
 
-/// What tokens, or what is left of them, do to one lexeme in progress.
+/// What tokens, or what is left of them, do to a piece that began at one place of the automata, whatever is wanted of it: groups of tokens by the
+/// place that they come to.
+struct Sweep {
+    groups: Box<[Group]>,
+}
+
+struct Group {
+    place: Place,
+    /// The tokens that end here.
+    tokens: Arc<Tokens>,
+    /// What is left of the others if the piece ends here, as far as it can follow.
+    rest: Option<Arc<Rest>>,
+}
+
+/// What tokens, or what is left of them, do to one lexeme in progress: a [`Sweep`] as one set of wanted terminals sees it.
 struct Walk {
     /// The tokens after which the piece is in progress and can be completed.
     stay: Tokens,
     /// The tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
-    unknown: Vec<(LexemeId, Tokens)>,
+    unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
     exits: Vec<Exit>,
 }
@@ -100,7 +132,7 @@ struct Walk {
 struct Exit {
     cut: CutId,
     /// The tokens that end here.
-    ends: Tokens,
+    ends: Option<Arc<Tokens>>,
     /// What is left of the others.
     rest: Option<Arc<Rest>>,
 }
@@ -109,10 +141,13 @@ struct Exit {
 #[derive(Default)]
 pub struct Walks {
     walks: FxHashMap<(LexemeId, u32), Arc<Walk>>,
+    sweeps: FxHashMap<(Place, u32), Arc<Sweep>>,
     /// By the trie and the nodes of it that they begin with.
     rests: FxHashMap<(u32, Box<[NodeId]>), Arc<Rest>>,
     bytes: usize,
     n_rests: u32,
+    /// Scratch: a row, all zero between uses.
+    row: Vec<u32>,
 }
 
 /// Scratch space of a mask.
@@ -122,6 +157,8 @@ pub struct Scratch {
     found: Frontier,
     /// `(end of the subtree, first config)` of each ancestor.
     ancestors: Vec<(NodeId, usize)>,
+    /// Readings and the rests that they were followed into.
+    done: FxHashSet<(Config, u32)>,
 }
 
 /// Adds the bits of all byte tokens that leave the frontier viable to `words`.
@@ -141,6 +178,7 @@ pub fn add_tokens(
         }
         return follow_together(stepper, language, trie, frontier, scratch, words);
     }
+    scratch.done.clear();
     let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
     while let Some((Config { state, lexeme }, rest)) = agenda.pop() {
         stepper.spend(1 + words.len() / 16)?;
@@ -154,16 +192,20 @@ pub fn add_tokens(
             }
         }
         for Exit { cut, ends, rest } in &walk.exits {
-            let ends_left = !ends.is_subset(words);
+            let ends = ends.as_ref().filter(|ends| !ends.is_subset(words));
             let rest_left = rest.as_ref().filter(|rest| !rest.tokens.is_subset(words));
-            if !ends_left && rest_left.is_none() {
+            if ends.is_none() && rest_left.is_none() {
                 continue;
             }
             let Some(config) = stepper.end(language, (state, *cut))? else { continue };
-            if ends_left && stepper.is_viable(language, &[config])? {
+            if let Some(ends) = ends
+                && stepper.is_viable(language, &[config])?
+            {
                 ends.add_to(words);
             }
-            if let Some(rest) = rest_left {
+            if let Some(rest) = rest_left
+                && scratch.done.insert((config, rest.id))
+            {
                 agenda.push((config, Some(rest.clone())));
             }
         }
@@ -180,7 +222,7 @@ fn follow_together(
     scratch: &mut Scratch,
     words: &mut [u32],
 ) -> Result<(), StepError> {
-    let Scratch { configs, found, ancestors } = scratch;
+    let Scratch { configs, found, ancestors, .. } = scratch;
     let is_admitted = |&place: &usize| get_bit(words, trie.order()[place].index());
     let mut admitted = BitSet::from_members(trie.n_tokens(), (0..trie.n_tokens()).filter(is_admitted));
     let last = NodeId(trie.n_nodes() as u32);
@@ -238,69 +280,130 @@ impl Walks {
         if let Some(walk) = self.walks.get(&(lexeme, id)) {
             return Ok(walk.clone());
         }
-        let walk = Arc::new(self.walk(stepper, language, (id, trie), lexeme, n_words)?);
-        let bytes = walk.memory_usage();
-        if self.bytes + bytes > language.limits().cache_bytes {
-            // Rests keep their numbers: one that is in use may not be taken for another.
-            self.walks.clear();
-            self.rests.clear();
-            self.bytes = 0;
-        }
-        self.bytes += bytes;
+        let sweep = self.sweep(stepper, language, (id, trie), lexeme, n_words)?;
+        let walk = Arc::new(self.see(stepper, language, &sweep, lexeme, n_words)?);
+        self.make_room(language, walk.memory_usage());
         self.walks.insert((lexeme, id), walk.clone());
         Ok(walk)
     }
 
-    /// Walks a trie with one lexeme, as long as the piece goes on.
-    fn walk(
+    /// Counts bytes that are about to be kept.
+    fn make_room(&mut self, language: &Language, bytes: usize) {
+        if self.bytes + bytes > language.limits().cache_bytes {
+            // Rests keep their numbers: one that is in use may not be taken for another.
+            self.walks.clear();
+            self.sweeps.clear();
+            self.rests.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+    }
+
+    /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each node that is reached.
+    fn sweep(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
         (trie_id, trie): (u32, &TokenTrie),
         lexeme: LexemeId,
         n_words: usize,
-    ) -> Result<Walk, StepError> {
+    ) -> Result<Arc<Sweep>, StepError> {
+        const NOT_YET: u32 = u32::MAX;
+        const NONE: u32 = u32::MAX - 1;
+        struct Growing {
+            place: Place,
+            /// Ranges of sorted positions.
+            tokens: Vec<(u32, u32)>,
+            can_end: bool,
+            /// Whether a byte class can follow, once it is known.
+            follow: Box<[Option<bool>]>,
+            tops: Vec<NodeId>,
+        }
         let lexing = language.lexing();
-        let mut n_steps = 0;
-        let mut stay = BitSet::new(trie.n_tokens());
-        let mut unknown: FxHashMap<LexemeId, Vec<TokenId>> = FxHashMap::default();
-        let mut cuts: Vec<(NodeId, CutId)> = Vec::new();
-        let mut ancestors = vec![(trie.n_nodes() as u32, lexeme)];
-        let mut at = 1;
-        while at < trie.n_nodes() as u32 {
+        let transducer = stepper.transducer_mut();
+        let start = transducer.place(lexeme);
+        if let Some(known) = self.sweeps.get(&(start, trie_id)) {
+            return Ok(known.clone());
+        }
+        let has_rests = language.mode() != LexerMode::Scannerless;
+        let n_classes = lexing.lexicon.union.n_classes();
+        let grow = |transducer: &Transducer, place: Place| Growing {
+            place,
+            tokens: Vec::new(),
+            can_end: has_rests && transducer.can_end(lexing, place),
+            follow: Box::default(),
+            tops: Vec::new(),
+        };
+        let mut groups = vec![grow(transducer, start)];
+        let mut ids: FxHashMap<Place, u32> = FxHashMap::from_iter([(start, 0)]);
+        let mut table = vec![NOT_YET; n_classes];
+        let n_nodes = trie.n_nodes() as u32;
+        let mut ancestors = vec![(n_nodes, 0u32)];
+        let (mut at, mut n_steps) = (1, 0);
+        while at < n_nodes {
             while ancestors.last().is_some_and(|&(end, _)| at >= end) {
                 ancestors.pop();
             }
             let (id, node) = (NodeId(at), trie.node(NodeId(at)));
-            let Some(&(_, lexeme)) = ancestors.last() else { break };
+            let Some(&(_, parent)) = ancestors.last() else { break };
             n_steps += 1;
-            let step = stepper.transducer_mut().step(lexing, lexeme, node.byte)?;
-            cuts.extend(step.cut.map(|cut| (id, cut)));
-            let Some(next) = step.stay else {
+            let class = lexing.lexicon.union.class(node.byte);
+            let group = &mut groups[parent as usize];
+            // The piece did not end before the first byte: that would be another reading.
+            if group.can_end && ancestors.len() > 1 {
+                if group.follow.is_empty() {
+                    group.follow = vec![None; n_classes].into();
+                }
+                let place = group.place;
+                if *group.follow[class].get_or_insert_with(|| transducer.can_follow(lexing, place, class)) {
+                    group.tops.push(id);
+                }
+            }
+            let mut next = table[parent as usize * n_classes + class];
+            if next == NOT_YET {
+                next = match transducer.step_place(lexing, group.place, class) {
+                    None => NONE,
+                    Some(place) => *ids.entry(place).or_insert_with(|| {
+                        groups.push(grow(transducer, place));
+                        table.resize(groups.len() * n_classes, NOT_YET);
+                        groups.len() as u32 - 1
+                    }),
+                };
+                table[parent as usize * n_classes + class] = next;
+            }
+            if next == NONE {
                 at = node.end.0;
                 continue;
-            };
-            if stepper.transducer().prospect(next) == Prospect::Completable {
-                stay.insert_range(node.lo, node.own_hi);
-            } else if node.lo < node.own_hi {
-                unknown.entry(next).or_default().extend_from_slice(trie.tokens_at(id));
             }
-            ancestors.push((node.end.0, next));
+            if node.lo < node.own_hi {
+                let (lo, hi) = (node.lo as u32, node.own_hi as u32);
+                let tokens = &mut groups[next as usize].tokens;
+                match tokens.last_mut() {
+                    Some(last) if last.1 == lo => last.1 = hi,
+                    _ => tokens.push((lo, hi)),
+                }
+            }
+            if node.end.0 > at + 1 {
+                ancestors.push((node.end.0, next));
+            }
             at += 1;
         }
-        stepper.spend(n_steps)?;
-        let exits = match language.mode() {
-            LexerMode::Scannerless => Vec::new(),
-            LexerMode::Longest | LexerMode::Contextual => {
-                self.exits(stepper, language, (trie_id, trie), &stay, cuts, n_words)
+        stepper.spend(n_steps + table.len() / 4)?;
+        let mut swept = Vec::with_capacity(groups.len());
+        let mut bytes = 0;
+        for Growing { place, tokens, tops, .. } in groups {
+            let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+            let tokens = Arc::new(Tokens::new(ranges.copied().collect(), n_words));
+            let rest = (!tops.is_empty()).then(|| self.rest((trie_id, trie), tops, n_words));
+            if rest.is_some() || !tokens.is_empty() {
+                bytes += tokens.memory_usage() + size_of::<Group>();
+                swept.push(Group { place, tokens, rest });
             }
-        };
-        let mut unknown: Vec<(LexemeId, Tokens)> =
-            unknown.into_iter().map(|(lexeme, tokens)| (lexeme, Tokens::new(tokens, n_words))).collect();
-        // In an order that does not depend on hashing, so that times can be repeated.
-        unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
-        let stay = Tokens::new(stay.iter().map(|place| trie.order()[place]).collect(), n_words);
-        Ok(Walk { stay, unknown, exits })
+        }
+        let sweep = Arc::new(Sweep { groups: swept.into() });
+        self.make_room(language, bytes);
+        self.sweeps.insert((start, trie_id), sweep.clone());
+        Ok(sweep)
     }
 
     /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
@@ -310,77 +413,74 @@ impl Walks {
             return rest.clone();
         }
         self.n_rests += 1;
-        // All in one buffer.
-        let (mut left, mut bytes) = (Vec::new(), Vec::new());
-        key.1.iter().for_each(|&top| leftovers(trie, top, &mut left, &mut bytes));
-        let tokens = Tokens::new(left.iter().map(|&(token, _, _)| token).collect(), n_words);
-        let trie = TokenTrie::new(left.iter().map(|&(token, start, end)| (token, &bytes[start..end])));
+        let trie = trie.below(&key.1);
+        let tokens = Tokens::new(trie.order().to_vec(), n_words);
         let rest = Arc::new(Rest { id: self.n_rests, trie, tokens });
         self.bytes += rest.trie.memory_usage() + rest.tokens.memory_usage() + size_of_val(&*key.1);
         self.rests.insert(key, rest.clone());
         rest
     }
 
-    /// The ends of pieces at the given nodes, by cut.
-    fn exits(
+    /// A sweep as a lexeme sees it that is where the sweep began.
+    fn see(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        (id, trie): (u32, &TokenTrie),
-        stay: &BitSet,
-        mut cuts: Vec<(NodeId, CutId)>,
+        sweep: &Sweep,
+        lexeme: LexemeId,
         n_words: usize,
-    ) -> Vec<Exit> {
-        cuts.sort_unstable_by_key(|&(node, cut)| (cut, node));
-        let mut exits = Vec::new();
-        for group in cuts.chunk_by(|a, b| a.1 == b.1) {
-            let cut = group[0].1;
-            let obligations = stepper.transducer().cut(cut).obligations;
-            let (mut ends, mut tops) = (Vec::new(), Vec::new());
-            for &(node, _) in group {
-                let place = trie.node(node);
-                if place.lo < place.own_hi && !stay.contains(place.lo) {
-                    ends.extend_from_slice(trie.tokens_at(node));
+    ) -> Result<Walk, StepError> {
+        let lexing = language.lexing();
+        stepper.spend(sweep.groups.len() * 8)?;
+        let transducer = stepper.transducer_mut();
+        let mut unknown: Vec<(LexemeId, Arc<Tokens>)> = Vec::new();
+        let (mut staying, mut ends) = (Vec::new(), Vec::new());
+        for group in &sweep.groups {
+            let step = transducer.step_to(lexing, lexeme, group.place)?;
+            if let Some(next) = step.stay
+                && !group.tokens.is_empty()
+            {
+                match transducer.prospect(next) {
+                    Prospect::Completable => staying.push(&*group.tokens),
+                    Prospect::Unknown => unknown.push((next, group.tokens.clone())),
                 }
-                tops.extend(trie.children(node).filter(|&child| {
-                    let below = trie.node(child);
-                    stay.first_absent(below.lo, below.hi).is_some()
-                        && stepper.transducer_mut().survives(language.lexing(), obligations, below.byte)
-                }));
             }
-            let rest = (!tops.is_empty()).then(|| self.rest((id, trie), tops, n_words));
-            let ends = Tokens::new(ends, n_words);
-            if rest.is_some() || !ends.is_empty() {
-                exits.push(Exit { cut, ends, rest });
+            ends.extend(step.cut.map(|cut| (cut, group)));
+        }
+        self.row.resize(n_words, 0);
+        staying.iter().for_each(|tokens| tokens.add_to(&mut self.row));
+        let mut exits = Vec::new();
+        if language.mode() != LexerMode::Scannerless {
+            for (cut, group) in ends {
+                let obligations = transducer.cut(cut).obligations;
+                let ends = (!group.tokens.is_subset(&self.row)).then(|| group.tokens.clone());
+                let rest = group.rest.as_ref().filter(|rest| !rest.tokens.is_subset(&self.row)).filter(|rest| {
+                    let mut firsts = rest.trie.children(TokenTrie::ROOT);
+                    firsts.any(|first| transducer.survives(lexing, obligations, rest.trie.byte(first)))
+                });
+                if ends.is_some() || rest.is_some() {
+                    exits.push(Exit { cut, ends, rest: rest.cloned() });
+                }
             }
         }
-        exits
-    }
-}
-
-/// Collects the tokens at and below a node, each with its bytes from the node's own on, as a range of `bytes`.
-fn leftovers(trie: &TokenTrie, top: NodeId, left: &mut Vec<(TokenId, usize, usize)>, bytes: &mut Vec<u8>) {
-    let mut path: Vec<(NodeId, u8)> = Vec::new();
-    let (mut at, last) = (top, trie.end(top));
-    while at < last {
-        while path.last().is_some_and(|&(end, _)| at >= end) {
-            path.pop();
-        }
-        let node = trie.node(at);
-        path.push((node.end, node.byte));
-        if node.lo < node.own_hi {
-            let start = bytes.len();
-            bytes.extend(path.iter().map(|&(_, byte)| byte));
-            left.extend(trie.tokens_at(at).iter().map(|&token| (token, start, bytes.len())));
-        }
-        at = NodeId(at.0 + 1);
+        let stay = match staying.as_slice() {
+            few if few.iter().all(|tokens| matches!(tokens, Tokens::Few(_))) => {
+                let list = few.iter().flat_map(|tokens| tokens.listed()).copied().collect();
+                few.iter().for_each(|tokens| tokens.remove_from(&mut self.row));
+                Tokens::new(list, n_words)
+            }
+            _ => Tokens::Many(std::mem::take(&mut self.row).into()),
+        };
+        // In an order that does not depend on hashing, so that times can be repeated.
+        unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
+        exits.sort_by_key(|exit| exit.cut);
+        Ok(Walk { stay, unknown, exits })
     }
 }
 
 impl Walk {
     fn memory_usage(&self) -> usize {
-        let exit = |exit: &Exit| exit.ends.memory_usage() + size_of::<Exit>();
-        let unknown = self.unknown.iter().map(|(_, tokens)| tokens.memory_usage() + size_of::<(LexemeId, Tokens)>());
-        self.stay.memory_usage() + unknown.sum::<usize>() + self.exits.iter().map(exit).sum::<usize>()
+        // The sets of tokens are the sweep's.
+        self.stay.memory_usage() + size_of_val(&*self.unknown) + size_of_val(&*self.exits) + size_of::<Self>()
     }
 }

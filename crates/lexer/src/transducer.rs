@@ -178,6 +178,13 @@ pub struct FreeLexeme {
     owed: Box<[State]>,
 }
 
+/// A lexeme whatever is wanted of it: a state of the automaton, and what is owed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Place {
+    state: State,
+    obligations: ObligationsId,
+}
+
 /// Where a byte leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Step {
@@ -345,6 +352,53 @@ impl Transducer {
     /// The end of a piece.
     pub fn cut(&self, cut: CutId) -> &Cut {
         &self.cuts[cut.index()]
+    }
+
+    /// The lexeme as a place of the automata, whatever is wanted of it.
+    pub fn place(&self, lexeme: LexemeId) -> Place {
+        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].0;
+        Place { state, obligations }
+    }
+
+    /// Where a byte class leads from a place, if pieces can be in progress or end there.
+    pub fn step_place(&mut self, lexing: &Lexing, place: Place, class: usize) -> Option<Place> {
+        let union = &lexing.lexicon.union;
+        let state = union.step(place.state, class);
+        if union.accepts(state).is_empty() && union.live(state).is_empty() {
+            return None;
+        }
+        let obligations = self.step_obligations(lexing, place.obligations, class)?;
+        Some(Place { state, obligations })
+    }
+
+    /// Whether a piece can end at a place.
+    pub fn can_end(&self, lexing: &Lexing, place: Place) -> bool {
+        !lexing.lexicon.union.accepts(place.state).is_empty()
+    }
+
+    /// Whether a byte class can follow a piece that ends at a place, for some set of wanted terminals.
+    pub fn can_follow(&mut self, lexing: &Lexing, place: Place, class: usize) -> bool {
+        let union = &lexing.lexicon.union;
+        let longer = union.accepts(union.step(place.state, class));
+        let is_longest = match lexing.mode() {
+            LexerMode::Scannerless => true,
+            LexerMode::Longest => longer.is_empty(),
+            // Whatever is wanted, one of these is.
+            LexerMode::Contextual => union.accepts(place.state).iter().any(|label| !longer.contains(label)),
+        };
+        is_longest && self.step_obligations(lexing, place.obligations, class).is_some()
+    }
+
+    /// What a piece that began as `from` is at a later place of the same piece: in progress, and ended.
+    pub fn step_to(&mut self, lexing: &Lexing, from: LexemeId, place: Place) -> Result<Step, LexerError> {
+        let key = self.lexemes[from.index()].0;
+        let Place { state, obligations } = place;
+        let stay = if lexing.lexicon.union.live(state).is_empty() {
+            None
+        } else {
+            self.lexeme(lexing, state, key.wanted, obligations)?
+        };
+        Ok(Step { stay, cut: self.cut_here(lexing, state, &key, obligations) })
     }
 
     /// Whether a byte keeps these obligations.

@@ -685,7 +685,8 @@ impl Recognizer for Earley {
             + states
             + self.steps.len() * 40
             + self.completed.len() * 80
-            + self.shapes.len() * 128 + self.outermost.len() * 48
+            + self.shapes.len() * 128
+            + self.outermost.len() * 48
     }
 }
 

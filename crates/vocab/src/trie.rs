@@ -78,6 +78,61 @@ impl TokenTrie {
         builder.finish()
     }
 
+    /// The trie of what the tokens at and below some nodes have from these nodes' own bytes on. A token that has the same in several ways is there
+    /// once. Cost: where the nodes' subtrees overlap, their nodes; elsewhere copies of slices.
+    pub fn below(&self, tops: &[NodeId]) -> Self {
+        let mut below =
+            Self { bytes: vec![0], ends: vec![0], lows: vec![0], order: Vec::new(), root_children: vec![0; 256] };
+        // Of each open node its own index, and the nodes at its children, the last first.
+        let mut open = vec![(0, self.by_byte(tops.to_vec()))];
+        while let Some((node, children)) = open.last_mut() {
+            let Some(same) = children.pop() else {
+                below.ends[*node] = below.bytes.len() as u32;
+                open.pop();
+                continue;
+            };
+            let at = below.bytes.len();
+            if *node == 0 {
+                below.root_children[self.byte(same[0]) as usize] = at as u32;
+            }
+            if let [only] = *same {
+                let (from, to) = (only.index(), self.ends[only.index()] as usize);
+                let (low, high) = (self.lows[from], self.lows[to]);
+                let place = below.order.len() as u32;
+                below.bytes.extend_from_slice(&self.bytes[from..to]);
+                below.ends.extend(self.ends[from..to].iter().map(|end| end - only.0 + at as u32));
+                below.lows.extend(self.lows[from..to].iter().map(|other| other - low + place));
+                below.order.extend_from_slice(&self.order[low as usize..high as usize]);
+                continue;
+            }
+            below.bytes.push(self.byte(same[0]));
+            below.ends.push(0);
+            below.lows.push(below.order.len() as u32);
+            let mut own: Vec<TokenId> = same.iter().flat_map(|&node| self.tokens_at(node)).copied().collect();
+            own.sort_unstable();
+            own.dedup();
+            below.order.extend(own);
+            let children = same.iter().flat_map(|&node| self.children(node)).collect();
+            open.push((at, self.by_byte(children)));
+        }
+        below.lows.push(below.order.len() as u32);
+        below.bytes.shrink_to_fit();
+        below.ends.shrink_to_fit();
+        below.lows.shrink_to_fit();
+        below.order.shrink_to_fit();
+        below
+    }
+
+    /// Nodes by their bytes, the highest byte first.
+    fn by_byte(&self, mut nodes: Vec<NodeId>) -> Vec<Vec<NodeId>> {
+        nodes.sort_unstable_by_key(|&node| (self.byte(node), node));
+        nodes.dedup();
+        let groups = nodes.chunk_by(|&a, &b| self.byte(a) == self.byte(b));
+        let mut groups: Vec<Vec<NodeId>> = groups.map(<[NodeId]>::to_vec).collect();
+        groups.reverse();
+        groups
+    }
+
     /// How many nodes there are, the root included.
     pub fn n_nodes(&self) -> usize {
         self.bytes.len()
@@ -372,6 +427,25 @@ mod tests {
         assert_eq!((trie.n_nodes(), trie.n_tokens()), (1, 0));
         assert_eq!(trie.children(TokenTrie::ROOT).count(), 0);
         assert_eq!(trie.child(TokenTrie::ROOT, b'a'), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_below_nodes(tokens in prop::collection::vec(prop::collection::vec(0u8..3, 1..6), 0..40), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+            let trie = build(&tokens);
+            let paths: Vec<(NodeId, Vec<u8>)> = paths(&trie).into_iter().filter(|(node, _)| *node != TokenTrie::ROOT).collect();
+            let tops: Vec<&(NodeId, Vec<u8>)> = if paths.is_empty() { Vec::new() } else { picks.iter().map(|pick| pick.get(&paths)).collect() };
+            let mut left: Vec<(TokenId, Vec<u8>)> = tops.iter().flat_map(|(_, path)| {
+                tokens.iter().enumerate().filter(move |(_, token)| token.starts_with(path)).map(move |(id, token)| (TokenId::new(id), token[path.len() - 1..].to_vec()))
+            }).collect();
+            left.sort();
+            left.dedup();
+            let nodes: Vec<NodeId> = tops.iter().map(|(node, _)| *node).collect();
+            let below = trie.below(&nodes);
+            below.validate().unwrap();
+            let expected = TokenTrie::new(left.iter().map(|(id, bytes)| (*id, bytes.as_slice())));
+            prop_assert_eq!(format!("{below:?}"), format!("{expected:?}"));
+        }
     }
 
     #[test]
