@@ -10,7 +10,8 @@
 //! In `scannerless` all pieces that end at one byte have to meet in one parser state, so there the trie is walked with the whole frontier, and the kept
 //! walks only say what need not be visited. Cost: nodes visited × readings.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
@@ -114,8 +115,10 @@ struct Group {
     place: Place,
     /// The tokens that end here.
     tokens: Arc<Tokens>,
-    /// What is left of the others if the piece ends here, as far as it can follow.
-    rest: Option<Arc<Rest>>,
+    /// The nodes below which stands what is left of the others if the piece ends here, as far as it can follow.
+    tops: Box<[NodeId]>,
+    /// That as a trie, once somebody wants the piece to end here.
+    rest: OnceLock<Arc<Rest>>,
 }
 
 /// What tokens, or what is left of them, do to one lexeme in progress: a [`Sweep`] as one set of wanted terminals sees it.
@@ -179,8 +182,12 @@ pub fn add_tokens(
         return follow_together(stepper, language, trie, frontier, scratch, words);
     }
     scratch.done.clear();
-    let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
-    while let Some((Config { state, lexeme }, rest)) = agenda.pop() {
+    // Few pieces come before many: what they admit need not be admitted again.
+    let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
+    while let Some((Config { state, lexeme }, rest)) = agenda.pop_front() {
+        if rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(words)) {
+            continue;
+        }
         stepper.spend(1 + words.len() / 16)?;
         let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
         let walk = walks.get(stepper, language, left, lexeme, words.len())?;
@@ -206,7 +213,7 @@ pub fn add_tokens(
             if let Some(rest) = rest_left
                 && scratch.done.insert((config, rest.id))
             {
-                agenda.push((config, Some(rest.clone())));
+                agenda.push_back((config, Some(rest.clone())));
             }
         }
     }
@@ -281,7 +288,7 @@ impl Walks {
             return Ok(walk.clone());
         }
         let sweep = self.sweep(stepper, language, (id, trie), lexeme, n_words)?;
-        let walk = Arc::new(self.see(stepper, language, &sweep, lexeme, n_words)?);
+        let walk = Arc::new(self.see(stepper, language, (id, trie), &sweep, lexeme, n_words)?);
         self.make_room(language, walk.memory_usage());
         self.walks.insert((lexeme, id), walk.clone());
         Ok(walk)
@@ -394,10 +401,9 @@ impl Walks {
         for Growing { place, tokens, tops, .. } in groups {
             let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
             let tokens = Arc::new(Tokens::new(ranges.copied().collect(), n_words));
-            let rest = (!tops.is_empty()).then(|| self.rest((trie_id, trie), tops, n_words));
-            if rest.is_some() || !tokens.is_empty() {
-                bytes += tokens.memory_usage() + size_of::<Group>();
-                swept.push(Group { place, tokens, rest });
+            if !tops.is_empty() || !tokens.is_empty() {
+                bytes += tokens.memory_usage() + size_of::<Group>() + size_of_val(&*tops);
+                swept.push(Group { place, tokens, tops: tops.into(), rest: OnceLock::new() });
             }
         }
         let sweep = Arc::new(Sweep { groups: swept.into() });
@@ -407,8 +413,8 @@ impl Walks {
     }
 
     /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
-    fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: Vec<NodeId>, n_words: usize) -> Arc<Rest> {
-        let key = (id, tops.into_boxed_slice());
+    fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
+        let key: (u32, Box<[NodeId]>) = (id, tops.into());
         if let Some(rest) = self.rests.get(&key) {
             return rest.clone();
         }
@@ -426,6 +432,7 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
+        trie: (u32, &TokenTrie),
         sweep: &Sweep,
         lexeme: LexemeId,
         n_words: usize,
@@ -454,10 +461,13 @@ impl Walks {
             for (cut, group) in ends {
                 let obligations = transducer.cut(cut).obligations;
                 let ends = (!group.tokens.is_subset(&self.row)).then(|| group.tokens.clone());
-                let rest = group.rest.as_ref().filter(|rest| !rest.tokens.is_subset(&self.row)).filter(|rest| {
-                    let mut firsts = rest.trie.children(TokenTrie::ROOT);
-                    firsts.any(|first| transducer.survives(lexing, obligations, rest.trie.byte(first)))
-                });
+                let follows = |&top: &NodeId| transducer.survives(lexing, obligations, trie.1.byte(top));
+                let rest = group
+                    .tops
+                    .iter()
+                    .any(follows)
+                    .then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)));
+                let rest = rest.filter(|rest| !rest.tokens.is_subset(&self.row));
                 if ends.is_some() || rest.is_some() {
                     exits.push(Exit { cut, ends, rest: rest.cloned() });
                 }

@@ -379,6 +379,10 @@ impl Transducer {
     /// Whether a byte class can follow a piece that ends at a place, for some set of wanted terminals.
     pub fn can_follow(&mut self, lexing: &Lexing, place: Place, class: usize) -> bool {
         let union = &lexing.lexicon.union;
+        let first = union.step(START, class);
+        if union.accepts(first).is_empty() && union.live(first).is_empty() {
+            return false;
+        }
         let longer = union.accepts(union.step(place.state, class));
         let is_longest = match lexing.mode() {
             LexerMode::Scannerless => true,
