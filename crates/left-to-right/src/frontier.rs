@@ -106,6 +106,19 @@ impl Stepper {
         })
     }
 
+    /// Empty tables of parser states, and the lexemes of other tables.
+    pub fn renewed(language: &Language, of: &mut Self) -> Result<Self, RecognizerError> {
+        let mut fresh = Self::new(language)?;
+        fresh.take_lexemes(of);
+        Ok(fresh)
+    }
+
+    /// Takes the lexemes of other tables, which have none from then on, and the numbers of their parser states' shapes.
+    pub fn take_lexemes(&mut self, of: &mut Self) {
+        self.transducer = std::mem::take(&mut of.transducer);
+        self.recognizer.set_shapes(of.recognizer.take_shapes());
+    }
+
     /// Begins a mask, a token or a byte: what it takes is counted from here.
     pub fn begin(&mut self, language: &Language) {
         self.work = Work::new(language.limits().mask_steps, "mask_steps");

@@ -74,6 +74,17 @@ impl Session {
         let stepper = Stepper::new(constraint.language()).map_err(StepError::from)?;
         Ok(Self { stepper, walks: Walks::default(), memo: Memo::default(), scratch: Scratch::default() })
     }
+
+    /// New parser states; what is known of tokens and masks moves over from the old ones.
+    fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
+        let stepper = Stepper::renewed(constraint.language(), &mut old.stepper).map_err(StepError::from)?;
+        Ok(Self {
+            stepper,
+            walks: std::mem::take(&mut old.walks),
+            memo: std::mem::take(&mut old.memo),
+            scratch: Scratch::default(),
+        })
+    }
 }
 
 /// An operation that could not be done; the state is as it was.
@@ -377,22 +388,49 @@ impl Matcher {
     fn renewing<T>(&mut self, mut operation: impl FnMut(&Self) -> Result<T, MatchError>) -> Result<T, MatchError> {
         let (held, renew_at) = (self.session().stepper.recognizer().n_items(), self.renew_at);
         if held > renew_at {
-            self.renew()?;
+            self.renew(true)?;
         }
         match operation(self) {
-            Err(MatchError::Limit(
-                StepError::Recognizer(RecognizerError::TooManyItems { .. }) | StepError::Lexer(_),
-            )) => {
-                self.renew()?;
+            Err(MatchError::Limit(StepError::Recognizer(RecognizerError::TooManyItems { .. }))) => {
+                self.renew(true)?;
+                operation(self)
+            }
+            Err(MatchError::Limit(StepError::Lexer(_))) => {
+                self.renew(false)?;
                 operation(self)
             }
             result => result,
         }
     }
 
-    /// Replaces the shared tables by new ones that hold only what this output needs. Cost: that of reading it again.
-    fn renew(&mut self) -> Result<(), MatchError> {
-        let session = Arc::new(Mutex::new(Session::new(&self.constraint)?));
+    /// Replaces the shared tables by new ones that hold only the parser states that this output needs. Cost: that of reading it again. What is known
+    /// of tokens and masks stays, if asked for and no fork shares it.
+    fn renew(&mut self, keep: bool) -> Result<(), MatchError> {
+        let old = Arc::get_mut(&mut self.session).filter(|_| keep);
+        let mut old = old.map(|session| session.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let session = match &mut old {
+            Some(old) => Session::renewed(&self.constraint, old)?,
+            None => Session::new(&self.constraint)?,
+        };
+        let session = Arc::new(Mutex::new(session));
+        let result = self.reread(session.clone());
+        match result {
+            Ok(fresh) => {
+                *self = fresh;
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(old) = Arc::get_mut(&mut self.session).filter(|_| keep) {
+                    let old = old.get_mut().unwrap_or_else(PoisonError::into_inner);
+                    old.stepper.take_lexemes(&mut lock(&session).stepper);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// This output on other tables.
+    fn reread(&self, session: Arc<Mutex<Session>>) -> Result<Self, MatchError> {
         let mut fresh = Self::new(self.constraint.clone(), session)?;
         for &token in &self.tokens {
             let mut session = fresh.session();
@@ -404,8 +442,7 @@ impl Matcher {
         // Twice what is needed, so that the cost of renewing is spread over as many new items.
         let needed = fresh.session().stepper.recognizer().n_items();
         fresh.renew_at = fresh.renew_at.max(2 * needed);
-        *self = fresh;
-        Ok(())
+        Ok(fresh)
     }
 
     /// The position after one more token.

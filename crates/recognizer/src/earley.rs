@@ -24,7 +24,7 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, View};
+use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, Shapes, StateId, View};
 
 index_type!(
     /// A left side and what is still to come of one of its rules.
@@ -78,7 +78,7 @@ struct Completed {
 }
 
 /// A state without the identity of the states that its items began in.
-type Shape = (Box<[(RestId, u32)]>, bool);
+pub(crate) type Shape = (Box<[(RestId, u32)]>, bool);
 
 /// The engine; see the module.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ pub struct Earley {
     steps: FxHashMap<(StateId, TerminalId), (Option<StateId>, Reach)>,
     /// Of each state, once it was asked for, its shape and the states that its items began in.
     views: Vec<Option<(u32, Box<[StateId]>)>>,
-    shapes: FxHashMap<Shape, u32>,
+    shapes: Shapes,
     merges: FxHashMap<Box<[StateId]>, StateId>,
     completed: FxHashMap<(StateId, NonterminalId), Completed>,
     n_items: usize,
@@ -152,7 +152,7 @@ impl Earley {
             ids: FxHashMap::default(),
             steps: FxHashMap::default(),
             views: Vec::new(),
-            shapes: FxHashMap::default(),
+            shapes: Shapes::default(),
             merges: FxHashMap::default(),
             completed: FxHashMap::default(),
             n_items: 0,
@@ -619,10 +619,20 @@ impl Recognizer for Earley {
                 })
             };
             let items = kernel.iter().map(|&(rest, origin)| (rest, number(origin))).collect();
-            let fresh = shapes.len() as u32;
-            (*shapes.entry((items, *is_sentence)).or_insert(fresh), origins.into())
+            let fresh = shapes.0.len() as u32;
+            (*shapes.0.entry((items, *is_sentence)).or_insert(fresh), origins.into())
         });
         Some(View { shape: *shape, origins })
+    }
+
+    fn take_shapes(&mut self) -> Shapes {
+        self.views.clear();
+        std::mem::take(&mut self.shapes)
+    }
+
+    fn set_shapes(&mut self, shapes: Shapes) {
+        self.views.clear();
+        self.shapes = shapes;
     }
 
     fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
@@ -685,7 +695,7 @@ impl Recognizer for Earley {
             + states
             + self.steps.len() * 40
             + self.completed.len() * 80
-            + self.shapes.len() * 128
+            + self.shapes.0.len() * 128
             + self.outermost.len() * 48
     }
 }

@@ -23,6 +23,7 @@ pub use relation::Relation;
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::TerminalId;
+use rustc_hash::FxHashMap;
 
 index_type!(
     /// A state of a recognizer: all that matters of the terminals read so far.
@@ -54,6 +55,10 @@ pub struct View<'a> {
     /// The states that its items began in, in an order that the shape fixes.
     pub origins: &'a [StateId],
 }
+
+/// The numbers of shapes, see [`View::shape`], which outlive the states that have them.
+#[derive(Clone, Debug, Default)]
+pub struct Shapes(pub(crate) FxHashMap<earley::Shape, u32>);
 
 /// A limit was hit; the recognizer's states are as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -103,6 +108,14 @@ pub trait Recognizer: Send {
     fn view(&mut self, _: StateId) -> Option<View<'_>> {
         None
     }
+
+    /// Takes the numbers of shapes away, for another engine over the same grammar; this one numbers them anew.
+    fn take_shapes(&mut self) -> Shapes {
+        Shapes::default()
+    }
+
+    /// Goes on from the numbers of shapes that another engine over the same grammar has given out.
+    fn set_shapes(&mut self, _: Shapes) {}
 
     /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that was not done, or if they are too
     /// many to tell.
