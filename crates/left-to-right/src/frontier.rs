@@ -17,7 +17,7 @@ use anygram_lexer::transducer::{CutId, FreeLexeme, LexemeId, ObligationsId, Pros
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
-use crate::language::{Language, StepError};
+use crate::language::{Engine, Language, StepError};
 
 /// One reading of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -90,8 +90,13 @@ enum Trace {
 impl Stepper {
     /// Empty tables for a language.
     pub fn new(language: &Language) -> Result<Self, RecognizerError> {
+        Self::with_engine(language, language.engine())
+    }
+
+    /// Empty tables for a language and an engine that need not be its own.
+    pub fn with_engine(language: &Language, engine: Engine) -> Result<Self, RecognizerError> {
         Ok(Self {
-            recognizer: language.recognizer()?,
+            recognizer: language.recognizer_by(engine)?,
             transducer: Transducer::default(),
             wanted: FxHashMap::default(),
             ends: FxHashMap::default(),
@@ -107,8 +112,8 @@ impl Stepper {
     }
 
     /// Empty tables of parser states, and the lexemes of other tables.
-    pub fn renewed(language: &Language, of: &mut Self) -> Result<Self, RecognizerError> {
-        let mut fresh = Self::new(language)?;
+    pub fn renewed(language: &Language, engine: Engine, of: &mut Self) -> Result<Self, RecognizerError> {
+        let mut fresh = Self::with_engine(language, engine)?;
         fresh.take_lexemes(of);
         Ok(fresh)
     }

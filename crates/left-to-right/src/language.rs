@@ -288,8 +288,17 @@ impl Language {
 
     /// A fresh recognizer of the chosen engine.
     pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
+        self.recognizer_by(self.engine)
+    }
+
+    /// Whether outputs may move to another engine when their texts turn out not to suit the one that was chosen.
+    pub fn may_switch(&self) -> bool {
+        self.probe.is_some() && self.engine == Engine::Earley
+    }
+
+    pub(crate) fn recognizer_by(&self, engine: Engine) -> Result<Box<dyn Recognizer>, RecognizerError> {
         let cfg = self.lexing.cfg.clone();
-        match self.engine {
+        match engine {
             Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
             Engine::Valiant => Ok(Box::new(Valiant::new(cfg, self.limits.recognizer)?)),
             Engine::Auto | Engine::Earley => Ok(Box::new(Earley::new(cfg, self.limits.recognizer)?)),

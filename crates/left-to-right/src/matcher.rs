@@ -8,7 +8,7 @@ use anygram_recognizer::{Mark, RecognizerError};
 use anygram_vocab::{TokenId, Vocabulary};
 
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::{CompileError, Language, StepError};
+use crate::language::{CompileError, Engine, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
 
@@ -57,29 +57,37 @@ impl Constraint {
 
     /// The state of a new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
-        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self)?)))
+        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().engine())?)))
     }
 }
+
+/// Parse items of one state from which on an output of a grammar that looked nearly deterministic moves to the Valiant chart. (The most that texts of
+/// SQL, SQLite and C++ in `data/replay` come to is 181; `e: e "+" e` has one and a half for each terminal. With 256 items in its states the cost
+/// of a mask by Earley's algorithm is some ten times that of the chart.)
+const HEAVY: usize = 256;
 
 /// The tables that outputs grow together.
 struct Session {
     stepper: Stepper,
+    engine: Engine,
     walks: Walks,
     memo: Memo,
     scratch: Scratch,
 }
 
 impl Session {
-    fn new(constraint: &Constraint) -> Result<Self, MatchError> {
-        let stepper = Stepper::new(constraint.language()).map_err(StepError::from)?;
-        Ok(Self { stepper, walks: Walks::default(), memo: Memo::default(), scratch: Scratch::default() })
+    fn new(constraint: &Constraint, engine: Engine) -> Result<Self, MatchError> {
+        let stepper = Stepper::with_engine(constraint.language(), engine).map_err(StepError::from)?;
+        Ok(Self { stepper, engine, walks: Walks::default(), memo: Memo::default(), scratch: Scratch::default() })
     }
 
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let stepper = Stepper::renewed(constraint.language(), &mut old.stepper).map_err(StepError::from)?;
+        let stepper =
+            Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
         Ok(Self {
             stepper,
+            engine: old.engine,
             walks: std::mem::take(&mut old.walks),
             memo: std::mem::take(&mut old.memo),
             scratch: Scratch::default(),
@@ -201,6 +209,8 @@ pub struct Matcher {
     first: Mark,
     /// When the shared tables hold more parse items than this, they are replaced.
     renew_at: usize,
+    /// The tables that the output began with, if it has moved to those of another engine.
+    home: Option<Arc<Mutex<Session>>>,
 }
 
 impl fmt::Debug for Matcher {
@@ -217,7 +227,7 @@ impl Matcher {
         drop(locked);
         let position = Position { frontier: start.into(), text_length: 0, ended: false };
         let renew_at = constraint.language().limits().shared_items;
-        Ok(Self { constraint, session, tokens: Vec::new(), positions: vec![position], first, renew_at })
+        Ok(Self { constraint, session, tokens: Vec::new(), positions: vec![position], first, renew_at, home: None })
     }
 
     /// The constraint.
@@ -234,6 +244,11 @@ impl Matcher {
     pub fn reset(&mut self) {
         self.tokens.clear();
         self.positions.truncate(1);
+        if let Some(home) = self.home.take()
+            && let Ok(fresh) = Self::new(self.constraint.clone(), home)
+        {
+            *self = fresh;
+        }
         if let Some(session) = Arc::get_mut(&mut self.session) {
             let session = session.get_mut().unwrap_or_else(PoisonError::into_inner);
             session.stepper.release(self.first);
@@ -386,6 +401,9 @@ impl Matcher {
 
     /// Does an operation; if the shared tables are full, once more with fresh ones.
     fn renewing<T>(&mut self, mut operation: impl FnMut(&Self) -> Result<T, MatchError>) -> Result<T, MatchError> {
+        if self.is_heavy() {
+            self.switch()?;
+        }
         let (held, renew_at) = (self.session().stepper.recognizer().n_items(), self.renew_at);
         if held > renew_at {
             self.renew(true)?;
@@ -403,6 +421,25 @@ impl Matcher {
         }
     }
 
+    /// Whether the text has turned out to be so ambiguous that the chart is the better engine, where we may choose.
+    fn is_heavy(&self) -> bool {
+        if self.home.is_some() || !self.constraint.language().may_switch() {
+            return false;
+        }
+        let session = self.session();
+        let weight = |config: &Config| session.stepper.recognizer().weight(config.state);
+        self.last().frontier.iter().any(|config| weight(config) > HEAVY)
+    }
+
+    /// Moves the output to the tables of the Valiant chart, until it is reset.
+    fn switch(&mut self) -> Result<(), MatchError> {
+        let session = Arc::new(Mutex::new(Session::new(&self.constraint, Engine::Valiant)?));
+        let fresh = self.reread(session)?;
+        let home = std::mem::replace(self, fresh).session;
+        self.home = Some(home);
+        Ok(())
+    }
+
     /// Replaces the shared tables by new ones that hold only the parser states that this output needs. Cost: that of reading it again. What is known
     /// of tokens and masks stays, if asked for and no fork shares it.
     fn renew(&mut self, keep: bool) -> Result<(), MatchError> {
@@ -410,13 +447,17 @@ impl Matcher {
         let mut old = old.map(|session| session.get_mut().unwrap_or_else(PoisonError::into_inner));
         let session = match &mut old {
             Some(old) => Session::renewed(&self.constraint, old)?,
-            None => Session::new(&self.constraint)?,
+            None => {
+                let engine = self.session().engine;
+                Session::new(&self.constraint, engine)?
+            }
         };
         let session = Arc::new(Mutex::new(session));
         let result = self.reread(session.clone());
         match result {
             Ok(fresh) => {
-                *self = fresh;
+                let home = self.home.take();
+                *self = Self { home, ..fresh };
                 Ok(())
             }
             Err(error) => {
@@ -504,7 +545,7 @@ impl Matcher {
 
     fn try_mask(&self, words: &mut [u32]) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let Session { stepper, walks, memo, scratch } = &mut *self.session();
+        let Session { stepper, walks, memo, scratch, .. } = &mut *self.session();
         let Position { frontier, ended, .. } = self.last();
         let n_words = self.constraint.mask_words();
         if *ended {

@@ -654,6 +654,10 @@ impl Recognizer for Earley {
         *is_sentence || kernel.iter().any(is_safe)
     }
 
+    fn weight(&self, state: StateId) -> usize {
+        self.states[state.index()].kernel.len()
+    }
+
     fn n_states(&self) -> usize {
         self.states.len()
     }

@@ -128,6 +128,11 @@ pub trait Recognizer: Send {
         false
     }
 
+    /// The number of items that a state holds, if the cost of reading on from it grows with them.
+    fn weight(&self, _: StateId) -> usize {
+        0
+    }
+
     /// The number of states; ids are below it.
     fn n_states(&self) -> usize;
 
