@@ -26,7 +26,8 @@
 //! | [`Language`] | a compiled grammar; immutable, shared, knows texts but no tokens |
 //! | [`Vocabulary`] | the tokens of a model |
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
-//! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate |
+//! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
+//! | [`batch_masks`] | the masks of many outputs, on several threads |
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +38,8 @@ pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_left_to_right::language::{Reader, Reading, StepError};
 pub use anygram_left_to_right::mask::{get_bit, set_bit};
 pub use anygram_left_to_right::{
-    CompileError, Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, Refusal,
+    CompileError, Constraint, Draft, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts,
+    Refusal, batch_masks,
 };
 pub use anygram_vocab::{LoadOptions, SpecialIds, TokenId, VocabError, Vocabulary};
 

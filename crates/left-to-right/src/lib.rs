@@ -24,5 +24,5 @@ pub mod memo;
 pub mod sequences;
 
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
-pub use matcher::{Constraint, MatchError, Matcher, Refusal};
+pub use matcher::{Constraint, Draft, MatchError, Matcher, Refusal, batch_masks};
 pub use memo::MemoCounts;

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
 use anygram_recognizer::{Mark, RecognizerError};
 use anygram_vocab::{TokenId, Vocabulary};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rustc_hash::FxHashMap;
 
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{CompileError, Engine, Language, StepError};
@@ -55,6 +57,23 @@ impl Constraint {
         self.vocabulary().len().div_ceil(MASK_BITS)
     }
 
+    /// The states of `n_outputs` new outputs that share `n_tables` tables: as many threads can work on them at once. What one output finds out
+    /// the others that share its tables know.
+    pub fn matchers(&self, n_outputs: usize, n_tables: usize) -> Result<Vec<Matcher>, MatchError> {
+        let n_tables = n_tables.clamp(1, n_outputs.max(1));
+        let mut matchers: Vec<Matcher> =
+            (0..n_tables.min(n_outputs)).map(|_| self.matcher()).collect::<Result<_, _>>()?;
+        for at in matchers.len()..n_outputs {
+            matchers.push(matchers[at % n_tables].fork());
+        }
+        Ok(matchers)
+    }
+
+    /// Bytes on the heap of the language and the vocabulary, roughly; outputs add their own ([`Matcher::memory_usage`]).
+    pub fn memory_usage(&self) -> usize {
+        self.language().memory_usage() + self.vocabulary().memory_usage()
+    }
+
     /// The state of a new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
         Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().engine())?)))
@@ -73,24 +92,27 @@ struct Session {
     walks: Walks,
     memo: Memo,
     scratch: Scratch,
+    /// The tables of outputs that have moved to another engine, and their point before any token was read.
+    heavy: Option<(Arc<Mutex<Session>>, Mark)>,
 }
 
 impl Session {
     fn new(constraint: &Constraint, engine: Engine) -> Result<Self, MatchError> {
         let stepper = Stepper::with_engine(constraint.language(), engine).map_err(StepError::from)?;
-        Ok(Self { stepper, engine, walks: Walks::default(), memo: Memo::default(), scratch: Scratch::default() })
+        let (walks, memo, scratch) = (Walks::default(), Memo::default(), Scratch::default());
+        Ok(Self { stepper, engine, walks, memo, scratch, heavy: None })
     }
 
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let stepper =
-            Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
+        let stepper = Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
         Ok(Self {
             stepper,
             engine: old.engine,
             walks: std::mem::take(&mut old.walks),
             memo: std::mem::take(&mut old.memo),
             scratch: Scratch::default(),
+            heavy: old.heavy.take(),
         })
     }
 }
@@ -121,6 +143,14 @@ pub enum MatchError {
         /// How many there are.
         present: usize,
     },
+    /// A draft follows itself or one that comes later in the list.
+    #[error("draft {draft} follows draft {after}, which does not stand before it")]
+    DraftOrder {
+        /// The draft.
+        draft: usize,
+        /// The one that it follows.
+        after: usize,
+    },
     /// The caller's buffer is too short.
     #[error("a mask of this vocabulary needs {needed} words, given {given}")]
     MaskTooShort {
@@ -129,6 +159,15 @@ pub enum MatchError {
         /// Words given.
         given: usize,
     },
+}
+
+/// A token that may come, see [`Matcher::draft_masks`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Draft {
+    /// The token.
+    pub token: TokenId,
+    /// The place in the list of the draft that it follows; `None` if it follows the output so far.
+    pub after: Option<usize>,
 }
 
 /// Why a token may not come next.
@@ -263,7 +302,7 @@ impl Matcher {
         if words.len() < needed {
             return Err(MatchError::MaskTooShort { needed, given: words.len() });
         }
-        self.renewing(|this| this.try_mask(words))
+        self.renewing(|this| this.try_mask(&mut this.session(), this.last(), words))
     }
 
     /// The mask of allowed tokens in a buffer of its own.
@@ -271,6 +310,44 @@ impl Matcher {
         let mut words = vec![0; self.constraint.mask_words()];
         self.mask_into(&mut words)?;
         Ok(words)
+    }
+
+    /// The mask of allowed tokens, without a copy where it is known already.
+    pub fn shared_mask(&mut self) -> Result<Arc<[u32]>, MatchError> {
+        let known = |this: &Self| {
+            let Session { stepper, memo, .. } = &mut *this.session();
+            (!this.last().ended).then(|| memo.find(stepper, &this.last().frontier).cloned()).flatten()
+        };
+        if let Some(known) = known(self) {
+            return Ok(known);
+        }
+        self.mask().map(Into::into)
+    }
+
+    /// Masks after draft tokens, none of which is appended: what a model needs that verifies the proposals of a smaller one at once.
+    ///
+    /// The drafts are a tree: each names the one that it follows, which stands before it in the list, or none if it comes next. Row `i` of `rows`,
+    /// of [`Constraint::mask_words`] words, is the mask after draft `i`; the answer says whether that draft and all before it are allowed, and
+    /// where they are not the row is empty. Cost: an advance and a mask for each draft.
+    pub fn draft_masks(&mut self, drafts: &[Draft], rows: &mut [u32]) -> Result<Vec<bool>, MatchError> {
+        let n_words = self.constraint.mask_words();
+        let needed = drafts.len() * n_words;
+        if rows.len() < needed {
+            return Err(MatchError::MaskTooShort { needed, given: rows.len() });
+        }
+        for (at, draft) in drafts.iter().enumerate() {
+            self.check(draft.token)?;
+            if let Some(after) = draft.after.filter(|&after| after >= at) {
+                return Err(MatchError::DraftOrder { draft: at, after });
+            }
+        }
+        self.renewing(|this| {
+            let mut session = this.session();
+            let mark = session.stepper.mark();
+            let result = this.try_drafts(&mut session, drafts, rows);
+            session.stepper.release(mark);
+            result
+        })
     }
 
     /// Appends a token. A refusal says which byte and what could have stood there, and leaves the state as it was.
@@ -433,8 +510,20 @@ impl Matcher {
 
     /// Moves the output to the tables of the Valiant chart, until it is reset.
     fn switch(&mut self) -> Result<(), MatchError> {
-        let session = Arc::new(Mutex::new(Session::new(&self.constraint, Engine::Valiant)?));
-        let fresh = self.reread(session)?;
+        let heavy = self.session().heavy.take();
+        let (mut heavy, first) = match heavy {
+            Some(heavy) => heavy,
+            None => {
+                let session = Session::new(&self.constraint, Engine::Valiant)?;
+                let fresh = Self::new(self.constraint.clone(), Arc::new(Mutex::new(session)))?;
+                (fresh.session, fresh.first)
+            }
+        };
+        if let Some(unused) = Arc::get_mut(&mut heavy) {
+            unused.get_mut().unwrap_or_else(PoisonError::into_inner).stepper.release(first);
+        }
+        self.session().heavy = Some((heavy.clone(), first));
+        let fresh = self.reread(heavy)?;
         let home = std::mem::replace(self, fresh).session;
         self.home = Some(home);
         Ok(())
@@ -543,10 +632,30 @@ impl Matcher {
         self.constraint.0.specials.iter().copied().filter(move |&(named, _)| named == token)
     }
 
-    fn try_mask(&self, words: &mut [u32]) -> Result<(), MatchError> {
+    fn try_drafts(&self, session: &mut Session, drafts: &[Draft], rows: &mut [u32]) -> Result<Vec<bool>, MatchError> {
+        let mut positions: Vec<Option<Position>> = Vec::with_capacity(drafts.len());
+        for (&Draft { token, after }, row) in drafts.iter().zip(rows.chunks_mut(self.constraint.mask_words().max(1))) {
+            let before = match after {
+                Some(after) => positions[after].as_ref(),
+                None => Some(self.last()),
+            };
+            let position = match before.map(|before| self.next(session, before, token)) {
+                None | Some(Err(MatchError::Refused(_))) => None,
+                Some(next) => Some(next?),
+            };
+            match &position {
+                Some(position) => self.try_mask(session, position, row)?,
+                None => row.fill(0),
+            }
+            positions.push(position);
+        }
+        Ok(positions.iter().map(Option::is_some).collect())
+    }
+
+    fn try_mask(&self, session: &mut Session, position: &Position, words: &mut [u32]) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let Session { stepper, walks, memo, scratch, .. } = &mut *self.session();
-        let Position { frontier, ended, .. } = self.last();
+        let Session { stepper, walks, memo, scratch, .. } = session;
+        let Position { frontier, ended, .. } = position;
         let n_words = self.constraint.mask_words();
         if *ended {
             words.fill(0);
@@ -584,6 +693,31 @@ impl Matcher {
         memo.insert(stepper, frontier, looked_into.as_deref(), &words[..n_words], language.limits().mask_bytes);
         Ok(())
     }
+}
+
+/// Writes the masks of many outputs, in parallel: row `i` of `rows`, of [`Constraint::mask_words`] words of the first, belongs to matcher `i`. The
+/// answers come one for each output, and the error of one does not touch the others.
+///
+/// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The threads are those of rayon's pool in
+/// which this is called.
+pub fn batch_masks(matchers: &mut [Matcher], rows: &mut [u32]) -> Vec<Result<(), MatchError>> {
+    let Some(n_words) = matchers.iter().map(|matcher| matcher.constraint.mask_words()).max() else { return Vec::new() };
+    let needed = matchers.len() * n_words;
+    if rows.len() < needed {
+        return vec![Err(MatchError::MaskTooShort { needed, given: rows.len() }); matchers.len()];
+    }
+    let mut results = vec![Ok(()); matchers.len()];
+    let jobs = matchers.iter_mut().zip(rows.chunks_mut(n_words.max(1))).zip(&mut results);
+    let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
+    for ((matcher, row), result) in jobs {
+        groups.entry(Arc::as_ptr(&matcher.session) as usize).or_default().push((matcher, row, result));
+    }
+    groups.into_values().collect::<Vec<_>>().into_par_iter().for_each(|group| {
+        for (matcher, row, result) in group {
+            *result = matcher.mask_into(row);
+        }
+    });
+    results
 }
 
 fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
