@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::engine::{Engine, Maker};
 use super::workload::Growing;
-use crate::measure::{median, timed};
+use crate::measure::{quantile, timed};
 
 /// Lengths at which steps are measured.
 pub const LENGTHS: [usize; 13] = [10, 20, 40, 80, 160, 320, 640, 1_000, 1_280, 2_000, 2_560, 5_000, 10_000];
-/// So many steps up to such a length; the median is told.
-const WINDOW: usize = 9;
+/// So many steps up to such a length. Their third quartile is told: where cheap and dear steps alternate, that is a dear one.
+const WINDOW: usize = 16;
 /// Tables are warm from a text of this length.
 const WARM: usize = 40;
 
@@ -30,7 +30,7 @@ pub struct Curve {
     pub stopped: Option<String>,
 }
 
-/// Microseconds: medians.
+/// Microseconds: third quartiles.
 #[derive(Clone, Copy, Serialize)]
 pub struct Point {
     pub mask: f64,
@@ -62,7 +62,7 @@ pub fn tokens(growing: &Growing, longest: usize, vocabulary: &Vocabulary) -> Res
     text.chars().map(token).collect()
 }
 
-/// Two curves of an engine: the text for the first time, and again. `bounds` is none for ours, which has to do it all.
+/// The text for the first time and, for ours, again: a peer remembers nothing of a text. `bounds` is none for ours, which has to do it all.
 pub fn curves(
     growing: &Growing,
     maker: &Maker,
@@ -81,9 +81,9 @@ pub fn curves(
     let mut curves = Vec::new();
     for is_again in [false, true] {
         let (points, stopped) = grow(&mut *engine, text, bounds, bar);
-        let is_stopped = stopped.is_some();
+        let is_last = stopped.is_some() || bounds.is_some();
         curves.push(curve(growing, maker, is_again, points, stopped));
-        if is_stopped {
+        if is_last {
             break;
         }
     }
@@ -137,7 +137,7 @@ fn grow(
             window.push([mask, advance]);
         }
         if is_measured && (at + 1 == next || at + 1 == text.len()) {
-            let of = |get: fn(&[f64; 2]) -> f64| median(&window.iter().map(get).collect::<Vec<_>>());
+            let of = |get: fn(&[f64; 2]) -> f64| quantile(&window.iter().map(get).collect::<Vec<_>>(), 0.75);
             let point =
                 Point { mask: of(|step| step[0]), advance: of(|step| step[1]), both: of(|step| step[0] + step[1]) };
             points.insert(if next - at <= WINDOW { next } else { at + 1 }, point);

@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     longest: usize,
     /// How many seconds of CPU time another engine may take for one pass over a workload, or for one growing text.
-    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
     seconds: f64,
     /// Stop another engine on a growing text once a step takes longer.
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
@@ -103,6 +103,9 @@ pub fn run(args: &Args) -> Result<()> {
         }
     }
     bar.finish_and_clear();
+    if report.workloads.is_empty() && report.growth.is_empty() && report.batches.is_empty() {
+        bail!("no workload begins with {}", args.only.join(" or "));
+    }
 
     report.print();
     if let Some(path) = &args.json {
@@ -130,9 +133,8 @@ fn inputs(args: &Args) -> Result<(Vocabulary, Vec<Workload>)> {
     }
     let path = args.shared.join("data/tokenizers/qwen.tiktoken.gz");
     let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
-    let vocabulary = Vocabulary::from_file(&path, &options).with_context(|| {
-        format!("{}: say where the shared data are by --shared, or leave them out with --built-in", path.display())
-    })?;
+    let vocabulary = Vocabulary::from_file(&path, &options)
+        .context("say where the shared data are by --shared, or do without by --built-in")?;
     // What the outputs of a batch decode, too.
     let is_wanted = |name: &str| args.wants(name) || name == "sql_grammar" && args.wants("batch");
     let workloads = workload::replayed(&args.shared, &vocabulary, is_wanted, args.first)?;
