@@ -185,10 +185,15 @@ impl Report {
     }
 
     fn setting(&self) -> String {
+        let sum = |get: fn(&Texts) -> usize| self.workloads.iter().map(get).sum::<usize>();
+        let checked = match (sum(|texts| texts.checked_bits), sum(|texts| texts.checked_masks)) {
+            (0, _) => String::new(),
+            (bits, masks) => format!(" {bits} bits of {masks} masks were compared with single tokens."),
+        };
         let texts = self.first.map_or(String::new(), |first| format!(" First {first} texts of each workload."));
         format!(
             "{}, {}, commit {}; {}; {} tokens. {} run{}; a peer has {} s a pass; a measurement of nothing gives {:.2} µs, which is \
-             not subtracted.{texts}",
+             not subtracted.{texts}{checked}",
             self.date,
             self.cpu,
             self.commit,
