@@ -11,9 +11,9 @@ pub const OURS: &str = "anygram";
 pub trait Engine {
     /// Starts a new output.
     fn begin(&mut self);
-    /// Computes the mask and keeps it.
+    /// Computes the mask and keeps it until `advance`.
     fn mask(&mut self) -> Result<(), String>;
-    /// Whether the mask computed last allows a token.
+    /// Whether the mask that is kept allows a token.
     fn allows(&self, token: u32) -> bool;
     /// Appends a token; false if it is refused.
     fn advance(&mut self, token: u32) -> Result<bool, String>;

@@ -62,12 +62,13 @@ pub fn decode(engine: &mut dyn Engine, texts: &[&[u32]], seconds: f64, bar: &Pro
             }
             let (masked, mask) = timed(|| engine.mask());
             pass.first_mask.get_or_insert(mask);
+            let is_allowed = masked.is_ok() && engine.allows(token);
             let advanced = masked.and_then(|()| {
                 let (advanced, advance) = timed(|| engine.advance(token));
                 Ok((advanced?, advance))
             });
             spent += mask;
-            match (engine.allows(token), advanced) {
+            match (is_allowed, advanced) {
                 (_, Err(message)) => {
                     pass.stops.errors += 1;
                     pass.stops.note(number, at, &message);

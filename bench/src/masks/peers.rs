@@ -83,9 +83,12 @@ impl Engine for LlGuidance {
     }
 
     fn advance(&mut self, token: u32) -> Result<bool, String> {
-        match self.output.consume_token(token) {
+        let consumed = self.output.consume_token(token);
+        // The mask tells a token that may not come from a limit that was hit, and holds for one token.
+        let is_refused = self.mask.take().is_some_and(|mask| !mask.is_allowed(token));
+        match consumed {
             Ok(()) => Ok(true),
-            Err(_) if self.mask.is_some() && !self.allows(token) => Ok(false),
+            Err(_) if is_refused => Ok(false),
             Err(error) => Err(short(&error.to_string())),
         }
     }

@@ -370,10 +370,13 @@ impl Report {
         texts.chain(curves).collect()
     }
 
-    /// Where a peer is faster.
+    /// Where a peer without limits is faster: with limits it has the same times, as far as it goes.
     fn lost(&self) -> Vec<String> {
         let mut lost = Vec::new();
-        for (texts, engine, compared) in self.compared() {
+        let is_last = |texts: &Texts, engine: &EngineReport| {
+            texts.engines.last().is_some_and(|last| last.engine == engine.engine)
+        };
+        for (texts, engine, compared) in self.compared().filter(|(texts, engine, _)| is_last(texts, engine)) {
             let place = format!("{}, {}", texts.name, engine.engine);
             let starts = |engine: &EngineReport| [engine.compile_ms, engine.first_mask_ms];
             let ours = texts.engines.iter().find(|engine| engine.engine == OURS).map_or([0.0; 2], starts);
@@ -399,7 +402,8 @@ impl Report {
                 }
             }
         }
-        for curve in self.growth.iter().filter(|curve| curve.engine != OURS) {
+        let last = self.growth.last().map(|curve| &curve.engine);
+        for curve in self.growth.iter().filter(|curve| curve.engine != OURS && Some(&curve.engine) == last) {
             let is_same =
                 |ours: &&Curve| ours.engine == OURS && ours.text == curve.text && ours.is_again == curve.is_again;
             let Some(ours) = self.growth.iter().find(is_same) else { continue };
