@@ -41,15 +41,17 @@ fn try_lines(path: &Path, x_label: &str, y_label: &str, lines: &[Line]) -> Resul
         let values = all.iter().map(get);
         values.clone().fold(f64::MAX, f64::min)..values.fold(f64::MIN, f64::max) * 1.1
     };
-    // Room for the key on the right.
+    // Lines end where the key begins, on the right.
+    const LINES: f64 = 0.66;
     let lengths = bounds(|point| point.0);
-    let area = SVGBackend::new(path, (860, 560)).into_drawing_area();
+    let right = lengths.start * (lengths.end / lengths.start).powf(1.0 / LINES);
+    let area = SVGBackend::new(path, (1_000, 560)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .build_cartesian_2d((lengths.start..lengths.end * 5.0).log_scale(), bounds(|point| point.1).log_scale())?;
+        .build_cartesian_2d((lengths.start..right).log_scale(), bounds(|point| point.1).log_scale())?;
     chart.configure_mesh().x_desc(x_label).y_desc(y_label).light_line_style(WHITE).draw()?;
     let mut groups: Vec<&str> = lines.iter().map(|line| line.group.as_str()).collect();
     groups.dedup();
