@@ -3,7 +3,9 @@
 //! Times are thread CPU time, which other work on the machine inflates little; each is the median of several runs. What is measured is
 //! also checked: an engine that answers otherwise than the others stops the run.
 
+mod draw;
 mod input;
+mod masks;
 mod measure;
 mod valiant;
 
@@ -20,10 +22,13 @@ struct Cli {
 enum What {
     /// The incremental Valiant recognizer: normal forms, steps, masks, initialization.
     Valiant(valiant::Args),
+    /// Masks and advance on real and growing texts, beside other engines if the feature `peers` is on.
+    Masks(masks::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().what {
         What::Valiant(args) => valiant::run(&args),
+        What::Masks(args) => masks::run(&args),
     }
 }

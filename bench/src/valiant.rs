@@ -13,9 +13,9 @@ use anygram::parts::recognizer::valiant::Valiant;
 use anygram::parts::recognizer::{Recognizer, RecognizerLimits};
 use anygram::{Compiler, Constraint, Engine, Language, LoadOptions, TokenId, Vocabulary};
 use anyhow::{Result, anyhow, bail};
-use plotters::prelude::*;
 use serde::Serialize;
 
+use crate::draw::{self, Line};
 use crate::input::{self, Pieces};
 use crate::measure::{median, print_table, quantile, timed, us};
 
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result<()> {
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
     }
     if let Some(path) = &args.svg {
-        draw(path, &report.steps).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        draw(path, &report.steps)?;
     }
     Ok(())
 }
@@ -371,55 +371,13 @@ fn parser(language: &Language, texts: &[input::Text]) -> Result<(f64, f64)> {
 }
 
 /// The time of a step against the number of terminals, both logarithmic.
-fn draw(path: &Path, curves: &[Curve]) -> Result<(), Box<dyn std::error::Error>> {
-    const COLORS: [RGBColor; 5] = [
-        RGBColor(31, 119, 180),
-        RGBColor(44, 160, 44),
-        RGBColor(214, 39, 40),
-        RGBColor(148, 103, 189),
-        RGBColor(255, 127, 14),
-    ];
-    let curves: Vec<&Curve> = curves.iter().filter(|curve| curve.engine != "valiant, CNF").collect();
-    let points = |curve: &Curve| -> Vec<(f64, f64)> {
-        curve.points.iter().filter(|point| *point.0 > 0).map(|(&n, &time)| (n as f64, time)).collect()
+fn draw(path: &Path, curves: &[Curve]) -> Result<()> {
+    let line = |curve: &Curve| Line {
+        group: curve.text.clone(),
+        label: format!("{}, {}", curve.text, curve.engine),
+        is_dashed: curve.engine != "valiant",
+        points: curve.points.iter().map(|(&n, &time)| (n as f64, time)).collect(),
     };
-    let all: Vec<(f64, f64)> = curves.iter().flat_map(|curve| points(curve)).collect();
-    let bounds = |get: fn(&(f64, f64)) -> f64| {
-        let values = all.iter().map(get);
-        values.clone().fold(f64::MAX, f64::min)..values.fold(f64::MIN, f64::max) * 1.1
-    };
-    // Room for the key on the right.
-    let lengths = bounds(|point| point.0);
-    let area = SVGBackend::new(path, (860, 560)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&area)
-        .margin(12)
-        .x_label_area_size(40)
-        .y_label_area_size(60)
-        .build_cartesian_2d((lengths.start..lengths.end * 5.0).log_scale(), bounds(|point| point.1).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("terminals before the step")
-        .y_desc("a step, µs of CPU time (median)")
-        .light_line_style(WHITE)
-        .draw()?;
-    let mut names: Vec<&str> = curves.iter().map(|curve| curve.text.as_str()).collect();
-    names.dedup();
-    for curve in curves {
-        let at = names.iter().position(|&name| name == curve.text).unwrap_or(0);
-        let style = COLORS[at % COLORS.len()].stroke_width(2);
-        let legend = format!("{}, {}", curve.text, curve.engine);
-        let key = move |(x, y): (i32, i32)| vec![(x, y), (x + 18, y)];
-        if curve.engine == "valiant" {
-            let series = LineSeries::new(points(curve), style);
-            chart.draw_series(series)?.label(legend).legend(move |at| PathElement::new(key(at), style));
-        } else {
-            let thin = COLORS[at % COLORS.len()].mix(0.7).stroke_width(1);
-            let series = DashedLineSeries::new(points(curve), 6, 4, thin);
-            chart.draw_series(series)?.label(legend).legend(move |at| PathElement::new(key(at), thin));
-        }
-    }
-    chart.configure_series_labels().position(SeriesLabelPosition::MiddleRight).border_style(BLACK.mix(0.3)).draw()?;
-    area.present()?;
-    Ok(())
+    let lines: Vec<Line> = curves.iter().filter(|curve| curve.engine != "valiant, CNF").map(line).collect();
+    draw::lines(path, "terminals before the step", "a step, µs of CPU time (median)", &lines)
 }

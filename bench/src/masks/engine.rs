@@ -1,0 +1,101 @@
+//! What is measured: an engine with one grammar and one vocabulary.
+
+use std::sync::Arc;
+
+use anygram::{Compiler, Constraint, GrammarFormat, MatchError, Matcher, TokenId, Vocabulary, get_bit};
+
+/// The name of our own engine.
+pub const OURS: &str = "anygram";
+
+/// One output at a time, over tables that stay from output to output.
+pub trait Engine {
+    /// Starts a new output.
+    fn begin(&mut self);
+    /// Computes the mask and keeps it until `advance`.
+    fn mask(&mut self) -> Result<(), String>;
+    /// Whether the mask that is kept allows a token.
+    fn allows(&self, token: u32) -> bool;
+    /// Appends a token; false if it is refused.
+    fn advance(&mut self, token: u32) -> Result<bool, String>;
+    /// Whether the text may end here.
+    fn is_sentence(&mut self) -> bool;
+    /// Bytes of all tables, where the engine can tell.
+    fn memory(&self) -> Option<usize>;
+    /// An output of its own at the start, over the same tables as far as the engine shares them.
+    fn fork(&mut self) -> Box<dyn Engine>;
+}
+
+/// Compiles a grammar in Lark's notation.
+type Make = Box<dyn Fn(&str) -> Result<Box<dyn Engine>, String>>;
+
+/// An engine by name, with the vocabulary loaded.
+pub struct Maker {
+    pub name: &'static str,
+    pub make: Make,
+}
+
+/// Our engine, and those that it is compared with.
+pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
+    let own = vocabulary.clone();
+    let make = move |grammar: &str| -> Result<Box<dyn Engine>, String> { Ok(Box::new(Ours::new(grammar, &own)?)) };
+    #[allow(unused_mut, reason = "others come with a feature")]
+    let mut makers = vec![Maker { name: OURS, make: Box::new(make) }];
+    #[cfg(feature = "peers")]
+    makers.extend(super::peers::makers(vocabulary)?);
+    Ok(makers)
+}
+
+/// A matcher of ours, in its state of an empty text.
+pub fn matcher(grammar: &str, vocabulary: &Vocabulary) -> Result<Matcher, String> {
+    let language = Compiler::default().compile(GrammarFormat::Lark, grammar).map_err(|error| error.to_string())?;
+    let constraint = Constraint::new(Arc::clone(&language), vocabulary.clone()).map_err(|error| error.to_string())?;
+    constraint.matcher().map_err(|error| error.to_string())
+}
+
+struct Ours {
+    matcher: Matcher,
+    words: Vec<u32>,
+}
+
+impl Ours {
+    fn new(grammar: &str, vocabulary: &Vocabulary) -> Result<Self, String> {
+        let matcher = matcher(grammar, vocabulary)?;
+        Ok(Self { words: vec![0; matcher.constraint().mask_words()], matcher })
+    }
+}
+
+impl Engine for Ours {
+    fn begin(&mut self) {
+        self.matcher.reset();
+    }
+
+    fn mask(&mut self) -> Result<(), String> {
+        self.matcher.mask_into(&mut self.words).map_err(|error| error.to_string())
+    }
+
+    fn allows(&self, token: u32) -> bool {
+        get_bit(&self.words, TokenId(token).index())
+    }
+
+    fn advance(&mut self, token: u32) -> Result<bool, String> {
+        match self.matcher.advance(TokenId(token)) {
+            Ok(()) => Ok(true),
+            Err(MatchError::Refused(_)) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn is_sentence(&mut self) -> bool {
+        self.matcher.is_sentence()
+    }
+
+    fn memory(&self) -> Option<usize> {
+        Some(self.matcher.constraint().language().memory_usage() + self.matcher.memory_usage())
+    }
+
+    fn fork(&mut self) -> Box<dyn Engine> {
+        let mut matcher = self.matcher.fork();
+        matcher.reset();
+        Box::new(Self { matcher, words: vec![0; self.words.len()] })
+    }
+}
