@@ -43,10 +43,10 @@ pub(crate) enum Tokens {
 
 impl Tokens {
     pub fn new(mut tokens: Vec<TokenId>, n_words: usize) -> Self {
-        tokens.sort_unstable();
-        tokens.dedup();
         // A list costs about as much as a row when it has an eighth of its words: its bits are scattered.
         if tokens.len() <= n_words / 8 {
+            tokens.sort_unstable();
+            tokens.dedup();
             return Self::Few(tokens.into());
         }
         let mut words = vec![0; n_words];
@@ -107,6 +107,7 @@ struct Rest {
 
 /// What tokens, or what is left of them, do to a piece that began at one place of the automata, whatever is wanted of it: groups of tokens by the
 /// place that they come to.
+#[derive(Default)]
 struct Sweep {
     groups: Box<[Group]>,
 }
@@ -139,6 +140,9 @@ struct Exit {
     /// What is left of the others.
     rest: Option<Arc<Rest>>,
 }
+
+/// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at, for all lexemes at the place.
+const MANY_NODES: usize = 10_000;
 
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
 #[derive(Default)]
@@ -287,7 +291,21 @@ impl Walks {
         if let Some(walk) = self.walks.get(&(lexeme, id)) {
             return Ok(walk.clone());
         }
-        let sweep = self.sweep(stepper, language, (id, trie), lexeme, n_words)?;
+        let place = stepper.transducer().place(lexeme);
+        let sweep = match self.sweeps.get(&(place, id)) {
+            Some(known) => known.clone(),
+            None => {
+                let mut sweep = |wanted| self.sweep(stepper, language, (id, trie), lexeme, wanted, n_words);
+                // Where little is wanted, little of the trie is reached.
+                match trie.n_nodes() {
+                    0..MANY_NODES => sweep(None)?.0,
+                    _ => match sweep(Some(lexeme))? {
+                        (narrow, true) => narrow,
+                        (_, false) => sweep(None)?.0,
+                    },
+                }
+            }
+        };
         let walk = Arc::new(self.see(stepper, language, (id, trie), &sweep, lexeme, n_words)?);
         self.make_room(language, walk.memory_usage());
         self.walks.insert((lexeme, id), walk.clone());
@@ -307,14 +325,17 @@ impl Walks {
     }
 
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each node that is reached.
+    ///
+    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`MANY_NODES`]; says whether that was all.
     fn sweep(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
         (trie_id, trie): (u32, &TokenTrie),
         lexeme: LexemeId,
+        wanted: Option<LexemeId>,
         n_words: usize,
-    ) -> Result<Arc<Sweep>, StepError> {
+    ) -> Result<(Arc<Sweep>, bool), StepError> {
         const NOT_YET: u32 = u32::MAX;
         const NONE: u32 = u32::MAX - 1;
         struct Growing {
@@ -329,9 +350,6 @@ impl Walks {
         let lexing = language.lexing();
         let transducer = stepper.transducer_mut();
         let start = transducer.place(lexeme);
-        if let Some(known) = self.sweeps.get(&(start, trie_id)) {
-            return Ok(known.clone());
-        }
         let has_rests = language.mode() != LexerMode::Scannerless;
         let n_classes = lexing.lexicon.union.n_classes();
         let grow = |transducer: &Transducer, place: Place| Growing {
@@ -354,6 +372,10 @@ impl Walks {
             let (id, node) = (NodeId(at), trie.node(NodeId(at)));
             let Some(&(_, parent)) = ancestors.last() else { break };
             n_steps += 1;
+            if wanted.is_some() && n_steps > MANY_NODES {
+                stepper.spend(n_steps)?;
+                return Ok((Arc::default(), false));
+            }
             let class = lexing.lexicon.union.class(node.byte);
             let group = &mut groups[parent as usize];
             // The piece did not end before the first byte: that would be another reading.
@@ -368,7 +390,12 @@ impl Walks {
             }
             let mut next = table[parent as usize * n_classes + class];
             if next == NOT_YET {
-                next = match transducer.step_place(lexing, group.place, class) {
+                let mut place = transducer.step_place(lexing, group.place, class);
+                if let (Some(wanted), Some(to)) = (wanted, place) {
+                    let step = transducer.step_to(lexing, wanted, to)?;
+                    place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
+                }
+                next = match place {
                     None => NONE,
                     Some(place) => *ids.entry(place).or_insert_with(|| {
                         groups.push(grow(transducer, place));
@@ -407,9 +434,11 @@ impl Walks {
             }
         }
         let sweep = Arc::new(Sweep { groups: swept.into() });
-        self.make_room(language, bytes);
-        self.sweeps.insert((start, trie_id), sweep.clone());
-        Ok(sweep)
+        if wanted.is_none() {
+            self.make_room(language, bytes);
+            self.sweeps.insert((start, trie_id), sweep.clone());
+        }
+        Ok((sweep, true))
     }
 
     /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
