@@ -69,6 +69,8 @@ pub struct Stepper {
     finishes: FxHashMap<(Purpose, StateId, ClassId), bool>,
     pending: Vec<(StateId, CutId)>,
     work: Work,
+    /// How often parser states were forgotten.
+    generation: u64,
 }
 
 impl Stepper {
@@ -86,6 +88,7 @@ impl Stepper {
             finishes: FxHashMap::default(),
             pending: Vec::new(),
             work: Work::new(language.limits().mask_steps, "mask_steps"),
+            generation: 0,
         })
     }
 
@@ -233,6 +236,7 @@ impl Stepper {
             return;
         }
         let made = self.recognizer.n_states();
+        self.generation += 1;
         self.wanted.retain(|state, _| state.index() < made);
         self.ends.clear();
         self.merged_ends.clear();
@@ -240,6 +244,11 @@ impl Stepper {
         self.remaining.clear();
         self.steps.clear();
         self.finishes.clear();
+    }
+
+    /// How often parser states were forgotten: what is kept by their ids holds as long as this is the same.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Bytes on the heap, roughly.
@@ -409,7 +418,8 @@ impl Stepper {
         Ok(false)
     }
 
-    fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
+    /// The parser's state after one terminal.
+    pub(crate) fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
         if let Some(&known) = self.steps.get(&(state, terminal)) {
             return Ok(known);
         }

@@ -6,6 +6,9 @@
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
+//! | [`budget`] | what fits into a budget of tokens, exactly |
+//! | [`forced`] | what every continuation begins with |
 //! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
@@ -13,13 +16,17 @@
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable prefix. The crate knows engines only
 //! through their trait, and nothing of grammar files.
 
+pub mod budget;
+pub mod costs;
 pub mod example;
 pub mod explain;
+pub mod forced;
 pub mod frontier;
 pub mod language;
 pub mod mask;
 pub mod matcher;
 pub mod sequences;
 
+pub use forced::Forced;
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
 pub use matcher::{Constraint, MatchError, Matcher, Refusal};
