@@ -18,6 +18,7 @@ use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::ample::Ample;
 use crate::costs::{Costs, Leftover, NEVER};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
@@ -63,6 +64,8 @@ const ENTRIES: usize = 2_000_000;
 /// What is kept of searches within budgets.
 pub struct Budgets {
     costs: Costs,
+    /// `None` until it is known whether there are such bounds.
+    ample: Option<Option<Ample>>,
     walks: FxHashMap<(LexemeId, Leftover), Arc<Walk>>,
     groups: FxHashMap<(LexemeId, u32), Arc<Groups>>,
     rests: FxHashMap<Box<[NodeId]>, Arc<Rest>>,
@@ -91,6 +94,7 @@ impl Budgets {
     pub fn new(language: &Language, trie: &TokenTrie) -> Self {
         Self {
             costs: Costs::new(language.lexing(), trie),
+            ample: None,
             walks: FxHashMap::default(),
             groups: FxHashMap::default(),
             rests: FxHashMap::default(),
@@ -110,7 +114,8 @@ impl Budgets {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let walks = self.walks.values().map(|walk| 4 * walk.stays.len() + 12 * walk.exits.len() + 64).sum::<usize>();
-        self.costs.memory_usage() + walks + self.group_bytes + 40 * (self.lower.len() + self.upper.len())
+        let ample = self.ample.iter().flatten().map(Ample::memory_usage).sum::<usize>();
+        self.costs.memory_usage() + ample + walks + self.group_bytes + 40 * (self.lower.len() + self.upper.len())
     }
 
     /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`; else `None`.
@@ -154,6 +159,7 @@ impl Budgets {
         if self.generation != generation || self.lower.len() + self.upper.len() > ENTRIES {
             self.generation = generation;
             self.costs.forget_states();
+            self.ample.iter_mut().flatten().for_each(Ample::forget_states);
             self.lower.clear();
             self.upper.clear();
         }
@@ -174,7 +180,9 @@ impl Budgets {
             if !seen.insert((config, id)) || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided)) {
                 continue;
             }
+            // Where the budget is ample for the reading, it will be for most of what comes of it.
             if let Some(rest) = &rest
+                && self.upper(question, config)? > limit
                 && !self.is_possible(question, (config, rest.leftover), limit)?
             {
                 continue;
@@ -183,7 +191,7 @@ impl Budgets {
             let groups = self.groups(question, config.lexeme, rest.as_deref(), decided.len())?;
             for (lexeme, tokens) in &groups.stays {
                 let config = Config { lexeme: *lexeme, ..config };
-                if !tokens.is_subset(decided) && self.least(question, &[config], limit)?.is_some() {
+                if !tokens.is_subset(decided) && self.fits(question, &[config], limit)? {
                     tokens.add_to(decided);
                 }
             }
@@ -195,7 +203,7 @@ impl Budgets {
                 }
                 let Some(config) = question.stepper.end(question.language, (config.state, *cut))? else { continue };
                 if let Some(ends) = ends_left
-                    && self.least(question, &[config], limit)?.is_some()
+                    && self.fits(question, &[config], limit)?
                 {
                     ends.add_to(decided);
                 }
@@ -239,7 +247,7 @@ impl Budgets {
                 at = node.end;
                 continue;
             }
-            if node.lo < node.own_hi && !known.contains(node.lo) && self.least(question, &found, limit)?.is_some() {
+            if node.lo < node.own_hi && !known.contains(node.lo) && self.fits(question, &found, limit)? {
                 known.insert_range(node.lo, node.own_hi);
                 trie.tokens_at(at).iter().for_each(|token| set_bit(decided, token.index()));
             }
@@ -273,6 +281,30 @@ impl Budgets {
             }
         }
         Ok(least)
+    }
+
+    /// An upper bound on the cost of a reading at a token boundary that takes no search.
+    fn upper(&mut self, question: &mut Question<'_>, config: Config) -> Result<u32, StepError> {
+        let known = self.upper.get(&config).copied().unwrap_or(NEVER);
+        let Question { stepper, language, trie, work } = question;
+        let ample = match &mut self.ample {
+            Some(ample) => ample,
+            unknown => unknown.insert(Ample::new(language.lexing(), trie, work)?),
+        };
+        match ample {
+            Some(ample) => Ok(ample.upper(stepper, language, config)?.min(known)),
+            None => Ok(known),
+        }
+    }
+
+    /// Whether one of some readings at a token boundary can be completed by at most `limit` tokens.
+    fn fits(&mut self, question: &mut Question<'_>, frontier: &[Config], limit: u32) -> Result<bool, StepError> {
+        for &config in frontier {
+            if self.upper(question, config)? <= limit {
+                return Ok(true);
+            }
+        }
+        Ok(self.least(question, frontier, limit)?.is_some())
     }
 
     /// Whether the lower bound of a place is at most `limit`.
@@ -344,10 +376,12 @@ impl Budgets {
             if is_closed.get(&place).is_some_and(|&before| before <= cost) {
                 continue;
             }
-            let Some(lower) = self.bound(question, place, limit - cost)? else { continue };
-            if cost + lower > total {
-                n_pushed += 1;
-                queue.push((Reverse(cost + lower), n_pushed, place));
+            // No more is asked than whether it is its turn.
+            if !self.is_possible(question, place, total - cost)? {
+                if total < limit {
+                    n_pushed += 1;
+                    queue.push((Reverse(total + 1), n_pushed, place));
+                }
                 continue;
             }
             is_closed.insert(place, cost);

@@ -80,6 +80,12 @@ struct Automaton {
 /// A task in the making.
 #[derive(Debug, Default)]
 struct Progress {
+    /// Somebody asks for its ends up to this cost.
+    level: u32,
+    /// What costs more: `(cost, what is left to read, where)`.
+    aside: BinaryHeap<Reverse<(u32, Rest, Leftover)>>,
+    /// The tasks that it consists of, with the cost before each.
+    parts: Vec<(Task, u32)>,
     /// Where it leads, by increasing cost.
     ends: Vec<(Leftover, u32)>,
     /// Who waits for that: what is to be read after it, and the cost before it.
@@ -112,7 +118,7 @@ pub struct Costs {
     /// By what is read (a nonterminal, or beyond those a rest) and from where.
     task_ids: FxHashMap<(u32, Leftover), Task>,
     tasks: Vec<Progress>,
-    /// `(cost, task, what is left to read, where)`, least cost first.
+    /// `(cost, task, what is left to read, where)`, least cost first; nothing that costs more than the level of its task.
     agenda: BinaryHeap<Reverse<(u32, Task, Rest, Leftover)>>,
     settled: FxHashSet<(Task, Rest, Leftover)>,
     /// The cost at which a task with this left to read stands at a token boundary.
@@ -533,12 +539,57 @@ impl Costs {
         task
     }
 
-    /// Settles all that costs at most `level`: then the ends of tasks are known up to there.
-    fn settle(&mut self, lexing: &Lexing, trie: &TokenTrie, level: u32, work: &mut Work) -> Result<(), Stopped> {
-        while let Some(&Reverse((cost, task, rest, mut leftover))) = self.agenda.peek()
-            && cost <= level
-        {
-            self.agenda.pop();
+    /// Asks for the ends of a task up to a cost.
+    fn raise(&mut self, task: Task, level: u32, work: &mut Work) -> Result<(), Stopped> {
+        let mut asked = vec![(task, level)];
+        while let Some((task, level)) = asked.pop() {
+            let progress = &mut self.tasks[task.index()];
+            work.spend(1)?;
+            if level <= progress.level {
+                continue;
+            }
+            progress.level = level;
+            while let Some(&Reverse((cost, rest, leftover))) = progress.aside.peek()
+                && cost <= level
+            {
+                progress.aside.pop();
+                self.agenda.push(Reverse((cost, task, rest, leftover)));
+            }
+            work.spend(progress.parts.len())?;
+            asked.extend(
+                progress.parts.iter().filter(|part| part.1 < level).map(|&(part, before)| (part, level - before)),
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether some of these tasks have ends at a greater cost than was asked for, as far as is known.
+    fn is_cut(&self, tasks: &[Task], work: &mut Work) -> Result<bool, Stopped> {
+        let mut seen: FxHashSet<Task> = tasks.iter().copied().collect();
+        let mut agenda = tasks.to_vec();
+        while let Some(task) = agenda.pop() {
+            let progress = &self.tasks[task.index()];
+            if !progress.aside.is_empty() {
+                return Ok(true);
+            }
+            work.spend(1 + progress.parts.len())?;
+            agenda.extend(progress.parts.iter().map(|part| part.0).filter(|&part| seen.insert(part)));
+        }
+        Ok(false)
+    }
+
+    fn reach(&mut self, task: Task, rest: Rest, to: Leftover, cost: u32) {
+        let progress = &mut self.tasks[task.index()];
+        if cost <= progress.level {
+            self.agenda.push(Reverse((cost, task, rest, to)));
+        } else {
+            progress.aside.push(Reverse((cost, rest, to)));
+        }
+    }
+
+    /// Settles all that was asked for, the least cost first: then the ends of tasks are known up to their levels.
+    fn settle(&mut self, lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<(), Stopped> {
+        while let Some(Reverse((cost, task, rest, mut leftover))) = self.agenda.pop() {
             work.spend(8)?;
             if leftover != Leftover::NONE && self.boundaries.get(&(task, rest)).is_some_and(|&boundary| boundary < cost)
             {
@@ -557,9 +608,10 @@ impl Costs {
                 let progress = &mut self.tasks[task.index()];
                 progress.ends.push((leftover, cost));
                 work.spend(progress.waiting.len())?;
-                let waiting = progress.waiting.iter();
-                let go_on = waiting.map(|&(task, rest, before)| Reverse((before + cost, task, rest, leftover)));
-                self.agenda.extend(go_on);
+                for at in 0..self.tasks[task.index()].waiting.len() {
+                    let (whole, next, before) = self.tasks[task.index()].waiting[at];
+                    self.reach(whole, next, leftover, before + cost);
+                }
                 continue;
             }
             let (symbol, next) = self.rests[rest.index()];
@@ -567,15 +619,19 @@ impl Costs {
                 Symbol::Terminal(terminal) => {
                     let read = self.read_after_skips(lexing, trie, terminal, leftover, work)?;
                     work.spend(read.len())?;
-                    self.agenda.extend(read.iter().map(|&(to, more)| Reverse((cost + more, task, next, to))));
+                    read.iter().for_each(|&(to, more)| self.reach(task, next, to, cost + more));
                 }
                 Symbol::Nonterminal(nonterminal) => {
                     let part = self.task(Ok(nonterminal.0), leftover);
-                    let progress = &mut self.tasks[part.index()];
-                    progress.waiting.push((task, next, cost));
-                    work.spend(progress.ends.len())?;
-                    let ends = progress.ends.iter();
-                    self.agenda.extend(ends.map(|&(to, more)| Reverse((cost + more, task, next, to))));
+                    let level = self.tasks[task.index()].level;
+                    self.tasks[task.index()].parts.push((part, cost));
+                    self.raise(part, level - cost, work)?;
+                    self.tasks[part.index()].waiting.push((task, next, cost));
+                    work.spend(self.tasks[part.index()].ends.len())?;
+                    for at in 0..self.tasks[part.index()].ends.len() {
+                        let (to, more) = self.tasks[part.index()].ends[at];
+                        self.reach(task, next, to, cost + more);
+                    }
                 }
             }
         }
@@ -617,7 +673,8 @@ impl Costs {
         bound: u32,
         work: &mut Work,
     ) -> Result<(u32, bool), Stopped> {
-        let mut path = Path { bound, beyond: NEVER, queue: BinaryHeap::new(), costs: FxHashMap::default() };
+        let mut path =
+            Path { bound, beyond: NEVER, queue: BinaryHeap::new(), costs: FxHashMap::default(), tasks: Vec::new() };
         if recognizer.is_sentence(state) {
             path.goal(self.end(lexing, trie, from, work)?);
         }
@@ -645,7 +702,11 @@ impl Costs {
             self.follow(lexing, trie, &mut path, &mut ways, (leftover, cost), work)?;
         }
         // A shortest path costs at least this. So what lies on the way lacks at least that less what it took to come there.
-        let total = found.unwrap_or(if self.agenda.is_empty() { path.beyond } else { path.beyond.min(bound + 1) });
+        let total = match found {
+            Some(total) => total,
+            None if path.beyond > bound + 1 && !self.is_cut(&path.tasks, work)? => path.beyond,
+            None => bound + 1,
+        };
         for (begun, leftover, cost) in closed {
             let lower = if total == NEVER { NEVER } else { total - cost };
             let known = self.begun.entry((begun, leftover)).or_insert(0);
@@ -669,7 +730,9 @@ impl Costs {
         work.spend(4 * ways.len() + 1)?;
         for &(rest, begun) in &*ways {
             let task = self.task(Err(rest), from);
-            self.settle(lexing, trie, path.bound - cost, work)?;
+            self.raise(task, path.bound - cost, work)?;
+            self.settle(lexing, trie, work)?;
+            path.tasks.push(task);
             for &(to, more) in &self.tasks[task.index()].ends {
                 work.spend(1)?;
                 let lower = self.begun.get(&(begun, to)).copied().unwrap_or(0);
@@ -691,6 +754,8 @@ struct Path {
     /// `(least total, the deeper the smaller, place)`.
     queue: BinaryHeap<Reverse<(u32, u32, Place)>>,
     costs: FxHashMap<(Begun, Leftover), u32>,
+    /// What was asked for.
+    tasks: Vec<Task>,
 }
 
 impl Path {

@@ -16,6 +16,7 @@
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable prefix. The crate knows engines only
 //! through their trait, and nothing of grammar files.
 
+mod ample;
 pub mod budget;
 pub mod costs;
 pub mod example;

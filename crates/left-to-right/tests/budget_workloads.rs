@@ -51,21 +51,32 @@ fn timed<T>(times: &mut Vec<Duration>, what: impl FnOnce() -> T) -> T {
 }
 
 /// Writes random tokens within a budget: at first any, so that texts grow, then whatever there is.
-fn write(matcher: &mut Matcher, random: &mut Random, budget: u32, times: &mut Vec<Duration>, slow: &mut Vec<(Duration, u32, String)>) {
+fn write(
+    matcher: &mut Matcher,
+    random: &mut Random,
+    budget: u32,
+    times: &mut Vec<Duration>,
+    slow: &mut Vec<(Duration, u32, String)>,
+) {
     matcher.reset();
     let mut left = budget;
     loop {
         let start = times.len();
         let mask = timed(times, || matcher.mask_with_budget(left).unwrap());
         let vocabulary = matcher.constraint().vocabulary();
-        slow.push((times[start], left, String::from_utf8_lossy(&vocabulary.decode(matcher.tokens()).unwrap()).into_owned()));
+        slow.push((
+            times[start],
+            left,
+            String::from_utf8_lossy(&vocabulary.decode(matcher.tokens()).unwrap()).into_owned(),
+        ));
         let mut allowed: Vec<u32> = (0..vocabulary.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
         assert!(!allowed.is_empty(), "stuck with {left}");
         if left > 0 && allowed.len() > 1 {
             allowed.retain(|&id| id != EOS);
         }
         // Punctuation is rare among tokens and common in texts.
-        let short: Vec<u32> = allowed.iter().copied().filter(|&id| vocabulary.bytes(TokenId(id)).is_some_and(|b| b.len() < 3)).collect();
+        let short: Vec<u32> =
+            allowed.iter().copied().filter(|&id| vocabulary.bytes(TokenId(id)).is_some_and(|b| b.len() < 3)).collect();
         let token = if !short.is_empty() && random.chance(70) { *random.pick(&short) } else { *random.pick(&allowed) };
         matcher.advance(TokenId(token)).unwrap();
         if token == EOS {
@@ -101,7 +112,11 @@ fn random_outputs_end_within_their_budget() {
                 let mask = timed(&mut plain, || matcher.mask().unwrap());
                 let before = ample.len();
                 let with_budget = timed(&mut ample, || matcher.mask_with_budget(1_000).unwrap());
-                slow.push((ample[before], 1000, format!("{:?}", String::from_utf8_lossy(&vocabulary.decode(matcher.tokens()).unwrap()))));
+                slow.push((
+                    ample[before],
+                    1000,
+                    format!("{:?}", String::from_utf8_lossy(&vocabulary.decode(matcher.tokens()).unwrap())),
+                ));
                 assert!(with_budget == mask, "{name}: an ample budget is no budget");
                 if !get_bit(&mask, token.index()) {
                     break;
@@ -112,7 +127,9 @@ fn random_outputs_end_within_their_budget() {
         println!("{name}: plain {}", figures(plain));
         println!("{name}: ample {}, {} MB", figures(ample), matcher.memory_usage() >> 20);
         slow.sort();
-        for (time, left, text) in slow.iter().rev().take(2) { println!("   {time:?} {left} {}", text.chars().take(300).collect::<String>()); }
+        for (time, left, text) in slow.iter().rev().take(2) {
+            println!("   {time:?} {left} {}", text.chars().take(300).collect::<String>());
+        }
         slow.clear();
         let mut random = Random::new(1);
         for round in 0..12 {
@@ -120,6 +137,8 @@ fn random_outputs_end_within_their_budget() {
         }
         println!("{name}: tight {}, {} MB", figures(tight), matcher.memory_usage() >> 20);
         slow.sort();
-        for (time, left, text) in slow.iter().rev().take(4) { println!("   {time:?} {left} {text}"); }
+        for (time, left, text) in slow.iter().rev().take(4) {
+            println!("   {time:?} {left} {text}");
+        }
     }
 }
