@@ -1,14 +1,14 @@
 //! What certainly fits: an upper bound on the cost of a reading that takes a look-up, for budgets that are ample.
 //!
-//! Where every byte is a token, a text of `n` bytes costs at most `n` tokens. Where parsing and lexing are independent
-//! ([`Boundaries::is_independent`](anygram_lexer::boundary::Boundaries::is_independent)), each terminal of some completion can be spelled from every boundary, in a
-//! number of bytes that is known once; the least sum of these over what a parser's state lacks is a shortest path over what is in progress. So the bound needs
-//! no lexing and no tokens. It is several times the truth, which is good enough for all but the end of an output. With other vocabularies or languages there is no such
-//! bound, and all is searched for.
+//! Where every byte is a token, a text of `n` bytes costs at most `n` tokens. From nearly every boundary nearly every terminal can be spelled in a number of
+//! bytes that is known once, and leads to a boundary of which the same is true ([`Boundaries::free_reach`](anygram_lexer::boundary::Boundaries::free_reach)); the least sum of
+//! these over what a parser's state lacks is a shortest path over what is in progress. So the bound needs no lexing and no tokens. It is several times the truth,
+//! which is good enough for all but the end of an output. Where there is no such bound, all is searched for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{LexerMode, Symbol};
@@ -31,6 +31,8 @@ type Nearest = Option<(u32, Box<[CutId]>)>;
 /// The bounds; see the module.
 #[derive(Debug)]
 pub(crate) struct Ample {
+    /// The boundaries for which the bounds hold, as nodes of the automaton of pieces; `None` if for all.
+    free: Option<BitSet>,
     terminals: Vec<u32>,
     nonterminals: Vec<u32>,
     states: FxHashMap<StateId, u32>,
@@ -45,17 +47,23 @@ impl Ample {
         if !(0..=u8::MAX).all(is_token) {
             return Ok(None);
         }
+        let mut free = None;
         let terminals = match (lexing.mode(), lexing.boundaries()) {
             (LexerMode::Scannerless, _) => {
                 let shortest = |terminal| lexing.dfa(terminal).map_or(Some(1), shortest);
                 (0..lexing.cfg.n_terminals).map(|at| shortest(anygram_grammar::ir::TerminalId::new(at))).collect()
             }
-            (_, Some(boundaries)) if boundaries.is_independent() => boundaries.bytes_from_everywhere(work)?,
-            _ => return Ok(None),
+            (_, None) => return Ok(None),
+            (_, Some(boundaries)) => {
+                let reach = boundaries.free_reach(work)?;
+                free = Some(reach.free);
+                reach.bytes
+            }
         };
         let terminals: Vec<u32> = terminals.into_iter().map(|bytes: Option<u32>| bytes.unwrap_or(NEVER)).collect();
         let nonterminals = least_sums(&lexing.cfg, &terminals, work)?;
         Ok(Some(Self {
+            free,
             terminals,
             nonterminals,
             states: FxHashMap::default(),
@@ -73,7 +81,7 @@ impl Ample {
     /// An upper bound on the cost of completing a reading at a token boundary; [`NEVER`] if none is known.
     pub fn upper(&mut self, stepper: &mut Stepper, language: &Language, config: Config) -> Result<u32, StepError> {
         if stepper.transducer().is_boundary(config.lexeme) {
-            return Ok(self.complete(stepper.recognizer(), config.state));
+            return Ok(self.at_boundary(stepper, language, config));
         }
         let nearest = match self.nearest.get(&config.lexeme) {
             Some(known) => known.clone(),
@@ -86,13 +94,22 @@ impl Ample {
         let Some((bytes, cuts)) = nearest else { return Ok(NEVER) };
         for &cut in &cuts {
             if let Some(config) = stepper.end(language, (config.state, cut))? {
-                return Ok(self.complete(stepper.recognizer(), config.state).saturating_add(bytes));
+                return Ok(self.at_boundary(stepper, language, config).saturating_add(bytes));
             }
         }
         Ok(NEVER)
     }
 
-    /// An upper bound on the cost of completing a parser's state from any boundary.
+    fn at_boundary(&mut self, stepper: &Stepper, language: &Language, config: Config) -> u32 {
+        if stepper.is_sentence(&[config]) {
+            return 0;
+        }
+        let node = || stepper.transducer().node(language.lexing(), config.lexeme);
+        let is_free = self.free.as_ref().is_none_or(|free| node().is_some_and(|node| free.contains(node)));
+        if is_free { self.complete(stepper.recognizer(), config.state) } else { NEVER }
+    }
+
+    /// An upper bound on the cost of completing a parser's state from any free boundary.
     fn complete(&mut self, recognizer: &dyn Recognizer, state: StateId) -> u32 {
         if let Some(&known) = self.states.get(&state) {
             return known;
