@@ -1,14 +1,13 @@
 //! What certainly fits: an upper bound on the cost of a reading that takes a look-up, for budgets that are ample.
 //!
-//! Where every byte is a token, a text of `n` bytes costs at most `n` tokens. From nearly every boundary nearly every terminal can be spelled in a number of
-//! bytes that is known once, and leads to a boundary of which the same is true ([`Boundaries::free_reach`](anygram_lexer::boundary::Boundaries::free_reach)); the least sum of
-//! these over what a parser's state lacks is a shortest path over what is in progress. So the bound needs no lexing and no tokens. It is several times the truth,
-//! which is good enough for all but the end of an output. Where there is no such bound, all is searched for.
+//! Where every byte is a token, a text of `n` bytes costs at most `n` tokens. Most terminals can be spelled from every boundary, in a number of bytes that is
+//! found once ([`Boundaries::bytes_from_everywhere`](anygram_lexer::boundary::Boundaries::bytes_from_everywhere)); the least sum of these over what a parser's state
+//! lacks is a shortest path over what is in progress. So the bound needs no lexing and no tokens. It is several times the truth, which is good enough for
+//! all but the end of an output. Where there is no such bound, all is searched for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{LexerMode, Symbol};
@@ -31,8 +30,6 @@ type Nearest = Option<(u32, Box<[CutId]>)>;
 /// The bounds; see the module.
 #[derive(Debug)]
 pub(crate) struct Ample {
-    /// The boundaries for which the bounds hold, as nodes of the automaton of pieces; `None` if for all.
-    free: Option<BitSet>,
     terminals: Vec<u32>,
     nonterminals: Vec<u32>,
     states: FxHashMap<StateId, u32>,
@@ -47,23 +44,17 @@ impl Ample {
         if !(0..=u8::MAX).all(is_token) {
             return Ok(None);
         }
-        let mut free = None;
         let terminals = match (lexing.mode(), lexing.boundaries()) {
             (LexerMode::Scannerless, _) => {
                 let shortest = |terminal| lexing.dfa(terminal).map_or(Some(1), shortest);
                 (0..lexing.cfg.n_terminals).map(|at| shortest(anygram_grammar::ir::TerminalId::new(at))).collect()
             }
             (_, None) => return Ok(None),
-            (_, Some(boundaries)) => {
-                let reach = boundaries.free_reach(work)?;
-                free = Some(reach.free);
-                reach.bytes
-            }
+            (_, Some(boundaries)) => boundaries.bytes_from_everywhere(work)?,
         };
         let terminals: Vec<u32> = terminals.into_iter().map(|bytes: Option<u32>| bytes.unwrap_or(NEVER)).collect();
         let nonterminals = least_sums(&lexing.cfg, &terminals, work)?;
         Ok(Some(Self {
-            free,
             terminals,
             nonterminals,
             states: FxHashMap::default(),
@@ -104,12 +95,13 @@ impl Ample {
         if stepper.is_sentence(&[config]) {
             return 0;
         }
-        let node = || stepper.transducer().node(language.lexing(), config.lexeme);
-        let is_free = self.free.as_ref().is_none_or(|free| node().is_some_and(|node| free.contains(node)));
-        if is_free { self.complete(stepper.recognizer(), config.state) } else { NEVER }
+        // Where all compete, the boundary has to be one that can arise there.
+        let can_arise = language.mode() == LexerMode::Scannerless
+            || stepper.transducer().node(language.lexing(), config.lexeme).is_some();
+        if can_arise { self.complete(stepper.recognizer(), config.state) } else { NEVER }
     }
 
-    /// An upper bound on the cost of completing a parser's state from any free boundary.
+    /// An upper bound on the cost of completing a parser's state from any boundary.
     fn complete(&mut self, recognizer: &dyn Recognizer, state: StateId) -> u32 {
         if let Some(&known) = self.states.get(&state) {
             return known;

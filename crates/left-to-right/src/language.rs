@@ -80,7 +80,7 @@ impl Default for Limits {
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
             search_steps: 2_000,
-            cost_steps: 2_000_000_000,
+            cost_steps: 500_000_000,
             forced_bytes: 4_096,
             cache_bytes: 128 << 20,
             shared_items: 3_000_000,

@@ -68,16 +68,6 @@ pub struct Boundaries {
     is_independent: bool,
 }
 
-/// What suffices to spell terminals, see [`Boundaries::free_reach`].
-#[derive(Clone, Debug)]
-pub struct Reach {
-    /// The nodes of free boundaries.
-    pub free: BitSet,
-    /// Of each terminal the bytes that suffice to spell it, after ignored pieces if need be, from every free boundary to another; `None` if it cannot be spelled
-    /// from all. A token that the grammar names counts as one.
-    pub bytes: Vec<Option<u32>>,
-}
-
 /// The moves of an automaton of pieces, byte by byte.
 #[derive(Clone, Debug, Default)]
 struct Graph {
@@ -187,14 +177,10 @@ impl Boundaries {
         self.classes.steps(&self.graph)
     }
 
-    /// Which boundaries are as free as the one that owes nothing, and what suffices to spell terminals from there. Where parsing and lexing are independent, all
-    /// boundaries are. Cost: terminals × moves of the automaton.
-    pub fn free_reach(&self, work: &mut Work) -> Result<Reach, Stopped> {
+    /// Of each terminal the number of bytes that suffice to spell it, after ignored pieces if need be, from every boundary; `None` if it cannot be spelled from
+    /// all. (A token that the grammar names counts as one byte.) Cost: terminals × moves of the automaton.
+    pub fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
         let Graph { n_nodes, starts, same, ends } = &self.graph;
-        let is_free = |&start: &u32| {
-            self.is_independent || self.finish.of_node[start as usize] == self.finish.of_node[starts[0] as usize]
-        };
-        let free = BitSet::from_members(*n_nodes, starts.iter().filter(|start| is_free(start)).map(|&at| at as usize));
         // Who comes to a node by one byte, node by node.
         let mut first = vec![0u32; n_nodes + 1];
         same.iter().for_each(|&(_, to)| first[to as usize + 1] += 1);
@@ -204,11 +190,7 @@ impl Boundaries {
             before[next[to as usize] as usize] = from;
             next[to as usize] += 1;
         }
-        let mut ends: Vec<(u32, u32)> = ends
-            .iter()
-            .filter(|end| free.contains(starts[end.2 as usize] as usize))
-            .map(|&(node, terminal, _)| (terminal, node))
-            .collect();
+        let mut ends: Vec<(u32, u32)> = ends.iter().map(|&(node, terminal, _)| (terminal, node)).collect();
         ends.sort_unstable();
         ends.dedup();
         let mut bytes = vec![None; self.common.len()];
@@ -227,10 +209,10 @@ impl Boundaries {
                     }
                 }
             }
-            let of_free = || free.iter().map(|start| distances[start]);
-            bytes[group[0].0 as usize] = of_free().max().filter(|_| of_free().all(|distance| distance > 0));
+            let of_boundaries = || starts.iter().map(|&start| distances[start as usize]);
+            bytes[group[0].0 as usize] = of_boundaries().max().filter(|_| of_boundaries().all(|distance| distance > 0));
         }
-        Ok(Reach { free, bytes })
+        Ok(bytes)
     }
 
     /// The states that a debt forbids to accept, in ascending order.
