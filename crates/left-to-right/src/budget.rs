@@ -155,6 +155,9 @@ impl Budgets {
 
     fn begin(&mut self, question: &Question<'_>) {
         self.costs.tidy();
+        if self.costs.is_full() {
+            *self = Self::new(question.language, question.trie);
+        }
         let generation = question.stepper.generation();
         if self.generation != generation || self.lower.len() + self.upper.len() > ENTRIES {
             self.generation = generation;
@@ -417,8 +420,7 @@ impl Budgets {
             *known = (*known).max(total - cost);
         }
         let Some((total, mut at)) = found else { return Ok(None) };
-        loop {
-            let Some(&(cost, before)) = costs.get(&at) else { break };
+        while let Some(&(cost, before)) = costs.get(&at) {
             if at.1 == Leftover::NONE {
                 let known = self.upper.entry(at.0).or_insert(NEVER);
                 *known = (*known).min(total - cost);

@@ -102,6 +102,8 @@ pub struct Costs {
     /// Of such nodes whether all texts in the subtree are tokens, once it was asked.
     covered: FxHashMap<u32, bool>,
     leftovers: Vec<Arc<[u32]>>,
+    /// Subtrees of all of them together.
+    n_tops: usize,
     leftover_ids: FxHashMap<Arc<[u32]>, Leftover>,
     uncovered: FxHashMap<Leftover, Option<Leftover>>,
     automata: Vec<Option<Arc<Automaton>>>,
@@ -131,6 +133,9 @@ pub struct Costs {
 /// Tables beyond this many entries are dropped before the next question.
 const ENTRIES: usize = 8_000_000;
 
+/// Subtrees of all leftovers together, and walks of them, beyond which all is made anew.
+const TOPS: usize = 20_000_000;
+
 impl Costs {
     /// Empty tables for a language and the trie of a vocabulary. Cost: nodes of the trie.
     pub fn new(lexing: &Lexing, trie: &TokenTrie) -> Self {
@@ -140,6 +145,7 @@ impl Costs {
             same: same_subtrees(trie),
             covered: FxHashMap::default(),
             leftovers: vec![Arc::from([])],
+            n_tops: 0,
             leftover_ids: FxHashMap::default(),
             uncovered: FxHashMap::default(),
             automata: vec![None; cfg.n_terminals],
@@ -187,6 +193,11 @@ impl Costs {
         self.boundaries.clear();
     }
 
+    /// Whether leftovers and walks of them, which [`Costs::clear`] keeps, are so many that all should be made anew.
+    pub fn is_full(&self) -> bool {
+        self.n_tops + self.reads.len() + self.reads_after_skips.len() > TOPS
+    }
+
     /// Drops what grows if it is too much.
     pub fn tidy(&mut self) {
         if self.settled.len() + self.begun.len() + self.states.len() > ENTRIES {
@@ -232,6 +243,7 @@ impl Costs {
             return id;
         }
         let (id, tops) = (Leftover::new(self.leftovers.len()), Arc::<[u32]>::from(tops));
+        self.n_tops += tops.len();
         self.leftovers.push(tops.clone());
         self.leftover_ids.insert(tops, id);
         id
@@ -522,7 +534,7 @@ impl Costs {
 
     fn task(&mut self, what: Result<u32, Rest>, from: Leftover) -> Task {
         let n_nonterminals = self.rules.len() as u32;
-        let key = (what.map_or_else(|rest| n_nonterminals + rest.0, |nonterminal| nonterminal), from);
+        let key = (what.unwrap_or_else(|rest| n_nonterminals + rest.0), from);
         if let Some(&known) = self.task_ids.get(&key) {
             return known;
         }

@@ -78,3 +78,29 @@ pub(crate) fn bytes(stepper: &mut Stepper, language: &Language, frontier: &[Conf
     }
     Ok(forced)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settled_tokens_begin_the_encoding_of_whatever_follows() {
+        let vocabulary = Vocabulary::builtin();
+        let texts = [
+            "SELECT name, age FROM singer WHERE age > 20",
+            "    return self.value;\n\n\n}",
+            "1234567 --- ((()))",
+            "naïve 日本",
+        ];
+        let mut n_settled = 0;
+        for text in texts.map(str::as_bytes) {
+            let whole = vocabulary.encode(text).unwrap();
+            for end in 0..=text.len() {
+                let settled = settled(&text[..end], &vocabulary).unwrap();
+                assert!(whole.starts_with(&settled), "{:?} of {:?}", String::from_utf8_lossy(&text[..end]), text);
+                n_settled += settled.len();
+            }
+        }
+        assert!(n_settled > 100, "{n_settled}");
+    }
+}
