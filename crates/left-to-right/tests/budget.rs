@@ -18,7 +18,7 @@ use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
 
 /// Brute force looks at completions of at most this many tokens, and at most this many texts for one of them.
 const DEEPEST: u32 = 3;
-const TEXTS: usize = 3_000;
+const TEXTS: usize = 300;
 
 const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant];
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
@@ -84,6 +84,10 @@ impl<'a> Brute<'a> {
         let mut answer = Some(u32::MAX);
         let mut n_texts = 0;
         for depth in 0..=DEEPEST {
+            if level.len() > TEXTS {
+                answer = None;
+                break;
+            }
             level.retain(|text| self.oracle.is_scannerless_prefix(text));
             n_texts += level.len();
             if level.iter().any(|text| self.oracle.is_sentence(text)) {
