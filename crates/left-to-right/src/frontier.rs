@@ -73,6 +73,8 @@ pub struct Stepper {
     /// The parser states that were looked into since [`Stepper::begin_trace`].
     trace: Trace,
     work: Work,
+    /// How often parser states were forgotten.
+    generation: u64,
 }
 
 /// Which parser states something depends on.
@@ -108,6 +110,7 @@ impl Stepper {
             pending: Vec::new(),
             trace: Trace::Off,
             work: Work::new(language.limits().mask_steps, "mask_steps"),
+            generation: 0,
         })
     }
 
@@ -115,6 +118,8 @@ impl Stepper {
     pub fn renewed(language: &Language, engine: Engine, of: &mut Self) -> Result<Self, RecognizerError> {
         let mut fresh = Self::with_engine(language, engine)?;
         fresh.take_lexemes(of);
+        // What was known of the old parser states does not hold of these.
+        fresh.generation = of.generation + 1;
         Ok(fresh)
     }
 
@@ -300,6 +305,7 @@ impl Stepper {
             return;
         }
         let made = self.recognizer.n_states();
+        self.generation += 1;
         self.wanted.retain(|state, _| state.index() < made);
         self.ends.clear();
         self.merged_ends.clear();
@@ -307,6 +313,11 @@ impl Stepper {
         self.remaining.clear();
         self.steps.clear();
         self.finishes.clear();
+    }
+
+    /// How often parser states were forgotten: what is kept by their ids holds as long as this is the same.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Bytes on the heap, roughly.
@@ -517,7 +528,8 @@ impl Stepper {
         Ok(false)
     }
 
-    fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
+    /// The parser's state after one terminal.
+    pub(crate) fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
         if let Some(&known) = self.steps.get(&(state, terminal)) {
             self.look_into(state, Some(terminal));
             return Ok(known);

@@ -61,6 +61,10 @@ pub struct Limits {
     pub recognizer: RecognizerLimits,
     /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument decides).
     pub search_steps: usize,
+    /// Steps of finding minimum costs in tokens, for one mask with a budget or one other question about costs.
+    pub cost_steps: u64,
+    /// Bytes that are followed to find out what is forced; what is forced beyond is not told.
+    pub forced_bytes: usize,
     /// Bytes of what is kept of tokens, per lexeme; when more, all of it is computed again as it is needed.
     pub cache_bytes: usize,
     /// Bytes of finished masks that are kept; when more, all are dropped.
@@ -78,6 +82,8 @@ impl Default for Limits {
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
             search_steps: 2_000,
+            cost_steps: 500_000_000,
+            forced_bytes: 4_096,
             cache_bytes: 128 << 20,
             mask_bytes: 64 << 20,
             shared_items: 3_000_000,
@@ -87,7 +93,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names by which errors speak of the limits and [`Limits::set`] takes them.
-    pub const NAMES: [&str; 12] = [
+    pub const NAMES: [&str; 14] = [
         "grammar_size",
         "compile_steps",
         "nfa_states",
@@ -95,6 +101,8 @@ impl Limits {
         "union_entries",
         "mask_steps",
         "search_steps",
+        "cost_steps",
+        "forced_bytes",
         "parser_items",
         "shared_items",
         "lexemes",
@@ -113,6 +121,8 @@ impl Limits {
             "union_entries" => self.lexer.union_entries = size,
             "mask_steps" => self.mask_steps = value,
             "search_steps" => self.search_steps = size,
+            "cost_steps" => self.cost_steps = value,
+            "forced_bytes" => self.forced_bytes = size,
             "parser_items" => self.recognizer.items = size,
             "shared_items" => self.shared_items = size,
             "lexemes" => self.lexer.lexemes = size,

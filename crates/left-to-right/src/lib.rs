@@ -7,6 +7,9 @@
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`memo`] | equal situations share their masks |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
+//! | [`budget`] | what fits into a budget of tokens, exactly |
+//! | [`forced`] | what every continuation begins with |
 //! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
@@ -14,8 +17,12 @@
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable prefix. The crate knows engines only
 //! through their trait, and nothing of grammar files.
 
+mod ample;
+pub mod budget;
+pub mod costs;
 pub mod example;
 pub mod explain;
+pub mod forced;
 pub mod frontier;
 pub mod language;
 pub mod mask;
@@ -23,6 +30,7 @@ pub mod matcher;
 pub mod memo;
 pub mod sequences;
 
+pub use forced::Forced;
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
 pub use matcher::{Constraint, Draft, MatchError, Matcher, Refusal, batch_masks};
 pub use memo::MemoCounts;

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
 use anygram_recognizer::{Mark, RecognizerError};
 use anygram_vocab::{TokenId, Vocabulary};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
+use crate::budget::{Budgets, Question};
+use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{CompileError, Engine, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
@@ -94,13 +97,15 @@ struct Session {
     scratch: Scratch,
     /// The tables of outputs that have moved to another engine, and their point before any token was read.
     heavy: Option<(Arc<Mutex<Session>>, Mark)>,
+    /// Made when a budget is first asked about.
+    budgets: Option<Box<Budgets>>,
 }
 
 impl Session {
     fn new(constraint: &Constraint, engine: Engine) -> Result<Self, MatchError> {
         let stepper = Stepper::with_engine(constraint.language(), engine).map_err(StepError::from)?;
         let (walks, memo, scratch) = (Walks::default(), Memo::default(), Scratch::default());
-        Ok(Self { stepper, engine, walks, memo, scratch, heavy: None })
+        Ok(Self { stepper, engine, walks, memo, scratch, heavy: None, budgets: None })
     }
 
     /// New parser states; what is known of tokens and masks moves over from the old ones.
@@ -113,6 +118,7 @@ impl Session {
             memo: std::mem::take(&mut old.memo),
             scratch: Scratch::default(),
             heavy: old.heavy.take(),
+            budgets: old.budgets.take(),
         })
     }
 }
@@ -350,6 +356,54 @@ impl Matcher {
         })
     }
 
+    /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token itself included and EOS not counted, over any
+    /// tokenization. With a budget of 0 only EOS can be allowed, and only at a sentence. [`Matcher::advance`] does not look at budgets.
+    ///
+    /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where nothing is known of it yet a search
+    /// ([`crate::budget`]).
+    pub fn mask_with_budget(&mut self, budget: u32) -> Result<Vec<u32>, MatchError> {
+        let mut words = vec![0; self.constraint.mask_words()];
+        self.mask_with_budget_into(budget, &mut words)?;
+        Ok(words)
+    }
+
+    /// As [`Matcher::mask_with_budget`], into a buffer as for [`Matcher::mask_into`].
+    pub fn mask_with_budget_into(&mut self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
+        self.mask_into(words)?;
+        if self.has_ended() {
+            return Ok(());
+        }
+        self.renewing(|this| this.try_budget(budget, words))
+    }
+
+    /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence, EOS not counted. `None` if the vocabulary
+    /// spells no continuation, or if it takes more than `limit`.
+    pub fn minimum_tokens(&mut self, limit: u32) -> Result<Option<u32>, MatchError> {
+        if self.has_ended() {
+            return Ok(Some(0));
+        }
+        self.renewing(|this| {
+            this.with_budgets(|budgets, question| budgets.minimum(question, &this.last().frontier, limit))
+        })
+    }
+
+    /// What every continuation must begin with, see [`Forced`]. Empty where the text may end, or more than one byte may follow. Cost: for each byte
+    /// that is forced a mask of single bytes; at most [`Limits::forced_bytes`](crate::Limits::forced_bytes) are followed.
+    pub fn forced(&mut self) -> Result<Forced, MatchError> {
+        if self.has_ended() {
+            return Ok(Forced::default());
+        }
+        let bytes = self.renewing(|this| {
+            let mut session = this.session();
+            let mark = session.stepper.mark();
+            let language = this.constraint.language();
+            let bytes = crate::forced::bytes(&mut session.stepper, language, &this.last().frontier);
+            session.stepper.release(mark);
+            Ok(bytes?)
+        })?;
+        Ok(Forced::new(bytes, self.constraint.vocabulary()))
+    }
+
     /// Appends a token. A refusal says which byte and what could have stood there, and leaves the state as it was.
     pub fn advance(&mut self, token: TokenId) -> Result<(), MatchError> {
         self.check(token)?;
@@ -456,6 +510,7 @@ impl Matcher {
             + session.stepper.memory_usage()
             + session.walks.memory_usage()
             + session.memo.memory_usage()
+            + session.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
     }
 
     /// How often masks were known, by this output and all that share its tables.
@@ -626,6 +681,52 @@ impl Matcher {
             return Err(refuse(at, byte, stepper.expected(language, &frontier), stepper.is_sentence(&frontier)));
         }
         Ok(Position { frontier: readings.into(), text_length: position.text_length + bytes.len(), ended: false })
+    }
+
+    /// Asks about costs; the states made on the way are released.
+    fn with_budgets<T>(
+        &self,
+        ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
+    ) -> Result<T, MatchError> {
+        let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
+        let Session { stepper, budgets, .. } = &mut *self.session();
+        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        stepper.begin(language);
+        let mark = stepper.mark();
+        let work = Work::new(language.limits().cost_steps, "cost_steps");
+        let answer = ask(budgets, &mut Question { stepper: &mut *stepper, language, trie, work });
+        stepper.release(mark);
+        Ok(answer?)
+    }
+
+    /// From the plain mask in `words` to that with a budget.
+    fn try_budget(&self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
+        let vocabulary = self.constraint.vocabulary();
+        let plain = words.to_vec();
+        words.fill(0);
+        let frontier = &self.last().frontier;
+        if let Some(left) = budget.checked_sub(1) {
+            let n_words = self.constraint.mask_words();
+            self.with_budgets(|budgets, question| {
+                budgets.add_tokens(question, frontier, left, &plain[..n_words], &mut words[..n_words])?;
+                for &(token, terminal) in &self.constraint.0.specials {
+                    if mask::get_bit(&plain, token.index()) && !mask::get_bit(words, token.index()) {
+                        let next = question.stepper.step_special(question.language, frontier, terminal)?;
+                        if budgets.minimum(question, &next, left)?.is_some() {
+                            mask::set_bit(words, token.index());
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        for eos in vocabulary.eos() {
+            // It may be a token that the grammar names, too.
+            if mask::get_bit(&plain, eos.index()) && self.is_sentence() {
+                mask::set_bit(words, eos.index());
+            }
+        }
+        Ok(())
     }
 
     fn named(&self, token: TokenId) -> impl Iterator<Item = (TokenId, TerminalId)> {

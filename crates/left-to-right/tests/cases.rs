@@ -7,7 +7,7 @@ use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
 use anygram_testkit::cases::{self, CaseToken};
-use anygram_testkit::text::Sym;
+use anygram_testkit::text::{Sym, bytes_of};
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
 const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant];
@@ -39,12 +39,18 @@ fn read(language: &Language, stepper: &mut Stepper, vocab: &[CaseToken], text: &
     frontier
 }
 
+fn hex(bytes: &[u8]) -> String {
+    format!("{{\"hex\":\"{}\"}}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+}
+
+/// A token as an element of a JSON array.
+fn json(token: &CaseToken) -> String {
+    token.bytes().map_or("null".to_owned(), hex)
+}
+
 /// A vocabulary with the tokens of a case, after them all single bytes (so that every prefix can be spelled) and an EOS.
 fn vocabulary(tokens: &[CaseToken]) -> Vocabulary {
-    let hex = |bytes: &[u8]| {
-        format!("{{\"hex\":\"{}\"}}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-    };
-    let own = tokens.iter().map(|token| token.bytes().map_or("null".to_owned(), hex));
+    let own = tokens.iter().map(json);
     let source: Vec<String> = own.chain((0..=255).map(|byte| hex(&[byte]))).collect();
     let options = LoadOptions { eos: vec![source.len() as u32], ..LoadOptions::default() };
     let source = format!("[{}]", source.join(","));
@@ -54,6 +60,21 @@ fn vocabulary(tokens: &[CaseToken]) -> Vocabulary {
         _ => None,
     });
     vocabulary.with_names(named).unwrap()
+}
+
+/// The mask within a budget, over the tokens of a case and an EOS.
+fn within(language: &Arc<Language>, text: &[Sym], tokens: &[CaseToken], budget: u32) -> (Vec<u32>, bool) {
+    let source: Vec<String> = tokens.iter().map(json).collect();
+    let eos = tokens.len();
+    let options = LoadOptions { eos: vec![eos as u32], ..LoadOptions::default() };
+    let source = format!("[{}]", source.join(","));
+    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, source.as_bytes(), &options).unwrap();
+    let mut matcher = Constraint::new(language.clone(), vocabulary).unwrap().matcher().unwrap();
+    for token in matcher.constraint().vocabulary().encode(bytes_of(text).unwrap()).unwrap() {
+        matcher.advance(token).unwrap();
+    }
+    let words = matcher.mask_with_budget(budget).unwrap();
+    ((0..eos as u32).filter(|&id| get_bit(&words, id as usize)).collect(), get_bit(&words, eos))
 }
 
 #[test]
@@ -77,7 +98,10 @@ fn every_case_is_answered() {
                     let frontier = read(&for_viability, &mut viability, &vocab_too, text);
                     viability.is_viable(&for_viability, &frontier).unwrap()
                 })),
-                mask: Some(Box::new(move |text, tokens| {
+                mask: Some(Box::new(move |text, tokens, budget| {
+                    if let Some(budget) = budget {
+                        return within(&for_masks, text, tokens, budget);
+                    }
                     let constraint = Constraint::new(for_masks.clone(), vocabulary(tokens)).unwrap();
                     let mut matcher = constraint.matcher().unwrap();
                     for &symbol in text {

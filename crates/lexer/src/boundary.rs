@@ -18,6 +18,8 @@
 //!
 //! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
 
+use std::collections::VecDeque;
+
 use anygram_bits::work::{Stopped, Work};
 use anygram_bits::{BitSet, CompactSet, index_type};
 use anygram_grammar::cfg::Cfg;
@@ -173,6 +175,44 @@ impl Boundaries {
     /// The steps `(from class, terminal, to class)` of the automaton, ignored pieces left out.
     pub fn steps(&self) -> Vec<(usize, usize, usize)> {
         self.classes.steps(&self.graph)
+    }
+
+    /// Of each terminal the number of bytes that suffice to spell it, after ignored pieces if need be, from every boundary; `None` if it cannot be spelled from
+    /// all. (A token that the grammar names counts as one byte.) Cost: terminals × moves of the automaton.
+    pub fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
+        let Graph { n_nodes, starts, same, ends } = &self.graph;
+        // Who comes to a node by one byte, node by node.
+        let mut first = vec![0u32; n_nodes + 1];
+        same.iter().for_each(|&(_, to)| first[to as usize + 1] += 1);
+        (0..*n_nodes).for_each(|at| first[at + 1] += first[at]);
+        let (mut before, mut next) = (vec![0u32; same.len()], first.clone());
+        for &(from, to) in same {
+            before[next[to as usize] as usize] = from;
+            next[to as usize] += 1;
+        }
+        let mut ends: Vec<(u32, u32)> = ends.iter().map(|&(node, terminal, _)| (terminal, node)).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let mut bytes = vec![None; self.common.len()];
+        for group in ends.chunk_by(|a, b| a.0 == b.0) {
+            let mut distances = vec![0u32; *n_nodes];
+            group.iter().for_each(|&(_, node)| distances[node as usize] = 1);
+            let mut agenda: VecDeque<u32> = group.iter().map(|&(_, node)| node).collect();
+            work.spend(*n_nodes)?;
+            while let Some(node) = agenda.pop_front() {
+                let range = first[node as usize] as usize..first[node as usize + 1] as usize;
+                work.spend(1 + range.len())?;
+                for &from in &before[range] {
+                    if distances[from as usize] == 0 {
+                        distances[from as usize] = distances[node as usize] + 1;
+                        agenda.push_back(from);
+                    }
+                }
+            }
+            let of_boundaries = || starts.iter().map(|&start| distances[start as usize]);
+            bytes[group[0].0 as usize] = of_boundaries().max().filter(|_| of_boundaries().all(|distance| distance > 0));
+        }
+        Ok(bytes)
     }
 
     /// The states that a debt forbids to accept, in ascending order.

@@ -49,6 +49,11 @@ impl Patterns {
         BitSet::from_members(self.dfas.len(), (0..self.dfas.len()).filter(|&at| empty(&self.dfas[at])))
     }
 
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.dfas.iter().flatten().map(|dfa| size_of_val(&*dfa.next) + dfa.n_states() + 256).sum()
+    }
+
     /// The automaton of one terminal; `None` if it is a token.
     pub fn dfa(&self, terminal: usize) -> Option<&Dfa> {
         self.dfas[terminal].as_ref()

@@ -27,7 +27,7 @@ use anygram_grammar::ir::{Grammar, LexerMode, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
 
 use crate::boundary::{Boundaries, OwnDebts};
-use crate::dfa::START;
+use crate::dfa::{Dfa, START};
 use crate::lexicon::{Lexicon, Patterns};
 use crate::union::State;
 use crate::{LexerError, LexerLimits};
@@ -74,6 +74,7 @@ pub struct Lexing {
     boundaries: Option<Boundaries>,
     own_debts: Option<OwnDebts>,
     specials: Vec<TerminalId>,
+    patterns: Patterns,
     empty: BitSet,
     limits: LexerLimits,
 }
@@ -112,7 +113,8 @@ impl Lexing {
             _ => None,
         };
         let specials = specials.iter().map(TerminalId::new).collect();
-        Ok(Self { lexicon, cfg, boundaries, own_debts, specials, empty: patterns.empty(), limits })
+        let empty = patterns.empty();
+        Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, limits })
     }
 
     /// The lexer mode.
@@ -128,6 +130,11 @@ impl Lexing {
     /// The terminals of use that are tokens of the vocabulary.
     pub fn specials(&self) -> &[TerminalId] {
         &self.specials
+    }
+
+    /// The automaton of one terminal; `None` if it is a token.
+    pub fn dfa(&self, terminal: TerminalId) -> Option<&Dfa> {
+        self.patterns.dfa(terminal.index())
     }
 
     /// The bounds in force.
@@ -147,7 +154,9 @@ impl Lexing {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        self.lexicon.memory_usage() + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage)
+        self.lexicon.memory_usage()
+            + self.patterns.memory_usage()
+            + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage)
     }
 
     /// The members of a set of wanted outcomes that match after at least one more byte from `state`.
@@ -312,6 +321,11 @@ impl Transducer {
     /// Whether the lexeme can be completed.
     pub fn prospect(&self, lexeme: LexemeId) -> Prospect {
         self.lexemes[lexeme.index()].1
+    }
+
+    /// The state of the union automaton since the piece began; at a boundary the start.
+    pub fn state(&self, lexeme: LexemeId) -> State {
+        self.lexemes[lexeme.index()].0.state
     }
 
     /// The number of lexemes.

@@ -24,7 +24,7 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, Shapes, StateId, View};
+use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, Shapes, StateId, View, Visit};
 
 index_type!(
     /// A left side and what is still to come of one of its rules.
@@ -425,6 +425,12 @@ impl Earley {
         self.predicts[nonterminal.index()] = Some(Box::new(seen));
     }
 
+    fn visit(&self, (rest, origin): Item, symbols: &mut Vec<Symbol>, visit: &mut Visit<'_>) {
+        symbols.clear();
+        symbols.extend(self.symbols(rest));
+        visit(symbols, Begun { origin, symbol: self.rests[rest.index()].lhs.0 });
+    }
+
     /// What an item of a state still has to read.
     fn symbols(&self, rest: RestId) -> impl Iterator<Item = Symbol> {
         let following = |rest: &RestId| Some(self.rests[rest.index()].next);
@@ -656,6 +662,21 @@ impl Recognizer for Earley {
 
     fn weight(&self, state: StateId) -> usize {
         self.states[state.index()].kernel.len()
+    }
+
+    fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
+        let mut symbols = Vec::new();
+        self.states[state.index()].kernel.iter().for_each(|&item| self.visit(item, &mut symbols, visit));
+    }
+
+    fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>) {
+        let lhs = Symbol::Nonterminal(NonterminalId(begun.symbol));
+        let mut symbols = Vec::new();
+        self.waiting(begun.origin, lhs).for_each(|item| self.visit(item, &mut symbols, visit));
+    }
+
+    fn is_whole(&self, begun: Begun) -> bool {
+        begun.symbol as usize == self.cfg.n_nonterminals
     }
 
     fn n_states(&self) -> usize {

@@ -22,7 +22,7 @@ pub use relation::Relation;
 
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::TerminalId;
+use anygram_grammar::ir::{Symbol, TerminalId};
 use rustc_hash::FxHashMap;
 
 index_type!(
@@ -59,6 +59,19 @@ pub struct View<'a> {
 /// The numbers of shapes, see [`View::shape`], which outlive the states that have them.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes(pub(crate) FxHashMap<earley::Shape, u32>);
+/// Something that began in an earlier state and is in progress: a symbol of the engine's own grammar, and where it began.
+///
+/// What follows it depends on nothing else, so answers about it can be kept for as long as the state where it began.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Begun {
+    /// Where it began.
+    pub origin: StateId,
+    /// The engine's name for the symbol.
+    pub symbol: u32,
+}
+
+/// What is done with a way to go on: symbols still to be read, and what is complete after them.
+pub type Visit<'a> = dyn FnMut(&[Symbol], Begun) + 'a;
 
 /// A limit was hit; the recognizer's states are as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -132,6 +145,15 @@ pub trait Recognizer: Send {
     fn weight(&self, _: StateId) -> usize {
         0
     }
+    /// Visits what is in progress in a state: each is a sequence of symbols of [`Recognizer::cfg`] to be read, after which something that began earlier
+    /// is complete. The text is a sentence if it is one now, or when a [whole](Recognizer::is_whole) one is complete.
+    fn in_progress(&self, state: StateId, visit: &mut Visit<'_>);
+
+    /// Visits what was waiting for something that is complete now, in the same way.
+    fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>);
+
+    /// Whether a text is a sentence when this is complete.
+    fn is_whole(&self, begun: Begun) -> bool;
 
     /// The number of states; ids are below it.
     fn n_states(&self) -> usize;

@@ -14,7 +14,7 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
+use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
 
 /// The origin of an item that was predicted in the state that it is in.
 const HERE: StateId = StateId(u32::MAX);
@@ -79,6 +79,11 @@ impl Reference {
     fn stepped(&self, state: StateId, symbol: Symbol) -> impl Iterator<Item = Item> {
         let items = self.states[state.index()].items.iter().copied();
         items.filter(move |&item| self.next(item) == Some(symbol)).map(move |item| resolve(item, state, 1))
+    }
+
+    fn visit(&self, item: Item, visit: &mut Visit<'_>) {
+        let rest = &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
+        visit(rest, Begun { origin: item.origin, symbol: self.lhs(item).0 });
     }
 
     /// All items that follow from the given ones by prediction and completion.
@@ -232,6 +237,19 @@ impl Recognizer for Reference {
             }
         }
         false
+    }
+
+    fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
+        self.states[state.index()].items.iter().for_each(|&item| self.visit(resolve(item, state, 0), visit));
+    }
+
+    fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>) {
+        let lhs = Symbol::Nonterminal(NonterminalId(begun.symbol));
+        self.stepped(begun.origin, lhs).for_each(|item| self.visit(item, visit));
+    }
+
+    fn is_whole(&self, begun: Begun) -> bool {
+        begun.origin == StateId(0) && begun.symbol == self.cfg.start.0
     }
 
     fn n_states(&self) -> usize {

@@ -28,7 +28,7 @@ use anygram_grammar::ir::{Rule, Symbol};
 use anygram_grammar::normal::{Form, Meaning, NormalForm, NormalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId};
+use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
 
 const WORD: usize = u64::BITS as usize;
 const NONE: u32 = u32::MAX;
@@ -519,6 +519,11 @@ impl Valiant {
         same_row.map(move |(parent, right)| (parent, row, right)).chain(as_right)
     }
 
+    /// A symbol in symbols of the grammar.
+    fn spelled(&self, symbol: u32) -> Vec<Symbol> {
+        self.tables.form.spelled(&self.cfg, NormalId(symbol))
+    }
+
     fn is_whole(&self, symbol: u32, row: usize) -> bool {
         symbol == self.tables.start && self.states[row].is_root
     }
@@ -653,6 +658,27 @@ impl Recognizer for Valiant {
             }
         }
         false
+    }
+
+    fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
+        for (parent, row, right) in self.waiting(state.index()) {
+            visit(&self.spelled(right), Begun { origin: StateId::new(row), symbol: parent });
+        }
+        if self.states[state.index()].is_root {
+            let start = self.tables.start;
+            visit(&self.spelled(start), Begun { origin: state, symbol: start });
+        }
+    }
+
+    fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>) {
+        for (parent, row, right) in self.contexts(begun.symbol, begun.origin.index()) {
+            let symbols = right.map_or_else(Vec::new, |right| self.spelled(right));
+            visit(&symbols, Begun { origin: StateId::new(row), symbol: parent });
+        }
+    }
+
+    fn is_whole(&self, begun: Begun) -> bool {
+        Valiant::is_whole(self, begun.symbol, begun.origin.index())
     }
 
     fn n_states(&self) -> usize {

@@ -27,6 +27,7 @@
 //! vocab = ["1", "."]                      # optional: the file's by default
 //! allowed = ["1", "."]                    # or indexes; with a string every token of these bytes
 //! eos = false
+//! budget = 2                              # optional: within so many tokens of the vocabulary, which then has to spell the prefix
 //! ```
 //!
 //! `refused = true` says that the grammar is an error, and then there is nothing else. A mask lists exactly the allowed
@@ -132,6 +133,8 @@ pub struct MaskCase {
     pub allowed: Vec<u32>,
     /// Whether the text may end.
     pub eos: bool,
+    /// How many tokens of the vocabulary the rest may take; any number if `None`.
+    pub budget: Option<u32>,
 }
 
 impl CaseToken {
@@ -237,6 +240,7 @@ struct RawMask {
     vocab: Option<Vec<RawPart>>,
     allowed: Vec<RawAllowed>,
     eos: bool,
+    budget: Option<u32>,
     lexer: Option<Vec<RawMode>>,
 }
 
@@ -380,6 +384,7 @@ impl RawMask {
             vocab,
             allowed,
             eos: self.eos,
+            budget: self.budget,
         })
     }
 }
@@ -447,15 +452,15 @@ pub struct Engine<'e> {
     pub is_sentence: Option<Box<TextFn<'e>>>,
     /// Whether a text is a viable prefix.
     pub is_viable: Option<Box<TextFn<'e>>>,
-    /// After a text, over a vocabulary: the allowed tokens, ascending, and whether the text may end.
+    /// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether the text may end.
     pub mask: Option<Box<MaskFn<'e>>>,
 }
 
 /// Something that is true of a text or not.
 pub type TextFn<'e> = dyn FnMut(&[Sym]) -> bool + 'e;
 
-/// After a text, over a vocabulary: the allowed tokens, ascending, and whether the text may end.
-pub type MaskFn<'e> = dyn FnMut(&[Sym], &[CaseToken]) -> (Vec<u32>, bool) + 'e;
+/// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether the text may end.
+pub type MaskFn<'e> = dyn FnMut(&[Sym], &[CaseToken], Option<u32>) -> (Vec<u32>, bool) + 'e;
 
 /// What a run came to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -533,13 +538,13 @@ fn run_one(file: &CaseFile, mode: LexerMode, mut engine: Engine<'_>, place: &str
     }
     for case in file.masks.iter().filter(|case| case.modes.contains(&mode)) {
         let Some(question) = &mut engine.mask else { continue };
-        let got = question(&case.prefix, &case.vocab);
+        let got = question(&case.prefix, &case.vocab, case.budget);
         let expected = (case.allowed.clone(), case.eos);
         let message = || {
             let prefix = show(&case.prefix);
             format!(
-                "{place}: after {prefix} it allows {:?}, eos {}; right is {:?}, {}",
-                got.0, got.1, expected.0, expected.1
+                "{place}: after {prefix} within {:?} it allows {:?}, eos {}; right is {:?}, {}",
+                case.budget, got.0, got.1, expected.0, expected.1
             )
         };
         report.compare(&got, &expected, message);

@@ -237,6 +237,29 @@ impl Oracle {
         Mask { allowed: (0..vocab.len() as u32).map(viable).collect(), eos: self.is_sentence(&prefix) }
     }
 
+    /// Whether a sentence is reached from a text by a token and then others, `budget` of them in all. Cost: every text of so many tokens that begins some
+    /// sentence in mode `scannerless`.
+    pub fn fits<T: Text + ?Sized>(&self, vocab: &Vocab, prefix: &T, token: u32, budget: u32) -> bool {
+        let spelled = |token: u32| token_symbols(vocab, token);
+        let mut level = vec![[prefix.symbols(), spelled(token)].concat()];
+        for left in (0..budget).rev() {
+            level.retain(|text| self.is_scannerless_prefix(text));
+            if level.iter().any(|text| self.is_sentence(text)) {
+                return true;
+            }
+            if left > 0 {
+                let longer = |text: &Vec<Sym>| {
+                    let text = text.clone();
+                    (0..vocab.len() as u32).map(move |token| [text.clone(), spelled(token)].concat())
+                };
+                level = level.iter().flat_map(longer).collect();
+                level.sort();
+                level.dedup();
+            }
+        }
+        false
+    }
+
     /// The labelled pieces of a text: in `scannerless` those of all cuts, otherwise those of the one cut, as far as it
     /// goes.
     pub fn pieces<T: Text + ?Sized>(&self, text: &T) -> Vec<Piece> {

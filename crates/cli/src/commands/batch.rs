@@ -22,7 +22,16 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 ///   {"id":2,"op":"mask","tokens":[…]}   -> {"id":2,"allowed":[…],"eos":false,"us":…}
 ///
 /// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos"
-/// says whether the text may end. Tokens that no sentence begins with are an error.
+/// says whether the text may end. Tokens that no sentence begins with are an error. More fields of
+/// the op mask:
+///
+///   "budget":32                         only tokens after which a sentence is still reachable within
+///                                       32 tokens in all, this one included and EOS not counted
+///   "want":["minimum","forced"]         adds "minimum":3, the fewest tokens that make a sentence
+///                                       (null: the vocabulary has none), and "forced":{"text":"…",
+///                                       "bytes":"…","tokens":[…]}, with which every continuation
+///                                       begins ("bytes" in hexadecimal); want "allowed" too for the
+///                                       mask, which is left out otherwise
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {
@@ -37,6 +46,9 @@ Examples:
   echo '{\"id\":1,\"op\":\"text\",\"text\":\"SELECT name\"}' | anygram batch -g sql.lark -v builtin
   anygram batch -g sql.lark -v tokenizer.json --eos 2 < questions.jsonl > answers.jsonl";
 
+/// More than any output takes.
+const LARGEST_BUDGET: u32 = 1 << 30;
+
 /// An answer as it is written: the `id`, then what was asked for or an error, then `us`.
 #[derive(Serialize)]
 struct Reply<'q> {
@@ -50,8 +62,27 @@ struct Reply<'q> {
 #[serde(untagged)]
 enum Answer {
     Text { sentence: bool, viable: bool },
-    Mask { allowed: Vec<usize>, eos: bool },
+    Mask(MaskAnswer),
     Error { error: String },
+}
+
+#[derive(Serialize)]
+struct MaskAnswer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<Vec<usize>>,
+    eos: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum: Option<Option<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forced: Option<ForcedAnswer>,
+}
+
+#[derive(Serialize)]
+struct ForcedAnswer {
+    /// Bytes that are no characters are replaced.
+    text: String,
+    bytes: String,
+    tokens: Vec<u32>,
 }
 
 /// The fields of a question, each read when it is needed.
@@ -120,20 +151,33 @@ fn text(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
 
 fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
     let Questions { constraint, matcher, .. } = questions;
-    if question.get("budget").is_some() {
-        bail!("\"budget\" is not there yet; leave it out for the mask without a budget");
-    }
+    let budget = question.number("budget")?;
+    let wants = question.wants(&["allowed", "minimum", "forced"])?;
+    let is_wanted = |name: &str| wants.iter().any(|want| want == name);
     for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
         matcher.advance(token).map_err(|error| match error {
             MatchError::Refused(_) => anyhow!("tokens[{at}]: not viable: {error}"),
             error => anyhow!("tokens[{at}]: {error}"),
         })?;
     }
-    let words = matcher.mask()?;
     let vocabulary = constraint.vocabulary();
     let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
-    let allowed = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
-    Ok(Answer::Mask { allowed, eos: matcher.is_sentence() })
+    let allowed = if wants.is_empty() || is_wanted("allowed") {
+        let words = match budget {
+            None => matcher.mask()?,
+            Some(budget) => matcher.mask_with_budget(budget)?,
+        };
+        Some((0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect())
+    } else {
+        None
+    };
+    let minimum = is_wanted("minimum").then(|| matcher.minimum_tokens(budget.unwrap_or(LARGEST_BUDGET))).transpose()?;
+    let forced = is_wanted("forced").then(|| matcher.forced()).transpose()?.map(|forced| ForcedAnswer {
+        text: String::from_utf8_lossy(&forced.bytes).into_owned(),
+        bytes: forced.bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        tokens: forced.tokens.iter().map(|token| token.0).collect(),
+    });
+    Ok(Answer::Mask(MaskAnswer { allowed, eos: matcher.is_sentence(), minimum, forced }))
 }
 
 impl<'q> Question<'q> {
@@ -152,6 +196,27 @@ impl<'q> Question<'q> {
             bail!("\"{field}\" is not a string of Unicode text")
         };
         Ok(text.into())
+    }
+
+    /// A number that may be left out; beyond any output it is the largest.
+    fn number(&self, field: &str) -> Result<Option<u32>> {
+        let number = |value: &RawValue| match value.get().parse::<u64>() {
+            Ok(number) => Ok(u32::try_from(number).unwrap_or(LARGEST_BUDGET).min(LARGEST_BUDGET)),
+            Err(_) => bail!("\"{field}\" is {}, not a number of tokens", abbreviated(value.get())),
+        };
+        self.get(field).map(number).transpose()
+    }
+
+    /// The names in the array "want", each one of `known`; none if it is left out.
+    fn wants(&self, known: &[&str]) -> Result<Vec<String>> {
+        let Some(value) = self.get("want") else { return Ok(Vec::new()) };
+        let Ok(wants) = serde_json::from_str::<Vec<String>>(value.get()) else {
+            bail!("\"want\" is not an array of strings")
+        };
+        match wants.iter().find(|want| !known.contains(&want.as_str())) {
+            Some(unknown) => bail!("unknown want `{}`; known: {}", abbreviated(unknown), known.join(", ")),
+            None => Ok(wants),
+        }
     }
 
     fn tokens(&self, field: &str) -> Result<Vec<TokenId>> {

@@ -79,6 +79,27 @@ fn masks() {
 }
 
 #[test]
+fn masks_within_a_budget() {
+    let batch = Batch::new("%lexer scannerless\nstart: \"(\" start \")\" | \"a\"");
+    let mask = |tokens: &[u32], budget: u64| {
+        batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens, "budget": budget}))["allowed"].clone()
+    };
+    let plain = batch.answer(&json!({"id": 2, "op": "mask", "tokens": []}));
+    assert_eq!(mask(&[], u64::MAX), plain["allowed"]);
+    assert_eq!(mask(&[], 0), json!([]));
+    assert_eq!(mask(&[], 1), json!([0]));
+    // "(a" needs one more, "(" two.
+    assert_eq!(mask(&[], 2), json!([0, 4]));
+    assert_eq!(mask(&[], 3), json!([0, 2, 4]));
+    let wants =
+        |tokens: &[u32]| batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens, "want": ["minimum", "forced"]}));
+    let none = json!({"text": "", "bytes": "", "tokens": []});
+    assert_eq!(wants(&[]), json!({"id": 2, "eos": false, "minimum": 1, "forced": none}));
+    let close = json!({"text": "))", "bytes": "2929", "tokens": [3, 3]});
+    assert_eq!(wants(&[2, 4]), json!({"id": 2, "eos": false, "minimum": 2, "forced": close}));
+}
+
+#[test]
 fn masks_within_a_character() {
     let batch = Batch::new("start: /é+/");
     let mask = |tokens: &[u32]| batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens}));
@@ -141,7 +162,10 @@ fn questions_that_cannot_be_answered() {
     contains(json!({"id": 1, "op": "text", "text": ["a"]}), &["\"text\""]);
     contains(json!({"id": 1, "op": "mask"}), &["\"tokens\""]);
     contains(json!({"id": 1, "op": "mask", "tokens": "a"}), &["\"tokens\"", "array"]);
-    contains(json!({"id": 1, "op": "mask", "tokens": [0], "budget": 3}), &["budget", "not there yet"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0], "budget": -3}), &["budget", "-3"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0], "budget": "3"}), &["budget", "number"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0], "want": "forced"}), &["want", "array"]);
+    contains(json!({"id": 1, "op": "mask", "tokens": [0], "want": ["x"]}), &["`x`", "forced"]);
     // Tokens that no sentence begins with, and what are no tokens.
     contains(json!({"id": 1, "op": "mask", "tokens": [0, 3]}), &["tokens[1]", "not viable", "\")\"", "offset 1"]);
     contains(json!({"id": 1, "op": "mask", "tokens": [0, 7]}), &["tokens[1]", "not viable"]);

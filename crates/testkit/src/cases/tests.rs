@@ -63,7 +63,7 @@ fn wrong_answers_are_reported() {
         Ok::<_, String>(Engine {
             is_sentence: Some(Box::new(|_| true)),
             is_viable: None,
-            mask: Some(Box::new(|_, _| (vec![], true))),
+            mask: Some(Box::new(|_, _, _| (vec![], true))),
         })
     });
     assert_eq!((report.n_answers, report.failures.len()), (7, 4), "{report}");
@@ -115,9 +115,16 @@ fn oracle_engine(file: &CaseFile, mode: LexerMode, ties: Ties) -> Result<Engine<
     Ok(Engine {
         is_sentence: Some(Box::new(move |text| sentence.is_sentence(text))),
         is_viable: Some(Box::new(viable)),
-        mask: Some(Box::new(move |prefix, vocab| {
-            let mask = oracle.mask(&vocab_bytes(vocab), prefix, &alphabet, limits);
-            (mask.tokens(), mask.eos)
+        mask: Some(Box::new(move |prefix, vocab, budget| match budget {
+            None => {
+                let mask = oracle.mask(&vocab_bytes(vocab), prefix, &alphabet, limits);
+                (mask.tokens(), mask.eos)
+            }
+            Some(budget) => {
+                let tokens = 0..vocab.len() as u32;
+                let fits = |&token: &u32| oracle.fits(&vocab_bytes(vocab), prefix, token, budget);
+                (tokens.filter(fits).collect(), oracle.is_sentence(prefix))
+            }
         })),
     })
 }

@@ -1,0 +1,615 @@
+//! What fits into a budget of tokens, exactly.
+//!
+//! A search over real readings decides: a *place* is a reading ([`Config`]) at a token boundary, or at the end of a piece inside tokens, with what is left of them
+//! ([`Leftover`]). Whole tokens, walked by the lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart, Nilsson and
+//! Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that it goes straight to a sentence. In `scannerless` they are always the
+//! truth, and nothing is searched for.
+//!
+//! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above the one or below the other, nothing is searched for either.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use anygram_bits::BitSet;
+use anygram_bits::work::Work;
+use anygram_grammar::ir::{LexerMode, TerminalId};
+use anygram_lexer::transducer::{CutId, LexemeId};
+use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::ample::Ample;
+use crate::costs::{Costs, Leftover, NEVER};
+use crate::frontier::{Config, Frontier, Stepper};
+use crate::language::{Language, StepError};
+use crate::mask::{Tokens, get_bit, set_bit};
+
+/// A reading, and what is left of the tokens in which it stands.
+type Place = (Config, Leftover);
+
+/// What tokens, or what is left of them, do to a lexeme in progress.
+struct Walk {
+    /// The lexemes that are in progress at the end of a token.
+    stays: Box<[LexemeId]>,
+    /// How the piece can end: whether with a token, and what is left otherwise.
+    exits: Box<[(CutId, bool, Leftover)]>,
+}
+
+/// The same with the tokens themselves.
+struct Groups {
+    stays: Vec<(LexemeId, Tokens)>,
+    exits: Vec<Exit>,
+}
+
+/// A way in which a piece can end inside tokens or with them.
+struct Exit {
+    cut: CutId,
+    /// The tokens that end here.
+    ends: Option<Tokens>,
+    rest: Option<Arc<Rest>>,
+}
+
+/// What is left of some tokens, by the tops of subtrees of the trie.
+struct Rest {
+    /// Tells rests apart; 0 is the whole trie.
+    id: u32,
+    tops: Box<[NodeId]>,
+    tokens: Tokens,
+    leftover: Leftover,
+}
+
+/// Bounds on readings beyond this many are forgotten before the next question.
+const ENTRIES: usize = 2_000_000;
+
+/// What is kept of searches within budgets.
+pub struct Budgets {
+    costs: Costs,
+    /// `None` until it is known whether there are such bounds.
+    ample: Option<Option<Ample>>,
+    walks: FxHashMap<(LexemeId, Leftover), Arc<Walk>>,
+    groups: FxHashMap<(LexemeId, u32), Arc<Groups>>,
+    rests: FxHashMap<Box<[NodeId]>, Arc<Rest>>,
+    n_rests: u32,
+    group_bytes: usize,
+    /// The parser states as of which the rest holds.
+    generation: u64,
+    lower: FxHashMap<Place, u32>,
+    upper: FxHashMap<Config, u32>,
+}
+
+/// What a question is about.
+pub struct Question<'a> {
+    /// The readings' tables.
+    pub stepper: &'a mut Stepper,
+    /// The language.
+    pub language: &'a Language,
+    /// The tokens.
+    pub trie: &'a TokenTrie,
+    /// Counts what it takes.
+    pub work: Work,
+}
+
+impl Budgets {
+    /// Empty tables. Cost: nodes of the trie.
+    pub fn new(language: &Language, trie: &TokenTrie) -> Self {
+        Self {
+            costs: Costs::new(language.lexing(), trie),
+            ample: None,
+            walks: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            rests: FxHashMap::default(),
+            n_rests: 0,
+            group_bytes: 0,
+            generation: 0,
+            lower: FxHashMap::default(),
+            upper: FxHashMap::default(),
+        }
+    }
+
+    /// The lower bounds.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        let walks = self.walks.values().map(|walk| 4 * walk.stays.len() + 12 * walk.exits.len() + 64).sum::<usize>();
+        let ample = self.ample.iter().flatten().map(Ample::memory_usage).sum::<usize>();
+        self.costs.memory_usage() + ample + walks + self.group_bytes + 40 * (self.lower.len() + self.upper.len())
+    }
+
+    /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`; else `None`.
+    pub fn minimum(
+        &mut self,
+        question: &mut Question<'_>,
+        frontier: &[Config],
+        limit: u32,
+    ) -> Result<Option<u32>, StepError> {
+        self.begin(question);
+        let result = self.least(question, frontier, limit);
+        if result.is_err() {
+            self.costs.clear();
+        }
+        result
+    }
+
+    /// Adds the bits of all byte tokens after which at most `limit` more make a sentence. `plain` is the mask without a budget.
+    pub fn add_tokens(
+        &mut self,
+        question: &mut Question<'_>,
+        frontier: &[Config],
+        limit: u32,
+        plain: &[u32],
+        words: &mut [u32],
+    ) -> Result<(), StepError> {
+        self.begin(question);
+        // Bits that need no further look: those that are set, and those that never will be.
+        let mut decided: Vec<u32> = plain.iter().zip(&*words).map(|(&plain, &word)| word | !plain).collect();
+        let result = self.decide(question, frontier, limit, &mut decided);
+        if result.is_err() {
+            self.costs.clear();
+        }
+        words.iter_mut().zip(plain).zip(&decided).for_each(|((word, &plain), &decided)| *word |= plain & decided);
+        result
+    }
+
+    fn begin(&mut self, question: &Question<'_>) {
+        self.costs.tidy();
+        if self.costs.is_full() {
+            *self = Self::new(question.language, question.trie);
+        }
+        let generation = question.stepper.generation();
+        if self.generation != generation || self.lower.len() + self.upper.len() > ENTRIES {
+            self.generation = generation;
+            self.costs.forget_states();
+            self.ample.iter_mut().flatten().for_each(Ample::forget_states);
+            self.lower.clear();
+            self.upper.clear();
+        }
+    }
+
+    fn decide(
+        &mut self,
+        question: &mut Question<'_>,
+        frontier: &[Config],
+        limit: u32,
+        decided: &mut [u32],
+    ) -> Result<(), StepError> {
+        let together = question.language.mode() == LexerMode::Scannerless;
+        let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
+        let mut seen: FxHashSet<(Config, u32)> = FxHashSet::default();
+        while let Some((config, rest)) = agenda.pop() {
+            let id = rest.as_ref().map_or(0, |rest| rest.id);
+            if !seen.insert((config, id)) || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided)) {
+                continue;
+            }
+            // Where the budget is ample for the reading, it will be for most of what comes of it.
+            if let Some(rest) = &rest
+                && self.upper(question, config)? > limit
+                && !self.is_possible(question, (config, rest.leftover), limit)?
+            {
+                continue;
+            }
+            question.work.spend(1 + decided.len() / 16)?;
+            let groups = self.groups(question, config.lexeme, rest.as_deref(), decided.len())?;
+            for (lexeme, tokens) in &groups.stays {
+                let config = Config { lexeme: *lexeme, ..config };
+                if !tokens.is_subset(decided) && self.fits(question, &[config], limit)? {
+                    tokens.add_to(decided);
+                }
+            }
+            for Exit { cut, ends, rest } in &groups.exits {
+                let ends_left = ends.as_ref().filter(|ends| !ends.is_subset(decided));
+                let rest_left = rest.as_ref().filter(|rest| !rest.tokens.is_subset(decided));
+                if ends_left.is_none() && rest_left.is_none() {
+                    continue;
+                }
+                let Some(config) = question.stepper.end(question.language, (config.state, *cut))? else { continue };
+                if let Some(ends) = ends_left
+                    && self.fits(question, &[config], limit)?
+                {
+                    ends.add_to(decided);
+                }
+                agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()))));
+            }
+        }
+        if together { self.decide_together(question, frontier, limit, decided) } else { Ok(()) }
+    }
+
+    /// In `scannerless` the pieces of a token that end at one byte meet in one parser state: walks the trie with all readings at once.
+    fn decide_together(
+        &mut self,
+        question: &mut Question<'_>,
+        frontier: &[Config],
+        limit: u32,
+        decided: &mut [u32],
+    ) -> Result<(), StepError> {
+        let trie = question.trie;
+        let is_decided = |&place: &usize| get_bit(decided, trie.order()[place].index());
+        let mut known = BitSet::from_members(trie.n_tokens(), (0..trie.n_tokens()).filter(is_decided));
+        let last = NodeId(trie.n_nodes() as u32);
+        let mut configs: Frontier = frontier.to_vec();
+        let mut found = Frontier::new();
+        let mut ancestors = vec![(last, 0)];
+        let mut at = NodeId(1);
+        while at < last {
+            while let Some(&(end, first)) = ancestors.last()
+                && at >= end
+            {
+                configs.truncate(first);
+                ancestors.pop();
+            }
+            let node = trie.node(at);
+            let Some(&(_, first)) = ancestors.last() else { break };
+            if known.first_absent(node.lo, node.hi).is_none() {
+                at = node.end;
+                continue;
+            }
+            question.stepper.step(question.language, &configs[first..], node.byte, &mut found)?;
+            if found.is_empty() {
+                at = node.end;
+                continue;
+            }
+            if node.lo < node.own_hi && !known.contains(node.lo) && self.fits(question, &found, limit)? {
+                known.insert_range(node.lo, node.own_hi);
+                trie.tokens_at(at).iter().for_each(|token| set_bit(decided, token.index()));
+            }
+            let next = NodeId(at.0 + 1);
+            if node.end > next {
+                ancestors.push((node.end, configs.len()));
+                configs.extend_from_slice(&found);
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`.
+    fn least(
+        &mut self,
+        question: &mut Question<'_>,
+        frontier: &[Config],
+        limit: u32,
+    ) -> Result<Option<u32>, StepError> {
+        let mut least = None;
+        let mut limit = limit;
+        for &config in frontier {
+            let found = if question.language.mode() == LexerMode::Scannerless {
+                self.bound(question, (config, Leftover::NONE), limit)?
+            } else {
+                self.search(question, config, limit)?
+            };
+            if let Some(found) = found {
+                (least, limit) = (Some(found), found);
+            }
+        }
+        Ok(least)
+    }
+
+    /// An upper bound on the cost of a reading at a token boundary that takes no search.
+    fn upper(&mut self, question: &mut Question<'_>, config: Config) -> Result<u32, StepError> {
+        let known = self.upper.get(&config).copied().unwrap_or(NEVER);
+        let Question { stepper, language, trie, work } = question;
+        let ample = match &mut self.ample {
+            Some(ample) => ample,
+            unknown => unknown.insert(Ample::new(language.lexing(), trie, work)?),
+        };
+        match ample {
+            Some(ample) => Ok(ample.upper(stepper, language, config)?.min(known)),
+            None => Ok(known),
+        }
+    }
+
+    /// Whether one of some readings at a token boundary can be completed by at most `limit` tokens.
+    fn fits(&mut self, question: &mut Question<'_>, frontier: &[Config], limit: u32) -> Result<bool, StepError> {
+        for &config in frontier {
+            if self.upper(question, config)? <= limit {
+                return Ok(true);
+            }
+        }
+        Ok(self.least(question, frontier, limit)?.is_some())
+    }
+
+    /// Whether the lower bound of a place is at most `limit`.
+    fn is_possible(&mut self, question: &mut Question<'_>, place: Place, limit: u32) -> Result<bool, StepError> {
+        Ok(self.bound(question, place, limit)?.is_some())
+    }
+
+    /// The lower bound of a place, if it is at most `limit`.
+    fn bound(&mut self, question: &mut Question<'_>, place: Place, limit: u32) -> Result<Option<u32>, StepError> {
+        let known = self.lower.get(&place).copied().unwrap_or(0);
+        if known > limit {
+            return Ok(None);
+        }
+        let (Config { state, lexeme }, leftover) = place;
+        let Question { stepper, language, trie, work } = question;
+        let lexing = language.lexing();
+        if stepper.transducer().is_boundary(lexeme) {
+            let recognizer = stepper.recognizer();
+            let found = self.costs.complete(lexing, trie, recognizer, (state, leftover), limit, work)?;
+            return Ok(found.map(|found| found.max(known)));
+        }
+        // A piece in progress is completed as one of the terminals that are alive in it.
+        let union_state = stepper.transducer().state(lexeme);
+        let (viable, ignored) = (stepper.recognizer().viable(state).clone(), &lexing.lexicon.ignored);
+        let mut least: Option<u32> = None;
+        for terminal in lexing.lexicon.union.live(union_state).iter() {
+            let (is_viable, is_ignored) = (viable.contains(terminal), ignored.contains(terminal));
+            if !is_viable && !is_ignored {
+                continue;
+            }
+            let terminal = TerminalId::new(terminal);
+            let Some(own) = self.costs.state_in(lexing, terminal, union_state) else { continue };
+            let ends = self.costs.finish(lexing, trie, terminal, own, work)?;
+            let after = if is_viable { stepper.after(state, terminal)? } else { None };
+            for next in [after, is_ignored.then_some(state)].into_iter().flatten() {
+                for &(to, cost) in &*ends {
+                    // Only what is less than the least so far is of interest.
+                    let room =
+                        least.map_or(Some(limit), |least| least.checked_sub(1)).and_then(|room| room.checked_sub(cost));
+                    let Some(room) = room else { continue };
+                    let found = self.costs.complete(lexing, trie, stepper.recognizer(), (next, to), room, work)?;
+                    least = found.map(|found| cost + found).or(least);
+                }
+            }
+        }
+        if least.is_none() && limit != NEVER {
+            self.lower.insert(place, limit + 1);
+        }
+        Ok(least.map(|least| least.max(known)))
+    }
+
+    /// The least cost of completing a reading at a token boundary, if it is at most `limit`.
+    fn search(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<Option<u32>, StepError> {
+        let start = (config, Leftover::NONE);
+        if let Some(&upper) = self.upper.get(&config)
+            && self.lower.get(&start) == Some(&upper)
+        {
+            return Ok((upper <= limit).then_some(upper));
+        }
+        let Some(least) = self.bound(question, start, limit)? else { return Ok(None) };
+        let mut costs: FxHashMap<Place, (u32, Option<Place>)> = FxHashMap::from_iter([(start, (0, None))]);
+        let mut queue = BinaryHeap::from([(Reverse(least), 0u32, start)]);
+        let mut n_pushed = 0;
+        let mut closed: Vec<(Place, u32)> = Vec::new();
+        let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut found = None;
+        while let Some((Reverse(total), _, place)) = queue.pop() {
+            let Some(&(cost, _)) = costs.get(&place) else { continue };
+            if is_closed.get(&place).is_some_and(|&before| before <= cost) {
+                continue;
+            }
+            // No more is asked than whether it is its turn.
+            if !self.is_possible(question, place, total - cost)? {
+                if total < limit {
+                    n_pushed += 1;
+                    queue.push((Reverse(total + 1), n_pushed, place));
+                }
+                continue;
+            }
+            is_closed.insert(place, cost);
+            closed.push((place, cost));
+            let (config, leftover) = place;
+            if leftover == Leftover::NONE {
+                if question.stepper.is_sentence(&[config]) {
+                    found = Some((cost, place));
+                    break;
+                }
+                if let Some(&upper) = self.upper.get(&config)
+                    && cost + upper <= total
+                {
+                    found = Some((cost + upper, place));
+                    break;
+                }
+            }
+            for (next, more) in self.successors(question, place)? {
+                let next_cost = cost + more;
+                if next_cost > limit || costs.get(&next).is_some_and(|&(known, _)| known <= next_cost) {
+                    continue;
+                }
+                costs.insert(next, (next_cost, Some(place)));
+                n_pushed += 1;
+                // The bound of the place before holds for now; its own is asked for when it comes up.
+                queue.push((Reverse(total.max(next_cost)), n_pushed, next));
+            }
+            question.work.spend(1)?;
+        }
+        let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
+        for (place, cost) in closed {
+            let known = self.lower.entry(place).or_insert(0);
+            *known = (*known).max(total - cost);
+        }
+        let Some((total, mut at)) = found else { return Ok(None) };
+        while let Some(&(cost, before)) = costs.get(&at) {
+            if at.1 == Leftover::NONE {
+                let known = self.upper.entry(at.0).or_insert(NEVER);
+                *known = (*known).min(total - cost);
+            }
+            match before {
+                Some(before) => at = before,
+                None => break,
+            }
+        }
+        Ok(Some(total))
+    }
+
+    /// The places that a token, or what is left of it, leads to, with what it costs.
+    fn successors(&mut self, question: &mut Question<'_>, place: Place) -> Result<Vec<(Place, u32)>, StepError> {
+        let (config, leftover) = place;
+        let cost = u32::from(leftover == Leftover::NONE);
+        let walk = self.walk(question, config.lexeme, leftover)?;
+        let Question { stepper, language, work, .. } = question;
+        work.spend(walk.stays.len() + walk.exits.len())?;
+        let mut found = Vec::with_capacity(walk.stays.len() + walk.exits.len());
+        let staying = |&lexeme: &LexemeId| ((Config { lexeme, ..config }, Leftover::NONE), cost);
+        found.extend(walk.stays.iter().map(staying));
+        for &(cut, ends, rest) in &walk.exits {
+            let Some(config) = stepper.end(language, (config.state, cut))? else { continue };
+            found.extend((rest != Leftover::NONE).then_some(((config, rest), cost)));
+            found.extend(ends.then_some(((config, Leftover::NONE), cost)));
+        }
+        if leftover == Leftover::NONE {
+            for &terminal in language.lexing().specials() {
+                let next = stepper.step_special(language, &[config], terminal)?;
+                found.extend(next.into_iter().map(|config| ((config, Leftover::NONE), 1)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn walk(
+        &mut self,
+        question: &mut Question<'_>,
+        lexeme: LexemeId,
+        leftover: Leftover,
+    ) -> Result<Arc<Walk>, StepError> {
+        if let Some(known) = self.walks.get(&(lexeme, leftover)) {
+            return Ok(known.clone());
+        }
+        let tops: Vec<NodeId> = match leftover {
+            Leftover::NONE => question.trie.children(TokenTrie::ROOT).collect(),
+            _ => self.costs.tops(leftover).iter().map(|&top| NodeId(top)).collect(),
+        };
+        let (mut stays, mut ends, mut below) = (FxHashSet::default(), FxHashSet::default(), FxHashMap::default());
+        walk_lexeme(question, lexeme, &tops, |_, stepped| match stepped {
+            Stepped::Stay(lexeme, true) => drop(stays.insert(lexeme)),
+            Stepped::Stay(_, false) => {}
+            Stepped::Cut { cut, is_token, tops } => {
+                let known: &mut Vec<NodeId> = below.entry(cut).or_default();
+                known.extend(tops);
+                if is_token {
+                    ends.insert(cut);
+                }
+            }
+        })?;
+        let mut stays: Vec<LexemeId> = stays.into_iter().collect();
+        stays.sort_unstable();
+        let exit = |(cut, tops)| (cut, ends.contains(&cut), self.costs.leftover(tops));
+        let mut exits: Vec<_> = below.into_iter().map(exit).filter(|exit| exit.1 || exit.2 != Leftover::NONE).collect();
+        exits.sort_unstable();
+        let walk = Arc::new(Walk { stays: stays.into(), exits: exits.into() });
+        self.walks.insert((lexeme, leftover), walk.clone());
+        Ok(walk)
+    }
+
+    fn groups(
+        &mut self,
+        question: &mut Question<'_>,
+        lexeme: LexemeId,
+        rest: Option<&Rest>,
+        n_words: usize,
+    ) -> Result<Arc<Groups>, StepError> {
+        let id = rest.map_or(0, |rest| rest.id);
+        if let Some(known) = self.groups.get(&(lexeme, id)) {
+            return Ok(known.clone());
+        }
+        let trie = question.trie;
+        let tops = rest.map_or_else(|| trie.children(TokenTrie::ROOT).collect(), |rest| rest.tops.to_vec());
+        let mut stays: FxHashMap<LexemeId, Vec<TokenId>> = FxHashMap::default();
+        let mut cuts: FxHashMap<CutId, (Vec<TokenId>, Vec<NodeId>)> = FxHashMap::default();
+        walk_lexeme(question, lexeme, &tops, |node, stepped| match stepped {
+            Stepped::Stay(lexeme, true) => stays.entry(lexeme).or_default().extend_from_slice(trie.tokens_at(node)),
+            Stepped::Stay(_, false) => {}
+            Stepped::Cut { cut, tops, .. } => {
+                let (ends, below) = cuts.entry(cut).or_default();
+                ends.extend_from_slice(trie.tokens_at(node));
+                below.extend(tops);
+            }
+        })?;
+        let bytes_of = |tokens: &Vec<TokenId>| 4 * tokens.len().min(n_words);
+        let n_bytes = stays.values().chain(cuts.values().map(|cut| &cut.0)).map(bytes_of).sum::<usize>();
+        let mut stays: Vec<_> =
+            stays.into_iter().map(|(lexeme, tokens)| (lexeme, Tokens::new(tokens, n_words))).collect();
+        // In an order that does not depend on hashing, so that times can be repeated.
+        stays.sort_unstable_by_key(|&(lexeme, _)| lexeme);
+        let mut cuts: Vec<_> = cuts.into_iter().collect();
+        cuts.sort_unstable_by_key(|&(cut, _)| cut);
+        if question.language.mode() == LexerMode::Scannerless {
+            // There the ends of pieces are followed together.
+            cuts.clear();
+        }
+        let exits = cuts.into_iter().map(|(cut, (ends, tops))| Exit {
+            cut,
+            ends: (!ends.is_empty()).then(|| Tokens::new(ends, n_words)),
+            rest: (!tops.is_empty()).then(|| self.rest(trie, tops, n_words)),
+        });
+        let groups = Arc::new(Groups { stays, exits: exits.collect() });
+        let bytes = n_bytes + 64 * (groups.stays.len() + groups.exits.len());
+        if self.group_bytes + bytes > question.language.limits().cache_bytes {
+            self.groups.clear();
+            self.rests.clear();
+            self.group_bytes = 0;
+        }
+        self.group_bytes += bytes;
+        self.groups.insert((lexeme, id), groups.clone());
+        Ok(groups)
+    }
+
+    fn rest(&mut self, trie: &TokenTrie, mut tops: Vec<NodeId>, n_words: usize) -> Arc<Rest> {
+        tops.sort_unstable();
+        tops.dedup();
+        if let Some(known) = self.rests.get(&*tops) {
+            return known.clone();
+        }
+        let tokens: Vec<TokenId> = tops.iter().flat_map(|&top| trie.tokens_below(top).iter().copied()).collect();
+        self.group_bytes += 4 * tokens.len().min(n_words) + 2 * size_of_val(&*tops) + 64;
+        let leftover = self.costs.leftover(tops.iter().copied());
+        // Numbers are never given twice, so that none in use is taken for another.
+        self.n_rests += 1;
+        let tops = tops.into_boxed_slice();
+        let rest =
+            Arc::new(Rest { id: self.n_rests, tops: tops.clone(), tokens: Tokens::new(tokens, n_words), leftover });
+        self.rests.insert(tops, rest.clone());
+        rest
+    }
+}
+
+/// What a byte of a token does to a lexeme.
+enum Stepped {
+    /// The piece goes on; whether a token ends here.
+    Stay(LexemeId, bool),
+    /// The piece ends; whether a token ends here, and the subtrees of the trie that may follow.
+    Cut { cut: CutId, is_token: bool, tops: Vec<NodeId> },
+}
+
+/// Walks subtrees of the trie with one lexeme, as long as the piece goes on.
+fn walk_lexeme(
+    question: &mut Question<'_>,
+    lexeme: LexemeId,
+    tops: &[NodeId],
+    mut visit: impl FnMut(NodeId, Stepped),
+) -> Result<(), StepError> {
+    let Question { stepper, language, trie, work } = question;
+    let lexing = language.lexing();
+    let mut ancestors: Vec<(NodeId, LexemeId)> = Vec::new();
+    for &top in tops {
+        ancestors.clear();
+        let (mut at, last, mut n_steps) = (top, trie.end(top), 0);
+        while at < last {
+            while ancestors.last().is_some_and(|&(end, _)| at >= end) {
+                ancestors.pop();
+            }
+            n_steps += 1;
+            let before = ancestors.last().map_or(lexeme, |&(_, lexeme)| lexeme);
+            let step = stepper.transducer_mut().step(lexing, before, trie.byte(at))?;
+            let (end, is_token) = (trie.end(at), !trie.tokens_at(at).is_empty());
+            if let Some(cut) = step.cut {
+                let obligations = stepper.transducer().cut(cut).obligations;
+                let mut survives =
+                    |child: &NodeId| stepper.transducer_mut().survives(lexing, obligations, trie.byte(*child));
+                let tops = trie.children(at).filter(&mut survives).collect();
+                visit(at, Stepped::Cut { cut, is_token, tops });
+            }
+            match step.stay {
+                Some(next) => {
+                    visit(at, Stepped::Stay(next, is_token));
+                    ancestors.push((end, next));
+                    at = NodeId(at.0 + 1);
+                }
+                None => at = end,
+            }
+        }
+        work.spend(n_steps)?;
+    }
+    Ok(())
+}
