@@ -74,8 +74,18 @@ pub struct Stepper {
 impl Stepper {
     /// Empty tables for a language.
     pub fn new(language: &Language) -> Result<Self, RecognizerError> {
-        Ok(Self {
-            recognizer: language.recognizer()?,
+        Ok(Self::with(language, language.recognizer()?))
+    }
+
+    /// Empty tables in which equal readings that were reached by different ways are one [`Config`]: see
+    /// [`Language::interning_recognizer`].
+    pub fn interning(language: &Language) -> Result<Self, RecognizerError> {
+        Ok(Self::with(language, language.interning_recognizer()?))
+    }
+
+    fn with(language: &Language, recognizer: Box<dyn Recognizer>) -> Self {
+        Self {
+            recognizer,
             transducer: Transducer::default(),
             wanted: FxHashMap::default(),
             ends: FxHashMap::default(),
@@ -86,7 +96,7 @@ impl Stepper {
             finishes: FxHashMap::default(),
             pending: Vec::new(),
             work: Work::new(language.limits().mask_steps, "mask_steps"),
-        })
+        }
     }
 
     /// Begins a mask, a token or a byte: what it takes is counted from here.
@@ -261,7 +271,7 @@ impl Stepper {
     }
 
     /// What the end of one piece leads to.
-    pub(crate) fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
+    pub fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
         if let Some(&known) = self.ends.get(&end) {
             return Ok(known);
         }

@@ -61,6 +61,8 @@ pub struct Limits {
     pub recognizer: RecognizerLimits,
     /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument decides).
     pub search_steps: usize,
+    /// Steps of one question about a canvas; beyond them the answer is *unknown*.
+    pub canvas_steps: u64,
     /// Bytes of what is kept of tokens, per lexeme; when more, all of it is computed again as it is needed.
     pub cache_bytes: usize,
     /// Parse items that outputs share before an output starts its own tables afresh.
@@ -76,6 +78,7 @@ impl Default for Limits {
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
             search_steps: 2_000,
+            canvas_steps: 50_000_000,
             cache_bytes: 128 << 20,
             shared_items: 3_000_000,
         }
@@ -84,7 +87,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names by which errors speak of the limits and [`Limits::set`] takes them.
-    pub const NAMES: [&str; 11] = [
+    pub const NAMES: [&str; 12] = [
         "grammar_size",
         "compile_steps",
         "nfa_states",
@@ -92,6 +95,7 @@ impl Limits {
         "union_entries",
         "mask_steps",
         "search_steps",
+        "canvas_steps",
         "parser_items",
         "shared_items",
         "lexemes",
@@ -109,6 +113,7 @@ impl Limits {
             "union_entries" => self.lexer.union_entries = size,
             "mask_steps" => self.mask_steps = value,
             "search_steps" => self.search_steps = size,
+            "canvas_steps" => self.canvas_steps = value,
             "parser_items" => self.recognizer.items = size,
             "shared_items" => self.shared_items = size,
             "lexemes" => self.lexer.lexemes = size,
@@ -288,6 +293,15 @@ impl Language {
             Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
             Engine::Valiant => Ok(Box::new(Valiant::new(cfg, self.limits.recognizer)?)),
             Engine::Auto | Engine::Earley => Ok(Box::new(Earley::new(cfg, self.limits.recognizer)?)),
+        }
+    }
+
+    /// A fresh recognizer of which states that were reached by different ways and hold the same are one state: what searches need that come
+    /// to the same place by many ways. It is of the chosen engine if that is so there, else of one that answers the same.
+    pub fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
+        match self.engine {
+            Engine::Valiant => Ok(Box::new(Earley::new(self.lexing.cfg.clone(), self.limits.recognizer)?)),
+            Engine::Auto | Engine::Reference | Engine::Earley => self.recognizer(),
         }
     }
 
