@@ -3,6 +3,7 @@
 //! Times are thread CPU time, which other work on the machine inflates little; each is the median of several runs. What is measured is
 //! also checked: an engine that answers otherwise than the others stops the run.
 
+mod canvas;
 mod input;
 mod measure;
 mod valiant;
@@ -20,10 +21,13 @@ struct Cli {
 enum What {
     /// The incremental Valiant recognizer: normal forms, steps, masks, initialization.
     Valiant(valiant::Args),
+    /// Canvases: whether they are completable, what their holes can hold.
+    Canvas(canvas::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().what {
         What::Valiant(args) => valiant::run(&args),
+        What::Canvas(args) => canvas::run(&args),
     }
 }

@@ -6,6 +6,7 @@
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
+//! | `chart` | the same question decided by a parse of all texts at once |
 //! | `moves` | what one token, any, does to a reading |
 //!
 //! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from left to right.
@@ -13,9 +14,10 @@
 pub mod canvas;
 pub mod solver;
 
+mod chart;
 mod moves;
 mod plan;
 mod search;
 
 pub use canvas::{Canvas, CanvasError, End, Slot};
-pub use solver::{Admissible, Answer, CanvasQuestionError, Filling, Solver, Undecided, Witness};
+pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};

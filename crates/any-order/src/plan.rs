@@ -65,10 +65,6 @@ impl Plan {
     pub fn n_tokens_before(&self, slot: usize) -> usize {
         self.places[..slot].iter().filter(|place| **place != Place::Gap).count()
     }
-
-    pub fn has_gaps(&self) -> bool {
-        self.places.contains(&Place::Gap)
-    }
 }
 
 /// Whether a token can stand in a text: it has bytes, or the grammar names it; EOS and PAD never do in a canvas.

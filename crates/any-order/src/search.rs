@@ -77,6 +77,10 @@ impl Default for Bounds {
     }
 }
 
+/// A place entered costs a few look-ups, and now and then a new state of the parser.
+const STEPS_PER_VISIT: usize = 16;
+const STEPS_PER_ITEM: usize = 8;
+
 /// A place: before a slot (`rest` is 0), or inside a token that stands there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -320,6 +324,8 @@ pub(crate) struct Search<'a> {
     later: Vec<(Step, u32)>,
     n_in_gaps: usize,
     visits: usize,
+    /// The parser's items as they were counted last.
+    n_items: usize,
     n_specials: usize,
 }
 
@@ -327,6 +333,7 @@ impl<'a> Search<'a> {
     /// A search that has not begun.
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
         let n_specials = plan::specials(&tables.constraint).count();
+        let n_items = tables.stepper.recognizer().n_items();
         Self {
             tables,
             plan,
@@ -340,6 +347,7 @@ impl<'a> Search<'a> {
             later: Vec::new(),
             n_in_gaps: 0,
             visits: 0,
+            n_items,
             n_specials,
         }
     }
@@ -365,7 +373,9 @@ impl<'a> Search<'a> {
                 let Some(step) = self.next(&mut frame)? else { continue };
                 self.stack.push(frame);
                 self.visits += 1;
-                self.work.spend(1)?;
+                let n_items = self.tables.stepper.recognizer().n_items();
+                self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * n_items.saturating_sub(self.n_items))?;
+                self.n_items = n_items;
                 if self.visits > self.bounds.visits {
                     return Ok(Outcome::OutOfSteps);
                 }

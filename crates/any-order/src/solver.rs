@@ -1,14 +1,15 @@
 //! Questions about canvases, answered.
 
 use anygram_bits::work::{Stopped, Work};
+use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{get_bit, set_bit};
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
-use anygram_recognizer::RecognizerError;
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
-use crate::plan::Plan;
+use crate::chart::{Chart, ChartTables};
+use crate::plan::{Place, Plan};
 use crate::search::{Bounds, Found, Outcome, Search, Tables};
 
 /// What fills a slot of a canvas in a completion.
@@ -128,12 +129,30 @@ pub enum CanvasQuestionError {
     Limit(#[from] StepError),
 }
 
+/// How it is decided whether a canvas is completable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum By {
+    /// By all ways, the quickest first.
+    #[default]
+    All,
+    /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever on.
+    Search,
+    /// By the chart alone: exact in `scannerless` and `longest`.
+    Chart,
+}
+
+/// Steps of a search before the chart is asked: first with its holes as gaps, then as it is.
+const FIRST_VISITS: usize = 3_000;
+const NEXT_VISITS: usize = 200_000;
+
 /// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
 ///
 /// Costs memory like a [`Matcher`]; use one a thread.
 pub struct Solver {
     tables: Tables,
     matcher: Matcher,
+    chart: Option<ChartTables>,
+    by: By,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
 }
@@ -141,7 +160,19 @@ pub struct Solver {
 impl Solver {
     /// Empty tables for a constraint.
     pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
-        Ok(Self { tables: Tables::new(constraint)?, matcher: constraint.matcher()?, last: None })
+        Ok(Self {
+            tables: Tables::new(constraint)?,
+            matcher: constraint.matcher()?,
+            chart: None,
+            by: By::default(),
+            last: None,
+        })
+    }
+
+    /// Lets one way alone decide, for tests and measurements.
+    pub fn by(mut self, by: By) -> Self {
+        self.by = by;
+        self
     }
 
     /// The constraint.
@@ -310,22 +341,75 @@ impl Solver {
     }
 
     fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
-        match Search::new(&mut self.tables, plan, work, Bounds::default()).run() {
-            Ok(Outcome::Found(found)) => self.confirmed(canvas, &found),
-            Ok(Outcome::None) => Answer::No,
-            Ok(Outcome::OutOfSteps) => Answer::Unknown(Undecided::Between),
-            Err(error) => Answer::Unknown(error.into()),
+        let decided = match self.by {
+            By::All => self.decide_by_all(canvas, plan, work),
+            By::Search => self.search(canvas, plan, usize::MAX, work),
+            By::Chart => self.chart(canvas, plan, work),
+        };
+        decided.unwrap_or_else(|error| Answer::Unknown(error.into()))
+    }
+
+    /// A short search; then what is cheap to refute; a longer search; the chart.
+    fn decide_by_all(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        // A search in a gap leads on and on.
+        let first = if plan.places.contains(&Place::Gap) { FIRST_VISITS / 10 } else { FIRST_VISITS };
+        let answer = self.search(canvas, plan, first, work)?;
+        if answer.decided().is_some() {
+            return Ok(answer);
+        }
+        if plan.places.contains(&Place::Free) {
+            // What has no completion with any number of tokens in each hole has none with one.
+            let mut relaxed = plan.clone();
+            relaxed.places.iter_mut().filter(|place| **place == Place::Free).for_each(|place| *place = Place::Gap);
+            relaxed.places.dedup_by(|a, b| (&*a, &*b) == (&Place::Gap, &Place::Gap));
+            relaxed.ends = relaxed_ends(plan);
+            if self.chart_found(&relaxed, work)?.is_none() {
+                return Ok(Answer::No);
+            }
+            let answer = self.search(canvas, plan, NEXT_VISITS, work)?;
+            if answer.decided().is_some() {
+                return Ok(answer);
+            }
+        }
+        let answer = self.chart(canvas, plan, work)?;
+        if answer.decided().is_some() {
+            return Ok(answer);
+        }
+        self.search(canvas, plan, usize::MAX, work)
+    }
+
+    fn search(&mut self, canvas: &Canvas, plan: &Plan, visits: usize, work: &mut Work) -> Result<Answer, StepError> {
+        let bounds = Bounds { visits, ..Bounds::default() };
+        match Search::new(&mut self.tables, plan, work, bounds).run()? {
+            Outcome::Found(found) => self.confirmed(canvas, &found),
+            Outcome::None => Ok(Answer::No),
+            Outcome::OutOfSteps => Ok(Answer::Unknown(Undecided::Between)),
         }
     }
 
-    /// A yes, after its witness was replayed.
-    fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Answer {
-        let witness = self.witness(canvas, found);
-        match self.replays(canvas, found.end, &witness) {
-            Ok(true) => Answer::Yes(witness),
-            Ok(false) => Answer::Unknown(Undecided::Between),
-            Err(error) => Answer::Unknown(error.into()),
+    fn chart(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        match self.chart_found(plan, work)? {
+            Some(found) => self.confirmed(canvas, &found),
+            None => Ok(Answer::No),
         }
+    }
+
+    /// What the chart finds: in `contextual` by the scannerless lexing, so that only a no holds.
+    fn chart_found(&mut self, plan: &Plan, work: &mut Work) -> Result<Option<Found>, StepError> {
+        let constraint = self.tables.constraint.clone();
+        let tables = self.chart.get_or_insert_with(|| {
+            let lexing = constraint.language().lexing();
+            let lexing = if lexing.mode() == LexerMode::Contextual { lexing.scannerless() } else { lexing.clone() };
+            ChartTables::new(&constraint, lexing)
+        });
+        Chart::new(tables, &constraint, plan, work).run()
+    }
+
+    /// A yes, after its witness was replayed.
+    fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Result<Answer, StepError> {
+        let witness = self.witness(canvas, found);
+        let replays = self.replays(canvas, found.end, &witness)?;
+        Ok(if replays { Answer::Yes(witness) } else { Answer::Unknown(Undecided::Between) })
     }
 
     fn witness(&self, canvas: &Canvas, found: &Found) -> Witness {
@@ -454,7 +538,19 @@ impl Solver {
     }
 }
 
-/// Whether more room could help.
-pub(crate) fn is_full(error: &StepError) -> bool {
-    matches!(error, StepError::Recognizer(RecognizerError::TooManyItems { .. }) | StepError::Lexer(_))
+/// Where the text can end once each run of holes and gaps is one gap.
+fn relaxed_ends(plan: &Plan) -> Vec<bool> {
+    let is_loose = |place: &Place| matches!(place, Place::Free | Place::Gap);
+    let mut ends: Vec<bool> = Vec::new();
+    for (at, (place, &end)) in plan.places.iter().zip(&plan.ends).enumerate() {
+        if at > 0 && is_loose(place) && is_loose(&plan.places[at - 1]) {
+            // An end within the run is one before it, with less in the gap.
+            if let Some(last) = ends.last_mut() {
+                *last |= end;
+            }
+        } else {
+            ends.push(end);
+        }
+    }
+    ends
 }

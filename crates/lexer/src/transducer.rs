@@ -115,6 +115,11 @@ impl Lexing {
         Ok(Self { lexicon, cfg, boundaries, own_debts, specials, empty: patterns.empty(), limits })
     }
 
+    /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one there too. Cost: a copy.
+    pub fn scannerless(&self) -> Self {
+        Self { lexicon: self.lexicon.scannerless(), boundaries: None, own_debts: None, ..self.clone() }
+    }
+
     /// The lexer mode.
     pub fn mode(&self) -> LexerMode {
         self.lexicon.mode
