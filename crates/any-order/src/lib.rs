@@ -6,6 +6,7 @@
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
+//! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
 //! | `chart` | the same question decided by a parse of all texts at once |
 //! | `moves` | what one token, any, does to a reading |
 //!
@@ -17,6 +18,7 @@ pub mod solver;
 mod chart;
 mod moves;
 mod plan;
+mod right;
 mod search;
 
 pub use canvas::{Canvas, CanvasError, End, Slot};

@@ -10,6 +10,8 @@
 //! places, and a search that ends without a completion proves that there is none; their number is exponential in the number of holes
 //! at worst, hence the limit.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
@@ -17,22 +19,31 @@ use anygram_left_to_right::Constraint;
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::set_bit;
+use anygram_lexer::dfa::START;
+use anygram_lexer::transducer::LexemeId;
+use anygram_recognizer::StateId;
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
 use crate::moves::{Rest, Tokens, Walk, Walks};
 use crate::plan::{self, Place, Plan};
+use crate::right::{Right, Rights};
 
 /// The tables that grow while canvases of one constraint are worked on.
 pub(crate) struct Tables {
     pub constraint: Constraint,
     pub stepper: Stepper,
     walks: Walks,
+    rights: Rights,
     /// What a fixed token does to a reading.
     reads: FxHashMap<(Config, TokenId), Arc<[Config]>>,
     /// The fewest tokens that complete a reading, and which, as far as they were looked for.
     closings: FxHashMap<Config, Closing>,
+    /// Some tokens that complete a reading, found quickly if at all.
+    finishes: FxHashMap<Config, Option<Arc<[TokenId]>>>,
+    /// The fewest terminals that states of the parser lack.
+    lacking: FxHashMap<StateId, u32>,
 }
 
 #[derive(Clone)]
@@ -69,11 +80,13 @@ pub(crate) struct Bounds {
     pub below: Option<usize>,
     /// A hole, and a row of tokens that it shall not hold.
     pub other_than: Option<(usize, Vec<u32>)>,
+    /// Another number, another order of the ways to fill a hole; 0 for what merely prolongs a piece first.
+    pub order: u64,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { visits: usize::MAX, below: None, other_than: None }
+        Self { visits: usize::MAX, below: None, other_than: None, order: 0 }
     }
 }
 
@@ -101,8 +114,9 @@ struct Frame {
     node: u32,
     rest: Option<Arc<Rest>>,
     ways: Ways,
-    /// The next way.
+    /// How many ways were tried, and which came first.
     at: usize,
+    first: usize,
     /// The way taken last, where it is the end of a token.
     taken: Option<Taken>,
 }
@@ -136,6 +150,25 @@ enum Ways {
     },
 }
 
+impl Ways {
+    fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Fixed(_, readings) => readings.len(),
+            Self::Walk { leave, walk, n_specials } => {
+                usize::from(*leave) + walk.stays.len() + 2 * walk.exits.len() + n_specials
+            }
+        }
+    }
+}
+
+/// A number that looks random (SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 31)
+}
+
 /// A step from one place to another.
 struct Step {
     slot: u32,
@@ -152,19 +185,27 @@ impl Tables {
             constraint: constraint.clone(),
             stepper: Stepper::interning(constraint.language())?,
             walks: Walks::default(),
+            rights: Rights::new(constraint),
             reads: FxHashMap::default(),
             closings: FxHashMap::default(),
+            finishes: FxHashMap::default(),
+            lacking: FxHashMap::default(),
         })
     }
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.stepper.memory_usage() + self.walks.memory_usage() + self.reads.len() * 64 + self.closings.len() * 48
+        self.stepper.memory_usage()
+            + self.walks.memory_usage()
+            + self.rights.memory_usage()
+            + self.reads.len() * 64
+            + self.closings.len() * 48
     }
 
     /// Whether so much is kept that it is better to begin afresh.
     pub fn is_full(&self) -> bool {
-        self.reads.len() * 64 + self.closings.len() * 48 > self.constraint.language().limits().cache_bytes
+        self.reads.len() * 64 + self.closings.len() * 48 + self.rights.memory_usage()
+            > self.constraint.language().limits().cache_bytes
     }
 
     /// The reading of the empty text.
@@ -262,6 +303,58 @@ impl Tables {
         Ok(())
     }
 
+    /// Some tokens that make a sentence of a reading, without regard to their number: always towards the fewest terminals lacking. `None` if that
+    /// does not lead to one soon.
+    pub fn finish(&mut self, config: Config, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
+        if let Some(known) = self.finishes.get(&config) {
+            return Ok(known.clone());
+        }
+        let mut seen: FxHashMap<Config, Option<(Config, TokenId)>> = FxHashMap::from_iter([(config, None)]);
+        let mut queue = BinaryHeap::from([Reverse((0u32, 0u32, 0u32, config))]);
+        let mut goal = None;
+        for _ in 0..MOST_EXPANDED {
+            let Some(Reverse((_, depth, _, reading))) = queue.pop() else { break };
+            if self.stepper.is_sentence(&[reading]) {
+                goal = Some(reading);
+                break;
+            }
+            let walk = self.walk(reading, None)?;
+            work.spend(walk.stays.len() + STEPS_PER_VISIT * walk.exits.len())?;
+            let mut next: Vec<(Config, TokenId)> = Vec::with_capacity(walk.stays.len() + walk.exits.len());
+            next.extend(
+                walk.stays
+                    .iter()
+                    .map(|(lexeme, tokens)| (Config { state: reading.state, lexeme: *lexeme }, tokens.first())),
+            );
+            for (at, exit) in walk.exits.iter().enumerate() {
+                let Some(ends) = &exit.ends else { continue };
+                next.extend(self.end(reading, &walk, at)?.map(|after| (after, ends.first())));
+            }
+            for (order, (after, token)) in (0..).zip(next) {
+                if !seen.contains_key(&after) {
+                    seen.insert(after, Some((reading, token)));
+                    let lacks = self.lacking(after.state);
+                    // Between pieces fewer bytes are open than within one.
+                    let open = u32::from(!self.stepper.transducer().is_boundary(after.lexeme));
+                    queue.push(Reverse((
+                        lacks.saturating_mul(4).saturating_add(open + depth),
+                        depth + 1,
+                        order,
+                        after,
+                    )));
+                }
+            }
+        }
+        let found = goal.map(|goal| trace(&seen, goal));
+        self.finishes.insert(config, found.clone());
+        Ok(found)
+    }
+
+    fn lacking(&mut self, state: StateId) -> u32 {
+        let recognizer = self.stepper.recognizer();
+        *self.lacking.entry(state).or_insert_with(|| recognizer.minimum_remaining(state))
+    }
+
     /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.
     pub fn closing(&mut self, config: Config, most: u32, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
         match self.closings.get(&config) {
@@ -271,19 +364,17 @@ impl Tables {
             Some(&Closing::MoreThan(known)) if known >= most => return Ok(None),
             _ => {}
         }
+        if let Some(tokens) = self.finish(config, work)?
+            && tokens.len() <= most as usize
+        {
+            return Ok(Some(tokens));
+        }
         // In breadth, each reading with the one before and the token between.
         let mut seen: FxHashMap<Config, Option<(Config, TokenId)>> = FxHashMap::from_iter([(config, None)]);
         let mut level = vec![config];
         for n_tokens in 0..=most {
             if let Some(&goal) = level.iter().find(|&&reading| self.stepper.is_sentence(&[reading])) {
-                let mut tokens = Vec::new();
-                let mut at = goal;
-                while let Some(&Some((before, token))) = seen.get(&at) {
-                    tokens.push(token);
-                    at = before;
-                }
-                tokens.reverse();
-                let tokens: Arc<[TokenId]> = tokens.into();
+                let tokens = trace(&seen, goal);
                 self.closings.insert(config, Closing::Tokens(tokens.clone()));
                 return Ok(Some(tokens));
             }
@@ -307,10 +398,26 @@ impl Tables {
     }
 }
 
+/// The tokens on the way to a reading, each of which is known with the one before.
+fn trace(seen: &FxHashMap<Config, Option<(Config, TokenId)>>, goal: Config) -> Arc<[TokenId]> {
+    let mut tokens = Vec::new();
+    let mut at = goal;
+    while let Some(&Some((before, token))) = seen.get(&at) {
+        tokens.push(token);
+        at = before;
+    }
+    tokens.reverse();
+    tokens.into()
+}
+
+/// Readings that a quick look for a completion leaves.
+const MOST_EXPANDED: usize = 64;
+
 /// One search, which can be resumed after a completion for the next one.
 pub(crate) struct Search<'a> {
     tables: &'a mut Tables,
     plan: &'a Plan,
+    right: Right,
     work: &'a mut Work,
     bounds: Bounds,
     nodes: Vec<Node>,
@@ -334,9 +441,11 @@ impl<'a> Search<'a> {
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
         let n_specials = plan::specials(&tables.constraint).count();
         let n_items = tables.stepper.recognizer().n_items();
+        let right = tables.rights.of(&tables.constraint, plan);
         Self {
             tables,
             plan,
+            right,
             work,
             bounds,
             nodes: Vec::new(),
@@ -359,7 +468,9 @@ impl<'a> Search<'a> {
     }
 
     fn begin(&mut self) -> Result<(), StepError> {
-        if let Some(config) = self.tables.start()? {
+        if !self.right.is_hopeless
+            && let Some(config) = self.tables.start()?
+        {
             let first = Step { slot: 0, rest: None, config, token: None, in_gap: false };
             self.waiting.push((first, u32::MAX));
         }
@@ -455,6 +566,9 @@ impl<'a> Search<'a> {
     fn enter(&mut self, step: Step, parent: u32) -> Result<Option<Found>, StepError> {
         let Step { slot, rest, config, token, .. } = step;
         let key = Key { slot, rest: rest.as_ref().map_or(0, |rest| rest.id), config };
+        if rest.is_none() && !self.is_allowed(slot, config.lexeme) {
+            return Ok(None);
+        }
         let is_good = self.good.contains(&key);
         if !is_good && !self.seen.insert(key) {
             return Ok(None);
@@ -469,9 +583,26 @@ impl<'a> Search<'a> {
         {
             return Ok(Some(self.found(node, slot as usize, closing)));
         }
+        if rest.is_none()
+            && let Some(tokens) = self.finishes_in(slot as usize, config)?
+        {
+            let mut found = self.found(node, slot as usize + tokens.len(), Vec::new());
+            found.tokens.extend((slot as usize..).zip(tokens.iter().copied()));
+            return Ok(Some(found));
+        }
         let ways = self.ways(slot as usize, config, rest.as_ref())?;
-        self.stack.push(Frame { node, rest, ways, at: 0, taken: None });
+        let first = match self.bounds.order {
+            0 => 0,
+            order => mixed(order ^ u64::from(slot) << 32 ^ u64::from(node)) as usize % ways.len().max(1),
+        };
+        self.stack.push(Frame { node, rest, ways, at: 0, first, taken: None });
         Ok(None)
+    }
+
+    /// Whether lexing can go on with what is fixed from a slot on.
+    #[inline]
+    fn is_allowed(&self, slot: u32, lexeme: LexemeId) -> bool {
+        self.right.allows(slot as usize, self.tables.stepper.transducer().union_state(lexeme))
     }
 
     /// Whether the text may end before a slot; then perhaps with tokens that make a sentence of it.
@@ -493,6 +624,28 @@ impl<'a> Search<'a> {
             }
         };
         Ok((accepted && few_enough()).then(Vec::new))
+    }
+
+    /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only the first search for a completion
+    /// asks for them, for others it matters which one is found.
+    fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
+        let is_tail = slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
+        if !is_tail || self.bounds.below.is_some() || self.bounds.other_than.is_some() || !self.holes_follow(slot) {
+            return Ok(None);
+        }
+        let Some(tokens) = self.tables.finish(config, self.work)? else { return Ok(None) };
+        let end = slot + tokens.len();
+        let is_end = if end == self.plan.places.len() {
+            self.plan.whole.is_some()
+        } else {
+            self.plan.ends.get(end) == Some(&true)
+        };
+        Ok(is_end.then_some(tokens))
+    }
+
+    /// Whether nothing but holes follows from a slot on.
+    fn holes_follow(&self, slot: usize) -> bool {
+        self.plan.places[slot..].iter().all(|place| *place == Place::Free)
     }
 
     fn found(&self, node: u32, end: usize, closing: Vec<TokenId>) -> Found {
@@ -531,7 +684,11 @@ impl<'a> Search<'a> {
         let forbidden =
             self.bounds.other_than.as_ref().filter(|(hole, _)| *hole == slot as usize).map(|(_, words)| words);
         loop {
-            let at = frame.at;
+            let n_ways = frame.ways.len();
+            if frame.at == n_ways {
+                return Ok(None);
+            }
+            let at = (frame.first + frame.at) % n_ways;
             frame.at += 1;
             let to = |config, token| Ok(Some(Step { slot: after, rest: None, config, token: Some(token), in_gap }));
             let (leave, walk, n_specials) = match &frame.ways {
@@ -555,6 +712,9 @@ impl<'a> Search<'a> {
                 None => Some(tokens.first()),
             };
             if let Some((lexeme, tokens)) = walk.stays.get(way) {
+                if !self.is_allowed(after, *lexeme) {
+                    continue;
+                }
                 match pick(tokens) {
                     Some(token) => {
                         frame.taken = Some(Taken::Stay(way));
@@ -565,7 +725,8 @@ impl<'a> Search<'a> {
             }
             way -= walk.stays.len();
             if way < walk.exits.len() {
-                if let Some(token) = walk.exits[way].ends.as_ref().and_then(pick)
+                if self.right.allows(after as usize, START)
+                    && let Some(token) = walk.exits[way].ends.as_ref().and_then(pick)
                     && let Some(config) = self.tables.end(config, walk, way)?
                 {
                     frame.taken = Some(Taken::End(way));

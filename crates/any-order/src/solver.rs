@@ -142,7 +142,8 @@ pub enum By {
 }
 
 /// Steps of a search before the chart is asked: first with its holes as gaps, then as it is.
-const FIRST_VISITS: usize = 3_000;
+const FIRST_VISITS: usize = 1_000;
+const RESTARTS: u64 = 10;
 const NEXT_VISITS: usize = 200_000;
 
 /// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
@@ -343,7 +344,7 @@ impl Solver {
     fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
-            By::Search => self.search(canvas, plan, usize::MAX, work),
+            By::Search => self.search(canvas, plan, usize::MAX, 0, work),
             By::Chart => self.chart(canvas, plan, work),
         };
         decided.unwrap_or_else(|error| Answer::Unknown(error.into()))
@@ -353,11 +354,18 @@ impl Solver {
     fn decide_by_all(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
         // A search in a gap leads on and on.
         let first = if plan.places.contains(&Place::Gap) { FIRST_VISITS / 10 } else { FIRST_VISITS };
-        let answer = self.search(canvas, plan, first, work)?;
+        let answer = self.search(canvas, plan, first, 0, work)?;
         if answer.decided().is_some() {
             return Ok(answer);
         }
         if plan.places.contains(&Place::Free) {
+            // A search that began with an unlucky choice seldom comes back to it; another one begins with another.
+            for order in 1..=RESTARTS {
+                let answer = self.search(canvas, plan, first, order, work)?;
+                if answer.decided().is_some() {
+                    return Ok(answer);
+                }
+            }
             // What has no completion with any number of tokens in each hole has none with one.
             let mut relaxed = plan.clone();
             relaxed.places.iter_mut().filter(|place| **place == Place::Free).for_each(|place| *place = Place::Gap);
@@ -366,7 +374,7 @@ impl Solver {
             if self.chart_found(&relaxed, work)?.is_none() {
                 return Ok(Answer::No);
             }
-            let answer = self.search(canvas, plan, NEXT_VISITS, work)?;
+            let answer = self.search(canvas, plan, NEXT_VISITS, 0, work)?;
             if answer.decided().is_some() {
                 return Ok(answer);
             }
@@ -375,11 +383,18 @@ impl Solver {
         if answer.decided().is_some() {
             return Ok(answer);
         }
-        self.search(canvas, plan, usize::MAX, work)
+        self.search(canvas, plan, usize::MAX, 0, work)
     }
 
-    fn search(&mut self, canvas: &Canvas, plan: &Plan, visits: usize, work: &mut Work) -> Result<Answer, StepError> {
-        let bounds = Bounds { visits, ..Bounds::default() };
+    fn search(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        visits: usize,
+        order: u64,
+        work: &mut Work,
+    ) -> Result<Answer, StepError> {
+        let bounds = Bounds { visits, order, ..Bounds::default() };
         match Search::new(&mut self.tables, plan, work, bounds).run()? {
             Outcome::Found(found) => self.confirmed(canvas, &found),
             Outcome::None => Ok(Answer::No),

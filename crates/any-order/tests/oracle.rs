@@ -1,6 +1,6 @@
 //! Random grammars and canvases: every lexer mode, engine and way to decide against brute force, and the laws of canvases.
 //!
-//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 60). A yes is checked by what shows
+//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 25). A yes is checked by what shows
 //! it: the oracle reads the witness. A no is checked by all assignments that brute force can try.
 
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     match number("ANYGRAM_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(60)).collect(),
+        None => (0..number("ANYGRAM_SEEDS").unwrap_or(25)).collect(),
     }
 }
 
@@ -197,7 +197,7 @@ fn for_each_canvas(
             }
             let case = Case::new(seed, mode);
             for &engine in engines {
-                let limits = Limits { canvas_steps: 1_000_000, ..Limits::default() };
+                let limits = Limits { canvas_steps: 600_000, ..Limits::default() };
                 let constraint = match case.constraint(engine, limits) {
                     Ok(Some(constraint)) => constraint,
                     Ok(None) => continue,

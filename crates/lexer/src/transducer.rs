@@ -307,6 +307,11 @@ impl Transducer {
         self.lexemes[lexeme.index()].0.state == START
     }
 
+    /// The state of the union automaton since the piece began.
+    pub fn union_state(&self, lexeme: LexemeId) -> State {
+        self.lexemes[lexeme.index()].0.state
+    }
+
     /// Whether the lexeme can be completed.
     pub fn prospect(&self, lexeme: LexemeId) -> Prospect {
         self.lexemes[lexeme.index()].1
