@@ -12,6 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
@@ -331,17 +332,13 @@ impl Tables {
                 next.extend(self.end(reading, &walk, at)?.map(|after| (after, ends.first())));
             }
             for (order, (after, token)) in (0..).zip(next) {
-                if !seen.contains_key(&after) {
-                    seen.insert(after, Some((reading, token)));
+                if let Entry::Vacant(place) = seen.entry(after) {
+                    place.insert(Some((reading, token)));
                     let lacks = self.lacking(after.state);
                     // Between pieces fewer bytes are open than within one.
                     let open = u32::from(!self.stepper.transducer().is_boundary(after.lexeme));
-                    queue.push(Reverse((
-                        lacks.saturating_mul(4).saturating_add(open + depth),
-                        depth + 1,
-                        order,
-                        after,
-                    )));
+                    let far = lacks.saturating_mul(4).saturating_add(open + depth);
+                    queue.push(Reverse((far, depth + 1, order, after)));
                 }
             }
         }
