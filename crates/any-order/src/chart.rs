@@ -122,6 +122,11 @@ impl ChartTables {
         let rules = Rules::new(&lexing.cfg);
         Self { lexing, free, all, rules, single }
     }
+
+    /// Whether so much is kept that it is better to begin afresh.
+    pub fn is_full(&self) -> bool {
+        self.free.n_lexemes() > self.lexing.limits().lexemes / 2
+    }
 }
 
 impl Rules {

@@ -199,14 +199,16 @@ impl Tables {
         self.stepper.memory_usage()
             + self.walks.memory_usage()
             + self.rights.memory_usage()
-            + self.reads.len() * 64
-            + self.closings.len() * 48
+            + (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64
     }
 
     /// Whether so much is kept that it is better to begin afresh.
     pub fn is_full(&self) -> bool {
-        self.reads.len() * 64 + self.closings.len() * 48 + self.rights.memory_usage()
-            > self.constraint.language().limits().cache_bytes
+        let limits = self.constraint.language().limits();
+        let kept = (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64;
+        kept + self.rights.memory_usage() > limits.cache_bytes
+            || self.stepper.recognizer().n_items() > limits.shared_items
+            || self.stepper.transducer().n_lexemes() > limits.lexer.lexemes / 2
     }
 
     /// The reading of the empty text.

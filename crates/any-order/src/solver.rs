@@ -307,10 +307,11 @@ impl Solver {
 
     /// Replaces tables that have grown too large.
     fn renew(&mut self) -> Result<(), CanvasQuestionError> {
-        let limits = self.constraint().language().limits();
-        let is_full = self.tables.stepper.recognizer().n_items() > limits.shared_items || self.tables.is_full();
-        if is_full {
+        if self.tables.is_full() {
             self.tables = Tables::new(&self.constraint().clone())?;
+        }
+        if self.chart.as_ref().is_some_and(ChartTables::is_full) {
+            self.chart = None;
         }
         Ok(())
     }

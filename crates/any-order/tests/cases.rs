@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anygram_any_order::{By, Canvas, End, Slot, Solver};
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::mask::get_bit;
-use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
 use anygram_testkit::canvas::Slot as CaseSlot;
 use anygram_testkit::cases::{self, CanvasAnswers, CanvasCase, CaseToken};
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -25,15 +25,19 @@ fn vocabulary(case: &CanvasCase) -> Vocabulary {
     vocabulary.with_names(named).unwrap()
 }
 
-fn answers(language: &Arc<Language>, case: &CanvasCase, by: By) -> CanvasAnswers {
-    let constraint = Constraint::new(language.clone(), vocabulary(case)).unwrap();
+fn canvas(case: &CanvasCase) -> Canvas {
     let slots = case.slots.iter().map(|slot| match slot {
         CaseSlot::Fixed(token) => Slot::Fixed(TokenId(*token)),
         CaseSlot::Hole => Slot::Hole,
         CaseSlot::Gap => Slot::Gap,
     });
     let end = if case.prefix { End::Prefix { remaining: case.remaining } } else { End::Sentence };
-    let canvas = Canvas::new(slots.collect(), end);
+    Canvas::new(slots.collect(), end)
+}
+
+fn answers(language: &Arc<Language>, case: &CanvasCase, by: By) -> CanvasAnswers {
+    let constraint = Constraint::new(language.clone(), vocabulary(case)).unwrap();
+    let canvas = canvas(case);
     let mut solver = Solver::new(&constraint).unwrap().by(by);
     let completable = solver.completable(&canvas).unwrap().decided().expect("decided");
     let admissible = solver.admissible(&canvas).unwrap();
@@ -41,6 +45,39 @@ fn answers(language: &Arc<Language>, case: &CanvasCase, by: By) -> CanvasAnswers
     let list = |mask: &Vec<u32>| (0..case.vocab.len()).filter(|&id| get_bit(mask, id)).map(|id| id as u32).collect();
     let minimum = solver.minimum(&canvas).unwrap().expect("decided");
     (completable, admissible.masks.iter().map(list).collect(), minimum)
+}
+
+/// Whatever the limit, the answer is the right one or none.
+#[test]
+fn a_limit_never_becomes_an_answer() {
+    let files = cases::load_all();
+    let file = files.iter().find(|file| file.canvases.len() > 6).expect("a file with canvases");
+    let mut n_undecided = 0;
+    for canvas_steps in [0, 1, 20, 100, 500, 2_000, 10_000] {
+        let limits = Limits { canvas_steps, ..Limits::default() };
+        let options = LanguageOptions { limits, ..LanguageOptions::default() };
+        let language = Arc::new(Language::new(file.read_grammar().unwrap(), &options).unwrap());
+        for case in &file.canvases {
+            let constraint = Constraint::new(language.clone(), vocabulary(case)).unwrap();
+            let mut solver = Solver::new(&constraint).unwrap();
+            let canvas = canvas(case);
+            match solver.completable(&canvas).unwrap().decided() {
+                Some(decided) => assert_eq!(decided, case.completable, "{canvas:?} in {canvas_steps} steps"),
+                None => n_undecided += 1,
+            }
+            let admissible = solver.admissible(&canvas).unwrap();
+            for (hole, right) in case.admissible.iter().flatten().enumerate() {
+                for token in 0..case.vocab.len() as u32 {
+                    let own = admissible.get(hole, TokenId(token));
+                    assert!(own.is_none_or(|own| own == right.contains(&token)), "{canvas:?} in {canvas_steps} steps");
+                }
+            }
+            if let Ok(minimum) = solver.minimum(&canvas).unwrap() {
+                assert!(case.minimum.is_none() || minimum == case.minimum, "{canvas:?} in {canvas_steps} steps");
+            }
+        }
+    }
+    assert!(n_undecided > 0, "the limits were too generous to show anything");
 }
 
 #[test]

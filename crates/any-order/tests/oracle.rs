@@ -151,7 +151,7 @@ fn canvas(random: &mut Random, case: &RandomCase, vocab: &[Option<Vec<u8>>], few
     };
     let percent = if few { 70 } else { 25 };
     slots.iter_mut().filter(|_| random.chance(percent)).for_each(|slot| *slot = Slot::Hole);
-    if at % 3 == 0 {
+    if at.is_multiple_of(3) {
         let place = random.between(0, slots.len());
         slots.insert(place, Slot::Gap);
         if place + 1 < slots.len() && random.chance(70) {

@@ -78,7 +78,7 @@ impl Default for Limits {
             lexer: LexerLimits::default(),
             recognizer: RecognizerLimits::default(),
             search_steps: 2_000,
-            canvas_steps: 50_000_000,
+            canvas_steps: 20_000_000,
             cache_bytes: 128 << 20,
             shared_items: 3_000_000,
         }
