@@ -3,6 +3,7 @@
 //! Times are thread CPU time, which other work on the machine inflates little; each is the median of several runs. What is measured is
 //! also checked: an engine that answers otherwise than the others stops the run.
 
+mod canvas;
 mod draw;
 mod input;
 mod masks;
@@ -24,11 +25,14 @@ enum What {
     Valiant(valiant::Args),
     /// Masks and advance on real and growing texts, beside other engines if the feature `peers` is on.
     Masks(masks::Args),
+    /// Canvases: whether they are completable, what their holes can hold.
+    Canvas(canvas::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().what {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
+        What::Canvas(args) => canvas::run(&args),
     }
 }

@@ -28,10 +28,15 @@
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
+//! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
+//! | [`Solver`] | answers about canvases: completable, admissible, compatible, minimum |
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use anygram_any_order::{
+    Admissible, Answer, Canvas, CanvasError, CanvasQuestionError, End, Filling, Slot, Solver, Undecided, Witness,
+};
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
@@ -45,6 +50,7 @@ pub use anygram_vocab::{LoadOptions, SpecialIds, TokenId, VocabError, Vocabulary
 
 /// The parts, for those who build on one of them.
 pub mod parts {
+    pub use anygram_any_order as any_order;
     pub use anygram_bits as bits;
     pub use anygram_grammar as grammar;
     pub use anygram_left_to_right as left_to_right;

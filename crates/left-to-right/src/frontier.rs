@@ -97,8 +97,18 @@ impl Stepper {
 
     /// Empty tables for a language and an engine that need not be its own.
     pub fn with_engine(language: &Language, engine: Engine) -> Result<Self, RecognizerError> {
-        Ok(Self {
-            recognizer: language.recognizer_by(engine)?,
+        Ok(Self::with(language, language.recognizer_by(engine)?))
+    }
+
+    /// Empty tables in which equal readings that were reached by different ways are one [`Config`]: see
+    /// [`Language::interning_recognizer`].
+    pub fn interning(language: &Language) -> Result<Self, RecognizerError> {
+        Ok(Self::with(language, language.interning_recognizer()?))
+    }
+
+    fn with(language: &Language, recognizer: Box<dyn Recognizer>) -> Self {
+        Self {
+            recognizer,
             transducer: Transducer::default(),
             wanted: FxHashMap::default(),
             ends: FxHashMap::default(),
@@ -111,7 +121,7 @@ impl Stepper {
             trace: Trace::Off,
             work: Work::new(language.limits().mask_steps, "mask_steps"),
             generation: 0,
-        })
+        }
     }
 
     /// Empty tables of parser states, and the lexemes of other tables.
@@ -339,7 +349,7 @@ impl Stepper {
     }
 
     /// What the end of one piece leads to.
-    pub(crate) fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
+    pub fn end(&mut self, language: &Language, end: (StateId, CutId)) -> Result<Option<Config>, StepError> {
         if let Some(&known) = self.ends.get(&end) {
             self.look_into_cut(end);
             return Ok(known);

@@ -65,6 +65,8 @@ pub struct Limits {
     pub cost_steps: u64,
     /// Bytes that are followed to find out what is forced; what is forced beyond is not told.
     pub forced_bytes: usize,
+    /// Steps of one question about a canvas; beyond them the answer is *unknown*.
+    pub canvas_steps: u64,
     /// Bytes of what is kept of tokens, per lexeme; when more, all of it is computed again as it is needed.
     pub cache_bytes: usize,
     /// Bytes of finished masks that are kept; when more, all are dropped.
@@ -84,6 +86,7 @@ impl Default for Limits {
             search_steps: 2_000,
             cost_steps: 500_000_000,
             forced_bytes: 4_096,
+            canvas_steps: 20_000_000,
             cache_bytes: 128 << 20,
             mask_bytes: 64 << 20,
             shared_items: 3_000_000,
@@ -93,7 +96,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The names by which errors speak of the limits and [`Limits::set`] takes them.
-    pub const NAMES: [&str; 14] = [
+    pub const NAMES: [&str; 15] = [
         "grammar_size",
         "compile_steps",
         "nfa_states",
@@ -103,6 +106,7 @@ impl Limits {
         "search_steps",
         "cost_steps",
         "forced_bytes",
+        "canvas_steps",
         "parser_items",
         "shared_items",
         "lexemes",
@@ -123,6 +127,7 @@ impl Limits {
             "search_steps" => self.search_steps = size,
             "cost_steps" => self.cost_steps = value,
             "forced_bytes" => self.forced_bytes = size,
+            "canvas_steps" => self.canvas_steps = value,
             "parser_items" => self.recognizer.items = size,
             "shared_items" => self.shared_items = size,
             "lexemes" => self.lexer.lexemes = size,
@@ -312,6 +317,15 @@ impl Language {
             Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
             Engine::Valiant => Ok(Box::new(Valiant::new(cfg, self.limits.recognizer)?)),
             Engine::Auto | Engine::Earley => Ok(Box::new(Earley::new(cfg, self.limits.recognizer)?)),
+        }
+    }
+
+    /// A fresh recognizer of which states that were reached by different ways and hold the same are one state: what searches need that come
+    /// to the same place by many ways. It is of the chosen engine if that is so there, else of one that answers the same.
+    pub fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
+        match self.engine {
+            Engine::Valiant => Ok(Box::new(Earley::new(self.lexing.cfg.clone(), self.limits.recognizer)?)),
+            Engine::Auto | Engine::Reference | Engine::Earley => self.recognizer(),
         }
     }
 

@@ -55,6 +55,11 @@ impl Constraint {
         &self.0.vocabulary
     }
 
+    /// The tokens that the grammar names, each with its terminal.
+    pub fn specials(&self) -> &[(TokenId, TerminalId)] {
+        &self.0.specials
+    }
+
     /// The number of 32-bit words of a mask.
     pub fn mask_words(&self) -> usize {
         self.vocabulary().len().div_ceil(MASK_BITS)

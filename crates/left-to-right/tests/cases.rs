@@ -115,6 +115,7 @@ fn every_case_is_answered() {
                     let allowed = (0..tokens.len()).filter(|&id| get_bit(&words, id)).map(|id| id as u32).collect();
                     (allowed, get_bit(&words, tokens.len() + 256))
                 })),
+                canvas: None,
             })
         });
         println!("{}: {} answers", engine.name(), report.n_answers);

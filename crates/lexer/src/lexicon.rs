@@ -118,6 +118,11 @@ impl Lexicon {
         Ok(Self { mode, union: Union::new(&dfas, limits, work)?, ignored, used, reserved, rank })
     }
 
+    /// The same terminals where every match counts.
+    pub fn scannerless(&self) -> Self {
+        Self { mode: LexerMode::Scannerless, rank: vec![0; self.rank.len()], ..self.clone() }
+    }
+
     /// The number of terminals, those that do not compete included.
     pub fn n_terminals(&self) -> usize {
         self.rank.len()

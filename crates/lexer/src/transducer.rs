@@ -117,6 +117,11 @@ impl Lexing {
         Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, limits })
     }
 
+    /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one there too. Cost: a copy.
+    pub fn scannerless(&self) -> Self {
+        Self { lexicon: self.lexicon.scannerless(), boundaries: None, own_debts: None, ..self.clone() }
+    }
+
     /// The lexer mode.
     pub fn mode(&self) -> LexerMode {
         self.lexicon.mode
@@ -316,6 +321,11 @@ impl Transducer {
     /// Whether no byte of the piece was read.
     pub fn is_boundary(&self, lexeme: LexemeId) -> bool {
         self.lexemes[lexeme.index()].0.state == START
+    }
+
+    /// The state of the union automaton since the piece began.
+    pub fn union_state(&self, lexeme: LexemeId) -> State {
+        self.lexemes[lexeme.index()].0.state
     }
 
     /// Whether the lexeme can be completed.

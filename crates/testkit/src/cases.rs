@@ -28,6 +28,17 @@
 //! allowed = ["1", "."]                    # or indexes; with a string every token of these bytes
 //! eos = false
 //! budget = 2                              # optional: within so many tokens of the vocabulary, which then has to spell the prefix
+//!
+//! [[canvas]]
+//! slots = ["1", 0, {}, "*"]               # a token (the first of the vocabulary with these bytes, or its index), `{}` a hole, "*" a gap
+//! vocab = ["1", "."]                      # optional: the file's by default
+//! eos = 1                                 # optional: the index of the EOS in that vocabulary
+//! pad = 2                                 # optional: the same for PAD
+//! end = "prefix"                          # optional: "sentence" by default
+//! remaining = 2                           # optional, for "prefix"
+//! completable = true
+//! admissible = [[0, 1]]                   # optional: indexes for each hole
+//! minimum = 3                             # optional
 //! ```
 //!
 //! `refused = true` says that the grammar is an error, and then there is nothing else. A mask lists exactly the allowed
@@ -43,6 +54,7 @@ use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 use anygram_grammar::{GrammarError, ebnf, gbnf, lark, nltk, regex};
 use serde::Deserialize;
 
+use crate::canvas::Slot;
 use crate::text::{Sym, Text as _, show};
 
 /// One file of cases.
@@ -68,6 +80,8 @@ pub struct CaseFile {
     pub texts: Vec<TextCase>,
     /// What may stand next.
     pub masks: Vec<MaskCase>,
+    /// What is true of canvases.
+    pub canvases: Vec<CanvasCase>,
 }
 
 /// How the grammar of a case is written.
@@ -136,6 +150,34 @@ pub struct MaskCase {
     /// How many tokens of the vocabulary the rest may take; any number if `None`.
     pub budget: Option<u32>,
 }
+
+/// What is true of one canvas.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CanvasCase {
+    /// The modes in which it is true.
+    pub modes: Vec<LexerMode>,
+    /// The slots.
+    pub slots: Vec<Slot>,
+    /// The vocabulary.
+    pub vocab: Vec<CaseToken>,
+    /// Its EOS.
+    pub eos: Option<u32>,
+    /// Its PAD.
+    pub pad: Option<u32>,
+    /// Whether it may end as a prefix.
+    pub prefix: bool,
+    /// How many tokens may then remain.
+    pub remaining: Option<u32>,
+    /// Whether it is completable.
+    pub completable: bool,
+    /// What each hole can hold, if the file says.
+    pub admissible: Option<Vec<Vec<u32>>>,
+    /// The fewest tokens of the text, if the file says.
+    pub minimum: Option<usize>,
+}
+
+/// What an engine says of a canvas: whether it is completable, what each hole can hold, the fewest tokens of its text.
+pub type CanvasAnswers = (bool, Vec<Vec<u32>>, Option<usize>);
 
 impl CaseToken {
     /// The bytes, unless the token is special.
@@ -221,7 +263,36 @@ struct RawFile {
     text: Vec<RawText>,
     #[serde(default)]
     mask: Vec<RawMask>,
+    #[serde(default)]
+    canvas: Vec<RawCanvas>,
 }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCanvas {
+    slots: Vec<RawSlot>,
+    vocab: Option<Vec<RawPart>>,
+    eos: Option<u32>,
+    pad: Option<u32>,
+    end: Option<String>,
+    remaining: Option<u32>,
+    completable: bool,
+    admissible: Option<Vec<Vec<u32>>>,
+    minimum: Option<usize>,
+    lexer: Option<Vec<RawMode>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawSlot {
+    Index(u32),
+    Token(RawPart),
+    Hole(RawHole),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHole {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -308,17 +379,20 @@ impl RawFile {
         let all = vec![LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
         let modes = self.lexer.map_or(Ok(all.clone()), |modes| lower_modes(&modes, &all))?;
         let vocab = lower_vocab(&self.vocab)?;
-        if self.refused && !(self.text.is_empty() && self.mask.is_empty()) {
+        let says_nothing = self.text.is_empty() && self.mask.is_empty() && self.canvas.is_empty();
+        if self.refused && !says_nothing {
             return Err("a refused grammar has neither texts nor masks".to_owned());
         }
-        if !self.refused && self.text.is_empty() && self.mask.is_empty() {
-            return Err("says nothing: add a [[text]] or a [[mask]], or `refused = true`".to_owned());
+        if !self.refused && says_nothing {
+            return Err("says nothing: add a [[text]], a [[mask]] or a [[canvas]], or `refused = true`".to_owned());
         }
         let numbered = |kind: &'static str, at: usize| move |error| format!("[[{kind}]] number {}: {error}", at + 1);
         let texts = self.text.into_iter().enumerate();
         let texts = texts.map(|(at, raw)| raw.lower(&modes).map_err(numbered("text", at)));
         let masks = self.mask.into_iter().enumerate();
         let masks = masks.map(|(at, raw)| raw.lower(&modes, &vocab).map_err(numbered("mask", at)));
+        let canvases = self.canvas.into_iter().enumerate();
+        let canvases = canvases.map(|(at, raw)| raw.lower(&modes, &vocab).map_err(numbered("canvas", at)));
         Ok(CaseFile {
             path: path.to_owned(),
             name: self.name,
@@ -331,6 +405,7 @@ impl RawFile {
             },
             texts: texts.collect::<Result<_, _>>()?,
             masks: masks.collect::<Result<_, _>>()?,
+            canvases: canvases.collect::<Result<_, _>>()?,
             modes,
             vocab,
         })
@@ -385,6 +460,41 @@ impl RawMask {
             allowed,
             eos: self.eos,
             budget: self.budget,
+        })
+    }
+}
+
+impl RawCanvas {
+    fn lower(self, modes: &[LexerMode], vocab: &[CaseToken]) -> Result<CanvasCase, String> {
+        let vocab = self.vocab.map_or(Ok(vocab.to_vec()), |vocab| lower_vocab(&vocab))?;
+        let slot = |raw: RawSlot| match raw {
+            RawSlot::Hole(RawHole {}) => Ok(Slot::Hole),
+            RawSlot::Index(index) => Ok(Slot::Fixed(index)),
+            RawSlot::Token(RawPart::Text(text)) if text == "*" => Ok(Slot::Gap),
+            RawSlot::Token(part) => {
+                let token = part.lower_token()?;
+                let at = vocab.iter().position(|other| *other == token);
+                at.map(|at| Slot::Fixed(at as u32))
+                    .ok_or_else(|| "a slot holds a token that is not in the vocabulary".to_owned())
+            }
+        };
+        let slots = self.slots.into_iter().map(slot).collect::<Result<Vec<_>, String>>()?;
+        let prefix = match self.end.as_deref() {
+            None | Some("sentence") => false,
+            Some("prefix") => true,
+            Some(other) => return Err(format!("ends as {other:?}; known: sentence, prefix")),
+        };
+        Ok(CanvasCase {
+            modes: self.lexer.map_or(Ok(modes.to_vec()), |narrower| lower_modes(&narrower, modes))?,
+            slots,
+            vocab,
+            eos: self.eos,
+            pad: self.pad,
+            prefix,
+            remaining: self.remaining,
+            completable: self.completable,
+            admissible: self.admissible,
+            minimum: self.minimum,
         })
     }
 }
@@ -454,7 +564,12 @@ pub struct Engine<'e> {
     pub is_viable: Option<Box<TextFn<'e>>>,
     /// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether the text may end.
     pub mask: Option<Box<MaskFn<'e>>>,
+    /// Of a canvas: whether it is completable, what each hole can hold, the fewest tokens of its text.
+    pub canvas: Option<Box<CanvasFn<'e>>>,
 }
+
+/// Of a canvas: whether it is completable, what each hole can hold, the fewest tokens of its text.
+pub type CanvasFn<'e> = dyn FnMut(&CanvasCase) -> CanvasAnswers + 'e;
 
 /// Something that is true of a text or not.
 pub type TextFn<'e> = dyn FnMut(&[Sym]) -> bool + 'e;
@@ -548,6 +663,22 @@ fn run_one(file: &CaseFile, mode: LexerMode, mut engine: Engine<'_>, place: &str
             )
         };
         report.compare(&got, &expected, message);
+    }
+    for case in file.canvases.iter().filter(|case| case.modes.contains(&mode)) {
+        let Some(question) = &mut engine.canvas else { continue };
+        let (completable, admissible, minimum) = question(case);
+        let slots = &case.slots;
+        report.compare(&completable, &case.completable, || format!("{place}: {slots:?} is completable: {completable}"));
+        if let Some(right) = &case.admissible {
+            report.compare(&admissible, right, || {
+                format!("{place}: {slots:?} can hold {admissible:?}, right is {right:?}")
+            });
+        }
+        if let Some(right) = case.minimum {
+            report.compare(&minimum, &Some(right), || {
+                format!("{place}: {slots:?} takes {minimum:?} tokens, right is {right}")
+            });
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`matcher`] | the language of a pattern, by sets of end positions |
 //! | [`derivative`] | the same language by derivatives: what is empty, what can still become a member |
 //! | [`oracle`] | [`Oracle`](oracle::Oracle): sentence, viable prefix and mask by brute force, in all lexer modes |
+//! | [`canvas`] | canvases by brute force: all assignments of tokens |
 //! | [`build`] | grammars in a few lines of Rust, without a front end |
 //! | [`random`] | a small deterministic generator of random numbers |
 //! | [`generate`] | random grammars, vocabularies and texts, each replayed from its seed |
@@ -21,6 +22,7 @@ pub mod text;
 pub mod derivative;
 pub mod matcher;
 
+pub mod canvas;
 pub mod oracle;
 
 pub mod build;

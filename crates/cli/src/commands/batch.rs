@@ -1,8 +1,10 @@
+mod canvas;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use anygram::{Constraint, MatchError, Matcher, Reader, TokenId, get_bit};
+use anygram::{Constraint, MatchError, Matcher, Reader, Solver, TokenId, get_bit};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -20,6 +22,11 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 ///
 ///   {"id":1,"op":"text","text":"…"}     -> {"id":1,"sentence":false,"viable":true,"us":…}
 ///   {"id":2,"op":"mask","tokens":[…]}   -> {"id":2,"allowed":[…],"eos":false,"us":…}
+///   {"id":3,"op":"canvas","slots":[17,null,"*"],"end":"sentence",
+///    "want":["completable","admissible","witness","minimum"]}
+///                                       -> {"id":3,"completable":true,"proven":true,"admissible":[[…]],…}
+///   {"id":4,"op":"canvas",…,"proposals":[[1,17]],"want":["compatible"]}
+///                                       -> {"id":4,"compatible":[true],"us":…}
 ///
 /// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos"
 /// says whether the text may end. Tokens that no sentence begins with are an error. More fields of
@@ -32,6 +39,12 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 ///                                       "bytes":"…","tokens":[…]}, with which every continuation
 ///                                       begins ("bytes" in hexadecimal); want "allowed" too for the
 ///                                       mask, which is left out otherwise
+///
+/// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number). "end" is
+/// "sentence", the default, or "prefix", perhaps with "remaining": how many more tokens may make a
+/// sentence of it. "want" is ["completable"] unless said. "admissible" lists the tokens of each hole,
+/// EOS and PAD among them; "witness" what stands in each slot, a gap as a list; null is "not decided"
+/// (or "there is none"), and then "why" says why not.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {
@@ -63,6 +76,7 @@ struct Reply<'q> {
 enum Answer {
     Text { sentence: bool, viable: bool },
     Mask(MaskAnswer),
+    Canvas(canvas::Answers),
     Error { error: String },
 }
 
@@ -86,7 +100,7 @@ struct ForcedAnswer {
 }
 
 /// The fields of a question, each read when it is needed.
-struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
+pub(crate) struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
 
 pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
@@ -111,12 +125,14 @@ pub struct Questions<'a> {
     constraint: &'a Constraint,
     matcher: Matcher,
     reader: Reader<'a>,
+    /// Made with the first canvas.
+    solver: Option<Solver>,
 }
 
 impl<'a> Questions<'a> {
     /// Questions about one constraint.
     pub fn new(constraint: &'a Constraint) -> Result<Self> {
-        Ok(Self { constraint, matcher: constraint.matcher()?, reader: constraint.language().reader()? })
+        Ok(Self { constraint, matcher: constraint.matcher()?, reader: constraint.language().reader()?, solver: None })
     }
 
     /// Answers one line, whatever it is: appends a line of JSON.
@@ -136,11 +152,11 @@ impl<'a> Questions<'a> {
 }
 
 fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
-    match &*question.string("op").context("known: text, mask")? {
+    match &*question.string("op").context("known: text, mask, canvas")? {
         "text" => text(questions, question),
         "mask" => mask(questions, question),
-        "canvas" => bail!("canvases are not there yet; known ops: text, mask"),
-        other => bail!("unknown op `{other}`; known: text, mask"),
+        "canvas" => canvas::answer(questions, question).map(Answer::Canvas),
+        other => bail!("unknown op `{other}`; known: text, mask, canvas"),
     }
 }
 

@@ -5,6 +5,7 @@ mod demo;
 pub mod batch;
 mod check;
 mod debug;
+mod fill;
 mod replay;
 
 use anyhow::Result;
@@ -17,6 +18,7 @@ pub enum Command {
     Check(check::Args),
     Replay(replay::Args),
     Batch(batch::Args),
+    Fill(fill::Args),
     Debug(debug::Args),
 }
 
@@ -27,6 +29,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Check(args) => check::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Batch(args) => batch::run(&args),
+        Command::Fill(args) => fill::run(&args),
         Command::Debug(args) => debug::run(&args),
     }
 }

@@ -148,6 +148,34 @@ fn bad_lines_do_not_stop_the_others() {
 }
 
 #[test]
+fn canvases() {
+    let batch = Batch::new(LISTS);
+    let all = json!(["completable", "admissible", "witness", "minimum"]);
+    // ( ▢ b)
+    let question = json!({"id": 1, "op": "canvas", "slots": [2, null, 5], "want": all});
+    let right = json!({"id": 1, "completable": true, "proven": true, "admissible": [[0, 1]], "witness": [2, 0, 5], "minimum": 3});
+    assert_eq!(batch.answer(&question), right);
+    // A hole can be EOS, and then PAD or EOS follows.
+    let question = json!({"id": 2, "op": "canvas", "slots": [0, null, null], "end": "sentence", "want": ["admissible", "minimum"]});
+    assert_eq!(batch.answer(&question), json!({"id": 2, "admissible": [[0, 1, 8], [0, 1, 8, 9]], "minimum": 1}));
+    let question = json!({"id": 3, "op": "canvas", "slots": [2, "*", 3, "*", 3], "want": ["completable", "witness"]});
+    let answer = batch.answer(&question);
+    assert_eq!(
+        (&answer["completable"], answer["witness"].as_array().map(Vec::len)),
+        (&json!(true), Some(5)),
+        "{answer}"
+    );
+    assert!(answer["witness"][1].is_array(), "{answer}");
+    let question = json!({"id": 4, "op": "canvas", "slots": [3, "*"], "want": ["completable", "witness", "minimum"]});
+    let no = json!({"id": 4, "completable": false, "proven": true, "witness": null, "minimum": null});
+    assert_eq!(batch.answer(&question), no);
+    let question = json!({"id": 5, "op": "canvas", "slots": [null, null, 3], "proposals": [[0, 2], [1, 2], [1, 1]], "want": ["compatible"]});
+    assert_eq!(batch.answer(&question), json!({"id": 5, "compatible": [true, false, true]}));
+    let question = json!({"id": 6, "op": "canvas", "slots": [2, 2], "end": "prefix", "remaining": 1});
+    assert_eq!(batch.answer(&question)["completable"], json!(false));
+}
+
+#[test]
 fn questions_that_cannot_be_answered() {
     let batch = Batch::new(LISTS);
     let contains = |question: Value, words: &[&str]| {
@@ -157,7 +185,20 @@ fn questions_that_cannot_be_answered() {
     contains(json!({"id": 1}), &["\"op\"", "text", "mask"]);
     contains(json!({"id": 1, "op": 7}), &["\"op\""]);
     contains(json!({"id": 1, "op": "fill"}), &["fill", "text, mask"]);
-    contains(json!({"id": 1, "op": "canvas", "slots": [1, null]}), &["canvases", "not there yet"]);
+    contains(json!({"id": 1, "op": "canvas"}), &["\"slots\"", "null", "*"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [1, "a"]}), &["slots[1]", "null"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [1, 99]}), &["slot 1", "99"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "end": "never"}), &["sentence", "prefix", "never"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "remaining": 2}), &["prefix"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["best"]}), &["best", "not there yet"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["all"]}), &["all", "completable"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "method": "intersection"}), &["intersection", "exact"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [null], "want": ["compatible"]}), &["proposals"]);
+    let proposals = json!([[1, 0]]);
+    contains(
+        json!({"id": 1, "op": "canvas", "slots": [null, 1], "want": ["compatible"], "proposals": proposals}),
+        &["slot 1"],
+    );
     contains(json!({"id": 1, "op": "text"}), &["\"text\""]);
     contains(json!({"id": 1, "op": "text", "text": ["a"]}), &["\"text\""]);
     contains(json!({"id": 1, "op": "mask"}), &["\"tokens\""]);

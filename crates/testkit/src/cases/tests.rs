@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::*;
+use crate::canvas::{Roles, brute_force};
 use crate::oracle::{Completion, Limits, Oracle};
 
 fn read(source: &str) -> Result<CaseFile, CaseError> {
@@ -64,6 +65,7 @@ fn wrong_answers_are_reported() {
             is_sentence: Some(Box::new(|_| true)),
             is_viable: None,
             mask: Some(Box::new(|_, _, _| (vec![], true))),
+            canvas: None,
         })
     });
     assert_eq!((report.n_answers, report.failures.len()), (7, 4), "{report}");
@@ -111,7 +113,7 @@ fn oracle_engine(file: &CaseFile, mode: LexerMode, ties: Ties) -> Result<Engine<
             completion.is_found()
         }
     };
-    let sentence = oracle.clone();
+    let (sentence, filled) = (oracle.clone(), oracle.clone());
     Ok(Engine {
         is_sentence: Some(Box::new(move |text| sentence.is_sentence(text))),
         is_viable: Some(Box::new(viable)),
@@ -126,10 +128,30 @@ fn oracle_engine(file: &CaseFile, mode: LexerMode, ties: Ties) -> Result<Engine<
                 (tokens.filter(fits).collect(), oracle.is_sentence(prefix))
             }
         })),
+        canvas: Some(Box::new(move |case| by_brute_force(&filled, case))),
     })
 }
 
 #[test]
 fn the_oracle_answers_every_case() {
     run(&load_all(), oracle_engine).assert_ok();
+}
+
+/// All assignments, with at most two tokens a gap.
+fn by_brute_force(oracle: &Oracle, case: &CanvasCase) -> CanvasAnswers {
+    let vocab = vocab_bytes(&case.vocab);
+    let roles = Roles { eos: case.eos.into_iter().collect(), pad: case.pad, named: vec![] };
+    let closes = |text: &[Sym], most: u32| {
+        let slots = vec![Slot::Gap; usize::from(most > 0)];
+        let sentence = |rest: &[Sym], _| oracle.is_sentence(&[text, rest].concat());
+        brute_force(&vocab, &roles, &slots, most as usize, 10_000, sentence).is_some_and(|answers| answers.completable)
+    };
+    let ends = |text: &[Sym], has_eos: bool| match case.remaining {
+        _ if has_eos || !case.prefix => oracle.is_sentence(text),
+        Some(most) => closes(text, most),
+        None => (0..4).any(|most| closes(text, most)),
+    };
+    let answers = brute_force(&vocab, &roles, &case.slots, 2, 20_000, ends).expect("a small canvas");
+    let sets = answers.admissible.into_iter().map(|set| set.into_iter().collect());
+    (answers.completable, sets.collect(), answers.minimum)
 }

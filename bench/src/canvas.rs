@@ -1,0 +1,195 @@
+//! Canvases: what it takes to say whether they are completable.
+//!
+//! The right answers are in it: a canvas of which the text is in its grammar is completable, and with one of its fixed tokens replaced by the lone
+//! byte 0xFF, which is in no text, it is not. Which texts are in the grammars is not known here; so a yes has to be shown by its
+//! witness (the solver does), no canvas that was said not to be completable may be so in another run, and every spoiled one has to be refused.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anygram::{Answer, Canvas, Compiler, Constraint, End, LoadOptions, Slot, Solver, TokenId, Vocabulary};
+use anyhow::{Context, Result, anyhow, ensure};
+
+use crate::input;
+use crate::measure::{print_table, quantile, timed, us};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The folder of shared data.
+    #[arg(long, default_value = "../shared/data")]
+    data: PathBuf,
+    /// The files of canvases, without `.jsonl`.
+    #[arg(long, default_values = ["smiles", "sql_grammar", "sqlite", "cpp_he"])]
+    names: Vec<String>,
+    /// The settings; all unless said.
+    #[arg(long)]
+    settings: Vec<String>,
+    /// At most so many canvases of a setting.
+    #[arg(long, default_value_t = 1000)]
+    most: usize,
+    /// Measures `admissible` too, for the blocks of 32.
+    #[arg(long)]
+    admissible: bool,
+}
+
+#[derive(serde::Deserialize)]
+struct Question {
+    id: String,
+    setting: String,
+    slots: Vec<serde_json::Value>,
+}
+
+impl Question {
+    fn canvas(&self) -> Result<Canvas> {
+        let slot = |slot: &serde_json::Value| match slot {
+            serde_json::Value::Null => Ok(Slot::Hole),
+            serde_json::Value::String(_) => Ok(Slot::Gap),
+            id => {
+                let id = id.as_u64().ok_or_else(|| anyhow!("{}: {id} is no slot", self.id))?;
+                Ok(Slot::Fixed(TokenId(u32::try_from(id)?)))
+            }
+        };
+        Ok(Canvas::new(self.slots.iter().map(slot).collect::<Result<_>>()?, End::Sentence))
+    }
+}
+
+/// Times and answers of one kind of canvas.
+#[derive(Default)]
+struct Times {
+    yes: Vec<f64>,
+    no: Vec<f64>,
+    undecided: usize,
+}
+
+impl Times {
+    fn add(&mut self, answer: Option<bool>, time: f64) {
+        match answer {
+            Some(true) => self.yes.push(time),
+            Some(false) => self.no.push(time),
+            None => self.undecided += 1,
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
+    let vocabulary = Vocabulary::from_file(args.data.join("tokenizers/qwen.tiktoken.gz"), &options)?;
+    let lone = vocabulary.encode(b"\xff")?[0];
+    for name in &args.names {
+        let language = input::language(&args.data.join(format!("replay/{name}.lark")), &Compiler::default())?;
+        let constraint = Constraint::new(Arc::clone(&language), vocabulary.clone())?;
+        let path = args.data.join(format!("canvas/{name}.jsonl"));
+        let source = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let questions: Vec<Question> = source.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let mut settings: Vec<&str> = Vec::new();
+        for question in &questions {
+            let wanted = args.settings.is_empty() || args.settings.contains(&question.setting);
+            if wanted && !settings.contains(&&*question.setting) {
+                settings.push(&question.setting);
+            }
+        }
+        let mut solver = Solver::new(&constraint)?;
+        let mut rows = Vec::new();
+        for setting in settings {
+            let canvases: Vec<Canvas> = questions
+                .iter()
+                .filter(|question| question.setting == setting)
+                .take(args.most)
+                .map(Question::canvas)
+                .collect::<Result<_>>()?;
+            rows.push(measure(&mut solver, setting, &canvases, lone)?);
+            if args.admissible && setting == "block32" {
+                admissible(&mut solver, name, &canvases)?;
+            }
+        }
+        let columns = [
+            "setting",
+            "yes",
+            "cold p50",
+            "p99",
+            "warm p50",
+            "p99",
+            "no",
+            "warm p50",
+            "p99",
+            "spoiled p50",
+            "p99",
+            "open",
+        ];
+        print_table(&format!("{name}: completable, microseconds"), &columns, &rows);
+        println!("tables: {} MiB", solver.memory_usage() >> 20);
+    }
+    Ok(())
+}
+
+fn measure(solver: &mut Solver, setting: &str, canvases: &[Canvas], lone: TokenId) -> Result<Vec<String>> {
+    let (mut cold, mut warm, mut spoiled) = (Times::default(), Times::default(), Times::default());
+    let mut answers = Vec::new();
+    for canvas in canvases {
+        let (answer, time) = timed(|| solver.completable(canvas));
+        let answer = answer?.decided();
+        answers.push(answer);
+        cold.add(answer, time);
+    }
+    for (canvas, &before) in canvases.iter().zip(&answers) {
+        let (answer, time) = timed(|| solver.completable(canvas));
+        let answer = answer?.decided();
+        ensure!(
+            before.is_none() || answer == before,
+            "{setting}: a second time it is {answer:?}, not {before:?}: {canvas:?}"
+        );
+        warm.add(answer, time);
+        let fixed: Vec<usize> =
+            (0..canvas.slots().len()).filter(|&slot| matches!(canvas.slots()[slot], Slot::Fixed(_))).collect();
+        let Some(&middle) = fixed.get(fixed.len() / 2) else { continue };
+        let mut bad = canvas.clone();
+        bad.set(middle, lone)?;
+        let (answer, time) = timed(|| solver.completable(&bad));
+        let answer = answer?;
+        ensure!(
+            !matches!(answer, Answer::Yes(_)),
+            "{setting}: with the byte 0xFF in slot {middle} it is completable: {canvas:?}"
+        );
+        spoiled.add(answer.decided(), time);
+    }
+    let both = |times: &[f64]| [us(quantile(times, 0.5)), us(quantile(times, 0.99))];
+    let [[cold_50, cold_99], [yes_50, yes_99], [no_50, no_99], [bad_50, bad_99]] =
+        [both(&cold.yes), both(&warm.yes), both(&warm.no), both(&spoiled.no)];
+    let count = |times: &[f64]| times.len().to_string();
+    Ok(vec![
+        setting.to_owned(),
+        count(&warm.yes),
+        cold_50,
+        cold_99,
+        yes_50,
+        yes_99,
+        count(&warm.no),
+        no_50,
+        no_99,
+        bad_50,
+        bad_99,
+        (warm.undecided + spoiled.undecided).to_string(),
+    ])
+}
+
+/// All admissible tokens of a block: the slots up to the end of the block of 32 that holds the last fixed one.
+fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()> {
+    let (mut times, mut open, mut holes) = (Vec::new(), 0, 0);
+    for canvas in canvases {
+        let slots = canvas.slots();
+        let last = slots.iter().rposition(|slot| matches!(slot, Slot::Fixed(_))).unwrap_or(0);
+        let block = Canvas::new(slots[..=last].to_vec(), End::Prefix { remaining: None });
+        let (answer, time) = timed(|| solver.admissible(&block));
+        let answer = answer?;
+        times.push(time);
+        holes += answer.masks.len();
+        open += usize::from(answer.undecided.iter().any(Option::is_some));
+    }
+    println!(
+        "{name}: admissible, {} blocks, {holes} holes: p50 {} us, p99 {} us, {open} not decided throughout",
+        canvases.len(),
+        us(quantile(&times, 0.5)),
+        us(quantile(&times, 0.99)),
+    );
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! The canvas: a row of slots that is filled in any order.
+
+use anygram_vocab::TokenId;
+
+/// What stands at one place of a canvas.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Slot {
+    /// This token.
+    Fixed(TokenId),
+    /// Exactly one token, any: a token of the text, EOS or PAD.
+    Hole,
+    /// Any number of tokens of the text, none included.
+    Gap,
+}
+
+/// How a canvas has to end. With an EOS in it, what stands before it is a sentence either way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum End {
+    /// The text is a sentence.
+    Sentence,
+    /// The text is a viable prefix.
+    Prefix {
+        /// If given, at most so many more tokens of the text make a sentence of it.
+        remaining: Option<u32>,
+    },
+}
+
+/// A row of slots, and how it has to end.
+///
+/// A value: every change can be taken back by the opposite one, and equal canvases have equal answers. What was worked out for a canvas is
+/// kept by the [`Solver`](crate::Solver) that was asked, not here. Changes of one slot cost O(1), those of gaps O(slots).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Canvas {
+    slots: Vec<Slot>,
+    pinned: Vec<bool>,
+    end: End,
+}
+
+/// A change that a canvas does not allow; it is as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CanvasError {
+    /// The slot does not exist.
+    #[error("there is no slot {slot}: the canvas has {n_slots}")]
+    NoSuchSlot {
+        /// The number asked for.
+        slot: usize,
+        /// How many there are.
+        n_slots: usize,
+    },
+    /// The slot is pinned.
+    #[error("slot {slot} is pinned; unpin it first")]
+    Pinned {
+        /// Its number.
+        slot: usize,
+    },
+    /// A gap was asked for.
+    #[error("slot {slot} is no gap; only gaps are split, closed and merged")]
+    NoGap {
+        /// Its number.
+        slot: usize,
+    },
+    /// One token was asked for.
+    #[error("slot {slot} is a gap, which holds any number of tokens; split it to put tokens there")]
+    IsGap {
+        /// Its number.
+        slot: usize,
+    },
+}
+
+impl Canvas {
+    /// A canvas of these slots, none pinned.
+    pub fn new(slots: Vec<Slot>, end: End) -> Self {
+        Self { pinned: vec![false; slots.len()], slots, end }
+    }
+
+    /// The slots.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// How it has to end.
+    pub fn end(&self) -> End {
+        self.end
+    }
+
+    /// Says how it has to end.
+    pub fn set_end(&mut self, end: End) {
+        self.end = end;
+    }
+
+    /// The numbers of the slots that are holes, in order.
+    pub fn holes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.slots.iter().enumerate().filter(|(_, slot)| **slot == Slot::Hole).map(|(at, _)| at)
+    }
+
+    /// Puts a token into a hole, or another into a fixed slot; returns what was there.
+    pub fn set(&mut self, slot: usize, token: TokenId) -> Result<Slot, CanvasError> {
+        self.replace(slot, Slot::Fixed(token))
+    }
+
+    /// Takes a token back: the slot is a hole again. Returns what was there.
+    pub fn clear(&mut self, slot: usize) -> Result<Slot, CanvasError> {
+        self.replace(slot, Slot::Hole)
+    }
+
+    /// Protects a slot from being set, cleared, split, closed or merged.
+    pub fn pin(&mut self, slot: usize) -> Result<(), CanvasError> {
+        self.check(slot)?;
+        self.pinned[slot] = true;
+        Ok(())
+    }
+
+    /// Takes the protection back.
+    pub fn unpin(&mut self, slot: usize) -> Result<(), CanvasError> {
+        self.check(slot)?;
+        self.pinned[slot] = false;
+        Ok(())
+    }
+
+    /// Whether a slot is pinned; `false` if there is no such slot.
+    pub fn is_pinned(&self, slot: usize) -> bool {
+        self.pinned.get(slot).copied().unwrap_or(false)
+    }
+
+    /// Puts tokens into a gap, with a gap left on both sides: the gap at `slot`, the tokens, a gap.
+    pub fn split(&mut self, slot: usize, tokens: &[TokenId]) -> Result<(), CanvasError> {
+        self.check_gap(slot)?;
+        let new = tokens.iter().map(|&token| Slot::Fixed(token)).chain([Slot::Gap]);
+        self.slots.splice(slot + 1..slot + 1, new);
+        self.pinned.splice(slot + 1..slot + 1, vec![false; tokens.len() + 1]);
+        Ok(())
+    }
+
+    /// Takes a gap away: nothing more can be inserted there.
+    pub fn close(&mut self, slot: usize) -> Result<(), CanvasError> {
+        self.check_gap(slot)?;
+        self.slots.remove(slot);
+        self.pinned.remove(slot);
+        Ok(())
+    }
+
+    /// Makes one gap of the slots from a gap to a later one, whatever stands between: the opposite of [`Canvas::split`].
+    pub fn merge(&mut self, first: usize, last: usize) -> Result<(), CanvasError> {
+        self.check_gap(first)?;
+        self.check_gap(last)?;
+        if let Some(slot) = (first..=last).find(|&slot| self.pinned[slot]) {
+            return Err(CanvasError::Pinned { slot });
+        }
+        self.slots.drain(first..last.max(first));
+        self.pinned.drain(first..last.max(first));
+        Ok(())
+    }
+
+    /// Opens a gap before a slot, or at the end.
+    pub fn open(&mut self, slot: usize) -> Result<(), CanvasError> {
+        if slot > self.slots.len() {
+            return Err(CanvasError::NoSuchSlot { slot, n_slots: self.slots.len() });
+        }
+        self.slots.insert(slot, Slot::Gap);
+        self.pinned.insert(slot, false);
+        Ok(())
+    }
+
+    fn replace(&mut self, slot: usize, new: Slot) -> Result<Slot, CanvasError> {
+        self.check(slot)?;
+        match self.slots[slot] {
+            _ if self.pinned[slot] => Err(CanvasError::Pinned { slot }),
+            Slot::Gap => Err(CanvasError::IsGap { slot }),
+            _ => Ok(std::mem::replace(&mut self.slots[slot], new)),
+        }
+    }
+
+    fn check(&self, slot: usize) -> Result<(), CanvasError> {
+        let n_slots = self.slots.len();
+        if slot < n_slots { Ok(()) } else { Err(CanvasError::NoSuchSlot { slot, n_slots }) }
+    }
+
+    fn check_gap(&self, slot: usize) -> Result<(), CanvasError> {
+        self.check(slot)?;
+        match self.slots[slot] {
+            Slot::Gap if self.pinned[slot] => Err(CanvasError::Pinned { slot }),
+            Slot::Gap => Ok(()),
+            Slot::Fixed(_) | Slot::Hole => Err(CanvasError::NoGap { slot }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canvas() -> Canvas {
+        let slots = vec![Slot::Fixed(TokenId(1)), Slot::Hole, Slot::Gap, Slot::Fixed(TokenId(2))];
+        Canvas::new(slots, End::Sentence)
+    }
+
+    #[test]
+    fn changes_are_taken_back_by_their_opposites() {
+        let mut changed = canvas();
+        assert_eq!(changed.set(1, TokenId(7)), Ok(Slot::Hole));
+        assert_ne!(changed, canvas());
+        assert_eq!(changed.clear(1), Ok(Slot::Fixed(TokenId(7))));
+        assert_eq!(changed, canvas());
+        changed.split(2, &[TokenId(5), TokenId(6)]).unwrap();
+        assert_eq!(changed.slots()[2..6], [Slot::Gap, Slot::Fixed(TokenId(5)), Slot::Fixed(TokenId(6)), Slot::Gap]);
+        changed.merge(2, 5).unwrap();
+        assert_eq!(changed, canvas());
+        changed.close(2).unwrap();
+        changed.open(2).unwrap();
+        assert_eq!(changed, canvas());
+        changed.open(4).unwrap();
+        changed.close(4).unwrap();
+        assert_eq!(changed, canvas());
+    }
+
+    #[test]
+    fn what_is_not_allowed_changes_nothing() {
+        let mut changed = canvas();
+        changed.pin(0).unwrap();
+        let pinned = changed.clone();
+        assert_eq!(changed.set(0, TokenId(3)), Err(CanvasError::Pinned { slot: 0 }));
+        assert_eq!(changed.clear(2), Err(CanvasError::IsGap { slot: 2 }));
+        assert_eq!(changed.split(1, &[]), Err(CanvasError::NoGap { slot: 1 }));
+        assert_eq!(changed.pin(4), Err(CanvasError::NoSuchSlot { slot: 4, n_slots: 4 }));
+        assert_eq!(changed, pinned);
+        changed.unpin(0).unwrap();
+        assert_eq!(changed, canvas());
+    }
+}

@@ -1,0 +1,469 @@
+//! The chart: a canvas and a lexer as one finite automaton over terminals, and a grammar parsed over it.
+//!
+//! A place of a canvas (before a slot, within a fixed token, at a node of the trie of tokens within a hole) together with a lexeme of which everything is
+//! wanted is a state of a finite automaton over bytes. Its cuts make of it one over terminals, between boundaries. Whether a sentence of the grammar is
+//! among the sequences of terminals that it reads is decided by Earley's algorithm over a lattice (1970; for automata Lang 1974), whose
+//! positions are the boundaries: polynomial, gaps and cycles included. In `scannerless` and `longest` what can be lexed does not depend on the parser,
+//! so yes and no are exact. For `contextual` the chart of the scannerless lexing is asked: its no holds, its yes is a proposal.
+//!
+//! Each item remembers the first cause of its being there, which leads to a completion. Cost: items are triples of a rest of a rule and two
+//! boundaries; their number grows with the square of the boundaries that holes make, so this is the last resort for canvases of many holes.
+
+use anygram_bits::work::Work;
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::{Symbol, TerminalId};
+use anygram_left_to_right::Constraint;
+use anygram_left_to_right::language::StepError;
+use anygram_lexer::transducer::{LexemeId, Lexing, Transducer, WantedId};
+use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::canvas::End;
+use crate::plan::{self, Place, Plan};
+use crate::search::Found;
+
+/// A place in a canvas: a slot, and within it a number of bytes or a node of the trie.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Position {
+    slot: u32,
+    inner: u32,
+}
+
+type Boundary = (Position, LexemeId);
+
+/// A token that ended, with its slot.
+type Ended = Option<(u32, TokenId)>;
+
+/// What a boundary leads to.
+#[derive(Default)]
+struct Reach {
+    entries: Vec<Entry>,
+    edges: Vec<Edge>,
+    /// An entry at which the text may end.
+    accepts: Option<u32>,
+}
+
+/// A place and a lexeme on the way from a boundary.
+struct Entry {
+    at: Boundary,
+    parent: u32,
+    ended: Ended,
+}
+
+/// A terminal that was read from a boundary to another.
+#[derive(Clone, Copy)]
+struct Edge {
+    terminal: TerminalId,
+    to: u32,
+    /// The entry before its last byte, and the token that the byte ended.
+    from: u32,
+    ended: Ended,
+}
+
+/// What is still to come of a rule, shared by rules that end alike.
+#[derive(Clone, Copy)]
+struct Rest {
+    lhs: u32,
+    first: Option<Symbol>,
+    next: u32,
+}
+
+struct Rules {
+    rests: Vec<Rest>,
+    /// Of each nonterminal the rests of its rules.
+    begins: Vec<Vec<u32>>,
+    root: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Item {
+    rest: u32,
+    origin: u32,
+    at: u32,
+    cause: Cause,
+}
+
+#[derive(Clone, Copy)]
+enum Cause {
+    Predicted,
+    /// By an item, along an edge of its boundary.
+    Scanned(u32, u32),
+    /// By an item that waited, and one that was complete.
+    Completed(u32, u32),
+}
+
+/// What is kept of a grammar from one chart to the next.
+pub(crate) struct ChartTables {
+    lexing: Lexing,
+    free: Transducer,
+    all: WantedId,
+    rules: Rules,
+    /// For each class of bytes one that is a token of its own; `None` if some class has none.
+    single: Option<Vec<(u8, TokenId)>>,
+}
+
+impl ChartTables {
+    /// Tables for this lexing, `scannerless` or `longest`.
+    pub fn new(constraint: &Constraint, lexing: Lexing) -> Self {
+        let mut free = Transducer::default();
+        let all = free.wanted(&lexing, &lexing.lexicon.used, true);
+        let trie = constraint.vocabulary().trie();
+        let token_of =
+            |byte: u8| trie.child(TokenTrie::ROOT, byte).and_then(|node| trie.tokens_at(node).first().copied());
+        let union = &lexing.lexicon.union;
+        let mut classes: Vec<Option<(u8, TokenId)>> = vec![None; union.n_classes()];
+        for byte in 0..=u8::MAX {
+            let class = &mut classes[union.class(byte)];
+            *class = class.or(token_of(byte).map(|token| (byte, token)));
+        }
+        let used: FxHashSet<usize> = union.samples().iter().map(|&byte| union.class(byte)).collect();
+        let single =
+            classes.iter().enumerate().filter(|(class, _)| used.contains(class)).map(|(_, single)| *single).collect();
+        let rules = Rules::new(&lexing.cfg);
+        Self { lexing, free, all, rules, single }
+    }
+
+    /// Whether so much is kept that it is better to begin afresh.
+    pub fn is_full(&self) -> bool {
+        self.free.n_lexemes() > self.lexing.limits().lexemes / 2
+    }
+}
+
+impl Rules {
+    fn new(cfg: &Cfg) -> Self {
+        let mut rests: Vec<Rest> = Vec::new();
+        let mut ids: FxHashMap<(u32, Option<(Symbol, u32)>), u32> = FxHashMap::default();
+        let mut add = |lhs: u32, rhs: &[Symbol]| {
+            let mut step = |begin: Option<(Symbol, u32)>| {
+                *ids.entry((lhs, begin)).or_insert_with(|| {
+                    let (first, next) = (begin.map(|(first, _)| first), begin.map_or(0, |(_, next)| next));
+                    rests.push(Rest { lhs, first, next });
+                    rests.len() as u32 - 1
+                })
+            };
+            let end = step(None);
+            rhs.iter().rev().fold(end, |rest, &symbol| step(Some((symbol, rest))))
+        };
+        let mut begins = vec![Vec::new(); cfg.n_nonterminals];
+        for rule in &cfg.rules {
+            begins[rule.lhs.index()].push(add(rule.lhs.0, &rule.rhs));
+        }
+        let root = add(cfg.n_nonterminals as u32, &[Symbol::Nonterminal(cfg.start)]);
+        Self { rests, begins, root }
+    }
+}
+
+/// A chart over one canvas.
+pub(crate) struct Chart<'a> {
+    tables: &'a mut ChartTables,
+    constraint: &'a Constraint,
+    work: &'a mut Work,
+    places: Vec<Place>,
+    /// What follows the canvas: any bytes.
+    anything: bool,
+    final_at: Vec<bool>,
+    n_slots: usize,
+    boundaries: Vec<Boundary>,
+    boundary_ids: FxHashMap<Boundary, u32>,
+    reaches: Vec<Option<Reach>>,
+    items: Vec<Item>,
+    known: FxHashSet<(u32, u32, u32)>,
+    agenda: Vec<u32>,
+    /// Items that wait for a nonterminal at a boundary, and items that completed one begun there.
+    waiting: FxHashMap<(u32, u32), Vec<u32>>,
+    completed: FxHashMap<(u32, u32), Vec<u32>>,
+}
+
+impl<'a> Chart<'a> {
+    pub fn new(tables: &'a mut ChartTables, constraint: &'a Constraint, plan: &Plan, work: &'a mut Work) -> Self {
+        let n_slots = plan.places.len();
+        let mut places = plan.places.clone();
+        let mut final_at = plan.ends.clone();
+        let mut anything = false;
+        match plan.whole {
+            None | Some(End::Sentence) => {}
+            Some(End::Prefix { remaining: None }) => anything = true,
+            Some(End::Prefix { remaining: Some(most) }) => places.extend((0..most).map(|_| Place::Optional)),
+        }
+        final_at.resize(places.len(), false);
+        final_at.push(plan.whole.is_some());
+        Self {
+            tables,
+            constraint,
+            work,
+            places,
+            anything,
+            final_at,
+            n_slots,
+            boundaries: Vec::new(),
+            boundary_ids: FxHashMap::default(),
+            reaches: Vec::new(),
+            items: Vec::new(),
+            known: FxHashSet::default(),
+            agenda: Vec::new(),
+            waiting: FxHashMap::default(),
+            completed: FxHashMap::default(),
+        }
+    }
+
+    /// A completion; `None` if there is none.
+    pub fn run(mut self) -> Result<Option<Found>, StepError> {
+        let ChartTables { free, lexing, all, rules, .. } = &mut *self.tables;
+        let Some(lexeme) = free.first(lexing, *all)? else { return Ok(None) };
+        let root = rules.root;
+        let start = self.boundary((Position { slot: 0, inner: 0 }, lexeme));
+        self.add(root, start, start, Cause::Predicted);
+        while let Some(id) = self.agenda.pop() {
+            self.work.spend(8)?;
+            if let Some(found) = self.process(id)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn add(&mut self, rest: u32, origin: u32, at: u32, cause: Cause) {
+        if self.known.insert((rest, origin, at)) {
+            self.agenda.push(self.items.len() as u32);
+            self.items.push(Item { rest, origin, at, cause });
+        }
+    }
+
+    fn process(&mut self, id: u32) -> Result<Option<Found>, StepError> {
+        let Item { rest, origin, at, .. } = self.items[id as usize];
+        let Rest { lhs, first, next } = self.tables.rules.rests[rest as usize];
+        match first {
+            None if lhs as usize == self.tables.rules.begins.len() => {
+                self.reach(at)?;
+                if self.reaches[at as usize].as_ref().is_some_and(|reach| reach.accepts.is_some()) {
+                    return Ok(Some(self.found(id)));
+                }
+            }
+            None => {
+                let list = self.completed.entry((origin, lhs)).or_default();
+                if list.iter().any(|&done| self.items[done as usize].at == at) {
+                    return Ok(None);
+                }
+                list.push(id);
+                let waiting = self.waiting.get(&(origin, lhs)).cloned().unwrap_or_default();
+                self.work.spend(waiting.len())?;
+                for waiter in waiting {
+                    let Item { rest, origin, .. } = self.items[waiter as usize];
+                    let next = self.tables.rules.rests[rest as usize].next;
+                    self.add(next, origin, at, Cause::Completed(waiter, id));
+                }
+            }
+            Some(Symbol::Nonterminal(n)) => {
+                let list = self.waiting.entry((at, n.0)).or_default();
+                list.push(id);
+                if list.len() == 1 {
+                    for rule in 0..self.tables.rules.begins[n.index()].len() {
+                        let begin = self.tables.rules.begins[n.index()][rule];
+                        self.add(begin, at, at, Cause::Predicted);
+                    }
+                }
+                let completed = self.completed.get(&(at, n.0)).cloned().unwrap_or_default();
+                self.work.spend(completed.len())?;
+                for done in completed {
+                    let to = self.items[done as usize].at;
+                    self.add(next, origin, to, Cause::Completed(id, done));
+                }
+            }
+            Some(Symbol::Terminal(terminal)) => {
+                self.reach(at)?;
+                let Some(reach) = self.reaches[at as usize].take() else { return Ok(None) };
+                let from = reach.edges.partition_point(|edge| edge.terminal < terminal);
+                for (edge, &Edge { to, .. }) in
+                    reach.edges.iter().enumerate().skip(from).take_while(|(_, edge)| edge.terminal == terminal)
+                {
+                    self.add(next, origin, to, Cause::Scanned(id, edge as u32));
+                }
+                self.reaches[at as usize] = Some(reach);
+            }
+        }
+        Ok(None)
+    }
+
+    fn boundary(&mut self, boundary: Boundary) -> u32 {
+        let fresh = self.boundaries.len() as u32;
+        *self.boundary_ids.entry(boundary).or_insert_with(|| {
+            self.boundaries.push(boundary);
+            self.reaches.push(None);
+            fresh
+        })
+    }
+
+    /// Works out what a boundary leads to: terminals, after ignored pieces if need be.
+    fn reach(&mut self, boundary: u32) -> Result<(), StepError> {
+        if self.reaches[boundary as usize].is_some() {
+            return Ok(());
+        }
+        let mut reach = Reach::default();
+        let mut seen = FxHashSet::default();
+        let mut steps = Vec::new();
+        let enter = |reach: &mut Reach, seen: &mut FxHashSet<Boundary>, at: Boundary, parent: u32, ended: Ended| {
+            if seen.insert(at) {
+                reach.entries.push(Entry { at, parent, ended });
+            }
+        };
+        enter(&mut reach, &mut seen, self.boundaries[boundary as usize], u32::MAX, None);
+        let mut edges: FxHashMap<(TerminalId, u32), Edge> = FxHashMap::default();
+        let mut at = 0;
+        while at < reach.entries.len() {
+            let (position, lexeme) = reach.entries[at].at;
+            let is_boundary = self.tables.free.is_boundary(lexeme);
+            if position.inner == 0 {
+                if matches!(self.places.get(position.slot as usize), Some(Place::Gap | Place::Optional)) {
+                    let next = Position { slot: position.slot + 1, inner: 0 };
+                    enter(&mut reach, &mut seen, (next, lexeme), at as u32, None);
+                }
+                let at_end = position.slot as usize == self.places.len();
+                if is_boundary && self.final_at[position.slot as usize] && reach.accepts.is_none() {
+                    reach.accepts = Some(at as u32);
+                }
+                if at_end && !self.anything {
+                    at += 1;
+                    continue;
+                }
+                if is_boundary {
+                    for (terminal, next, ended) in self.specials(position) {
+                        let ChartTables { free, lexing, all, .. } = &mut *self.tables;
+                        let Some(lexeme) = free.first(lexing, *all)? else { continue };
+                        let to = self.boundary((next, lexeme));
+                        edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended });
+                    }
+                }
+            }
+            steps.clear();
+            self.bytes(position, &mut steps);
+            self.work.spend(1 + steps.len())?;
+            for &(byte, next, ended) in &steps {
+                let ChartTables { free, lexing, all, .. } = &mut *self.tables;
+                let step = free.step(lexing, lexeme, byte)?;
+                if let Some(stay) = step.stay {
+                    enter(&mut reach, &mut seen, (next, stay), at as u32, ended);
+                }
+                let Some(cut) = step.cut else { continue };
+                let cut = free.cut(cut).clone();
+                let Some(after) = free.boundary(lexing, *all, cut.obligations)? else { continue };
+                if cut.skip {
+                    enter(&mut reach, &mut seen, (next, after), at as u32, ended);
+                }
+                if cut.scans.is_empty() {
+                    continue;
+                }
+                let to = self.boundary((next, after));
+                for &terminal in &cut.scans {
+                    edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended });
+                }
+            }
+            at += 1;
+        }
+        reach.edges = edges.into_values().collect();
+        reach.edges.sort_unstable_by_key(|edge| (edge.terminal, edge.to));
+        self.reaches[boundary as usize] = Some(reach);
+        Ok(())
+    }
+
+    /// The bytes that can come next, where they lead, and the tokens that they end.
+    fn bytes(&self, position: Position, steps: &mut Vec<(u8, Position, Ended)>) {
+        let Position { slot, inner } = position;
+        let trie = self.constraint.vocabulary().trie();
+        let after = Position { slot: slot + 1, inner: 0 };
+        let here = Position { slot, inner: 0 };
+        let mut token = |to: Position| {
+            for child in trie.children(NodeId(inner)) {
+                if let Some(&token) = trie.tokens_at(child).first() {
+                    steps.push((trie.byte(child), to, Some((slot, token))));
+                }
+                if trie.end(child).0 > child.0 + 1 {
+                    steps.push((trie.byte(child), Position { slot, inner: child.0 }, None));
+                }
+            }
+        };
+        match self.places.get(slot as usize) {
+            Some(Place::Closed) => {}
+            Some(Place::Token(id)) => {
+                let Some(bytes) = self.constraint.vocabulary().bytes(*id) else { return };
+                let is_last = inner as usize + 1 == bytes.len();
+                let next = if is_last { after } else { Position { slot, inner: inner + 1 } };
+                steps.push((bytes[inner as usize], next, is_last.then_some((slot, *id))));
+            }
+            Some(Place::Free | Place::Optional) => token(after),
+            Some(Place::Gap) => match &self.tables.single {
+                Some(single) => steps.extend(single.iter().map(|&(byte, token)| (byte, here, Some((slot, token))))),
+                None => token(here),
+            },
+            None if self.anything => {
+                let samples = self.tables.lexing.lexicon.union.samples();
+                steps.extend(samples.iter().map(|&byte| (byte, here, None)));
+            }
+            None => {}
+        }
+    }
+
+    /// The terminals that are tokens and can stand at a slot.
+    fn specials(&self, position: Position) -> Vec<(TerminalId, Position, Ended)> {
+        let slot = position.slot;
+        let after = Position { slot: slot + 1, inner: 0 };
+        let all = plan::specials(self.constraint);
+        let to = |next: Position| move |(token, terminal)| (terminal, next, Some((slot, token)));
+        let mut found: Vec<_> = match self.places.get(slot as usize) {
+            Some(Place::Token(id)) => all.filter(|(token, _)| token == id).map(to(after)).collect(),
+            Some(Place::Free | Place::Optional) => all.map(to(after)).collect(),
+            Some(Place::Gap) => all.map(to(position)).collect(),
+            Some(Place::Closed) => Vec::new(),
+            None => self.tables.lexing.specials().iter().map(|&terminal| (terminal, position, None)).collect(),
+        };
+        found.retain(|(terminal, ..)| self.tables.lexing.lexicon.used.contains(terminal.index()));
+        found
+    }
+
+    /// The completion that an item shows which is the start symbol, read to a place where the text may end.
+    fn found(&self, id: u32) -> Found {
+        // From the last to the first.
+        let mut ended: Vec<(u32, TokenId)> = Vec::new();
+        let mut end = self.n_slots;
+        let trace = |boundary: u32, entry: u32, ended: &mut Vec<(u32, TokenId)>| {
+            let Some(reach) = &self.reaches[boundary as usize] else { return };
+            let mut at = entry;
+            while let Some(entry) = reach.entries.get(at as usize) {
+                ended.extend(entry.ended);
+                at = entry.parent;
+            }
+        };
+        let last = self.items[id as usize].at;
+        if let Some(reach) = &self.reaches[last as usize]
+            && let Some(accepts) = reach.accepts
+        {
+            end = (reach.entries[accepts as usize].at.0.slot as usize).min(self.n_slots);
+            trace(last, accepts, &mut ended);
+        }
+        let mut stack = vec![id];
+        while let Some(id) = stack.pop() {
+            match self.items[id as usize].cause {
+                Cause::Predicted => {}
+                Cause::Completed(waiter, done) => stack.extend([waiter, done]),
+                Cause::Scanned(before, edge) => {
+                    let boundary = self.items[before as usize].at;
+                    if let Some(reach) = &self.reaches[boundary as usize] {
+                        let Edge { from, ended: last, .. } = reach.edges[edge as usize];
+                        ended.extend(last);
+                        trace(boundary, from, &mut ended);
+                    }
+                    stack.push(before);
+                }
+            }
+        }
+        ended.reverse();
+        let (mut tokens, mut closing) = (Vec::new(), Vec::new());
+        for (slot, token) in ended {
+            match slot as usize {
+                slot if slot < self.n_slots => tokens.push((slot, token)),
+                _ => closing.push(token),
+            }
+        }
+        let n_in_gaps = tokens.iter().filter(|(slot, _)| self.places[*slot] == Place::Gap).count();
+        Found { end, tokens, n_in_gaps, closing }
+    }
+}

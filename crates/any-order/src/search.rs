@@ -1,0 +1,764 @@
+//! The search for a witness: a walk over pairs of a place in the canvas and one reading of the text before it.
+//!
+//! A reading ([`Config`]) knows no positions and equal ones are one, so what was found out about steps of the parser serves all slots of all
+//! canvases. From a reading, a fixed token leads to a few readings and a hole to all that tokens lead to ([`crate::moves`]); a gap is left, or
+//! takes a token and stays. The canvas is completable iff some walk comes to an end that is asked for. That is the meaning itself: each walk
+//! reads one text from left to right, in every lexer mode.
+//!
+//! The walk goes in depth: what merely prolongs the piece in progress first. Places that were seen are not entered again. With gaps the order is by
+//! the number of tokens in gaps, and in depth among equals; so the first completion found has the fewest. Without gaps there are finitely many
+//! places, and a search that ends without a completion proves that there is none; their number is exponential in the number of holes
+//! at worst, hence the limit.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use anygram_bits::work::Work;
+use anygram_left_to_right::Constraint;
+use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
+use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::mask::set_bit;
+use anygram_lexer::dfa::START;
+use anygram_lexer::transducer::LexemeId;
+use anygram_recognizer::StateId;
+use anygram_vocab::TokenId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::canvas::End;
+use crate::moves::{Rest, Tokens, Walk, Walks};
+use crate::plan::{self, Place, Plan};
+use crate::right::{Right, Rights};
+
+/// The tables that grow while canvases of one constraint are worked on.
+pub(crate) struct Tables {
+    pub constraint: Constraint,
+    pub stepper: Stepper,
+    walks: Walks,
+    rights: Rights,
+    /// What a fixed token does to a reading.
+    reads: FxHashMap<(Config, TokenId), Arc<[Config]>>,
+    /// The fewest tokens that complete a reading, and which, as far as they were looked for.
+    closings: FxHashMap<Config, Closing>,
+    /// Some tokens that complete a reading, found quickly if at all.
+    finishes: FxHashMap<Config, Option<Arc<[TokenId]>>>,
+    /// The fewest terminals that states of the parser lack.
+    lacking: FxHashMap<StateId, u32>,
+}
+
+#[derive(Clone)]
+enum Closing {
+    Tokens(Arc<[TokenId]>),
+    MoreThan(u32),
+}
+
+/// How a search came out.
+pub(crate) enum Outcome {
+    Found(Found),
+    /// There is no completion, within the number of tokens in gaps that was allowed.
+    None,
+    /// The steps allowed were spent.
+    OutOfSteps,
+}
+
+/// A completion, by the tokens of each slot up to the end of the text.
+pub(crate) struct Found {
+    /// The slot of the EOS, or the number of slots.
+    pub end: usize,
+    pub tokens: Vec<(usize, TokenId)>,
+    /// Tokens in gaps.
+    pub n_in_gaps: usize,
+    /// Where the whole row ends as a prefix with a bound: tokens that make a sentence of it.
+    pub closing: Vec<TokenId>,
+}
+
+/// What bounds a search.
+pub(crate) struct Bounds {
+    /// Places entered.
+    pub visits: usize,
+    /// The number of tokens of the text stays below this.
+    pub below: Option<usize>,
+    /// A hole, and a row of tokens that it shall not hold.
+    pub other_than: Option<(usize, Vec<u32>)>,
+    /// Another number, another order of the ways to fill a hole; 0 for what merely prolongs a piece first.
+    pub order: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { visits: usize::MAX, below: None, other_than: None, order: 0 }
+    }
+}
+
+/// A place entered costs a few look-ups, and now and then a new state of the parser.
+const STEPS_PER_VISIT: usize = 16;
+const STEPS_PER_ITEM: usize = 8;
+
+/// A place: before a slot (`rest` is 0), or inside a token that stands there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    slot: u32,
+    rest: u32,
+    config: Config,
+}
+
+struct Node {
+    key: Key,
+    parent: u32,
+    /// The token that ended with the step to this place.
+    token: Option<TokenId>,
+}
+
+/// A place that is being left, one way after the other.
+struct Frame {
+    node: u32,
+    rest: Option<Arc<Rest>>,
+    ways: Ways,
+    /// How many ways were tried, and which came first.
+    at: usize,
+    first: usize,
+    /// The way taken last, where it is the end of a token.
+    taken: Option<Taken>,
+}
+
+/// How a token ended.
+enum Taken {
+    /// As one of those that prolong the piece.
+    Stay(usize),
+    /// As one of those that end with the piece.
+    End(usize),
+    One(TokenId),
+}
+
+impl Frame {
+    fn walk_tokens(&self, of: impl for<'w> FnOnce(&'w Walk) -> Option<&'w Tokens>) -> Option<&Tokens> {
+        match &self.ways {
+            Ways::Walk { walk, .. } => of(walk),
+            Ways::None | Ways::Fixed(..) => None,
+        }
+    }
+}
+
+enum Ways {
+    None,
+    Fixed(TokenId, Arc<[Config]>),
+    /// The first way leaves the slot empty, if it may be.
+    Walk {
+        leave: bool,
+        walk: Arc<Walk>,
+        n_specials: usize,
+    },
+}
+
+impl Ways {
+    fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Fixed(_, readings) => readings.len(),
+            Self::Walk { leave, walk, n_specials } => {
+                usize::from(*leave) + walk.stays.len() + 2 * walk.exits.len() + n_specials
+            }
+        }
+    }
+}
+
+/// A number that looks random (SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 31)
+}
+
+/// A step from one place to another.
+struct Step {
+    slot: u32,
+    rest: Option<Arc<Rest>>,
+    config: Config,
+    token: Option<TokenId>,
+    /// Whether it put a token into a gap.
+    in_gap: bool,
+}
+
+impl Tables {
+    pub fn new(constraint: &Constraint) -> Result<Self, StepError> {
+        Ok(Self {
+            constraint: constraint.clone(),
+            stepper: Stepper::interning(constraint.language())?,
+            walks: Walks::default(),
+            rights: Rights::new(constraint),
+            reads: FxHashMap::default(),
+            closings: FxHashMap::default(),
+            finishes: FxHashMap::default(),
+            lacking: FxHashMap::default(),
+        })
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.stepper.memory_usage()
+            + self.walks.memory_usage()
+            + self.rights.memory_usage()
+            + (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64
+    }
+
+    /// Whether so much is kept that it is better to begin afresh.
+    pub fn is_full(&self) -> bool {
+        let limits = self.constraint.language().limits();
+        let kept = (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64;
+        kept + self.rights.memory_usage() > limits.cache_bytes
+            || self.stepper.recognizer().n_items() > limits.shared_items
+            || self.stepper.transducer().n_lexemes() > limits.lexer.lexemes / 2
+    }
+
+    /// The reading of the empty text.
+    pub fn start(&mut self) -> Result<Option<Config>, StepError> {
+        let start = self.stepper.start(self.constraint.language())?;
+        Ok(start.and_then(|start| start.first().copied()))
+    }
+
+    /// What a token does to a reading.
+    pub fn read(&mut self, config: Config, token: TokenId) -> Result<Arc<[Config]>, StepError> {
+        if let Some(known) = self.reads.get(&(config, token)) {
+            return Ok(known.clone());
+        }
+        let Self { constraint, stepper, .. } = self;
+        let language = constraint.language();
+        let mut readings = Frontier::new();
+        for (_, terminal) in plan::specials(constraint).filter(|&(named, _)| named == token) {
+            readings.extend(stepper.step_special(language, &[config], terminal)?);
+        }
+        if let Some(bytes) = constraint.vocabulary().bytes(token) {
+            let mut at = vec![config];
+            let mut next = Frontier::new();
+            for &byte in bytes {
+                // One by one: readings that meet stay apart, so that all are what other texts lead to as well.
+                let mut all = Frontier::new();
+                for &reading in &at {
+                    stepper.step(language, &[reading], byte, &mut next)?;
+                    all.append(&mut next);
+                }
+                all.sort_unstable();
+                all.dedup();
+                at = all;
+            }
+            readings.append(&mut at);
+        }
+        readings.sort_unstable();
+        readings.dedup();
+        let readings: Arc<[Config]> = readings.into();
+        self.reads.insert((config, token), readings.clone());
+        Ok(readings)
+    }
+
+    /// What any token does to a reading, or what is left of some tokens.
+    fn walk(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
+        let Self { constraint, stepper, walks, .. } = self;
+        let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
+        walks.get(stepper, constraint.language(), trie, config.lexeme, constraint.mask_words())
+    }
+
+    /// What is left of tokens beyond an exit of a walk.
+    fn beyond(&mut self, walk: &Walk, exit: usize, rest: Option<&Arc<Rest>>) -> Option<Arc<Rest>> {
+        let Self { constraint, walks, .. } = self;
+        let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
+        walks.rest(trie, &walk.exits[exit], constraint.mask_words())
+    }
+
+    fn end(&mut self, config: Config, walk: &Walk, exit: usize) -> Result<Option<Config>, StepError> {
+        self.stepper.end(self.constraint.language(), (config.state, walk.exits[exit].cut))
+    }
+
+    /// Calls `each` with every reading that one token leads to, and the tokens that do.
+    pub fn each_token(
+        &mut self,
+        config: Config,
+        work: &mut Work,
+        mut each: impl FnMut(Config, Option<&Tokens>, Option<TokenId>),
+    ) -> Result<(), StepError> {
+        let specials: Vec<_> = plan::specials(&self.constraint).collect();
+        for (token, terminal) in specials {
+            let language = self.constraint.language().clone();
+            for next in self.stepper.step_special(&language, &[config], terminal)? {
+                each(next, None, Some(token));
+            }
+        }
+        let mut seen = FxHashSet::default();
+        let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = vec![(config, None)];
+        while let Some((config, rest)) = agenda.pop() {
+            let walk = self.walk(config, rest.as_ref())?;
+            work.spend(1 + walk.stays.len() + walk.exits.len())?;
+            for (lexeme, tokens) in &walk.stays {
+                each(Config { state: config.state, lexeme: *lexeme }, Some(tokens), None);
+            }
+            for (at, exit) in walk.exits.iter().enumerate() {
+                let Some(next) = self.end(config, &walk, at)? else { continue };
+                if let Some(ends) = &exit.ends {
+                    each(next, Some(ends), None);
+                }
+                if let Some(beyond) = self.beyond(&walk, at, rest.as_ref())
+                    && seen.insert((next, beyond.id))
+                {
+                    agenda.push((next, Some(beyond)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Some tokens that make a sentence of a reading, without regard to their number: always towards the fewest terminals lacking. `None` if that
+    /// does not lead to one soon.
+    pub fn finish(&mut self, config: Config, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
+        if let Some(known) = self.finishes.get(&config) {
+            return Ok(known.clone());
+        }
+        let mut seen: FxHashMap<Config, Option<(Config, TokenId)>> = FxHashMap::from_iter([(config, None)]);
+        let mut queue = BinaryHeap::from([Reverse((0u32, 0u32, 0u32, config))]);
+        let mut goal = None;
+        for _ in 0..MOST_EXPANDED {
+            let Some(Reverse((_, depth, _, reading))) = queue.pop() else { break };
+            if self.stepper.is_sentence(&[reading]) {
+                goal = Some(reading);
+                break;
+            }
+            let walk = self.walk(reading, None)?;
+            work.spend(walk.stays.len() + STEPS_PER_VISIT * walk.exits.len())?;
+            let mut next: Vec<(Config, TokenId)> = Vec::with_capacity(walk.stays.len() + walk.exits.len());
+            next.extend(
+                walk.stays
+                    .iter()
+                    .map(|(lexeme, tokens)| (Config { state: reading.state, lexeme: *lexeme }, tokens.first())),
+            );
+            for (at, exit) in walk.exits.iter().enumerate() {
+                let Some(ends) = &exit.ends else { continue };
+                next.extend(self.end(reading, &walk, at)?.map(|after| (after, ends.first())));
+            }
+            for (order, (after, token)) in (0..).zip(next) {
+                if let Entry::Vacant(place) = seen.entry(after) {
+                    place.insert(Some((reading, token)));
+                    let lacks = self.lacking(after.state);
+                    // Between pieces fewer bytes are open than within one.
+                    let open = u32::from(!self.stepper.transducer().is_boundary(after.lexeme));
+                    let far = lacks.saturating_mul(4).saturating_add(open + depth);
+                    queue.push(Reverse((far, depth + 1, order, after)));
+                }
+            }
+        }
+        let found = goal.map(|goal| trace(&seen, goal));
+        self.finishes.insert(config, found.clone());
+        Ok(found)
+    }
+
+    fn lacking(&mut self, state: StateId) -> u32 {
+        let recognizer = self.stepper.recognizer();
+        *self.lacking.entry(state).or_insert_with(|| recognizer.minimum_remaining(state))
+    }
+
+    /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.
+    pub fn closing(&mut self, config: Config, most: u32, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
+        match self.closings.get(&config) {
+            Some(Closing::Tokens(tokens)) => {
+                return Ok(Some(tokens.clone()).filter(|tokens| tokens.len() <= most as usize));
+            }
+            Some(&Closing::MoreThan(known)) if known >= most => return Ok(None),
+            _ => {}
+        }
+        if let Some(tokens) = self.finish(config, work)?
+            && tokens.len() <= most as usize
+        {
+            return Ok(Some(tokens));
+        }
+        // In breadth, each reading with the one before and the token between.
+        let mut seen: FxHashMap<Config, Option<(Config, TokenId)>> = FxHashMap::from_iter([(config, None)]);
+        let mut level = vec![config];
+        for n_tokens in 0..=most {
+            if let Some(&goal) = level.iter().find(|&&reading| self.stepper.is_sentence(&[reading])) {
+                let tokens = trace(&seen, goal);
+                self.closings.insert(config, Closing::Tokens(tokens.clone()));
+                return Ok(Some(tokens));
+            }
+            if n_tokens == most || level.is_empty() {
+                break;
+            }
+            let mut next = Vec::new();
+            for reading in level {
+                self.each_token(reading, work, |after, tokens, special| {
+                    let Some(token) = special.or(tokens.map(Tokens::first)) else { return };
+                    seen.entry(after).or_insert_with(|| {
+                        next.push(after);
+                        Some((reading, token))
+                    });
+                })?;
+            }
+            level = next;
+        }
+        self.closings.insert(config, Closing::MoreThan(most));
+        Ok(None)
+    }
+}
+
+/// The tokens on the way to a reading, each of which is known with the one before.
+fn trace(seen: &FxHashMap<Config, Option<(Config, TokenId)>>, goal: Config) -> Arc<[TokenId]> {
+    let mut tokens = Vec::new();
+    let mut at = goal;
+    while let Some(&Some((before, token))) = seen.get(&at) {
+        tokens.push(token);
+        at = before;
+    }
+    tokens.reverse();
+    tokens.into()
+}
+
+/// Readings that a quick look for a completion leaves.
+const MOST_EXPANDED: usize = 64;
+
+/// One search, which can be resumed after a completion for the next one.
+pub(crate) struct Search<'a> {
+    tables: &'a mut Tables,
+    plan: &'a Plan,
+    right: Right,
+    work: &'a mut Work,
+    bounds: Bounds,
+    nodes: Vec<Node>,
+    /// Places that need not be entered: they were.
+    seen: FxHashSet<Key>,
+    /// Places beyond the hole of [`Bounds::other_than`] from which the canvas is known to be completable.
+    good: FxHashSet<Key>,
+    stack: Vec<Frame>,
+    /// Places to enter, and those to enter when these are done, for they take one more token in a gap.
+    waiting: Vec<(Step, u32)>,
+    later: Vec<(Step, u32)>,
+    n_in_gaps: usize,
+    visits: usize,
+    /// The parser's items as they were counted last.
+    n_items: usize,
+    n_specials: usize,
+}
+
+impl<'a> Search<'a> {
+    /// A search that has not begun.
+    pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
+        let n_specials = plan::specials(&tables.constraint).count();
+        let n_items = tables.stepper.recognizer().n_items();
+        let right = tables.rights.of(&tables.constraint, plan);
+        Self {
+            tables,
+            plan,
+            right,
+            work,
+            bounds,
+            nodes: Vec::new(),
+            seen: FxHashSet::default(),
+            good: FxHashSet::default(),
+            stack: Vec::new(),
+            waiting: Vec::new(),
+            later: Vec::new(),
+            n_in_gaps: 0,
+            visits: 0,
+            n_items,
+            n_specials,
+        }
+    }
+
+    /// The completion with the fewest tokens in gaps, or one of them.
+    pub fn run(mut self) -> Result<Outcome, StepError> {
+        self.begin()?;
+        self.resume()
+    }
+
+    fn begin(&mut self) -> Result<(), StepError> {
+        if !self.right.is_hopeless
+            && let Some(config) = self.tables.start()?
+        {
+            let first = Step { slot: 0, rest: None, config, token: None, in_gap: false };
+            self.waiting.push((first, u32::MAX));
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self) -> Result<Outcome, StepError> {
+        loop {
+            while let Some(mut frame) = self.stack.pop() {
+                let node = frame.node;
+                let Some(step) = self.next(&mut frame)? else { continue };
+                self.stack.push(frame);
+                self.visits += 1;
+                let n_items = self.tables.stepper.recognizer().n_items();
+                self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * n_items.saturating_sub(self.n_items))?;
+                self.n_items = n_items;
+                if self.visits > self.bounds.visits {
+                    return Ok(Outcome::OutOfSteps);
+                }
+                if step.in_gap {
+                    self.later.push((step, node));
+                } else if let Some(found) = self.enter(step, node)? {
+                    return Ok(Outcome::Found(found));
+                }
+            }
+            if self.waiting.is_empty() {
+                self.n_in_gaps += 1;
+                if self.later.is_empty() || self.bounds.below.is_some_and(|below| self.n_in_gaps >= below) {
+                    return Ok(Outcome::None);
+                }
+                std::mem::swap(&mut self.waiting, &mut self.later);
+                // Those that came first are entered first.
+                self.waiting.reverse();
+            }
+            if let Some((step, parent)) = self.waiting.pop()
+                && let Some(found) = self.enter(step, parent)?
+            {
+                return Ok(Outcome::Found(found));
+            }
+        }
+    }
+
+    /// The tokens of the text that a hole can hold, added to `words`, which are left out before. Every place before the hole is entered once, and
+    /// every way to leave it tried once; for canvases without gaps. Returns whether all that is possible was found.
+    pub fn admissible(
+        tables: &'a mut Tables,
+        plan: &'a Plan,
+        work: &'a mut Work,
+        hole: usize,
+        words: &mut Vec<u32>,
+    ) -> Result<bool, StepError> {
+        let bounds = Bounds { other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
+        let mut search = Self::new(tables, plan, work, bounds);
+        let outcome = search.begin().and_then(|()| {
+            loop {
+                match search.resume() {
+                    Ok(Outcome::Found(_)) => search.admit(hole),
+                    Ok(Outcome::None) => break Ok(true),
+                    Ok(Outcome::OutOfSteps) => break Ok(false),
+                    Err(error) => break Err(error),
+                }
+            }
+        });
+        *words = search.bounds.other_than.take().map(|(_, words)| words).unwrap_or_default();
+        outcome
+    }
+
+    /// A completion was found: all tokens that lead the same way at the hole are admissible, and the search goes on from there.
+    fn admit(&mut self, hole: usize) {
+        let beyond = self.stack.iter().position(|frame| self.nodes[frame.node as usize].key.slot as usize > hole);
+        let n_kept = beyond.unwrap_or(self.stack.len());
+        for frame in self.stack.drain(n_kept..) {
+            self.good.insert(self.nodes[frame.node as usize].key);
+        }
+        // The place where the search ended has no frame.
+        let last = self.nodes.last().map(|node| node.key);
+        self.good.extend(last.filter(|key| key.slot as usize > hole));
+        if let (Some(frame), Some((_, words))) = (self.stack.last(), &mut self.bounds.other_than) {
+            match &frame.taken {
+                Some(Taken::Stay(at)) => {
+                    frame.walk_tokens(|walk| Some(&walk.stays[*at].1)).map_or((), |t| t.add_to(words))
+                }
+                Some(Taken::End(at)) => {
+                    frame.walk_tokens(|walk| walk.exits[*at].ends.as_ref()).map_or((), |t| t.add_to(words))
+                }
+                Some(Taken::One(token)) => set_bit(words, token.index()),
+                None => {}
+            }
+        }
+    }
+
+    /// Comes to a place: a completion if the text can end there, else one more frame.
+    fn enter(&mut self, step: Step, parent: u32) -> Result<Option<Found>, StepError> {
+        let Step { slot, rest, config, token, .. } = step;
+        let key = Key { slot, rest: rest.as_ref().map_or(0, |rest| rest.id), config };
+        if rest.is_none() && !self.is_allowed(slot, config.lexeme) {
+            return Ok(None);
+        }
+        let is_good = self.good.contains(&key);
+        if !is_good && !self.seen.insert(key) {
+            return Ok(None);
+        }
+        let node = self.nodes.len() as u32;
+        self.nodes.push(Node { key, parent, token });
+        if is_good {
+            return Ok(Some(self.found(node, slot as usize, Vec::new())));
+        }
+        if rest.is_none()
+            && let Some(closing) = self.accepts(slot as usize, config)?
+        {
+            return Ok(Some(self.found(node, slot as usize, closing)));
+        }
+        if rest.is_none()
+            && let Some(tokens) = self.finishes_in(slot as usize, config)?
+        {
+            let mut found = self.found(node, slot as usize + tokens.len(), Vec::new());
+            found.tokens.extend((slot as usize..).zip(tokens.iter().copied()));
+            return Ok(Some(found));
+        }
+        let ways = self.ways(slot as usize, config, rest.as_ref())?;
+        let first = match self.bounds.order {
+            0 => 0,
+            order => mixed(order ^ u64::from(slot) << 32 ^ u64::from(node)) as usize % ways.len().max(1),
+        };
+        self.stack.push(Frame { node, rest, ways, at: 0, first, taken: None });
+        Ok(None)
+    }
+
+    /// Whether lexing can go on with what is fixed from a slot on.
+    #[inline]
+    fn is_allowed(&self, slot: u32, lexeme: LexemeId) -> bool {
+        self.right.allows(slot as usize, self.tables.stepper.transducer().union_state(lexeme))
+    }
+
+    /// Whether the text may end before a slot; then perhaps with tokens that make a sentence of it.
+    fn accepts(&mut self, slot: usize, config: Config) -> Result<Option<Vec<TokenId>>, StepError> {
+        let (plan, n_in_gaps, below) = (self.plan, self.n_in_gaps, self.bounds.below);
+        let few_enough = || below.is_none_or(|below| plan.n_tokens_before(slot) + n_in_gaps < below);
+        let Tables { stepper, constraint, .. } = &mut *self.tables;
+        let accepted = if slot < self.plan.places.len() {
+            self.plan.ends[slot] && stepper.is_sentence(&[config])
+        } else {
+            match self.plan.whole {
+                None => false,
+                Some(End::Sentence) => stepper.is_sentence(&[config]),
+                Some(End::Prefix { remaining: None }) => stepper.is_viable(constraint.language(), &[config])?,
+                Some(End::Prefix { remaining: Some(most) }) => {
+                    let closing = self.tables.closing(config, most, self.work)?;
+                    return Ok(closing.filter(|_| few_enough()).map(|tokens| tokens.to_vec()));
+                }
+            }
+        };
+        Ok((accepted && few_enough()).then(Vec::new))
+    }
+
+    /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only the first search for a completion
+    /// asks for them, for others it matters which one is found.
+    fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
+        let is_tail = slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
+        if !is_tail || self.bounds.below.is_some() || self.bounds.other_than.is_some() || !self.holes_follow(slot) {
+            return Ok(None);
+        }
+        let Some(tokens) = self.tables.finish(config, self.work)? else { return Ok(None) };
+        let end = slot + tokens.len();
+        let is_end = if end == self.plan.places.len() {
+            self.plan.whole.is_some()
+        } else {
+            self.plan.ends.get(end) == Some(&true)
+        };
+        Ok(is_end.then_some(tokens))
+    }
+
+    /// Whether nothing but holes follows from a slot on.
+    fn holes_follow(&self, slot: usize) -> bool {
+        self.plan.places[slot..].iter().all(|place| *place == Place::Free)
+    }
+
+    fn found(&self, node: u32, end: usize, closing: Vec<TokenId>) -> Found {
+        let mut tokens = Vec::new();
+        let mut at = node;
+        while let Some(Node { parent, token, .. }) = self.nodes.get(at as usize) {
+            // A token ends where its slot, or one round of a gap, is left.
+            if let (Some(token), Some(before)) = (token, self.nodes.get(*parent as usize)) {
+                tokens.push((before.key.slot as usize, *token));
+            }
+            at = *parent;
+        }
+        tokens.reverse();
+        Found { end, tokens, n_in_gaps: self.n_in_gaps, closing }
+    }
+
+    fn ways(&mut self, slot: usize, config: Config, rest: Option<&Arc<Rest>>) -> Result<Ways, StepError> {
+        let Some(&place) = self.plan.places.get(slot) else { return Ok(Ways::None) };
+        Ok(match place {
+            Place::Closed => Ways::None,
+            Place::Token(token) => Ways::Fixed(token, self.tables.read(config, token)?),
+            Place::Free | Place::Gap | Place::Optional => {
+                let is_before = rest.is_none();
+                let n_specials = if is_before { self.n_specials } else { 0 };
+                let leave = is_before && place != Place::Free;
+                Ways::Walk { leave, walk: self.tables.walk(config, rest)?, n_specials }
+            }
+        })
+    }
+
+    /// The next step from a place.
+    fn next(&mut self, frame: &mut Frame) -> Result<Option<Step>, StepError> {
+        let Key { slot, config, .. } = self.nodes[frame.node as usize].key;
+        let in_gap = self.plan.places.get(slot as usize) == Some(&Place::Gap);
+        let after = if in_gap { slot } else { slot + 1 };
+        let forbidden =
+            self.bounds.other_than.as_ref().filter(|(hole, _)| *hole == slot as usize).map(|(_, words)| words);
+        loop {
+            let n_ways = frame.ways.len();
+            if frame.at == n_ways {
+                return Ok(None);
+            }
+            let at = (frame.first + frame.at) % n_ways;
+            frame.at += 1;
+            let to = |config, token| Ok(Some(Step { slot: after, rest: None, config, token: Some(token), in_gap }));
+            let (leave, walk, n_specials) = match &frame.ways {
+                Ways::None => return Ok(None),
+                Ways::Fixed(token, readings) => {
+                    let Some(&config) = readings.get(at) else { return Ok(None) };
+                    return to(config, *token);
+                }
+                Ways::Walk { leave, walk, n_specials } => (*leave, walk, *n_specials),
+            };
+            let mut way = at;
+            if leave {
+                if way == 0 {
+                    let step = Step { slot: slot + 1, rest: None, config, token: None, in_gap: false };
+                    return Ok(Some(step));
+                }
+                way -= 1;
+            }
+            let pick = |tokens: &Tokens| match forbidden {
+                Some(words) => tokens.first_outside(words),
+                None => Some(tokens.first()),
+            };
+            if let Some((lexeme, tokens)) = walk.stays.get(way) {
+                if !self.is_allowed(after, *lexeme) {
+                    continue;
+                }
+                match pick(tokens) {
+                    Some(token) => {
+                        frame.taken = Some(Taken::Stay(way));
+                        return to(Config { state: config.state, lexeme: *lexeme }, token);
+                    }
+                    None => continue,
+                }
+            }
+            way -= walk.stays.len();
+            if way < walk.exits.len() {
+                if self.right.allows(after as usize, START)
+                    && let Some(token) = walk.exits[way].ends.as_ref().and_then(pick)
+                    && let Some(config) = self.tables.end(config, walk, way)?
+                {
+                    frame.taken = Some(Taken::End(way));
+                    return to(config, token);
+                }
+                continue;
+            }
+            way -= walk.exits.len();
+            if way < n_specials {
+                let Some((token, terminal)) = plan::specials(&self.tables.constraint).nth(way) else { continue };
+                if forbidden.is_some_and(|words| anygram_left_to_right::mask::get_bit(words, token.index())) {
+                    continue;
+                }
+                let language = self.tables.constraint.language().clone();
+                // At most one reading comes of one reading and one terminal.
+                match self.tables.stepper.step_special(&language, &[config], terminal)?.first() {
+                    Some(&config) => {
+                        frame.taken = Some(Taken::One(token));
+                        return to(config, token);
+                    }
+                    None => continue,
+                }
+            }
+            way -= n_specials;
+            if way < walk.exits.len() {
+                let Some(config) = self.tables.end(config, walk, way)? else { continue };
+                let Some(rest) = self.tables.beyond(walk, way, frame.rest.as_ref()) else { continue };
+                if forbidden.is_some_and(|words| rest.tokens.as_ref().is_none_or(|tokens| tokens.is_subset(words))) {
+                    continue;
+                }
+                return Ok(Some(Step { slot, rest: Some(rest), config, token: None, in_gap: false }));
+            }
+            return Ok(None);
+        }
+    }
+}

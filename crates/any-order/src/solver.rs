@@ -1,0 +1,572 @@
+//! Questions about canvases, answered.
+
+use anygram_bits::work::{Stopped, Work};
+use anygram_grammar::ir::LexerMode;
+use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::mask::{get_bit, set_bit};
+use anygram_left_to_right::{Constraint, MatchError, Matcher};
+use anygram_vocab::TokenId;
+
+use crate::canvas::{Canvas, End, Slot};
+use crate::chart::{Chart, ChartTables};
+use crate::plan::{Place, Plan};
+use crate::search::{Bounds, Found, Outcome, Search, Tables};
+
+/// What fills a slot of a canvas in a completion.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Filling {
+    /// The one token of a fixed slot or a hole.
+    Token(TokenId),
+    /// The tokens of a gap.
+    Tokens(Vec<TokenId>),
+}
+
+/// A completion of a canvas.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Witness {
+    /// What stands in each slot.
+    pub slots: Vec<Filling>,
+    /// If the canvas ends as a prefix with a bound on what remains: tokens that make a sentence of it.
+    pub closing: Vec<TokenId>,
+}
+
+impl Witness {
+    /// The tokens of the text: all before the first EOS, `closing` not among them.
+    pub fn text(&self, constraint: &Constraint) -> Vec<TokenId> {
+        let is_eos = |token: &TokenId| constraint.vocabulary().eos().contains(token);
+        let tokens = self.slots.iter().flat_map(|filling| match filling {
+            Filling::Token(token) => std::slice::from_ref(token),
+            Filling::Tokens(tokens) => tokens,
+        });
+        tokens.copied().take_while(|token| !is_eos(token)).collect()
+    }
+}
+
+/// The answer to a question of yes or no.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Yes, as this shows.
+    Yes(Witness),
+    /// No.
+    No,
+    /// It was not decided.
+    Unknown(Undecided),
+}
+
+impl Answer {
+    /// `Some(true)` for a yes, `Some(false)` for a no.
+    pub fn decided(&self) -> Option<bool> {
+        match self {
+            Self::Yes(_) => Some(true),
+            Self::No => Some(false),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// Why a question was not decided.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Undecided {
+    /// A limit was hit.
+    #[error(transparent)]
+    Limit(#[from] StepError),
+    /// In `contextual`: what could show that there is no completion lets too much pass.
+    #[error(
+        "neither a completion was found nor that there is none; raise the limit `canvas_steps` or use the lexer mode `longest`"
+    )]
+    Between,
+}
+
+impl From<Stopped> for Undecided {
+    fn from(stopped: Stopped) -> Self {
+        Self::Limit(stopped.into())
+    }
+}
+
+/// What each hole of a canvas can hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Admissible {
+    /// One row a hole, in the order of the holes, each of [`Constraint::mask_words`] words: bit `id % 32` of word `id / 32` is set iff the token
+    /// can be put there and leave the canvas completable. EOS and PAD are among them.
+    pub masks: Vec<Vec<u32>>,
+    /// Of each row, `Some` if it lacks tokens of which it was not decided; those it has are certain.
+    pub undecided: Vec<Option<Undecided>>,
+}
+
+impl Admissible {
+    /// Whether a token can be put into a hole (by its number among the holes); `None` if it was not decided.
+    pub fn get(&self, hole: usize, token: TokenId) -> Option<bool> {
+        let set = get_bit(&self.masks[hole], token.index());
+        (set || self.undecided[hole].is_none()).then_some(set)
+    }
+}
+
+/// A question that cannot be asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CanvasQuestionError {
+    /// A token is not in the vocabulary.
+    #[error("slot {slot}: token {id} is not in the vocabulary of {size} tokens")]
+    UnknownToken {
+        /// The slot.
+        slot: usize,
+        /// The id.
+        id: u32,
+        /// The number of tokens.
+        size: usize,
+    },
+    /// A proposal is not about a hole.
+    #[error("proposal {proposal}: slot {slot} is no hole; propose tokens for holes only")]
+    NoHole {
+        /// The number of the proposal.
+        proposal: usize,
+        /// Its slot.
+        slot: usize,
+    },
+    /// The tables could not be made.
+    #[error(transparent)]
+    Limit(#[from] StepError),
+}
+
+/// How it is decided whether a canvas is completable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum By {
+    /// By all ways, the quickest first.
+    #[default]
+    All,
+    /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever on.
+    Search,
+    /// By the chart alone: exact in `scannerless` and `longest`.
+    Chart,
+}
+
+/// Steps of a search before the chart is asked: first with its holes as gaps, then as it is.
+const FIRST_VISITS: usize = 1_000;
+const RESTARTS: u64 = 10;
+const NEXT_VISITS: usize = 200_000;
+
+/// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
+///
+/// Costs memory like a [`Matcher`]; use one a thread.
+pub struct Solver {
+    tables: Tables,
+    matcher: Matcher,
+    chart: Option<ChartTables>,
+    by: By,
+    /// The last completion found and its canvas.
+    last: Option<(Canvas, Witness)>,
+}
+
+impl Solver {
+    /// Empty tables for a constraint.
+    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+        Ok(Self {
+            tables: Tables::new(constraint)?,
+            matcher: constraint.matcher()?,
+            chart: None,
+            by: By::default(),
+            last: None,
+        })
+    }
+
+    /// Lets one way alone decide, for tests and measurements.
+    pub fn by(mut self, by: By) -> Self {
+        self.by = by;
+        self
+    }
+
+    /// The constraint.
+    pub fn constraint(&self) -> &Constraint {
+        &self.tables.constraint
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.tables.memory_usage() + self.matcher.memory_usage()
+    }
+
+    /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
+    ///
+    /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last witness still fits, it is the answer;
+    /// that costs O(slots).
+    pub fn completable(&mut self, canvas: &Canvas) -> Result<Answer, CanvasQuestionError> {
+        self.check(canvas)?;
+        if let Some(witness) = self.fits(canvas) {
+            return Ok(Answer::Yes(witness.clone()));
+        }
+        self.renew()?;
+        let plan = Plan::new(self.constraint(), canvas);
+        let mut work = self.work();
+        let answer = self.decide(canvas, &plan, &mut work);
+        if let Answer::Yes(witness) = &answer {
+            self.last = Some((canvas.clone(), witness.clone()));
+        }
+        Ok(answer)
+    }
+
+    /// For every hole the tokens that can be put there and leave the canvas completable.
+    pub fn admissible(&mut self, canvas: &Canvas) -> Result<Admissible, CanvasQuestionError> {
+        self.check(canvas)?;
+        self.renew()?;
+        let mut work = self.work();
+        let n_words = self.constraint().mask_words();
+        let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
+        let earliest = self.earliest_end(canvas, &mut work);
+        for hole in canvas.holes() {
+            let mut words = vec![0; n_words];
+            let result = if canvas.slots().contains(&Slot::Gap) {
+                self.admissible_one_by_one(canvas, hole, &mut words, &mut work)
+            } else {
+                self.admissible_at(canvas, hole, &mut words, &mut work)
+            };
+            let vocabulary = self.constraint().vocabulary();
+            let (eos, pad) = (vocabulary.eos(), vocabulary.pad());
+            let undecided = match &earliest {
+                Ok(Some(end)) => {
+                    if *end <= hole {
+                        eos.iter().for_each(|token| set_bit(&mut words, token.index()));
+                    }
+                    if *end < hole {
+                        pad.iter().for_each(|token| set_bit(&mut words, token.index()));
+                    }
+                    result.err()
+                }
+                Ok(None) => result.err(),
+                Err(undecided) => Some(undecided.clone()),
+            };
+            admissible.masks.push(words);
+            admissible.undecided.push(undecided);
+        }
+        Ok(admissible)
+    }
+
+    /// Scans proposals `(slot, token)` for holes in the given order and keeps each iff the canvas with those kept so far and this one is
+    /// completable; `None` where that was not decided, and then it is not kept.
+    pub fn compatible(
+        &mut self,
+        canvas: &Canvas,
+        proposals: &[(usize, TokenId)],
+    ) -> Result<Vec<Option<bool>>, CanvasQuestionError> {
+        self.check(canvas)?;
+        let mut kept = canvas.slots().to_vec();
+        let mut answers = Vec::with_capacity(proposals.len());
+        for (proposal, &(slot, token)) in proposals.iter().enumerate() {
+            if canvas.slots().get(slot) != Some(&Slot::Hole) {
+                return Err(CanvasQuestionError::NoHole { proposal, slot });
+            }
+            if kept[slot] != Slot::Hole {
+                // Another token stands there by now.
+                let same = kept[slot] == Slot::Fixed(token);
+                let answer = if same {
+                    self.completable(&Canvas::new(kept.clone(), canvas.end()))?.decided()
+                } else {
+                    Some(false)
+                };
+                answers.push(answer);
+                continue;
+            }
+            kept[slot] = Slot::Fixed(token);
+            let answer = self.completable(&Canvas::new(kept.clone(), canvas.end()))?.decided();
+            if answer != Some(true) {
+                kept[slot] = Slot::Hole;
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    /// The fewest tokens of the text of a completion; `Ok(None)` if there is no completion.
+    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Result<Option<usize>, Undecided>, CanvasQuestionError> {
+        let answer = self.completable(canvas)?;
+        let witness = match answer {
+            Answer::Yes(witness) => witness,
+            Answer::No => return Ok(Ok(None)),
+            Answer::Unknown(undecided) => return Ok(Err(undecided)),
+        };
+        let mut work = self.work();
+        let plan = Plan::new(self.constraint(), canvas);
+        let mut best = witness.text(self.constraint()).len();
+        loop {
+            let bounds = Bounds { below: Some(best), ..Bounds::default() };
+            match Search::new(&mut self.tables, &plan, &mut work, bounds).run() {
+                Ok(Outcome::Found(found)) => best = plan.n_tokens_before(found.end) + found.n_in_gaps,
+                Ok(Outcome::None) => return Ok(Ok(Some(best))),
+                Ok(Outcome::OutOfSteps) => return Ok(Err(Undecided::Between)),
+                Err(error) => return Ok(Err(error.into())),
+            }
+        }
+    }
+
+    /// The steps of one question.
+    fn work(&mut self) -> Work {
+        let language = self.constraint().language().clone();
+        self.tables.stepper.begin(&language);
+        Work::new(language.limits().canvas_steps, "canvas_steps")
+    }
+
+    /// Replaces tables that have grown too large.
+    fn renew(&mut self) -> Result<(), CanvasQuestionError> {
+        if self.tables.is_full() {
+            self.tables = Tables::new(&self.constraint().clone())?;
+        }
+        if self.chart.as_ref().is_some_and(ChartTables::is_full) {
+            self.chart = None;
+        }
+        Ok(())
+    }
+
+    fn check(&self, canvas: &Canvas) -> Result<(), CanvasQuestionError> {
+        let size = self.constraint().vocabulary().len();
+        for (slot, content) in canvas.slots().iter().enumerate() {
+            if let Slot::Fixed(token) = content
+                && token.index() >= size
+            {
+                return Err(CanvasQuestionError::UnknownToken { slot, id: token.0, size });
+            }
+        }
+        Ok(())
+    }
+
+    /// The last witness, if it is one of this canvas too.
+    fn fits(&self, canvas: &Canvas) -> Option<&Witness> {
+        let (known, witness) = self.last.as_ref()?;
+        let same = |(slot, filling): (&Slot, &Filling)| match (slot, filling) {
+            (Slot::Fixed(token), Filling::Token(own)) => token == own,
+            (Slot::Hole, Filling::Token(_)) | (Slot::Gap, Filling::Tokens(_)) => true,
+            _ => false,
+        };
+        let fits = known.end() == canvas.end()
+            && witness.slots.len() == canvas.slots().len()
+            && canvas.slots().iter().zip(&witness.slots).all(same);
+        fits.then_some(witness)
+    }
+
+    fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
+        let decided = match self.by {
+            By::All => self.decide_by_all(canvas, plan, work),
+            By::Search => self.search(canvas, plan, usize::MAX, 0, work),
+            By::Chart => self.chart(canvas, plan, work),
+        };
+        decided.unwrap_or_else(|error| Answer::Unknown(error.into()))
+    }
+
+    /// A short search; then what is cheap to refute; a longer search; the chart.
+    fn decide_by_all(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        // A search in a gap leads on and on.
+        let first = if plan.places.contains(&Place::Gap) { FIRST_VISITS / 10 } else { FIRST_VISITS };
+        let answer = self.search(canvas, plan, first, 0, work)?;
+        if answer.decided().is_some() {
+            return Ok(answer);
+        }
+        if plan.places.contains(&Place::Free) {
+            // A search that began with an unlucky choice seldom comes back to it; another one begins with another.
+            for order in 1..=RESTARTS {
+                let answer = self.search(canvas, plan, first, order, work)?;
+                if answer.decided().is_some() {
+                    return Ok(answer);
+                }
+            }
+            // What has no completion with any number of tokens in each hole has none with one.
+            let mut relaxed = plan.clone();
+            relaxed.places.iter_mut().filter(|place| **place == Place::Free).for_each(|place| *place = Place::Gap);
+            relaxed.places.dedup_by(|a, b| (&*a, &*b) == (&Place::Gap, &Place::Gap));
+            relaxed.ends = relaxed_ends(plan);
+            if self.chart_found(&relaxed, work)?.is_none() {
+                return Ok(Answer::No);
+            }
+            let answer = self.search(canvas, plan, NEXT_VISITS, 0, work)?;
+            if answer.decided().is_some() {
+                return Ok(answer);
+            }
+        }
+        let answer = self.chart(canvas, plan, work)?;
+        if answer.decided().is_some() {
+            return Ok(answer);
+        }
+        self.search(canvas, plan, usize::MAX, 0, work)
+    }
+
+    fn search(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        visits: usize,
+        order: u64,
+        work: &mut Work,
+    ) -> Result<Answer, StepError> {
+        let bounds = Bounds { visits, order, ..Bounds::default() };
+        match Search::new(&mut self.tables, plan, work, bounds).run()? {
+            Outcome::Found(found) => self.confirmed(canvas, &found),
+            Outcome::None => Ok(Answer::No),
+            Outcome::OutOfSteps => Ok(Answer::Unknown(Undecided::Between)),
+        }
+    }
+
+    fn chart(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        match self.chart_found(plan, work)? {
+            Some(found) => self.confirmed(canvas, &found),
+            None => Ok(Answer::No),
+        }
+    }
+
+    /// What the chart finds: in `contextual` by the scannerless lexing, so that only a no holds.
+    fn chart_found(&mut self, plan: &Plan, work: &mut Work) -> Result<Option<Found>, StepError> {
+        let constraint = self.tables.constraint.clone();
+        let tables = self.chart.get_or_insert_with(|| {
+            let lexing = constraint.language().lexing();
+            let lexing = if lexing.mode() == LexerMode::Contextual { lexing.scannerless() } else { lexing.clone() };
+            ChartTables::new(&constraint, lexing)
+        });
+        Chart::new(tables, &constraint, plan, work).run()
+    }
+
+    /// A yes, after its witness was replayed.
+    fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Result<Answer, StepError> {
+        let witness = self.witness(canvas, found);
+        let replays = self.replays(canvas, found.end, &witness)?;
+        Ok(if replays { Answer::Yes(witness) } else { Answer::Unknown(Undecided::Between) })
+    }
+
+    fn witness(&self, canvas: &Canvas, found: &Found) -> Witness {
+        let vocabulary = self.constraint().vocabulary();
+        let mut slots: Vec<Filling> = canvas
+            .slots()
+            .iter()
+            .enumerate()
+            .map(|(at, slot)| match slot {
+                Slot::Fixed(token) => Filling::Token(*token),
+                Slot::Gap => Filling::Tokens(Vec::new()),
+                Slot::Hole => {
+                    let tail = if at > found.end { vocabulary.pad() } else { None };
+                    Filling::Token(tail.or(vocabulary.eos().first().copied()).unwrap_or(TokenId(0)))
+                }
+            })
+            .collect();
+        for &(slot, token) in &found.tokens {
+            match slots.get_mut(slot) {
+                Some(Filling::Token(own)) => *own = token,
+                Some(Filling::Tokens(tokens)) => tokens.push(token),
+                None => {}
+            }
+        }
+        Witness { slots, closing: found.closing.clone() }
+    }
+
+    /// Whether the text of a witness ends as the canvas says, read from left to right.
+    fn replays(&mut self, canvas: &Canvas, end: usize, witness: &Witness) -> Result<bool, StepError> {
+        let mut text = witness.text(self.constraint());
+        text.extend(&witness.closing);
+        let is_whole = end == canvas.slots().len();
+        let as_prefix = is_whole && canvas.end() == (End::Prefix { remaining: None });
+        self.matcher.reset();
+        for &token in &text {
+            match self.matcher.advance(token) {
+                Ok(()) => {}
+                Err(MatchError::Limit(error @ StepError::Undecided { .. })) if as_prefix => return Err(error),
+                // Whether the text so far can be completed was not decided; but it is only asked what the whole text is.
+                Err(MatchError::Limit(StepError::Undecided { .. })) => return self.is_sentence(&text),
+                Err(MatchError::Limit(error)) => return Err(error),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(as_prefix || self.matcher.is_sentence())
+    }
+
+    /// Whether a text is a sentence, asked only at its end.
+    fn is_sentence(&mut self, text: &[TokenId]) -> Result<bool, StepError> {
+        let mut readings: Vec<_> = self.tables.start()?.into_iter().collect();
+        for &token in text {
+            let mut next = Vec::new();
+            for &reading in &readings {
+                next.extend_from_slice(&self.tables.read(reading, token)?);
+            }
+            next.sort_unstable();
+            next.dedup();
+            readings = next;
+        }
+        Ok(self.tables.stepper.is_sentence(&readings))
+    }
+
+    /// The first slot in which the EOS can stand that ends the text.
+    fn earliest_end(&mut self, canvas: &Canvas, work: &mut Work) -> Result<Option<usize>, Undecided> {
+        let mut plan = Plan::new(self.constraint(), canvas);
+        plan.whole = None;
+        let mut earliest = None;
+        while plan.ends.contains(&true) {
+            match self.decide(canvas, &plan, work) {
+                Answer::Yes(witness) => {
+                    let is_eos = |filling: &Filling| matches!(filling, Filling::Token(token) if self.constraint().vocabulary().eos().contains(token));
+                    let end = witness.slots.iter().position(is_eos).unwrap_or(0);
+                    earliest = Some(end);
+                    plan.ends[end..].fill(false);
+                }
+                Answer::No => break,
+                Answer::Unknown(undecided) => return Err(undecided),
+            }
+        }
+        Ok(earliest)
+    }
+
+    /// The tokens of the text that a hole can hold, for canvases without gaps.
+    fn admissible_at(
+        &mut self,
+        canvas: &Canvas,
+        hole: usize,
+        words: &mut Vec<u32>,
+        work: &mut Work,
+    ) -> Result<(), Undecided> {
+        let mut plan = Plan::new(self.constraint(), canvas);
+        plan.ends[..=hole].fill(false);
+        match Search::admissible(&mut self.tables, &plan, work, hole, words) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Undecided::Between),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same by the definition, token by token.
+    fn admissible_one_by_one(
+        &mut self,
+        canvas: &Canvas,
+        hole: usize,
+        words: &mut [u32],
+        work: &mut Work,
+    ) -> Result<(), Undecided> {
+        let mut undecided = Ok(());
+        let vocabulary = self.constraint().vocabulary().clone();
+        for id in 0..vocabulary.len() {
+            let token = TokenId::new(id);
+            if vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token) {
+                continue;
+            }
+            let mut slots = canvas.slots().to_vec();
+            slots[hole] = Slot::Fixed(token);
+            let fixed = Canvas::new(slots, canvas.end());
+            let plan = Plan::new(self.constraint(), &fixed);
+            match self.decide(&fixed, &plan, work) {
+                Answer::Yes(_) => set_bit(words, id),
+                Answer::No => {}
+                Answer::Unknown(reason) => undecided = Err(reason),
+            }
+        }
+        undecided
+    }
+}
+
+/// Where the text can end once each run of holes and gaps is one gap.
+fn relaxed_ends(plan: &Plan) -> Vec<bool> {
+    let is_loose = |place: &Place| matches!(place, Place::Free | Place::Gap);
+    let mut ends: Vec<bool> = Vec::new();
+    for (at, (place, &end)) in plan.places.iter().zip(&plan.ends).enumerate() {
+        if at > 0 && is_loose(place) && is_loose(&plan.places[at - 1]) {
+            // An end within the run is one before it, with less in the gap.
+            if let Some(last) = ends.last_mut() {
+                *last |= end;
+            }
+        } else {
+            ends.push(end);
+        }
+    }
+    ends
+}

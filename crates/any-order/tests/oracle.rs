@@ -1,0 +1,415 @@
+//! Random grammars and canvases: every lexer mode, engine and way to decide against brute force, and the laws of canvases.
+//!
+//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 25). A yes is checked by what shows
+//! it: the oracle reads the witness. A no is checked by all assignments that brute force can try.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anygram_any_order::{Answer, By, Canvas, End, Filling, Slot, Solver, Witness};
+use anygram_grammar::ir::LexerMode;
+use anygram_left_to_right::mask::get_bit;
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
+use anygram_testkit::canvas::{self as brute, Roles};
+use anygram_testkit::generate::{CALL, EOS, RandomCase};
+use anygram_testkit::oracle::{Completion, Limits as OracleLimits, Oracle};
+use anygram_testkit::random::Random;
+use anygram_testkit::text::{Sym, text_of};
+use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
+
+const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
+const ORACLE: OracleLimits = OracleLimits { max_extra: 4, max_texts: 150, prune: true };
+
+/// Assignments that brute force tries for one canvas.
+const MOST: usize = 3_000;
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    match number("ANYGRAM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("ANYGRAM_SEEDS").unwrap_or(25)).collect(),
+    }
+}
+
+/// A grammar, a vocabulary of few tokens and canvases over it.
+struct Case {
+    random: RandomCase,
+    oracle: Oracle,
+    vocab: Vec<Option<Vec<u8>>>,
+    roles: Roles,
+    canvases: Vec<Canvas>,
+    sentences: RefCell<HashMap<Vec<Sym>, bool>>,
+}
+
+impl Case {
+    fn new(seed: u64, mode: LexerMode) -> Self {
+        let case = RandomCase::in_mode(seed, mode);
+        let mut random = Random::new(seed ^ 0xca57a5);
+        // Half of the vocabularies have few tokens, so that there can be many holes; then some bytes are no tokens.
+        let mut vocab = case.vocab.clone();
+        let few = random.chance(50);
+        if few {
+            let mut kept = vec![None, None];
+            for _ in 0..random.between(2, 4) {
+                kept.push(random.pick(&case.vocab[2..]).clone());
+            }
+            vocab = kept;
+        }
+        let mut special = |vocab: &mut Vec<Option<Vec<u8>>>, percent| {
+            random.chance(percent).then(|| {
+                vocab.push(None);
+                vocab.len() as u32 - 1
+            })
+        };
+        let pad = special(&mut vocab, 60);
+        let second = special(&mut vocab, 30);
+        let named = if case.alphabet.contains(&Sym::Token(CALL)) { vec![CALL] } else { vec![] };
+        let roles = Roles { eos: [Some(EOS), second].into_iter().flatten().collect(), pad, named };
+        let canvases = (0..6).map(|at| canvas(&mut random, &case, &vocab, few, at)).collect();
+        Self { oracle: case.oracle(), random: case, vocab, roles, canvases, sentences: RefCell::default() }
+    }
+
+    fn is_sentence(&self, text: &[Sym]) -> bool {
+        *self.sentences.borrow_mut().entry(text.to_vec()).or_insert_with(|| self.oracle.is_sentence(text))
+    }
+
+    /// Whether some text makes a sentence of it, as far as it is known.
+    fn is_viable(&self, text: &[Sym]) -> bool {
+        matches!(self.oracle.completion(text, &self.random.alphabet, ORACLE), Completion::Found(_))
+    }
+
+    /// Whether at most so many tokens make a sentence of it.
+    fn closes(&self, text: &[Sym], most: u32) -> bool {
+        let tokens: Vec<u32> = (0..self.vocab.len() as u32)
+            .filter(|token| self.vocab[*token as usize].is_some() || self.roles.named.contains(token))
+            .collect();
+        let mut level = vec![text.to_vec()];
+        for left in (0..=most).rev() {
+            if level.iter().any(|text| self.is_sentence(text)) {
+                return true;
+            }
+            if left == 0 {
+                break;
+            }
+            let longer = |text: &Vec<Sym>| -> Vec<Vec<Sym>> {
+                tokens.iter().map(|&token| [&text[..], &text_of(&self.vocab, &[token])].concat()).collect()
+            };
+            level = level.iter().flat_map(longer).collect();
+        }
+        false
+    }
+
+    fn ends(&self, end: End, text: &[Sym], has_eos: bool) -> bool {
+        match end {
+            End::Prefix { remaining: None } if !has_eos => self.is_viable(text),
+            End::Prefix { remaining: Some(most) } if !has_eos => self.closes(text, most),
+            End::Sentence | End::Prefix { .. } => self.is_sentence(text),
+        }
+    }
+
+    fn brute(&self, canvas: &Canvas, most: usize) -> Option<(brute::Answers, usize)> {
+        let slots: Vec<brute::Slot> = canvas
+            .slots()
+            .iter()
+            .map(|slot| match slot {
+                Slot::Fixed(token) => brute::Slot::Fixed(token.0),
+                Slot::Hole => brute::Slot::Hole,
+                Slot::Gap => brute::Slot::Gap,
+            })
+            .collect();
+        let ends = |text: &[Sym], has_eos: bool| self.ends(canvas.end(), text, has_eos);
+        (0..=2).rev().find_map(|longest| {
+            Some((brute::brute_force(&self.vocab, &self.roles, &slots, longest, most, ends)?, longest))
+        })
+    }
+
+    fn constraint(&self, engine: Engine, limits: Limits) -> Result<Option<Constraint>, String> {
+        let options = LanguageOptions { lexer: Some(self.random.mode), ties: self.random.ties, engine, limits };
+        // Languages without a sentence are another test's.
+        let Ok(language) = Language::new(self.random.grammar.clone(), &options) else { return Ok(None) };
+        let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let tokens = self.vocab.iter().map(|token| match token {
+            Some(bytes) => format!("{{\"hex\":\"{}\"}}", hex(bytes)),
+            None => "null".to_owned(),
+        });
+        let source = format!("[{}]", tokens.collect::<Vec<_>>().join(","));
+        let options = LoadOptions { eos: self.roles.eos.clone(), pad: self.roles.pad, ..LoadOptions::default() };
+        let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options)
+            .map_err(|error| error.to_string())?;
+        Constraint::new(Arc::new(language), vocabulary).map(Some).map_err(|error| error.to_string())
+    }
+}
+
+fn canvas(random: &mut Random, case: &RandomCase, vocab: &[Option<Vec<u8>>], few: bool, at: usize) -> Canvas {
+    let mut slots: Vec<Slot> = if few {
+        let texts: Vec<u32> = (1..vocab.len() as u32).collect();
+        (0..random.between(1, 5)).map(|_| Slot::Fixed(TokenId(*random.pick(&texts)))).collect()
+    } else {
+        let row: Vec<u32> = random.pick(&case.tokens).iter().copied().take(7).collect();
+        row.into_iter().map(|token| Slot::Fixed(TokenId(token))).collect()
+    };
+    let percent = if few { 70 } else { 25 };
+    slots.iter_mut().filter(|_| random.chance(percent)).for_each(|slot| *slot = Slot::Hole);
+    if at.is_multiple_of(3) {
+        let place = random.between(0, slots.len());
+        slots.insert(place, Slot::Gap);
+        if place + 1 < slots.len() && random.chance(70) {
+            slots.remove(place + 1);
+        }
+    }
+    if random.chance(30) {
+        let token = |random: &mut Random| *random.pick(&[EOS, EOS, vocab.len() as u32 - 1]);
+        slots.push(if random.chance(60) { Slot::Hole } else { Slot::Fixed(TokenId(token(random))) });
+        if random.chance(40) {
+            slots.push(if random.chance(60) { Slot::Hole } else { Slot::Fixed(TokenId(token(random))) });
+        }
+    }
+    let end = match random.below(4) {
+        0 => End::Prefix { remaining: None },
+        1 => End::Prefix { remaining: Some(random.below(3) as u32) },
+        _ => End::Sentence,
+    };
+    Canvas::new(slots, end)
+}
+
+#[derive(Default)]
+struct Tally {
+    yes: usize,
+    no: usize,
+    undecided: [usize; 3],
+    /// Of the other questions.
+    open: usize,
+    questions: [usize; 3],
+}
+
+fn for_each_canvas(
+    check: impl Fn(&Case, &mut Solver, &Canvas, &mut Tally) -> Result<(), String>,
+    by: By,
+    engines: &[Engine],
+) {
+    let mut failures = Vec::new();
+    let mut tally = Tally::default();
+    for seed in seeds() {
+        for mode in MODES {
+            if by == By::Chart && mode == LexerMode::Contextual {
+                continue;
+            }
+            let case = Case::new(seed, mode);
+            for &engine in engines {
+                let limits = Limits { canvas_steps: 600_000, ..Limits::default() };
+                let constraint = match case.constraint(engine, limits) {
+                    Ok(Some(constraint)) => constraint,
+                    Ok(None) => continue,
+                    Err(message) => panic!("seed {seed}: {message}"),
+                };
+                let mut solver = Solver::new(&constraint).unwrap().by(by);
+                for canvas in &case.canvases {
+                    if let Err(message) = check(&case, &mut solver, canvas, &mut tally) {
+                        failures.push(format!(
+                            "seed {seed}, {mode:?}, {}, {canvas:?}: {message}\n{}\n{:?} {:?}",
+                            engine.name(),
+                            case.random,
+                            case.vocab,
+                            case.roles
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    println!(
+        "{} yes, {} no; undecided {:?} of {:?} (scannerless, longest, contextual), {} others; {} failures",
+        tally.yes,
+        tally.no,
+        tally.undecided,
+        tally.questions,
+        tally.open,
+        failures.len()
+    );
+    assert!(
+        failures.is_empty(),
+        "{} failures; the first:\n{}",
+        failures.len(),
+        failures[..failures.len().min(2)].join("\n")
+    );
+    assert!(tally.yes + tally.no > 0, "nothing was compared");
+    if seeds().len() > 20 && by == By::All {
+        assert_eq!(tally.undecided[..2], [0, 0], "exact in scannerless and longest");
+        assert!(tally.undecided[2] * 50 <= tally.questions[2], "too much is undecided");
+    }
+}
+
+/// Whether the oracle agrees that a witness shows what is asked.
+fn shows(case: &Case, canvas: &Canvas, witness: &Witness) -> Result<(), String> {
+    let fits = canvas.slots().iter().zip(&witness.slots).all(|pair| match pair {
+        (Slot::Fixed(token), Filling::Token(own)) => token == own,
+        (Slot::Hole, Filling::Token(_)) | (Slot::Gap, Filling::Tokens(_)) => true,
+        _ => false,
+    });
+    let slots = witness.slots.iter().flat_map(|filling| match filling {
+        Filling::Token(token) => vec![Slot::Fixed(*token)],
+        Filling::Tokens(tokens) => tokens.iter().map(|&token| Slot::Fixed(token)).collect(),
+    });
+    let filled = Canvas::new(slots.collect(), canvas.end());
+    let shown = case.brute(&filled, MOST).is_some_and(|(answers, _)| answers.completable);
+    // That a prefix is viable is known to the oracle only as far as it looks.
+    let beyond = canvas.end() == (End::Prefix { remaining: None });
+    if fits && (shown || beyond) { Ok(()) } else { Err(format!("{witness:?} does not show it")) }
+}
+
+fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -> Result<(), String> {
+    let mode = MODES.iter().position(|&mode| mode == case.random.mode).unwrap();
+    tally.questions[mode] += 1;
+    let answer = solver.completable(canvas).map_err(|error| error.to_string())?;
+    let known = case.brute(canvas, MOST);
+    match &answer {
+        Answer::Yes(witness) => {
+            tally.yes += 1;
+            shows(case, canvas, witness)?;
+        }
+        Answer::No => {
+            tally.no += 1;
+            if known.as_ref().is_some_and(|(answers, _)| answers.completable) {
+                return Err("not completable, though by brute force it is".to_owned());
+            }
+        }
+        Answer::Unknown(_) => {
+            tally.undecided[mode] += 1;
+            return Ok(());
+        }
+    }
+    let Some((known, longest)) = known else { return Ok(()) };
+    let has_gaps = canvas.slots().contains(&Slot::Gap);
+    let is_exact = !has_gaps && canvas.end() != (End::Prefix { remaining: None });
+    if is_exact && answer.decided() != Some(known.completable) {
+        return Err(format!("{answer:?}, by brute force {}", known.completable));
+    }
+    match solver.minimum(canvas).map_err(|error| error.to_string())? {
+        // With gaps that is a search among infinitely many texts.
+        Err(_) => tally.open += usize::from(!has_gaps),
+        Ok(minimum) => {
+            let fits = match (minimum, known.minimum) {
+                (None, least) => least.is_none(),
+                (Some(_), None) => !is_exact,
+                (Some(minimum), Some(least)) => {
+                    // Whether a prefix is viable is known to brute force only as far as it looks.
+                    let complete = canvas.end() != (End::Prefix { remaining: None }) && (!has_gaps || least <= longest);
+                    minimum <= least && (!complete || minimum == least)
+                }
+            };
+            if !fits {
+                return Err(format!("the fewest tokens are {minimum:?}, by brute force {:?}", known.minimum));
+            }
+        }
+    }
+    let admissible = solver.admissible(canvas).map_err(|error| error.to_string())?;
+    for (at, hole) in canvas.holes().enumerate() {
+        for token in 0..case.vocab.len() as u32 {
+            let Some(own) = admissible.get(at, TokenId(token)) else {
+                tally.open += 1;
+                break;
+            };
+            let by_force = known.admissible[at].contains(&token);
+            if by_force && !own || is_exact && own && !by_force {
+                return Err(format!("slot {hole}, token {token} is admissible: {own}, by brute force {by_force}"));
+            }
+            // A token is admissible iff fixing it leaves the canvas completable.
+            let mut fixed = canvas.clone();
+            fixed.set(hole, TokenId(token)).map_err(|error| error.to_string())?;
+            let fixed_answer = solver.completable(&fixed).map_err(|error| error.to_string())?;
+            if let Answer::Yes(witness) = &fixed_answer {
+                shows(case, &fixed, witness)?;
+            }
+            match fixed_answer.decided() {
+                Some(completable) if completable != own => {
+                    return Err(format!(
+                        "slot {hole}, token {token} is admissible: {own}; fixed it is completable: {completable}"
+                    ));
+                }
+                Some(_) => {}
+                None => tally.open += 1,
+            }
+        }
+    }
+    laws(case, solver, canvas, &admissible)
+}
+
+/// What holds of all canvases.
+fn laws(
+    case: &Case,
+    solver: &mut Solver,
+    canvas: &Canvas,
+    admissible: &anygram_any_order::Admissible,
+) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let holes: Vec<usize> = canvas.holes().collect();
+    // Filling never enlarges; what was cleared and set again is as before.
+    if let [first, .., _] = holes[..]
+        && let Some(token) =
+            (0..case.vocab.len() as u32).map(TokenId).find(|&token| admissible.get(0, token) == Some(true))
+    {
+        let mut changed = canvas.clone();
+        changed.set(first, token).map_err(|error| failed(&error))?;
+        let after = solver.admissible(&changed).map_err(|error| failed(&error))?;
+        for (at, mask) in after.masks.iter().enumerate() {
+            if admissible.undecided[at + 1].is_none()
+                && mask.iter().zip(&admissible.masks[at + 1]).any(|(after, before)| after & !before != 0)
+            {
+                return Err(format!("filling slot {first} with {token:?} enlarges the set of hole {}", at + 1));
+            }
+        }
+        changed.clear(first).map_err(|error| failed(&error))?;
+        if &changed != canvas || solver.admissible(&changed).map_err(|error| failed(&error))? != *admissible {
+            return Err("set and cleared, the answer differs".to_owned());
+        }
+    }
+    // Fixed slots and one hole at the end: the mask.
+    if let [hole] = holes[..]
+        && hole + 1 == canvas.slots().len()
+        && canvas.end() == (End::Prefix { remaining: None })
+        && !canvas.slots().contains(&Slot::Gap)
+        && admissible.undecided[0].is_none()
+    {
+        let mut matcher = solver.constraint().matcher().map_err(|error| failed(&error))?;
+        let mut mask = vec![0; solver.constraint().mask_words()];
+        let tokens = canvas.slots()[..hole].iter().filter_map(|slot| match slot {
+            Slot::Fixed(token) => Some(*token),
+            _ => None,
+        });
+        if tokens.into_iter().all(|token| matcher.advance(token).is_ok()) && matcher.mask_into(&mut mask).is_err() {
+            return Ok(());
+        }
+        for token in 0..case.vocab.len() {
+            if get_bit(&mask, token) != get_bit(&admissible.masks[0], token) {
+                return Err(format!("token {token}: the mask from left to right differs"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn without_gaps(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -> Result<(), String> {
+    if canvas.slots().contains(&Slot::Gap) { Ok(()) } else { check(case, solver, canvas, tally) }
+}
+
+#[test]
+fn canvases_are_those_of_brute_force() {
+    for_each_canvas(check, By::All, &[Engine::Earley]);
+}
+
+#[test]
+fn other_engines_say_the_same() {
+    // The definition is too slow for searches that lead on and on.
+    for_each_canvas(without_gaps, By::All, &[Engine::Reference, Engine::Valiant]);
+}
+
+#[test]
+fn the_search_alone_is_right() {
+    for_each_canvas(without_gaps, By::Search, &[Engine::Earley]);
+}
+
+#[test]
+fn the_chart_alone_is_right() {
+    for_each_canvas(check, By::Chart, &[Engine::Earley]);
+}
