@@ -116,9 +116,10 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
     }
     let why = match (language.probe(), language.engine()) {
         (Some(probe), engine) => format!(
-            ": {}, {:.0} items a state on random sentences",
+            ": {}, {:.0} items a state on random sentences{}",
             if engine == Engine::Valiant { "ambiguous" } else { "nearly deterministic" },
             probe.items_per_state(),
+            if language.may_switch() { "; outputs that turn out very ambiguous move to valiant" } else { "" },
         ),
         (None, Engine::Reference) => ", the definition: slow".to_owned(),
         (None, _) => ", as asked for".to_owned(),
