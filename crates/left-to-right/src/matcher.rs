@@ -606,7 +606,9 @@ impl Matcher {
         match result {
             Ok(fresh) => {
                 let home = self.home.take();
-                *self = Self { home, ..fresh };
+                let old = std::mem::replace(self, Self { home, ..fresh });
+                // Millions of small tables: whoever waits for the mask need not wait until they are gone.
+                rayon::spawn(move || drop(old));
                 Ok(())
             }
             Err(error) => {

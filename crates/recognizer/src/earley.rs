@@ -56,6 +56,9 @@ struct Prediction {
 /// The states that were looked into to find something out, sorted; `None` if there are more than [`MAX_LOOKED_INTO`].
 type Reach = Option<Box<[StateId]>>;
 
+/// In place of where a reach stands.
+const TOO_FAR: u32 = u32::MAX;
+
 /// Beyond this many it is no use to know them: no other place will look alike.
 const MAX_LOOKED_INTO: usize = 48;
 
@@ -100,12 +103,17 @@ pub struct Earley {
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Vec<State>,
     ids: FxHashMap<(Box<[Item]>, bool), StateId>,
-    steps: FxHashMap<(StateId, TerminalId), (Option<StateId>, Reach)>,
+    /// The state after a terminal, and where in `reaches` stands what was looked into.
+    steps: FxHashMap<(StateId, TerminalId), (Option<StateId>, u32)>,
+    /// The first is empty.
+    reaches: Vec<Box<[StateId]>>,
     /// Of each state, once it was asked for, its shape and the states that its items began in.
     views: Vec<Option<(u32, Box<[StateId]>)>>,
     shapes: Shapes,
     merges: FxHashMap<Box<[StateId]>, StateId>,
-    completed: FxHashMap<(StateId, NonterminalId), Completed>,
+    /// Where in `all_completed` it stands. (Tables that grow are copied, so their entries are small.)
+    completed: FxHashMap<(StateId, NonterminalId), u32>,
+    all_completed: Vec<Completed>,
     n_items: usize,
     limits: RecognizerLimits,
 }
@@ -155,6 +163,8 @@ impl Earley {
             shapes: Shapes::default(),
             merges: FxHashMap::default(),
             completed: FxHashMap::default(),
+            all_completed: Vec::new(),
+            reaches: vec![Box::default()],
             n_items: 0,
             limits,
         };
@@ -166,7 +176,7 @@ impl Earley {
     /// The items that were made, those of completions included.
     pub fn n_parse_items(&self) -> usize {
         let kernels = self.states.iter().map(|state| state.kernel.len()).sum::<usize>();
-        kernels + self.completed.values().map(|completed| completed.items.len()).sum::<usize>()
+        kernels + self.all_completed.iter().map(|completed| completed.items.len()).sum::<usize>()
     }
 
     fn first(&self, rest: RestId) -> Option<Symbol> {
@@ -216,7 +226,8 @@ impl Earley {
                         continue;
                     }
                     let key = (origin, lhs);
-                    if let Some(known) = self.completed.get(&key) {
+                    if let Some(&known) = self.completed.get(&key) {
+                        let known = &self.all_completed[known as usize];
                         closure.is_sentence |= known.is_sentence;
                         // They are closed already.
                         closure.items.extend(known.items.iter().filter(|&&item| seen.insert(item)));
@@ -291,7 +302,8 @@ impl Earley {
             looked_into.add(Some(&[origin]));
             closure.reach = looked_into.finish();
             self.n_items += closure.items.len();
-            self.completed.insert((origin, lhs), closure);
+            self.completed.insert((origin, lhs), self.all_completed.len() as u32);
+            self.all_completed.push(closure);
         }
         Ok(())
     }
@@ -379,6 +391,14 @@ impl Earley {
             let closure = self.close_kept(seeds)?;
             looked_into.add(closure.reach.as_deref());
             (Some(self.intern(closure)?), looked_into.finish())
+        };
+        let reach = match reach {
+            None => TOO_FAR,
+            Some(reach) if reach.is_empty() => 0,
+            Some(reach) => {
+                self.reaches.push(reach);
+                self.reaches.len() as u32 - 1
+            }
         };
         self.steps.insert((from, terminal), (next, reach));
         Ok(next)
@@ -642,7 +662,8 @@ impl Recognizer for Earley {
     }
 
     fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
-        self.steps.get(&(from, terminal))?.1.as_deref()
+        // Beyond the end if it is too far.
+        self.reaches.get(self.steps.get(&(from, terminal))?.1 as usize).map(|reach| &**reach)
     }
 
     fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
@@ -720,6 +741,7 @@ impl Recognizer for Earley {
             + states
             + self.steps.len() * 40
             + self.completed.len() * 80
+            + self.reaches.len() * 24
             + self.shapes.0.len() * 128
             + self.outermost.len() * 48
     }
