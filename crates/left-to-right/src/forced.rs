@@ -10,29 +10,32 @@ use crate::language::{Language, StepError};
 pub struct Forced {
     /// The bytes. Empty where the text may end or several bytes may follow.
     pub bytes: Vec<u8>,
-    /// The canonical encoding of the bytes less the trailing tokens that later bytes could merge with: appended, they are the beginning of the canonical
+    /// The canonical encoding of the bytes less the trailing tokens that bytes which may follow could merge with: appended, they are the beginning of the canonical
     /// encoding whatever follows. (Of the forced text by itself: how it merges with what stands before it is for the caller to know.)
     pub tokens: Vec<TokenId>,
 }
 
 impl Forced {
     /// With the tokens that a vocabulary has for the bytes; none if it cannot spell them.
-    pub(crate) fn new(bytes: Vec<u8>, vocabulary: &Vocabulary) -> Self {
-        let tokens = settled(&bytes, vocabulary).unwrap_or_default();
+    pub(crate) fn new((bytes, following): (Vec<u8>, Following), vocabulary: &Vocabulary) -> Self {
+        let tokens = settled(&bytes, &following, vocabulary).unwrap_or_default();
         Self { bytes, tokens }
     }
 }
 
-/// The tokens with which the canonical encoding of `bytes` begins, whatever bytes follow; `None` if they cannot be spelled.
+/// Of each byte whether it may follow what is forced.
+pub(crate) type Following = [bool; 256];
+
+/// The tokens with which the canonical encoding of `bytes` begins, whatever follows of what may follow; `None` if they cannot be spelled.
 ///
 /// In the encoding of a longer text some token ends with `bytes` or reaches beyond. Where it begins, the bytes to the end begin a token of the
 /// vocabulary, and what stands before it is encoded as it is by itself. So the tokens in which all such beginnings agree are certain.
-fn settled(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Vec<TokenId>> {
+fn settled(bytes: &[u8], following: &Following, vocabulary: &Vocabulary) -> Option<Vec<TokenId>> {
     let trie = vocabulary.trie();
     let reaches_beyond = |&from: &usize| {
         let down = |node, &byte: &u8| trie.child(node, byte);
         let node = bytes[from..].iter().try_fold(TokenTrie::ROOT, down);
-        node.is_some_and(|node| trie.children(node).next().is_some())
+        node.is_some_and(|node| trie.children(node).any(|child| following[usize::from(trie.byte(child))]))
     };
     let mut tokens = vocabulary.encode(bytes).ok()?;
     for from in (0..bytes.len()).rev().filter(reaches_beyond) {
@@ -44,39 +47,41 @@ fn settled(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Vec<TokenId>> {
     Some(tokens)
 }
 
-/// The forced bytes after some readings.
-pub(crate) fn bytes(stepper: &mut Stepper, language: &Language, frontier: &[Config]) -> Result<Vec<u8>, StepError> {
+/// The forced bytes after some readings, and what may follow them.
+pub(crate) fn bytes(
+    stepper: &mut Stepper,
+    language: &Language,
+    frontier: &[Config],
+) -> Result<(Vec<u8>, Following), StepError> {
     let union = &language.lexing().lexicon.union;
     let mut frontier: Frontier = frontier.to_vec();
     let (mut forced, mut next, mut only) = (Vec::new(), Frontier::new(), Frontier::new());
-    // How many bytes there are of each class, and the first.
-    let mut sizes = vec![0; union.n_classes()];
-    (0..=u8::MAX).for_each(|byte| sizes[union.class(byte)] += 1);
-    while forced.len() < language.limits().forced_bytes && !stepper.is_sentence(&frontier) {
+    loop {
         stepper.begin(language);
-        let mut found = None;
+        let mut may_end = stepper.is_sentence(&frontier);
         for &terminal in language.lexing().specials() {
             let next = stepper.step_special(language, &frontier, terminal)?;
-            if stepper.is_viable(language, &next)? {
-                return Ok(forced);
+            may_end |= stepper.is_viable(language, &next)?;
+        }
+        let mut following = [false; 256];
+        for &sample in union.samples() {
+            stepper.step(language, &frontier, sample, &mut next)?;
+            if !next.is_empty() && stepper.is_viable(language, &next)? {
+                let class = union.class(sample);
+                (0..=u8::MAX).filter(|&byte| union.class(byte) == class).for_each(|b| following[usize::from(b)] = true);
+                std::mem::swap(&mut only, &mut next);
             }
         }
-        for &byte in union.samples() {
-            stepper.step(language, &frontier, byte, &mut next)?;
-            if next.is_empty() || !stepper.is_viable(language, &next)? {
-                continue;
-            }
-            if found.is_some() || sizes[union.class(byte)] > 1 {
-                return Ok(forced);
-            }
-            found = Some(byte);
-            std::mem::swap(&mut only, &mut next);
+        let mut possible = (0..=u8::MAX).filter(|&byte| following[usize::from(byte)]);
+        let (Some(byte), None, false) = (possible.next(), possible.next(), may_end) else {
+            return Ok((forced, following));
+        };
+        if forced.len() >= language.limits().forced_bytes {
+            return Ok((forced, [true; 256]));
         }
-        let Some(byte) = found else { break };
         forced.push(byte);
         std::mem::swap(&mut frontier, &mut only);
     }
-    Ok(forced)
 }
 
 #[cfg(test)]
@@ -96,7 +101,7 @@ mod tests {
         for text in texts.map(str::as_bytes) {
             let whole = vocabulary.encode(text).unwrap();
             for end in 0..=text.len() {
-                let settled = settled(&text[..end], &vocabulary).unwrap();
+                let settled = settled(&text[..end], &[true; 256], &vocabulary).unwrap();
                 assert!(whole.starts_with(&settled), "{:?} of {:?}", String::from_utf8_lossy(&text[..end]), text);
                 n_settled += settled.len();
             }

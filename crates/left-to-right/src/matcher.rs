@@ -82,7 +82,8 @@ impl Constraint {
         self.language().memory_usage() + self.vocabulary().memory_usage()
     }
 
-    /// The state of a new output.
+    /// The state of a new output, with tables of its own, which are empty: the first mask takes milliseconds. To start from what other outputs have
+    /// learned, keep a matcher for each thread and [`Matcher::reset`] it, or [`Matcher::fork`] it for each new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
         Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().engine())?)))
     }

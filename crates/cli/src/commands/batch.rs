@@ -187,7 +187,7 @@ fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
     } else {
         None
     };
-    let minimum = is_wanted("minimum").then(|| matcher.minimum_tokens(budget.unwrap_or(LARGEST_BUDGET))).transpose()?;
+    let minimum = is_wanted("minimum").then(|| matcher.minimum_tokens(LARGEST_BUDGET)).transpose()?;
     let forced = is_wanted("forced").then(|| matcher.forced()).transpose()?.map(|forced| ForcedAnswer {
         text: String::from_utf8_lossy(&forced.bytes).into_owned(),
         bytes: forced.bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
