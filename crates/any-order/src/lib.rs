@@ -6,6 +6,7 @@
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
 //! | [`log_probs`] | log-probabilities of the tokens of holes |
 //! | [`weigh`] | the best completion, and samples of completions |
+//! | [`methods`] | the published methods, chosen by name |
 //! | `subsets` | texts as states of a deterministic automaton |
 //! | `gumbel` | samples by a search |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
@@ -18,6 +19,7 @@
 
 pub mod canvas;
 pub mod log_probs;
+pub mod methods;
 pub mod solver;
 pub mod weigh;
 
@@ -32,5 +34,6 @@ mod subsets;
 
 pub use canvas::{Canvas, CanvasError, End, Slot};
 pub use log_probs::{Floor, LogProbs, LogProbsError};
+pub use methods::{Lookahead, Method, MethodError, Methods, Verdict};
 pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
 pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weighed, Weigher};

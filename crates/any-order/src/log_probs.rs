@@ -87,7 +87,7 @@ pub enum LogProbsError {
         value: f64,
     },
     /// The canvas has a gap.
-    #[error("slot {slot} is a gap; log-probabilities weigh canvases of holes and fixed tokens")]
+    #[error("slot {slot} is a gap; weights and `lookahead` are for canvases of holes and fixed tokens")]
     Gap {
         /// The slot.
         slot: usize,
@@ -141,9 +141,7 @@ impl LogProbs {
 
     /// Whether these are for a canvas without gaps and a vocabulary of this size.
     pub(crate) fn check(&self, canvas: &Canvas, size: usize) -> Result<(), LogProbsError> {
-        if let Some(slot) = canvas.slots().iter().position(|slot| *slot == Slot::Gap) {
-            return Err(LogProbsError::Gap { slot });
-        }
+        Self::check_gaps(canvas)?;
         let (n_rows, n_holes) = (self.rows.len(), canvas.holes().count());
         if n_rows != n_holes {
             return Err(LogProbsError::Rows { n_rows, n_holes });
@@ -162,6 +160,13 @@ impl LogProbs {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn check_gaps(canvas: &Canvas) -> Result<(), LogProbsError> {
+        match canvas.slots().iter().position(|slot| *slot == Slot::Gap) {
+            Some(slot) => Err(LogProbsError::Gap { slot }),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn rows(&self) -> &[Row] {
