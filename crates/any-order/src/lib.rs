@@ -6,6 +6,7 @@
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
 //! | [`log_probs`] | log-probabilities of the tokens of holes |
 //! | [`weigh`] | the best completion, and samples of completions |
+//! | [`decode`] | the loop of a diffusion model, over any of them |
 //! | [`methods`] | the published methods, chosen by name |
 //! | `subsets` | texts as states of a deterministic automaton |
 //! | `gumbel` | samples by a search |
@@ -18,6 +19,7 @@
 //! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from left to right.
 
 pub mod canvas;
+pub mod decode;
 pub mod log_probs;
 pub mod methods;
 pub mod solver;
@@ -33,6 +35,7 @@ mod search;
 mod subsets;
 
 pub use canvas::{Canvas, CanvasError, End, Slot};
+pub use decode::{Choice, DecodeError, DecodeOptions, Decoded, Decoder, Model, Order, Proposal};
 pub use log_probs::{Floor, LogProbs, LogProbsError};
 pub use methods::{Lookahead, Method, MethodError, Methods, Verdict};
 pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};

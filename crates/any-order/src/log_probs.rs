@@ -169,6 +169,11 @@ impl LogProbs {
         }
     }
 
+    /// The rows of some holes, by their numbers.
+    pub(crate) fn only(&self, numbers: &[usize]) -> Self {
+        Self { rows: numbers.iter().filter_map(|&number| self.rows.get(number).cloned()).collect() }
+    }
+
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }

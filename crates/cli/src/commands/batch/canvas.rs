@@ -105,10 +105,10 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
             "compatible" => answers.compatible = Some(solver.compatible(&canvas, &proposals)?),
             _ => {
                 let Some(weights) = &weights else { continue };
-                let weigher = match weigher {
-                    Some(weigher) => weigher,
-                    empty => empty.insert(Weigher::new(questions.constraint)?),
-                };
+                if weigher.is_none() {
+                    *weigher = Some(Weigher::new(questions.constraint)?);
+                }
+                let Some(weigher) = weigher else { continue };
                 weigh(weigher, want, question, &canvas, weights, &mut answers)?;
             }
         }
