@@ -25,11 +25,13 @@ struct Set {
     state: Subset,
     /// The set as a node of the tree: the one before and the token of the last hole.
     node: u32,
+    /// Only those of which the next hole has a token of the text that is not listed: mostly they weigh next to nothing, and are never looked at.
+    unlisted: bool,
 }
 
 impl Ord for Set {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.noisy.total_cmp(&other.noisy).then(other.node.cmp(&self.node))
+        self.noisy.total_cmp(&other.noisy).then((other.node, other.unlisted).cmp(&(self.node, self.unlisted)))
     }
 }
 
@@ -112,13 +114,14 @@ fn one(
 ) -> Result<Option<Vec<TokenId>>, StepError> {
     let mass = |slot: usize, state: Subset| masses[slot][usize::from(state == Subset::TAIL)];
     let n_slots = question.canvas.slots().len();
+    let log_size = (question.subsets.tables.constraint.vocabulary().len() as f64).ln();
     let mut nodes: Vec<(u32, TokenId, f64)> = vec![(u32::MAX, TokenId(0), 0.0)];
     let mut heap = BinaryHeap::new();
     if mass(slot, state) == f64::NEG_INFINITY {
         return Ok(None);
     }
-    heap.push(Set { noisy: mass(slot, state) + gumbel(random), slot, state, node: 0 });
-    while let Some(Set { noisy, slot, state, node }) = heap.pop() {
+    heap.push(Set { noisy: mass(slot, state) + gumbel(random), slot, state, node: 0, unlisted: false });
+    while let Some(Set { noisy, slot, state, node, unlisted }) = heap.pop() {
         question.work.spend(STEPS_PER_SET)?;
         if slot == n_slots {
             let mut tokens = Vec::new();
@@ -131,30 +134,42 @@ fn one(
             return Ok(Some(tokens));
         }
         let sum = nodes[node as usize].2;
-        // What cannot be valid takes part until here: its share of the weight may hold the greatest.
         let mut parts = Vec::new();
-        for edge in question.edges(slot, state)? {
+        let edges =
+            if unlisted { question.unlisted_edges(slot, state)? } else { question.listed_edges(slot, state)? };
+        for edge in edges {
             let (to_slot, to) = question.settle(slot + 1, edge.to)?;
             let log = sum + edge.log + mass(to_slot, to);
             if to != Subset::DEAD && log > f64::NEG_INFINITY {
-                parts.push((edge, to_slot, to, log));
+                parts.push((Some((edge, to_slot, to)), log));
             }
         }
-        let all = sum + mass(slot, state);
-        let valid = log_sum(parts.iter().map(|part| part.3));
-        let noise: Vec<f64> = parts.iter().map(|part| part.3 + gumbel(random)).collect();
-        // The part that is left out: all that is not in the others.
+        // All that are not listed, as one part, valid or not.
+        let of_unlisted = |question: &Question| match question.rows[question.row_of[slot]].floor {
+            Some(floor) if state != Subset::TAIL => sum + floor + log_size + masses[slot + 1][0],
+            _ => f64::NEG_INFINITY,
+        };
+        let all = if unlisted { of_unlisted(question) } else { sum + mass(slot, state) };
+        if !unlisted && of_unlisted(question) > f64::NEG_INFINITY {
+            parts.push((None, of_unlisted(question)));
+        }
+        // What cannot be valid takes part until here: it may have the greatest sum, and is left out then.
+        let valid = log_sum(parts.iter().map(|part| part.1));
+        let noise: Vec<f64> = parts.iter().map(|part| part.1 + gumbel(random)).collect();
         let share = (-(valid - all).exp()).ln_1p();
-        let rest =
-            if share.is_nan() || share == f64::NEG_INFINITY { f64::NEG_INFINITY } else { all + share + gumbel(random) };
+        let rest = if share.is_nan() { f64::NEG_INFINITY } else { all + share + gumbel(random) };
         let top = noise.iter().copied().fold(rest, f64::max);
-        for ((edge, to_slot, to, _), own) in parts.into_iter().zip(noise) {
+        for ((part, _), own) in parts.into_iter().zip(noise) {
             // Under the condition that the greatest is `noisy` (Kool et al., appendix B.3, the stable form).
-            let v = noisy - own + (-(own - top).exp()).ln_1p();
-            let noisy = noisy - v.max(0.0) - (-v.abs()).exp().ln_1p();
+            let below = noisy - own + (-(own - top).exp()).ln_1p();
+            let noisy = noisy - below.max(0.0) - (-below.abs()).exp().ln_1p();
+            let Some((edge, to_slot, to)) = part else {
+                heap.push(Set { noisy, slot, state, node, unlisted: true });
+                continue;
+            };
             let token = question.pick_token(slot, &edge, random)?;
             nodes.push((node, token, sum + edge.log));
-            heap.push(Set { noisy, slot: to_slot, state: to, node: nodes.len() as u32 - 1 });
+            heap.push(Set { noisy, slot: to_slot, state: to, node: nodes.len() as u32 - 1, unlisted: false });
         }
     }
     Ok(None)

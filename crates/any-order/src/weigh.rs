@@ -200,7 +200,7 @@ impl Weigher {
 const OPTION: &str = "canvas_steps";
 
 /// Of the steps of a question so large a part, one in so many, is for the layers of states.
-const LAYERS_SHARE: u64 = 2;
+const LAYERS_SHARE: u64 = 4;
 
 /// A weight in multiples of 2^-40, or less than any.
 type Fixed = i128;
@@ -520,7 +520,14 @@ impl<'a> Question<'a> {
     }
 
     /// The ways to fill a hole, of which each leads to one state, in an order that depends on the question alone.
-    pub fn edges(&mut self, slot: usize, state: Subset) -> Result<Vec<Edge>, StepError> {
+    fn edges(&mut self, slot: usize, state: Subset) -> Result<Vec<Edge>, StepError> {
+        let mut edges = self.listed_edges(slot, state)?;
+        edges.append(&mut self.unlisted_edges(slot, state)?);
+        Ok(edges)
+    }
+
+    /// The same, of tokens with a weight of their own, EOS and PAD.
+    pub fn listed_edges(&mut self, slot: usize, state: Subset) -> Result<Vec<Edge>, StepError> {
         let one = |(token, log): (TokenId, f64), to| Edge { to, log, what: What::Token(token) };
         let mut edges: Vec<Edge> =
             self.tail_tokens(slot, state).into_iter().map(|pair| one(pair, Subset::TAIL)).collect();
@@ -547,6 +554,16 @@ impl<'a> Question<'a> {
             if to != Subset::DEAD {
                 edges.push(one(pair, to));
             }
+        }
+        Ok(edges)
+    }
+
+    /// The same, of tokens of the text that weigh the floor.
+    pub fn unlisted_edges(&mut self, slot: usize, state: Subset) -> Result<Vec<Edge>, StepError> {
+        let mut edges = Vec::new();
+        let row = self.row_of[slot];
+        if state == Subset::TAIL {
+            return Ok(edges);
         }
         if let Some(floor) = self.rows[row].floor {
             for (at, group) in self.subsets.groups(state, self.work)?.iter().enumerate() {
