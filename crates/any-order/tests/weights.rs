@@ -144,7 +144,7 @@ struct Weights {
 fn weights(random: &mut Random, n_holes: usize, size: usize) -> Weights {
     // Multiples of a half, so that there are ties, or anything.
     let coarse = random.chance(50);
-    let mut value = |random: &mut Random| match random.below(10) {
+    let value = |random: &mut Random| match random.below(10) {
         0 => f64::NEG_INFINITY,
         _ if coarse => -0.5 * random.below(6) as f64,
         _ => f64::from(-(random.below(4_000) as f32) / 1_000.0),
@@ -398,7 +398,7 @@ fn loops_end_with_a_valid_row_and_can_be_repeated() {
                         refusals: *random.pick(&[0, 2, 100]),
                         seed,
                     };
-                    let mut run = |decoder: &mut Decoder| {
+                    let run = |decoder: &mut Decoder| {
                         let mut model = Noise { seed, size: case.vocab.len() };
                         decoder.decode(&canvas, &mut model, &options).unwrap()
                     };
