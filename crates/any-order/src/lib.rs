@@ -4,6 +4,12 @@
 //! |---|---|
 //! | [`canvas`] | the canvas: a row of slots, each a token, a hole or a gap |
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
+//! | [`log_probs`] | log-probabilities of the tokens of holes |
+//! | [`weigh`] | the best completion, and samples of completions |
+//! | [`decode`] | the loop of a diffusion model, over any of them |
+//! | [`methods`] | the published methods, chosen by name |
+//! | `subsets` | texts as states of a deterministic automaton |
+//! | `gumbel` | samples by a search |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
 //! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
@@ -13,13 +19,24 @@
 //! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from left to right.
 
 pub mod canvas;
+pub mod decode;
+pub mod log_probs;
+pub mod methods;
 pub mod solver;
+pub mod weigh;
 
 mod chart;
+mod gumbel;
 mod moves;
 mod plan;
+mod random;
 mod right;
 mod search;
+mod subsets;
 
 pub use canvas::{Canvas, CanvasError, End, Slot};
+pub use decode::{Choice, DecodeError, DecodeOptions, Decoded, Decoder, Model, Order, Proposal};
+pub use log_probs::{Floor, LogProbs, LogProbsError};
+pub use methods::{Lookahead, Method, MethodError, Methods, Verdict};
 pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
+pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weighed, Weigher};

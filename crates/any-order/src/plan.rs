@@ -1,7 +1,7 @@
 //! What a canvas asks, slot by slot, with EOS and PAD understood.
 
 use anygram_left_to_right::Constraint;
-use anygram_vocab::TokenId;
+use anygram_vocab::{TokenId, Vocabulary};
 
 use crate::canvas::{Canvas, End, Slot};
 
@@ -65,6 +65,11 @@ impl Plan {
     pub fn n_tokens_before(&self, slot: usize) -> usize {
         self.places[..slot].iter().filter(|place| **place != Place::Gap).count()
     }
+}
+
+/// Whether a token stands behind the end of a text.
+pub(crate) fn is_tail(vocabulary: &Vocabulary, token: TokenId) -> bool {
+    vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token)
 }
 
 /// Whether a token can stand in a text: it has bytes, or the grammar names it; EOS and PAD never do in a canvas.

@@ -30,12 +30,16 @@
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
 //! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
 //! | [`Solver`] | answers about canvases: completable, admissible, compatible, minimum |
+//! | [`Weigher`] | the best completion of a canvas by weights of tokens, and samples of completions |
+//! | [`Methods`] | whether a canvas is completable by the published methods too |
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use anygram_any_order::{
-    Admissible, Answer, Canvas, CanvasError, CanvasQuestionError, End, Filling, Slot, Solver, Undecided, Witness,
+    Admissible, Answer, Assignment, Canvas, CanvasError, CanvasQuestionError, End, Filling, Floor, LogProbs,
+    LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, Slot, Solver, Tail, Undecided, Verdict,
+    WeighError, Weighed, Weigher, Witness,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use anygram::{Constraint, MatchError, Matcher, Reader, Solver, TokenId, get_bit};
+use anygram::{Constraint, MatchError, Matcher, Reader, TokenId, get_bit};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -28,6 +28,12 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 ///   {"id":4,"op":"canvas",…,"proposals":[[1,17]],"want":["compatible"]}
 ///                                       -> {"id":4,"compatible":[true],"us":…}
 ///
+///   {"id":5,"op":"canvas",…,"log_probs":[[[17,-0.1],[4,-2.3]],…],"seed":1,"count":100,
+///    "want":["best","sample"]}          -> {"id":5,"best":{"tokens":[…],"log_prob":-3.2,"widened":false},
+///                                           "samples":[[…],…],"us":…}
+///   {"id":6,"op":"canvas",…,"method":"intersection"}
+///                                       -> {"id":6,"completable":true,"proven":false,"us":…}
+///
 /// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos"
 /// says whether the text may end. Tokens that no sentence begins with are an error. More fields of
 /// the op mask:
@@ -45,6 +51,16 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 /// sentence of it. "want" is ["completable"] unless said. "admissible" lists the tokens of each hole,
 /// EOS and PAD among them; "witness" what stands in each slot, a gap as a list; null is "not decided"
 /// (or "there is none"), and then "why" says why not.
+///
+/// "log_probs" has a row for each hole, in order: pairs [token, log-probability], or one number for
+/// each token of the vocabulary (null: excluded). What is not listed weighs "floor": a number,
+/// "none" (it cannot stand there), or, left out, the lowest listed less 10; "widened" says that the
+/// best completion needed such a token. "tail":"free" leaves the holes after the first EOS out of
+/// the weight. Samples are drawn from the exact distribution, "count" of them (1), the same for the
+/// same "seed" (0).
+///
+/// "method" is exact, or one of intersection, lookahead, forced-sequential and none: published ways
+/// to answer whether a canvas is completable; "proven" says whether the answer is certain.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {
@@ -125,14 +141,18 @@ pub struct Questions<'a> {
     constraint: &'a Constraint,
     matcher: Matcher,
     reader: Reader<'a>,
-    /// Made with the first canvas.
-    solver: Option<Solver>,
+    solvers: canvas::Solvers,
 }
 
 impl<'a> Questions<'a> {
     /// Questions about one constraint.
     pub fn new(constraint: &'a Constraint) -> Result<Self> {
-        Ok(Self { constraint, matcher: constraint.matcher()?, reader: constraint.language().reader()?, solver: None })
+        Ok(Self {
+            constraint,
+            matcher: constraint.matcher()?,
+            reader: constraint.language().reader()?,
+            solvers: canvas::Solvers::default(),
+        })
     }
 
     /// Answers one line, whatever it is: appends a line of JSON.

@@ -176,6 +176,50 @@ fn canvases() {
 }
 
 #[test]
+fn canvases_with_weights() {
+    let batch = Batch::new(LISTS);
+    // ( ▢ b) with a listed token that does not fit.
+    let question = json!({"id": 1, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5], [1, -1.5], [0, -2.0]]],
+        "want": ["best", "sample"], "seed": 3, "count": 4});
+    let answer = batch.answer(&question);
+    assert_eq!(answer["best"], json!({"tokens": [2, 1, 5], "log_prob": -1.5, "widened": false}));
+    let samples = answer["samples"].as_array().unwrap();
+    assert!(samples.len() == 4 && samples.iter().all(|row| *row == json!([2, 1, 5]) || *row == json!([2, 0, 5])));
+    assert_eq!(batch.answer(&question), answer, "the same seed, the same samples");
+    let question =
+        json!({"id": 2, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5]]], "want": ["best"]});
+    assert_eq!(batch.answer(&question)["best"], json!({"tokens": [2, 0, 5], "log_prob": -10.5, "widened": true}));
+    let none = json!({"id": 2, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5]]], "floor": "none",
+        "want": ["best", "sample"]});
+    assert_eq!(batch.answer(&none), json!({"id": 2, "best": null, "samples": null}));
+    // The text may end at once: then the tail counts, or it does not.
+    let mut question = json!({"id": 3, "op": "canvas", "slots": [0, null, null], "want": ["best"],
+        "log_probs": [[[0, -1.0], [8, -0.5]], [[0, -1.0], [8, -9.0], [9, -9.5]]]});
+    assert_eq!(batch.answer(&question)["best"]["tokens"], json!([0, 0, 0]));
+    question["tail"] = json!("free");
+    assert_eq!(batch.answer(&question)["best"], json!({"tokens": [0, 8, 9], "log_prob": -0.5, "widened": false}));
+}
+
+#[test]
+fn methods_answer_as_published() {
+    let batch = Batch::new(LISTS);
+    // ( ▢ (a)): no token is an item and the comma behind it.
+    let ask = |slots: Value, method: &str| {
+        let answer = batch.answer(&json!({"id": 1, "op": "canvas", "slots": slots, "method": method}));
+        (answer["completable"].clone(), answer["proven"].clone())
+    };
+    let slots = json!([2, null, 2, 0, 3, 3]);
+    assert_eq!(ask(slots.clone(), "exact"), (json!(false), json!(true)));
+    assert_eq!(ask(slots.clone(), "intersection"), (json!(true), json!(false)));
+    assert_eq!(ask(slots.clone(), "lookahead"), (json!(false), json!(false)));
+    assert_eq!(ask(slots.clone(), "forced-sequential"), (json!(true), json!(false)));
+    assert_eq!(ask(slots, "none"), (json!(true), json!(false)));
+    assert_eq!(ask(json!([2, null, 5]), "lookahead"), (json!(true), json!(true)));
+    assert_eq!(ask(json!([3, null]), "intersection"), (json!(false), json!(true)));
+    assert_eq!(ask(json!([3, null]), "forced-sequential"), (json!(false), json!(true)));
+}
+
+#[test]
 fn questions_that_cannot_be_answered() {
     let batch = Batch::new(LISTS);
     let contains = |question: Value, words: &[&str]| {
@@ -190,9 +234,21 @@ fn questions_that_cannot_be_answered() {
     contains(json!({"id": 1, "op": "canvas", "slots": [1, 99]}), &["slot 1", "99"]);
     contains(json!({"id": 1, "op": "canvas", "slots": [], "end": "never"}), &["sentence", "prefix", "never"]);
     contains(json!({"id": 1, "op": "canvas", "slots": [], "remaining": 2}), &["prefix"]);
-    contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["best"]}), &["best", "not there yet"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["best"]}), &["best", "log_probs"]);
+    let weights = |rows: Value| json!({"id": 1, "op": "canvas", "slots": [null], "want": ["best"], "log_probs": rows});
+    contains(weights(json!([])), &["0 rows", "1 holes"]);
+    contains(weights(json!([[[99, 0]]])), &["99", "not in the vocabulary"]);
+    contains(weights(json!([[[1, 0], [1, 0]]])), &["twice"]);
+    contains(weights(json!([[0.5]])), &["log-probabilities", "tokens"]);
+    contains(weights(json!("a")), &["log_probs"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": ["*"], "want": ["sample"], "log_probs": []}), &["slot 0", "gap"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "log_probs": [], "floor": "low"}), &["floor", "none"]);
     contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["all"]}), &["all", "completable"]);
-    contains(json!({"id": 1, "op": "canvas", "slots": [], "method": "intersection"}), &["intersection", "exact"]);
+    contains(json!({"id": 1, "op": "canvas", "slots": [], "method": "guess"}), &["guess", "exact", "lookahead"]);
+    contains(
+        json!({"id": 1, "op": "canvas", "slots": [], "method": "none", "want": ["minimum"]}),
+        &["none", "minimum", "exact"],
+    );
     contains(json!({"id": 1, "op": "canvas", "slots": [null], "want": ["compatible"]}), &["proposals"]);
     let proposals = json!([[1, 0]]);
     contains(

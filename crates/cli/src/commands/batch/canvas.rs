@@ -1,6 +1,9 @@
 //! Questions about canvases.
 
-use anygram::{Answer, Canvas, End, Filling, Slot, Solver, TokenId, Witness, get_bit};
+use anygram::{
+    Answer, Assignment, Canvas, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver, Tail, TokenId,
+    Undecided, Weighed, Weigher, Witness, get_bit,
+};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use serde_json::Value;
@@ -27,35 +30,69 @@ pub struct Answers {
     #[serde(skip_serializing_if = "Option::is_none")]
     compatible: Option<Vec<Option<bool>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<Option<BestAnswer>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<Option<Vec<Vec<u32>>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
+#[derive(Serialize)]
+struct BestAnswer {
+    tokens: Vec<u32>,
+    log_prob: f64,
+    widened: bool,
+}
+
+/// What answers about canvases; made as it is needed, and warm from one question to the next.
+#[derive(Default)]
+pub struct Solvers {
+    methods: Option<Methods>,
+    weigher: Option<Weigher>,
+}
+
+const WANTS: [&str; 7] = ["completable", "witness", "admissible", "minimum", "compatible", "best", "sample"];
+
+/// Tokens of all samples of one question.
+const MOST_SAMPLED: usize = 1 << 26;
+
 pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answers> {
     let canvas = Canvas::new(slots(question)?, end(question)?);
-    match question.get("method").map(|_| question.string("method")).transpose()?.as_deref() {
-        None | Some("exact") => {}
-        Some(other) => bail!("the method `{other}` is not there yet; leave \"method\" out for `exact`"),
+    let method = method(question)?;
+    let mut wants = question.wants(&WANTS)?;
+    if question.get("want").is_none() {
+        wants.push("completable".to_owned());
     }
-    let wants = match question.get("want") {
-        None => vec!["completable".to_owned()],
-        Some(value) => serde_json::from_str::<Vec<String>>(value.get())
-            .map_err(|_| anyhow!("\"want\" is an array of strings, such as [\"completable\"]"))?,
-    };
-    for want in &wants {
-        match &**want {
-            "completable" | "witness" | "admissible" | "minimum" | "compatible" => {}
-            "best" | "sample" => {
-                bail!("\"{want}\" is not there yet; ask for completable, witness, admissible, minimum or compatible")
-            }
-            _ => bail!("unknown want \"{want}\"; known: completable, witness, admissible, minimum, compatible"),
+    let is_wanted = |name: &str| wants.iter().any(|want| want == name);
+    let proposals = if is_wanted("compatible") { proposals(question)? } else { Vec::new() };
+    let weights = match log_probs(question)? {
+        None if is_wanted("best") || is_wanted("sample") => {
+            bail!("\"best\" and \"sample\" need \"log_probs\": for each hole a list of [token, log-probability]")
         }
-    }
-    let proposals = if wants.iter().any(|want| want == "compatible") { proposals(question)? } else { Vec::new() };
-    let solver = match &mut questions.solver {
-        Some(solver) => solver,
-        empty => empty.insert(Solver::new(questions.constraint)?),
+        weights => weights,
+    };
+    let Solvers { methods, weigher } = &mut questions.solvers;
+    let methods = match methods {
+        Some(methods) => methods,
+        empty => empty.insert(Methods::new(questions.constraint)?),
     };
     let mut answers = Answers::default();
+    if method != Method::Exact {
+        if let Some(want) = wants.iter().find(|want| !["completable", "witness"].contains(&want.as_str())) {
+            bail!("the method `{}` answers completable and witness; ask `exact` for {want}", method.name());
+        }
+        let lookahead = Lookahead { seed: seed(question)?, ..Lookahead::default() };
+        let verdict = methods.completable(&canvas, method, weights.as_ref(), lookahead)?;
+        if is_wanted("completable") {
+            (answers.completable, answers.proven) = (Some(verdict.completable), Some(verdict.proven));
+        }
+        if is_wanted("witness") {
+            answers.witness = Some(verdict.witness.map(|witness| witness.slots.iter().map(filling).collect()));
+        }
+        answers.why = verdict.why.map(|why| why.to_string());
+        return Ok(answers);
+    }
+    let solver = methods.solver();
     for want in &wants {
         match &**want {
             "completable" => completable(solver, &canvas, &mut answers)?,
@@ -65,10 +102,101 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
                 Ok(minimum) => answers.minimum = Some(minimum),
                 Err(undecided) => (answers.minimum, answers.why) = (Some(None), Some(undecided.to_string())),
             },
-            _ => answers.compatible = Some(solver.compatible(&canvas, &proposals)?),
+            "compatible" => answers.compatible = Some(solver.compatible(&canvas, &proposals)?),
+            _ => {
+                let Some(weights) = &weights else { continue };
+                if weigher.is_none() {
+                    *weigher = Some(Weigher::new(questions.constraint)?);
+                }
+                let Some(weigher) = weigher else { continue };
+                weigh(weigher, want, question, &canvas, weights, &mut answers)?;
+            }
         }
     }
     Ok(answers)
+}
+
+fn weigh(
+    weigher: &mut Weigher,
+    want: &str,
+    question: &Question,
+    canvas: &Canvas,
+    weights: &LogProbs,
+    answers: &mut Answers,
+) -> Result<()> {
+    let tail = match question.get("tail").map(|_| question.string("tail")).transpose()?.as_deref() {
+        None | Some("counted") => Tail::Counted,
+        Some("free") => Tail::Free,
+        Some(other) => bail!("\"tail\" is \"counted\" or \"free\", not \"{other}\""),
+    };
+    let ids = |assignment: Assignment| assignment.tokens.iter().map(|token| token.0).collect::<Vec<u32>>();
+    if want == "best" {
+        let best = known(weigher.best(canvas, weights, tail)?, answers);
+        answers.best = Some(best.map(|best| {
+            let (log_prob, widened) = (best.log_prob, best.widened);
+            BestAnswer { tokens: ids(best), log_prob, widened }
+        }));
+        return Ok(());
+    }
+    let count = question.number("count")?.unwrap_or(1) as usize;
+    ensure!(
+        count.saturating_mul(canvas.slots().len()) <= MOST_SAMPLED,
+        "{count} samples of {} slots are too many for one question",
+        canvas.slots().len()
+    );
+    let drawn = known(weigher.sample(canvas, weights, tail, seed(question)?, count)?, answers);
+    answers.samples = Some(drawn.map(|drawn| drawn.into_iter().map(ids).collect()));
+    Ok(())
+}
+
+fn known<T>(weighed: Weighed<T>, answers: &mut Answers) -> Option<T> {
+    match weighed {
+        Weighed::Known(known) => Some(known),
+        Weighed::Nothing => None,
+        Weighed::Unknown(undecided) => {
+            answers.why = Some(Undecided::to_string(&undecided));
+            None
+        }
+    }
+}
+
+fn method(question: &Question) -> Result<Method> {
+    let Some(name) = question.get("method").map(|_| question.string("method")).transpose()? else {
+        return Ok(Method::Exact);
+    };
+    let known = || Method::ALL.map(Method::name).join(", ");
+    Method::from_name(&name).ok_or_else(|| anyhow!("unknown method `{}`; known: {}", abbreviated(&name), known()))
+}
+
+fn seed(question: &Question) -> Result<u64> {
+    let Some(value) = question.get("seed") else { return Ok(0) };
+    value.get().parse().map_err(|_| anyhow!("\"seed\" is {}, not a number", abbreviated(value.get())))
+}
+
+/// The rows of "log_probs": lists of pairs, or of a number for each token.
+fn log_probs(question: &Question) -> Result<Option<LogProbs>> {
+    let Some(value) = question.get("log_probs") else { return Ok(None) };
+    let floor = match question.get("floor").map(RawValue::get) {
+        None => Floor::BelowListed,
+        Some("\"none\"") => Floor::Excluded,
+        Some(number) => Floor::At(
+            number
+                .parse()
+                .map_err(|_| anyhow!("\"floor\" is a log-probability or \"none\", not {}", abbreviated(number)))?,
+        ),
+    };
+    if let Ok(rows) = serde_json::from_str::<Vec<Vec<(u32, f64)>>>(value.get()) {
+        let row = |row: Vec<(u32, f64)>| row.into_iter().map(|(token, log)| (TokenId(token), log)).collect();
+        let rows: Vec<Vec<(TokenId, f64)>> = rows.into_iter().map(row).collect();
+        return Ok(Some(LogProbs::listed(&rows, floor)?));
+    }
+    let Ok(rows) = serde_json::from_str::<Vec<Vec<Option<f32>>>>(value.get()) else {
+        bail!("\"log_probs\" is for each hole a list of [token, log-probability], or of a number for each token")
+    };
+    let size = rows.first().map_or(1, Vec::len);
+    ensure!(rows.iter().all(|row| row.len() == size), "the rows of \"log_probs\" are of different lengths");
+    let values: Vec<f32> = rows.iter().flatten().map(|value| value.unwrap_or(f32::NEG_INFINITY)).collect();
+    Ok(Some(LogProbs::dense(&values, size)?))
 }
 
 fn completable(solver: &mut Solver, canvas: &Canvas, answers: &mut Answers) -> Result<()> {
