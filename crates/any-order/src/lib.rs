@@ -6,6 +6,7 @@
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
+//! | `admit` | all admissible tokens of all holes in one pass |
 //! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
 //! | `chart` | the same question decided by a parse of all texts at once |
 //! | `moves` | what one token, any, does to a reading |
@@ -15,6 +16,7 @@
 pub mod canvas;
 pub mod solver;
 
+mod admit;
 mod chart;
 mod moves;
 mod plan;
@@ -22,4 +24,4 @@ mod right;
 mod search;
 
 pub use canvas::{Canvas, CanvasError, End, Slot};
-pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
+pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness, batch_canvases};

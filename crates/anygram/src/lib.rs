@@ -29,6 +29,7 @@
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
 //! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
+//! | [`batch_canvases`] | questions about many canvases, on several threads |
 //! | [`Solver`] | answers about canvases: completable, admissible, compatible, minimum |
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 pub use anygram_any_order::{
     Admissible, Answer, Canvas, CanvasError, CanvasQuestionError, End, Filling, Slot, Solver, Undecided, Witness,
+    batch_canvases,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;
