@@ -18,8 +18,8 @@ use crate::plan::{Place, Plan};
 use crate::search::Tables;
 
 /// Readings before all slots, and steps between them, beyond which the pass gives up.
-const MOST_READINGS: usize = 50_000;
-const MOST_STEPS: usize = 1_000_000;
+const MOST_READINGS: usize = 20_000;
+const MOST_STEPS: usize = 300_000;
 
 /// What a pass found out.
 pub(crate) struct Admitted {

@@ -6,35 +6,67 @@
 //! that the parser comes to. Cost of a lexeme at a place that is known: O(groups).
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anygram_left_to_right::Language;
 use anygram_left_to_right::frontier::Stepper;
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{self, Group, Rest, Sweep};
+use anygram_left_to_right::mask::{self, Group, Rest, Sweep, Tokens};
 use anygram_lexer::transducer::{CutId, LexemeId};
-use anygram_vocab::{TokenId, TokenTrie};
+use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 /// What tokens, or what is left of them, do to one lexeme in progress.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    sweep: Arc<Sweep>,
-    /// The groups of tokens after which the piece is in progress, with the lexeme; large ones first.
-    pub stays: Box<[(LexemeId, u32)]>,
-    /// The groups in which the piece can end, with how.
-    pub exits: Box<[(CutId, u32)]>,
+    /// The tokens after which the piece is in progress, by lexeme; large sets first.
+    pub stays: Box<[(LexemeId, Ending)]>,
+    /// The ways in which the piece can end.
+    pub exits: Box<[Exit]>,
 }
 
-impl Walk {
-    /// The tokens of a way to stay.
-    pub fn staying(&self, stay: usize) -> &Group {
-        &self.sweep.groups[self.stays[stay].1 as usize]
+/// A way in which a piece can end inside tokens or with them.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub cut: CutId,
+    /// The tokens that end here, if any do.
+    pub ends: Ending,
+    /// Where others go on, in the trie that was walked.
+    tops: Box<[NodeId]>,
+    rest: OnceLock<Arc<Rest>>,
+}
+
+/// The tokens that do one thing: those of some groups of a sweep.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub groups: Box<[Arc<Tokens>]>,
+    pub n_tokens: usize,
+    /// The lowest, if there is one.
+    pub first: Option<TokenId>,
+}
+
+impl Ending {
+    fn new(groups: &[&Group]) -> Self {
+        let groups = groups.iter().filter(|group| group.n_tokens > 0);
+        Self {
+            groups: groups.clone().map(|group| group.tokens.clone()).collect(),
+            n_tokens: groups.clone().map(|group| group.n_tokens).sum(),
+            first: groups.map(|group| group.first).min(),
+        }
     }
 
-    /// The place where a piece ends; its tokens end with it.
-    pub fn ending(&self, exit: usize) -> &Group {
-        &self.sweep.groups[self.exits[exit].1 as usize]
+    /// One that is not in a row.
+    pub fn first_outside(&self, words: &[u32]) -> Option<TokenId> {
+        self.groups.iter().find_map(|tokens| tokens.first_outside(words))
+    }
+
+    pub fn add_to(&self, words: &mut [u32]) {
+        self.groups.iter().for_each(|tokens| tokens.add_to(words));
+    }
+
+    /// What most tokens do comes first.
+    fn order(&self) -> Option<(Reverse<usize>, TokenId)> {
+        self.first.map(|first| (Reverse(self.n_tokens), first))
     }
 }
 
@@ -67,19 +99,29 @@ impl Walks {
             return Ok(walk.clone());
         }
         let sweep = self.sweeps.sweep(stepper, language, (id, trie), lexeme, n_words)?;
-        let walk = Arc::new(see(stepper, language, trie, sweep, lexeme)?);
+        let walk = Arc::new(see(stepper, language, trie, &sweep, lexeme)?);
         if self.memory_usage() > language.limits().cache_bytes {
             self.walks.clear();
             self.bytes = 0;
         }
-        self.bytes += size_of_val(&*walk.stays) + size_of_val(&*walk.exits) + size_of::<Walk>();
+        self.bytes += walk.memory_usage();
         self.walks.insert((lexeme, id), walk.clone());
         Ok(walk)
     }
 
     /// What is left of the tokens that do not end with an exit; `None` if all do.
-    pub fn rest(&mut self, trie: (u32, &TokenTrie), walk: &Walk, exit: usize, n_words: usize) -> Option<Arc<Rest>> {
-        self.sweeps.beyond(trie, walk.ending(exit), n_words)
+    pub fn rest(&mut self, trie: (u32, &TokenTrie), exit: &Exit, n_words: usize) -> Option<Arc<Rest>> {
+        let fresh = || self.sweeps.rest(trie, &exit.tops, n_words);
+        (!exit.tops.is_empty()).then(|| exit.rest.get_or_init(fresh).clone())
+    }
+}
+
+impl Walk {
+    fn memory_usage(&self) -> usize {
+        let stays = self.stays.iter().map(|(_, ending)| size_of_val(&*ending.groups));
+        let exits = self.exits.iter().map(|exit| size_of_val(&*exit.ends.groups) + size_of_val(&*exit.tops));
+        let own = size_of_val(&*self.stays) + size_of_val(&*self.exits) + size_of::<Self>();
+        stays.chain(exits).sum::<usize>() + own
     }
 }
 
@@ -88,41 +130,39 @@ fn see(
     stepper: &mut Stepper,
     language: &Language,
     trie: &TokenTrie,
-    sweep: Arc<Sweep>,
+    sweep: &Sweep,
     lexeme: LexemeId,
 ) -> Result<Walk, StepError> {
     let lexing = language.lexing();
     stepper.spend(sweep.groups.len() * 8)?;
     let transducer = stepper.transducer_mut();
-    let (mut stays, mut exits) = (Vec::new(), Vec::new());
-    for (at, group) in (0..).zip(&*sweep.groups) {
+    let mut stays: FxHashMap<LexemeId, Vec<&Group>> = FxHashMap::default();
+    let mut cuts: FxHashMap<CutId, Vec<&Group>> = FxHashMap::default();
+    for group in &sweep.groups {
         let step = transducer.step_to(lexing, lexeme, group.place)?;
-        if group.n_tokens > 0 {
-            stays.extend(step.stay.map(|stay| (stay, at)));
+        if let Some(stay) = step.stay
+            && group.n_tokens > 0
+        {
+            stays.entry(stay).or_default().push(group);
         }
         if let Some(cut) = step.cut {
-            let obligations = transducer.cut(cut).obligations;
-            let mut tops = group.tops().iter();
-            if group.n_tokens > 0 || tops.any(|&top| transducer.survives(lexing, obligations, trie.byte(top))) {
-                exits.push((cut, at));
-            }
+            cuts.entry(cut).or_default().push(group);
         }
     }
-    // In an order that does not depend on the numbers of lexemes and cuts, so that searches can be repeated: what most tokens do comes first.
-    let by_size = |ways: &[(usize, u32)]| {
-        let mut sizes: FxHashMap<usize, (usize, TokenId)> = FxHashMap::default();
-        for &(way, at) in ways {
-            let group = &sweep.groups[at as usize];
-            if group.n_tokens > 0 {
-                let (n_tokens, first) = sizes.entry(way).or_insert((0, group.first));
-                (*n_tokens, *first) = (*n_tokens + group.n_tokens, group.first.min(*first));
-            }
+    let mut stays: Vec<_> = stays.into_iter().map(|(stay, groups)| (stay, Ending::new(&groups))).collect();
+    let mut exits = Vec::with_capacity(cuts.len());
+    for (cut, groups) in cuts {
+        let obligations = transducer.cut(cut).obligations;
+        let survives = |top: &NodeId| transducer.survives(lexing, obligations, trie.byte(*top));
+        let mut tops: Vec<NodeId> = groups.iter().flat_map(|group| group.tops()).copied().filter(survives).collect();
+        tops.sort_unstable();
+        let ends = Ending::new(&groups);
+        if ends.n_tokens > 0 || !tops.is_empty() {
+            exits.push(Exit { cut, ends, tops: tops.into(), rest: OnceLock::new() });
         }
-        move |&(way, at): &(usize, u32)| (sizes.get(&way).map(|&(n_tokens, first)| (Reverse(n_tokens), first)), at)
-    };
-    let order = by_size(&stays.iter().map(|&(stay, at): &(LexemeId, u32)| (stay.index(), at)).collect::<Vec<_>>());
-    stays.sort_by_cached_key(|&(stay, at)| order(&(stay.index(), at)));
-    let order = by_size(&exits.iter().map(|&(cut, at): &(CutId, u32)| (cut.index(), at)).collect::<Vec<_>>());
-    exits.sort_by_cached_key(|&(cut, at)| order(&(cut.index(), at)));
-    Ok(Walk { sweep, stays: stays.into(), exits: exits.into() })
+    }
+    // In an order that does not depend on the numbers of lexemes and cuts, so that searches can be repeated.
+    stays.sort_by_key(|(_, ending)| ending.order());
+    exits.sort_by_key(|exit| (exit.ends.order(), exit.tops.first().copied()));
+    Ok(Walk { stays: stays.into(), exits: exits.into() })
 }

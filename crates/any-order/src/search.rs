@@ -20,7 +20,7 @@ use anygram_left_to_right::Constraint;
 use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{Group, Rest, Tokens, set_bit};
+use anygram_left_to_right::mask::{Rest, Tokens, set_bit};
 use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
@@ -28,7 +28,7 @@ use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
-use crate::moves::{Walk, Walks};
+use crate::moves::{Ending, Walk, Walks};
 use crate::plan::{self, Place, Plan};
 use crate::right::{Right, Rights};
 
@@ -141,7 +141,7 @@ enum Taken {
 }
 
 impl Frame {
-    fn walk_tokens(&self, of: impl for<'w> FnOnce(&'w Walk) -> &'w Tokens) -> Option<&Tokens> {
+    fn walk_tokens(&self, of: impl for<'w> FnOnce(&'w Walk) -> &'w Ending) -> Option<&Ending> {
         match &self.ways {
             Ways::Walk { walk, .. } => Some(of(walk)),
             Ways::None | Ways::Fixed(..) => None,
@@ -276,11 +276,11 @@ impl Tables {
     fn beyond(&mut self, walk: &Walk, exit: usize, rest: Option<&Arc<Rest>>) -> Option<Arc<Rest>> {
         let Self { constraint, walks, .. } = self;
         let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
-        walks.rest(trie, walk, exit, constraint.mask_words())
+        walks.rest(trie, &walk.exits[exit], constraint.mask_words())
     }
 
     fn end(&mut self, config: Config, walk: &Walk, exit: usize) -> Result<Option<Config>, StepError> {
-        self.stepper.end(self.constraint.language(), (config.state, walk.exits[exit].0))
+        self.stepper.end(self.constraint.language(), (config.state, walk.exits[exit].cut))
     }
 
     /// Calls `each` with every reading that one token leads to, and the tokens that do.
@@ -288,7 +288,7 @@ impl Tables {
         &mut self,
         config: Config,
         work: &mut Work,
-        mut each: impl FnMut(Config, Option<&Group>, Option<TokenId>),
+        mut each: impl FnMut(Config, Option<&Ending>, Option<TokenId>),
     ) -> Result<(), StepError> {
         let specials: Vec<_> = plan::specials(&self.constraint).collect();
         for (token, terminal) in specials {
@@ -302,14 +302,13 @@ impl Tables {
         while let Some((config, rest)) = agenda.pop() {
             let walk = self.walk(config, rest.as_ref())?;
             work.spend(1 + walk.stays.len() + walk.exits.len())?;
-            for (at, &(lexeme, _)) in walk.stays.iter().enumerate() {
-                each(Config { state: config.state, lexeme }, Some(walk.staying(at)), None);
+            for &(lexeme, ref tokens) in &walk.stays {
+                each(Config { state: config.state, lexeme }, Some(tokens), None);
             }
-            for at in 0..walk.exits.len() {
+            for (at, exit) in walk.exits.iter().enumerate() {
                 let Some(next) = self.end(config, &walk, at)? else { continue };
-                let ending = walk.ending(at);
-                if ending.n_tokens > 0 {
-                    each(next, Some(ending), None);
+                if exit.ends.n_tokens > 0 {
+                    each(next, Some(&exit.ends), None);
                 }
                 if let Some(beyond) = self.beyond(&walk, at, rest.as_ref())
                     && seen.insert((next, beyond.id))
@@ -328,7 +327,7 @@ impl Tables {
         }
         let mut found: Vec<(Config, Arc<Tokens>)> = Vec::new();
         self.each_token(config, work, |after, group, special| match group {
-            Some(group) => found.push((after, group.tokens.clone())),
+            Some(ending) => found.extend(ending.groups.iter().map(|tokens| (after, tokens.clone()))),
             None => found.extend(special.map(|token| (after, Arc::new(Tokens::Few([token].into()))))),
         })?;
         let found: Successors = found.into();
@@ -376,15 +375,13 @@ impl Tables {
             let walk = self.walk(reading, None)?;
             work.spend(walk.stays.len() + STEPS_PER_VISIT * walk.exits.len())?;
             let mut next: Vec<(Config, TokenId)> = Vec::with_capacity(walk.stays.len() + walk.exits.len());
-            let stays = walk.stays.iter().enumerate();
-            next.extend(
-                stays.map(|(at, &(lexeme, _))| (Config { state: reading.state, lexeme }, walk.staying(at).first)),
-            );
-            for at in 0..walk.exits.len() {
-                let ending = walk.ending(at);
-                if ending.n_tokens > 0 {
-                    next.extend(self.end(reading, &walk, at)?.map(|after| (after, ending.first)));
-                }
+            let staying = |&(lexeme, ref tokens): &(LexemeId, Ending)| {
+                Some((Config { state: reading.state, lexeme }, tokens.first?))
+            };
+            next.extend(walk.stays.iter().filter_map(staying));
+            for (at, exit) in walk.exits.iter().enumerate() {
+                let Some(first) = exit.ends.first else { continue };
+                next.extend(self.end(reading, &walk, at)?.map(|after| (after, first)));
             }
             for (order, (after, token)) in (0..).zip(next) {
                 if let Entry::Vacant(place) = seen.entry(after) {
@@ -408,8 +405,8 @@ impl Tables {
     }
 
     /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, and
-    /// beyond that nothing is certain.
-    pub fn takes_more(&mut self, config: Config, limit: u32, work: &mut Work) -> Result<bool, StepError> {
+    /// beyond that it is `None`.
+    pub fn takes_more(&mut self, config: Config, limit: u32, work: &mut Work) -> Result<Option<bool>, StepError> {
         let Self { constraint, stepper, budgets, .. } = self;
         let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
         let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
@@ -419,11 +416,10 @@ impl Tables {
         // What is known already takes a step.
         work.spend(1)?;
         match minimum {
-            Ok(minimum) => Ok(minimum.is_none()),
+            Ok(minimum) => Ok(Some(minimum.is_none())),
             Err(_) => {
-                // It was in vain, and will be in vain again.
                 work.spend(COST_STEPS as usize)?;
-                Ok(false)
+                Ok(None)
             }
         }
     }
@@ -442,7 +438,7 @@ impl Tables {
         {
             return Ok(Some(tokens));
         }
-        if self.takes_more(config, most, work)? {
+        if self.takes_more(config, most, work)? == Some(true) {
             self.closings.insert(config, Closing::MoreThan(most));
             return Ok(None);
         }
@@ -461,7 +457,7 @@ impl Tables {
             let mut next = Vec::new();
             for reading in level {
                 self.each_token(reading, work, |after, tokens, special| {
-                    let Some(token) = special.or(tokens.map(|group| group.first)) else { return };
+                    let Some(token) = special.or(tokens.and_then(|tokens| tokens.first)) else { return };
                     seen.entry(after).or_insert_with(|| {
                         next.push(after);
                         Some((reading, token))
@@ -503,6 +499,8 @@ pub(crate) struct Search<'a> {
     right: Right,
     /// From here on there are holes only.
     tail: usize,
+    /// Whether minimum costs are asked for.
+    asks_costs: bool,
     work: &'a mut Work,
     bounds: Bounds,
     nodes: Vec<Node>,
@@ -532,6 +530,7 @@ impl<'a> Search<'a> {
             plan,
             right,
             tail: plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1),
+            asks_costs: true,
             work,
             bounds,
             nodes: Vec::new(),
@@ -637,10 +636,10 @@ impl<'a> Search<'a> {
         if let (Some(frame), Some((_, words))) = (self.stack.last(), &mut self.bounds.other_than) {
             match &frame.taken {
                 Some(Taken::Stay(at)) => {
-                    frame.walk_tokens(|walk| &walk.staying(*at).tokens).into_iter().for_each(|t| t.add_to(words));
+                    frame.walk_tokens(|walk| &walk.stays[*at].1).into_iter().for_each(|t| t.add_to(words));
                 }
                 Some(Taken::End(at)) => {
-                    frame.walk_tokens(|walk| &walk.ending(*at).tokens).into_iter().for_each(|t| t.add_to(words));
+                    frame.walk_tokens(|walk| &walk.exits[*at].ends).into_iter().for_each(|t| t.add_to(words));
                 }
                 Some(Taken::One(token)) => set_bit(words, token.index()),
                 None => {}
@@ -677,10 +676,15 @@ impl<'a> Search<'a> {
             return Ok(Some(found));
         }
         if rest.is_none()
+            && self.asks_costs
             && let Some(limit) = self.room(slot as usize)
-            && self.tables.takes_more(config, limit, self.work)?
         {
-            return Ok(None);
+            match self.tables.takes_more(config, limit, self.work)? {
+                Some(true) => return Ok(None),
+                Some(false) => {}
+                // It was in vain, and will be in vain again.
+                None => self.asks_costs = false,
+            }
         }
         let ways = self.ways(slot as usize, config, rest.as_ref())?;
         let first = match self.bounds.order {
@@ -735,20 +739,15 @@ impl<'a> Search<'a> {
         Ok(is_end.then_some(tokens))
     }
 
-    /// The most tokens that the text may have from a slot on, where nothing but holes follows and the text has to be a sentence. What was found in the last slot is
-    /// seen at once, and is not asked for.
+    /// The most tokens that a sentence may have from a slot on, where nothing but holes follows and there is a bound on the whole.
     fn room(&self, slot: usize) -> Option<u32> {
         let n_slots = self.plan.places.len();
-        if slot + 1 >= n_slots || slot < self.tail {
+        if slot + 1 >= n_slots || slot < self.tail || self.plan.whole != Some(End::Sentence) {
             return None;
         }
-        let most = match self.plan.whole {
-            None => self.plan.ends.iter().rposition(|&end| end)?.checked_sub(slot)?,
-            Some(End::Sentence) => n_slots - slot,
-            Some(End::Prefix { remaining: None }) => return None,
-            Some(End::Prefix { remaining: Some(most) }) => n_slots - slot + most as usize,
-        };
-        u32::try_from(most).ok().filter(|&most| most <= MOST_ROOM)
+        let below = self.bounds.below?.checked_sub(1)?;
+        let left = below.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
+        u32::try_from(left.min(n_slots - slot)).ok().filter(|&most| most <= MOST_ROOM)
     }
 
     /// Whether nothing but holes follows from a slot on.
@@ -815,15 +814,15 @@ impl<'a> Search<'a> {
                 }
                 way -= 1;
             }
-            let pick = |group: &Group| match forbidden {
-                Some(words) => group.tokens.first_outside(words),
-                None => (group.n_tokens > 0).then_some(group.first),
+            let pick = |ending: &Ending| match forbidden {
+                Some(words) => ending.first_outside(words),
+                None => ending.first,
             };
-            if let Some(&(lexeme, _)) = walk.stays.get(way) {
+            if let Some(&(lexeme, ref tokens)) = walk.stays.get(way) {
                 if !self.is_allowed(after, lexeme) {
                     continue;
                 }
-                match pick(walk.staying(way)) {
+                match pick(tokens) {
                     Some(token) => {
                         frame.taken = Some(Taken::Stay(way));
                         return to(Config { state: config.state, lexeme }, token);
@@ -834,7 +833,7 @@ impl<'a> Search<'a> {
             way -= walk.stays.len();
             if way < walk.exits.len() {
                 if self.right.allows(after as usize, START)
-                    && let Some(token) = pick(walk.ending(way))
+                    && let Some(token) = pick(&walk.exits[way].ends)
                     && let Some(config) = self.tables.end(config, walk, way)?
                 {
                     frame.taken = Some(Taken::End(way));

@@ -499,12 +499,12 @@ impl Walks {
     }
 
     /// What is left of tokens if a piece ends at the place of a group of a sweep of this trie; `None` if nothing is. Made once.
-    pub fn beyond(&mut self, trie: (u32, &TokenTrie), group: &Group, n_words: usize) -> Option<Arc<Rest>> {
+    fn beyond(&mut self, trie: (u32, &TokenTrie), group: &Group, n_words: usize) -> Option<Arc<Rest>> {
         (!group.tops.is_empty()).then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)).clone())
     }
 
     /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
-    fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
+    pub fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
         let key: (u32, Box<[NodeId]>) = (id, tops.into());
         if let Some(rest) = self.rests.get(&key) {
             return rest.clone();
