@@ -1,10 +1,10 @@
 //! Canvases: what it takes to say whether they are completable.
 //!
-//! The right answers are in it: a canvas of which the text is in its grammar is completable, and with one of its fixed tokens replaced by the lone
-//! byte 0xFF, which is in no text, it is not. Which texts are in the grammars is not known here; so a yes has to be shown by its
-//! witness (the solver does), no canvas that was said not to be completable may be so in another run, and every spoiled one has to be refused.
+//! The right answers are in it: a canvas that is made from a text of its grammar is completable, and with one of its fixed tokens replaced by the lone
+//! byte 0xFF, which is in no text, it is not. The texts are those of the folder `replay`; which of them are sentences a [`Matcher`](anygram::Matcher) says. A wrong
+//! answer ends the run; so does one that is another a second time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{Answer, Canvas, Compiler, Constraint, End, Filling, LoadOptions, Slot, Solver, TokenId, Vocabulary};
@@ -53,6 +53,63 @@ impl Question {
     }
 }
 
+/// The texts of a grammar that are sentences, by the tokens that canvases were made from.
+struct Texts(Vec<Vec<TokenId>>);
+
+#[derive(serde::Deserialize)]
+struct Text {
+    ids: Vec<u32>,
+}
+
+impl Texts {
+    fn new(constraint: &Constraint, path: &Path) -> Result<Self> {
+        let source = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let mut matcher = constraint.matcher()?;
+        let mut texts = Vec::new();
+        for line in source.lines() {
+            let text: Text = serde_json::from_str(line)?;
+            let ids: Vec<TokenId> = text.ids.into_iter().map(TokenId).collect();
+            matcher.reset();
+            if ids.iter().all(|&id| matcher.advance(id).is_ok()) && matcher.is_sentence() {
+                texts.push(ids);
+            }
+        }
+        Ok(Self(texts))
+    }
+
+    /// Whether a canvas can be one of the texts, perhaps with EOS and PAD behind it.
+    fn has(&self, canvas: &Canvas) -> bool {
+        self.0.iter().any(|text| {
+            let slots = canvas.slots();
+            let last = slots.iter().rposition(|slot| *slot != Slot::Hole).map_or(0, |last| last + 1);
+            let (n_slots, has_gaps) = (slots.len(), slots.contains(&Slot::Gap));
+            let end = if has_gaps { n_slots } else { text.len().clamp(last, n_slots) };
+            fits(&slots[..end], text)
+        })
+    }
+}
+
+/// Whether slots can hold tokens; the places of a text that were reached so far are kept in a set.
+fn fits(slots: &[Slot], text: &[TokenId]) -> bool {
+    let mut reached = vec![false; text.len() + 1];
+    reached[0] = true;
+    for slot in slots {
+        match slot {
+            Slot::Gap => {
+                let first = reached.iter().position(|&is| is).unwrap_or(reached.len());
+                reached[first..].fill(true);
+            }
+            Slot::Fixed(_) | Slot::Hole => {
+                for at in (0..text.len()).rev() {
+                    reached[at + 1] = reached[at] && (*slot == Slot::Hole || *slot == Slot::Fixed(text[at]));
+                }
+                reached[0] = false;
+            }
+        }
+    }
+    reached[text.len()]
+}
+
 /// Times and answers of one kind of canvas.
 #[derive(Default)]
 struct Times {
@@ -88,6 +145,7 @@ pub fn run(args: &Args) -> Result<()> {
                 settings.push(&question.setting);
             }
         }
+        let texts = Texts::new(&constraint, &args.data.join(format!("replay/{name}.tok.jsonl")))?;
         let mut solver = Solver::new(&constraint)?;
         let mut rows = Vec::new();
         for setting in settings {
@@ -97,7 +155,7 @@ pub fn run(args: &Args) -> Result<()> {
                 .take(args.most)
                 .map(Question::canvas)
                 .collect::<Result<_>>()?;
-            rows.push(measure(&mut solver, setting, &canvases, lone)?);
+            rows.push(measure(&mut solver, setting, &canvases, &texts, lone)?);
             if args.admissible && setting == "block32" {
                 admissible(&mut solver, name, &canvases)?;
             }
@@ -110,11 +168,16 @@ pub fn run(args: &Args) -> Result<()> {
             "warm p50",
             "p99",
             "no",
+            "cold p50",
+            "p99",
             "warm p50",
             "p99",
             "spoiled p50",
             "p99",
             "kept p50",
+            "changed p50",
+            "p99",
+            "known",
             "open",
         ];
         print_table(&format!("{name}: completable, microseconds"), &columns, &rows);
@@ -123,12 +186,22 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn measure(solver: &mut Solver, setting: &str, canvases: &[Canvas], lone: TokenId) -> Result<Vec<String>> {
+fn measure(
+    solver: &mut Solver,
+    setting: &str,
+    canvases: &[Canvas],
+    texts: &Texts,
+    lone: TokenId,
+) -> Result<Vec<String>> {
     let (mut cold, mut warm, mut spoiled) = (Times::default(), Times::default(), Times::default());
+    let (mut changed, mut n_known) = (Times::default(), 0);
     let (mut answers, mut kept) = (Vec::new(), Vec::new());
     for canvas in canvases {
         let (answer, time) = timed(|| solver.completable(canvas));
         let answer = answer?.decided();
+        let is_known = texts.has(canvas);
+        n_known += usize::from(is_known);
+        ensure!(!(is_known && answer == Some(false)), "{setting}: it is in the grammar, and was refused: {canvas:?}");
         answers.push(answer);
         cold.add(answer, time);
     }
@@ -157,6 +230,13 @@ fn measure(solver: &mut Solver, setting: &str, canvases: &[Canvas], lone: TokenI
         let fixed: Vec<usize> =
             (0..canvas.slots().len()).filter(|&slot| matches!(canvas.slots()[slot], Slot::Fixed(_))).collect();
         let Some(&middle) = fixed.get(fixed.len() / 2) else { continue };
+        // One fixed slot gets another token of the canvas, so the last witness is of no use.
+        if let Slot::Fixed(token) = canvas.slots()[fixed[0]] {
+            let mut other = canvas.clone();
+            other.set(middle, token)?;
+            let (answer, time) = timed(|| solver.completable(&other));
+            changed.add(answer?.decided(), time);
+        }
         let mut bad = canvas.clone();
         bad.set(middle, lone)?;
         let (answer, time) = timed(|| solver.completable(&bad));
@@ -168,8 +248,9 @@ fn measure(solver: &mut Solver, setting: &str, canvases: &[Canvas], lone: TokenI
         spoiled.add(answer.decided(), time);
     }
     let both = |times: &[f64]| [us(quantile(times, 0.5)), us(quantile(times, 0.99))];
-    let [[cold_50, cold_99], [yes_50, yes_99], [no_50, no_99], [bad_50, bad_99]] =
-        [both(&cold.yes), both(&warm.yes), both(&warm.no), both(&spoiled.no)];
+    let [[cold_50, cold_99], [yes_50, yes_99], [cold_no_50, cold_no_99], [no_50, no_99], [bad_50, bad_99]] =
+        [both(&cold.yes), both(&warm.yes), both(&cold.no), both(&warm.no), both(&spoiled.no)];
+    let [changed_50, changed_99] = both(&[&changed.yes[..], &changed.no].concat());
     let count = |times: &[f64]| times.len().to_string();
     Ok(vec![
         setting.to_owned(),
@@ -179,18 +260,23 @@ fn measure(solver: &mut Solver, setting: &str, canvases: &[Canvas], lone: TokenI
         yes_50,
         yes_99,
         count(&warm.no),
+        cold_no_50,
+        cold_no_99,
         no_50,
         no_99,
         bad_50,
         bad_99,
         us(quantile(&kept, 0.5)),
+        changed_50,
+        changed_99,
+        n_known.to_string(),
         (warm.undecided + spoiled.undecided).to_string(),
     ])
 }
 
 /// All admissible tokens of a block: the slots up to the end of the block of 32 that holds the last fixed one.
 fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()> {
-    let (mut times, mut open, mut holes) = (Vec::new(), 0, 0);
+    let (mut times, mut open, mut n_open, mut holes) = (Vec::new(), 0, 0, 0);
     for canvas in canvases {
         let slots = canvas.slots();
         let last = slots.iter().rposition(|slot| matches!(slot, Slot::Fixed(_))).unwrap_or(0);
@@ -199,10 +285,11 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
         let answer = answer?;
         times.push(time);
         holes += answer.masks.len();
-        open += usize::from(answer.undecided.iter().any(Option::is_some));
+        let undecided = answer.undecided.iter().flatten().count();
+        (open, n_open) = (open + usize::from(undecided > 0), n_open + undecided);
     }
     println!(
-        "{name}: admissible, {} blocks, {holes} holes: p50 {} us, p99 {} us, {open} not decided throughout",
+        "{name}: admissible, {} blocks, {holes} holes: p50 {} us, p99 {} us, {open} not decided throughout ({n_open} holes)",
         canvases.len(),
         us(quantile(&times, 0.5)),
         us(quantile(&times, 0.99)),

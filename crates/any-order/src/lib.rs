@@ -12,6 +12,7 @@
 //! | `gumbel` | samples by a search |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
+//! | `admit` | all admissible tokens of all holes in one pass |
 //! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
 //! | `chart` | the same question decided by a parse of all texts at once |
 //! | `moves` | what one token, any, does to a reading |
@@ -25,6 +26,7 @@ pub mod methods;
 pub mod solver;
 pub mod weigh;
 
+mod admit;
 mod chart;
 mod gumbel;
 mod moves;
@@ -38,5 +40,5 @@ pub use canvas::{Canvas, CanvasError, End, Slot};
 pub use decode::{Choice, DecodeError, DecodeOptions, Decoded, Decoder, Model, Order, Proposal};
 pub use log_probs::{Floor, LogProbs, LogProbsError};
 pub use methods::{Lookahead, Method, MethodError, Methods, Verdict};
-pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
+pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness, batch_canvases};
 pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weighed, Weigher};

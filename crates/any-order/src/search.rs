@@ -17,9 +17,10 @@ use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_left_to_right::Constraint;
+use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::set_bit;
+use anygram_left_to_right::mask::{Rest, Tokens, set_bit};
 use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
@@ -27,7 +28,7 @@ use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
-use crate::moves::{Rest, Tokens, Walk, Walks};
+use crate::moves::{Ending, Walk, Walks};
 use crate::plan::{self, Place, Plan};
 use crate::right::{Right, Rights};
 
@@ -43,9 +44,17 @@ pub(crate) struct Tables {
     closings: FxHashMap<Config, Closing>,
     /// Some tokens that complete a reading, found quickly if at all.
     finishes: FxHashMap<Config, Option<Arc<[TokenId]>>>,
+    /// What a hole makes of a reading: what each group of tokens leads to. With the number of groups in all.
+    successors: FxHashMap<Config, Successors>,
+    n_successors: usize,
+    /// Minimum costs in tokens, once somebody asks.
+    budgets: Option<Box<Budgets>>,
     /// The fewest terminals that states of the parser lack.
     lacking: FxHashMap<StateId, u32>,
 }
+
+/// Readings, each with the tokens that lead there.
+pub(crate) type Successors = Arc<[(Config, Arc<Tokens>)]>;
 
 #[derive(Clone)]
 enum Closing {
@@ -132,9 +141,9 @@ enum Taken {
 }
 
 impl Frame {
-    fn walk_tokens(&self, of: impl for<'w> FnOnce(&'w Walk) -> Option<&'w Tokens>) -> Option<&Tokens> {
+    fn walk_tokens(&self, of: impl for<'w> FnOnce(&'w Walk) -> &'w Ending) -> Option<&Ending> {
         match &self.ways {
-            Ways::Walk { walk, .. } => of(walk),
+            Ways::Walk { walk, .. } => Some(of(walk)),
             Ways::None | Ways::Fixed(..) => None,
         }
     }
@@ -185,11 +194,14 @@ impl Tables {
         Ok(Self {
             constraint: constraint.clone(),
             stepper: Stepper::interning(constraint.language())?,
-            walks: Walks::default(),
+            walks: Walks::new(),
             rights: Rights::new(constraint),
             reads: FxHashMap::default(),
             closings: FxHashMap::default(),
             finishes: FxHashMap::default(),
+            successors: FxHashMap::default(),
+            n_successors: 0,
+            budgets: None,
             lacking: FxHashMap::default(),
         })
     }
@@ -199,6 +211,8 @@ impl Tables {
         self.stepper.memory_usage()
             + self.walks.memory_usage()
             + self.rights.memory_usage()
+            + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
+            + self.n_successors * size_of::<(Config, Arc<Tokens>)>()
             + (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64
     }
 
@@ -274,7 +288,7 @@ impl Tables {
         &mut self,
         config: Config,
         work: &mut Work,
-        mut each: impl FnMut(Config, Option<&Tokens>, Option<TokenId>),
+        mut each: impl FnMut(Config, Option<&Ending>, Option<TokenId>),
     ) -> Result<(), StepError> {
         let specials: Vec<_> = plan::specials(&self.constraint).collect();
         for (token, terminal) in specials {
@@ -288,13 +302,13 @@ impl Tables {
         while let Some((config, rest)) = agenda.pop() {
             let walk = self.walk(config, rest.as_ref())?;
             work.spend(1 + walk.stays.len() + walk.exits.len())?;
-            for (lexeme, tokens) in &walk.stays {
-                each(Config { state: config.state, lexeme: *lexeme }, Some(tokens), None);
+            for &(lexeme, ref tokens) in &walk.stays {
+                each(Config { state: config.state, lexeme }, Some(tokens), None);
             }
             for (at, exit) in walk.exits.iter().enumerate() {
                 let Some(next) = self.end(config, &walk, at)? else { continue };
-                if let Some(ends) = &exit.ends {
-                    each(next, Some(ends), None);
+                if exit.ends.n_tokens > 0 {
+                    each(next, Some(&exit.ends), None);
                 }
                 if let Some(beyond) = self.beyond(&walk, at, rest.as_ref())
                     && seen.insert((next, beyond.id))
@@ -304,6 +318,43 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// The same, kept; each group is shared by all readings for which it comes up. All are forgotten when they are too many.
+    pub fn successors(&mut self, config: Config, work: &mut Work) -> Result<Successors, StepError> {
+        if let Some(known) = self.successors.get(&config) {
+            return Ok(known.clone());
+        }
+        let mut found: Vec<(Config, Arc<Tokens>)> = Vec::new();
+        self.each_token(config, work, |after, group, special| match group {
+            Some(ending) => found.extend(ending.groups.iter().map(|tokens| (after, tokens.clone()))),
+            None => found.extend(special.map(|token| (after, Arc::new(Tokens::Few([token].into()))))),
+        })?;
+        let found: Successors = found.into();
+        if (self.n_successors + found.len()) * size_of::<(Config, Arc<Tokens>)>()
+            > self.constraint.language().limits().cache_bytes
+        {
+            self.successors.clear();
+            self.n_successors = 0;
+        }
+        self.n_successors += found.len();
+        self.successors.insert(config, found.clone());
+        Ok(found)
+    }
+
+    /// What can stand before the slots of a canvas.
+    pub fn right(&mut self, plan: &Plan) -> Right {
+        self.rights.of(&self.constraint, plan)
+    }
+
+    /// Whether the text of a whole row may end with a reading.
+    pub fn ends_whole(&mut self, plan: &Plan, config: Config, work: &mut Work) -> Result<bool, StepError> {
+        Ok(match plan.whole {
+            None => false,
+            Some(End::Sentence) => self.stepper.is_sentence(&[config]),
+            Some(End::Prefix { remaining: None }) => self.stepper.is_viable(self.constraint.language(), &[config])?,
+            Some(End::Prefix { remaining: Some(most) }) => self.closing(config, most, work)?.is_some(),
+        })
     }
 
     /// Some tokens that make a sentence of a reading, without regard to their number: always towards the fewest terminals lacking. `None` if that
@@ -324,14 +375,13 @@ impl Tables {
             let walk = self.walk(reading, None)?;
             work.spend(walk.stays.len() + STEPS_PER_VISIT * walk.exits.len())?;
             let mut next: Vec<(Config, TokenId)> = Vec::with_capacity(walk.stays.len() + walk.exits.len());
-            next.extend(
-                walk.stays
-                    .iter()
-                    .map(|(lexeme, tokens)| (Config { state: reading.state, lexeme: *lexeme }, tokens.first())),
-            );
+            let staying = |&(lexeme, ref tokens): &(LexemeId, Ending)| {
+                Some((Config { state: reading.state, lexeme }, tokens.first?))
+            };
+            next.extend(walk.stays.iter().filter_map(staying));
             for (at, exit) in walk.exits.iter().enumerate() {
-                let Some(ends) = &exit.ends else { continue };
-                next.extend(self.end(reading, &walk, at)?.map(|after| (after, ends.first())));
+                let Some(first) = exit.ends.first else { continue };
+                next.extend(self.end(reading, &walk, at)?.map(|after| (after, first)));
             }
             for (order, (after, token)) in (0..).zip(next) {
                 if let Entry::Vacant(place) = seen.entry(after) {
@@ -354,6 +404,26 @@ impl Tables {
         *self.lacking.entry(state).or_insert_with(|| recognizer.minimum_remaining(state))
     }
 
+    /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, and
+    /// beyond that it is `None`.
+    pub fn takes_more(&mut self, config: Config, limit: u32, work: &mut Work) -> Result<Option<bool>, StepError> {
+        let Self { constraint, stepper, budgets, .. } = self;
+        let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
+        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        let own = Work::new(COST_STEPS.min(language.limits().cost_steps), "cost_steps");
+        let mut question = Question { stepper, language, trie, work: own };
+        let minimum = budgets.minimum(&mut question, &[config], limit);
+        // What is known already takes a step.
+        work.spend(1)?;
+        match minimum {
+            Ok(minimum) => Ok(Some(minimum.is_none())),
+            Err(_) => {
+                work.spend(COST_STEPS as usize)?;
+                Ok(None)
+            }
+        }
+    }
+
     /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.
     pub fn closing(&mut self, config: Config, most: u32, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
         match self.closings.get(&config) {
@@ -367,6 +437,10 @@ impl Tables {
             && tokens.len() <= most as usize
         {
             return Ok(Some(tokens));
+        }
+        if self.takes_more(config, most, work)? == Some(true) {
+            self.closings.insert(config, Closing::MoreThan(most));
+            return Ok(None);
         }
         // In breadth, each reading with the one before and the token between.
         let mut seen: FxHashMap<Config, Option<(Config, TokenId)>> = FxHashMap::from_iter([(config, None)]);
@@ -383,7 +457,7 @@ impl Tables {
             let mut next = Vec::new();
             for reading in level {
                 self.each_token(reading, work, |after, tokens, special| {
-                    let Some(token) = special.or(tokens.map(Tokens::first)) else { return };
+                    let Some(token) = special.or(tokens.and_then(|tokens| tokens.first)) else { return };
                     seen.entry(after).or_insert_with(|| {
                         next.push(after);
                         Some((reading, token))
@@ -409,6 +483,12 @@ fn trace(seen: &FxHashMap<Config, Option<(Config, TokenId)>>, goal: Config) -> A
     tokens.into()
 }
 
+/// Steps for which a minimum is looked for.
+const COST_STEPS: u64 = 200_000;
+
+/// Tokens up to which it is asked whether a text can be completed in so many: with more it nearly always can.
+const MOST_ROOM: u32 = 16;
+
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
@@ -417,6 +497,10 @@ pub(crate) struct Search<'a> {
     tables: &'a mut Tables,
     plan: &'a Plan,
     right: Right,
+    /// From here on there are holes only.
+    tail: usize,
+    /// Whether minimum costs are asked for.
+    asks_costs: bool,
     work: &'a mut Work,
     bounds: Bounds,
     nodes: Vec<Node>,
@@ -440,11 +524,13 @@ impl<'a> Search<'a> {
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
         let n_specials = plan::specials(&tables.constraint).count();
         let n_items = tables.stepper.recognizer().n_items();
-        let right = tables.rights.of(&tables.constraint, plan);
+        let right = tables.right(plan);
         Self {
             tables,
             plan,
             right,
+            tail: plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1),
+            asks_costs: true,
             work,
             bounds,
             nodes: Vec::new(),
@@ -550,10 +636,10 @@ impl<'a> Search<'a> {
         if let (Some(frame), Some((_, words))) = (self.stack.last(), &mut self.bounds.other_than) {
             match &frame.taken {
                 Some(Taken::Stay(at)) => {
-                    frame.walk_tokens(|walk| Some(&walk.stays[*at].1)).map_or((), |t| t.add_to(words))
+                    frame.walk_tokens(|walk| &walk.stays[*at].1).into_iter().for_each(|t| t.add_to(words));
                 }
                 Some(Taken::End(at)) => {
-                    frame.walk_tokens(|walk| walk.exits[*at].ends.as_ref()).map_or((), |t| t.add_to(words))
+                    frame.walk_tokens(|walk| &walk.exits[*at].ends).into_iter().for_each(|t| t.add_to(words));
                 }
                 Some(Taken::One(token)) => set_bit(words, token.index()),
                 None => {}
@@ -588,6 +674,17 @@ impl<'a> Search<'a> {
             let mut found = self.found(node, slot as usize + tokens.len(), Vec::new());
             found.tokens.extend((slot as usize..).zip(tokens.iter().copied()));
             return Ok(Some(found));
+        }
+        if rest.is_none()
+            && self.asks_costs
+            && let Some(limit) = self.room(slot as usize)
+        {
+            match self.tables.takes_more(config, limit, self.work)? {
+                Some(true) => return Ok(None),
+                Some(false) => {}
+                // It was in vain, and will be in vain again.
+                None => self.asks_costs = false,
+            }
         }
         let ways = self.ways(slot as usize, config, rest.as_ref())?;
         let first = match self.bounds.order {
@@ -642,9 +739,20 @@ impl<'a> Search<'a> {
         Ok(is_end.then_some(tokens))
     }
 
+    /// The most tokens that a sentence may have from a slot on, where nothing but holes follows and there is a bound on the whole.
+    fn room(&self, slot: usize) -> Option<u32> {
+        let n_slots = self.plan.places.len();
+        if slot + 1 >= n_slots || slot < self.tail || self.plan.whole != Some(End::Sentence) {
+            return None;
+        }
+        let below = self.bounds.below?.checked_sub(1)?;
+        let left = below.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
+        u32::try_from(left.min(n_slots - slot)).ok().filter(|&most| most <= MOST_ROOM)
+    }
+
     /// Whether nothing but holes follows from a slot on.
     fn holes_follow(&self, slot: usize) -> bool {
-        self.plan.places[slot..].iter().all(|place| *place == Place::Free)
+        slot >= self.tail
     }
 
     fn found(&self, node: u32, end: usize, closing: Vec<TokenId>) -> Found {
@@ -706,18 +814,18 @@ impl<'a> Search<'a> {
                 }
                 way -= 1;
             }
-            let pick = |tokens: &Tokens| match forbidden {
-                Some(words) => tokens.first_outside(words),
-                None => Some(tokens.first()),
+            let pick = |ending: &Ending| match forbidden {
+                Some(words) => ending.first_outside(words),
+                None => ending.first,
             };
-            if let Some((lexeme, tokens)) = walk.stays.get(way) {
-                if !self.is_allowed(after, *lexeme) {
+            if let Some(&(lexeme, ref tokens)) = walk.stays.get(way) {
+                if !self.is_allowed(after, lexeme) {
                     continue;
                 }
                 match pick(tokens) {
                     Some(token) => {
                         frame.taken = Some(Taken::Stay(way));
-                        return to(Config { state: config.state, lexeme: *lexeme }, token);
+                        return to(Config { state: config.state, lexeme }, token);
                     }
                     None => continue,
                 }
@@ -725,7 +833,7 @@ impl<'a> Search<'a> {
             way -= walk.stays.len();
             if way < walk.exits.len() {
                 if self.right.allows(after as usize, START)
-                    && let Some(token) = walk.exits[way].ends.as_ref().and_then(pick)
+                    && let Some(token) = pick(&walk.exits[way].ends)
                     && let Some(config) = self.tables.end(config, walk, way)?
                 {
                     frame.taken = Some(Taken::End(way));
@@ -753,7 +861,7 @@ impl<'a> Search<'a> {
             if way < walk.exits.len() {
                 let Some(config) = self.tables.end(config, walk, way)? else { continue };
                 let Some(rest) = self.tables.beyond(walk, way, frame.rest.as_ref()) else { continue };
-                if forbidden.is_some_and(|words| rest.tokens.as_ref().is_none_or(|tokens| tokens.is_subset(words))) {
+                if forbidden.is_some_and(|words| rest.tokens.is_subset(words)) {
                     continue;
                 }
                 return Ok(Some(Step { slot, rest: Some(rest), config, token: None, in_gap: false }));

@@ -1,12 +1,16 @@
 //! Questions about canvases, answered.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{get_bit, set_bit};
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
+use rayon::prelude::*;
 
+use crate::admit;
 use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
 use crate::plan::{Place, Plan};
@@ -212,10 +216,27 @@ impl Solver {
         let mut work = self.work();
         let n_words = self.constraint().mask_words();
         let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
-        let earliest = self.earliest_end(canvas, &mut work);
+        let has_gaps = canvas.slots().contains(&Slot::Gap);
+        let at_once = if has_gaps || self.by != By::All {
+            None
+        } else {
+            let plan = Plan::new(self.constraint(), canvas);
+            // A limit that is hit here need not be hit when the holes are looked at one by one.
+            let at_once = admit::admitted(&mut self.tables, &plan, &mut work);
+            work = self.work();
+            at_once.ok().flatten()
+        };
+        let earliest = match &at_once {
+            Some(found) => Ok(found.earliest_end),
+            None => self.earliest_end(canvas, &mut work),
+        };
+        let mut rows = at_once.map(|found| found.rows.into_iter());
         for hole in canvas.holes() {
             let mut words = vec![0; n_words];
-            let result = if canvas.slots().contains(&Slot::Gap) {
+            let result = if let Some(row) = rows.as_mut().and_then(Iterator::next) {
+                words = row;
+                Ok(())
+            } else if has_gaps {
                 self.admissible_one_by_one(canvas, hole, &mut words, &mut work)
             } else {
                 self.admissible_at(canvas, hole, &mut words, &mut work)
@@ -552,6 +573,29 @@ impl Solver {
         }
         undecided
     }
+}
+
+/// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and the error of one does not touch the others.
+///
+/// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. Which solver takes which is left to chance, and with it which of several
+/// witnesses is found; what is decided is not. There are as many threads as solvers, of rayon's pool in which this is called. No solver, no answers.
+pub fn batch_canvases<T: Send>(
+    solvers: &mut [Solver],
+    canvases: &[Canvas],
+    ask: impl Fn(&mut Solver, &Canvas) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let take = |solver: &mut Solver| {
+        let mut answers = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(canvas) = canvases.get(at) else { break answers };
+            answers.push((at, ask(solver, canvas)));
+        }
+    };
+    let mut answers: Vec<(usize, T)> = solvers.par_iter_mut().with_max_len(1).flat_map_iter(take).collect();
+    answers.sort_unstable_by_key(|&(at, _)| at);
+    answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// Where the text can end once each run of holes and gaps is one gap.

@@ -29,6 +29,7 @@
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
 //! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
+//! | [`batch_canvases`] | questions about many canvases, on several threads |
 //! | [`Solver`] | answers about canvases: completable, admissible, compatible, minimum |
 //! | [`Weigher`] | the best completion of a canvas by weights of tokens, and samples of completions |
 //! | [`Methods`] | whether a canvas is completable by the published methods too |
@@ -39,7 +40,7 @@ use std::sync::Arc;
 pub use anygram_any_order::{
     Admissible, Answer, Assignment, Canvas, CanvasError, CanvasQuestionError, End, Filling, Floor, LogProbs,
     LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, Slot, Solver, Tail, Undecided, Verdict,
-    WeighError, Weighed, Weigher, Witness,
+    WeighError, Weighed, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;

@@ -35,13 +35,17 @@ pub fn get_bit(words: &[u32], id: usize) -> bool {
     words[id / MASK_BITS] >> (id % MASK_BITS) & 1 == 1
 }
 
-/// A set of tokens: a list while that is smaller than a row of a mask.
-pub(crate) enum Tokens {
+/// A set of tokens: a sorted list while that is smaller than a row of a mask.
+#[derive(Debug)]
+pub enum Tokens {
+    /// A list.
     Few(Box<[TokenId]>),
+    /// A row of a mask.
     Many(Box<[u32]>),
 }
 
 impl Tokens {
+    /// The set of some tokens; `n_words` is the length of a row.
     pub fn new(mut tokens: Vec<TokenId>, n_words: usize) -> Self {
         // A list costs about as much as a row when it has an eighth of its words: its bits are scattered.
         if tokens.len() <= n_words / 8 {
@@ -54,10 +58,24 @@ impl Tokens {
         Self::Many(words.into())
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         matches!(self, Self::Few(tokens) if tokens.is_empty())
     }
 
+    /// The lowest that is not in a row. Cost: O(words).
+    pub fn first_outside(&self, words: &[u32]) -> Option<TokenId> {
+        match self {
+            Self::Few(tokens) => tokens.iter().copied().find(|token| !get_bit(words, token.index())),
+            Self::Many(own) => {
+                let left = own.iter().zip(words).map(|(&own, &word)| own & !word);
+                let (at, left) = left.enumerate().find(|&(_, left)| left != 0)?;
+                Some(TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize))
+            }
+        }
+    }
+
+    /// Adds them to a row.
     pub fn add_to(&self, words: &mut [u32]) {
         match self {
             Self::Few(tokens) => tokens.iter().for_each(|token| set_bit(words, token.index())),
@@ -65,6 +83,7 @@ impl Tokens {
         }
     }
 
+    /// Whether all of them are in a row.
     pub fn is_subset(&self, words: &[u32]) -> bool {
         match self {
             Self::Few(tokens) => tokens.iter().all(|token| get_bit(words, token.index())),
@@ -89,7 +108,8 @@ impl Tokens {
         }
     }
 
-    fn memory_usage(&self) -> usize {
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
         match self {
             Self::Few(tokens) => size_of_val(&**tokens),
             Self::Many(words) => size_of_val(&**words),
@@ -98,24 +118,35 @@ impl Tokens {
 }
 
 /// What is left of some tokens.
-struct Rest {
+#[derive(Debug)]
+pub struct Rest {
     /// Tells tries apart; 0 is the vocabulary's own.
-    id: u32,
-    trie: TokenTrie,
-    tokens: Tokens,
+    pub id: u32,
+    /// The bytes that are left.
+    pub trie: TokenTrie,
+    /// Of which tokens.
+    pub tokens: Tokens,
 }
 
 /// What tokens, or what is left of them, do to a piece that began at one place of the automata, whatever is wanted of it: groups of tokens by the
 /// place that they come to.
-#[derive(Default)]
-struct Sweep {
-    groups: Box<[Group]>,
+#[derive(Default, Debug)]
+pub struct Sweep {
+    /// Each with its own place, in the order in which the sorted tokens come to them.
+    pub groups: Box<[Group]>,
 }
 
-struct Group {
-    place: Place,
+/// What comes to one place of the automata.
+#[derive(Debug)]
+pub struct Group {
+    /// The place.
+    pub place: Place,
     /// The tokens that end here.
-    tokens: Arc<Tokens>,
+    pub tokens: Arc<Tokens>,
+    /// Their number, and the lowest: with merged pairs of bytes the oldest, which is mostly the plainest.
+    pub n_tokens: usize,
+    /// See `n_tokens`; arbitrary if there are none.
+    pub first: TokenId,
     /// The nodes below which stands what is left of the others if the piece ends here, as far as it can follow.
     tops: Box<[NodeId]>,
     /// That as a trie, once somebody wants the piece to end here.
@@ -153,6 +184,8 @@ pub struct Walks {
     rests: FxHashMap<(u32, Box<[NodeId]>), Arc<Rest>>,
     bytes: usize,
     n_rests: u32,
+    /// Whether the ends of pieces are followed one by one in `scannerless` too.
+    apart: bool,
     /// Scratch: a row, all zero between uses.
     row: Vec<u32>,
 }
@@ -274,7 +307,19 @@ fn follow_together(
     Ok(())
 }
 
+impl Group {
+    /// The nodes of the trie below which stands what is left of other tokens if the piece ends here.
+    pub fn tops(&self) -> &[NodeId] {
+        &self.tops
+    }
+}
+
 impl Walks {
+    /// None yet, of readings that are followed one by one in every mode, as a canvas follows them.
+    pub fn apart() -> Self {
+        Self { apart: true, ..Self::default() }
+    }
+
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
         self.bytes
@@ -291,21 +336,7 @@ impl Walks {
         if let Some(walk) = self.walks.get(&(lexeme, id)) {
             return Ok(walk.clone());
         }
-        let place = stepper.transducer().place(lexeme);
-        let sweep = match self.sweeps.get(&(place, id)) {
-            Some(known) => known.clone(),
-            None => {
-                let mut sweep = |wanted| self.sweep(stepper, language, (id, trie), lexeme, wanted, n_words);
-                // Where little is wanted, little of the trie is reached.
-                match trie.n_nodes() {
-                    0..MANY_NODES => sweep(None)?.0,
-                    _ => match sweep(Some(lexeme))? {
-                        (narrow, true) => narrow,
-                        (_, false) => sweep(None)?.0,
-                    },
-                }
-            }
-        };
+        let sweep = self.sweep(stepper, language, (id, trie), lexeme, n_words)?;
         let walk = Arc::new(self.see(stepper, language, (id, trie), &sweep, lexeme, n_words)?);
         self.make_room(language, walk.memory_usage());
         self.walks.insert((lexeme, id), walk.clone());
@@ -324,10 +355,34 @@ impl Walks {
         self.bytes += bytes;
     }
 
+    /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it, perhaps more. Kept where it serves other
+    /// lexemes too. Cost, once: [`MANY_NODES`] nodes if the lexeme wants little, else the nodes of the trie that any piece can reach.
+    pub fn sweep(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        (id, trie): (u32, &TokenTrie),
+        lexeme: LexemeId,
+        n_words: usize,
+    ) -> Result<Arc<Sweep>, StepError> {
+        let place = stepper.transducer().place(lexeme);
+        if let Some(known) = self.sweeps.get(&(place, id)) {
+            return Ok(known.clone());
+        }
+        let mut sweep = |wanted| self.walk_trie(stepper, language, (id, trie), lexeme, wanted, n_words);
+        // Where little is wanted, little of the trie is reached.
+        if trie.n_nodes() >= MANY_NODES
+            && let (narrow, true) = sweep(Some(lexeme))?
+        {
+            return Ok(narrow);
+        }
+        Ok(sweep(None)?.0)
+    }
+
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each node that is reached.
     ///
     /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`MANY_NODES`]; says whether that was all.
-    fn sweep(
+    fn walk_trie(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
@@ -350,7 +405,7 @@ impl Walks {
         let lexing = language.lexing();
         let transducer = stepper.transducer_mut();
         let start = transducer.place(lexeme);
-        let has_rests = language.mode() != LexerMode::Scannerless;
+        let has_rests = self.apart || language.mode() != LexerMode::Scannerless;
         let n_classes = lexing.lexicon.union.n_classes();
         let grow = |transducer: &Transducer, place: Place| Growing {
             place,
@@ -427,10 +482,12 @@ impl Walks {
         let mut bytes = 0;
         for Growing { place, tokens, tops, .. } in groups {
             let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-            let tokens = Arc::new(Tokens::new(ranges.copied().collect(), n_words));
+            let tokens: Vec<TokenId> = ranges.copied().collect();
+            let (n_tokens, first) = (tokens.len(), tokens.iter().min().copied().unwrap_or(TokenId(0)));
+            let tokens = Arc::new(Tokens::new(tokens, n_words));
             if !tops.is_empty() || !tokens.is_empty() {
                 bytes += tokens.memory_usage() + size_of::<Group>() + size_of_val(&*tops);
-                swept.push(Group { place, tokens, tops: tops.into(), rest: OnceLock::new() });
+                swept.push(Group { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() });
             }
         }
         let sweep = Arc::new(Sweep { groups: swept.into() });
@@ -441,8 +498,13 @@ impl Walks {
         Ok((sweep, true))
     }
 
+    /// What is left of tokens if a piece ends at the place of a group of a sweep of this trie; `None` if nothing is. Made once.
+    fn beyond(&mut self, trie: (u32, &TokenTrie), group: &Group, n_words: usize) -> Option<Arc<Rest>> {
+        (!group.tops.is_empty()).then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)).clone())
+    }
+
     /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
-    fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
+    pub fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
         let key: (u32, Box<[NodeId]>) = (id, tops.into());
         if let Some(rest) = self.rests.get(&key) {
             return rest.clone();
@@ -491,14 +553,10 @@ impl Walks {
                 let obligations = transducer.cut(cut).obligations;
                 let ends = (!group.tokens.is_subset(&self.row)).then(|| group.tokens.clone());
                 let follows = |&top: &NodeId| transducer.survives(lexing, obligations, trie.1.byte(top));
-                let rest = group
-                    .tops
-                    .iter()
-                    .any(follows)
-                    .then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)));
+                let rest = if group.tops.iter().any(follows) { self.beyond(trie, group, n_words) } else { None };
                 let rest = rest.filter(|rest| !rest.tokens.is_subset(&self.row));
                 if ends.is_some() || rest.is_some() {
-                    exits.push(Exit { cut, ends, rest: rest.cloned() });
+                    exits.push(Exit { cut, ends, rest });
                 }
             }
         }
