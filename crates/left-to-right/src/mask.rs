@@ -356,7 +356,7 @@ impl Walks {
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it, perhaps more. Kept where it serves other
-    /// lexemes too. Cost, once: [`MANY_NODES`] nodes if the lexeme wants little, else the nodes of the trie that any piece can reach.
+    /// lexemes too. Cost, once: ten thousand nodes if the lexeme wants little, else the nodes of the trie that any piece can reach.
     pub fn sweep(
         &mut self,
         stepper: &mut Stepper,
