@@ -1,12 +1,12 @@
 //! The best completion of a canvas, and samples of its completions, by weights of tokens (DESIGN, section 4).
 //!
-//! A text is one path through a deterministic automaton ([`crate::subsets`]), so no derivation and no cut is counted twice, in any lexer mode.
+//! A text is one path through a deterministic automaton (`subsets`), so no derivation and no cut is counted twice, in any lexer mode.
 //!
 //! - [`Weigher::best`] is a best-first search (A*; Hart, Nilsson and Raphael 1968) over pairs of a slot and a state. What can still be gained is
 //!   bounded by the maxima of the holes to come. Tokens of a hole are tried in the order of their weights, and those that are not
 //!   listed only once nothing listed can be better: so the answer over all tokens is exact, and seldom looks at more than a few.
 //! - [`Weigher::sample`] goes over the layers of states, hole by hole, sums the weights of completions backwards, and draws forwards. Nothing is
-//!   drawn in vain. Where the layers are too many, it draws by a search instead ([`crate::gumbel`]), which is as exact.
+//!   drawn in vain. Where the layers are too many, it draws by a search instead (`gumbel`), which is as exact.
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_left_to_right::language::StepError;
