@@ -7,37 +7,46 @@
 use anygram_bits::work::Work;
 use anygram_left_to_right::language::StepError;
 
-use crate::lattice::{Lattice, Level};
-use crate::plan::{Place, Plan};
+use crate::lattice::{Lattice, Level, Merging};
+use crate::plan::Plan;
 use crate::search::Tables;
 
 /// What a pass found out.
 pub(crate) struct Admitted {
-    /// For each hole, in order, a row of tokens of the text. What is not in it cannot be put there.
+    /// For each hole asked for, in order, a row of tokens of the text. What is not in it cannot be put there.
     pub rows: Vec<Vec<u32>>,
-    /// The EOS that ends the text stands in no slot before this; `None` if in none at all.
-    pub earliest_end: Option<usize>,
-    /// Whether all in the rows can be put there, and the EOS into that slot.
+    /// The EOS that ends the text stands in no slot before this.
+    pub earliest_end: usize,
+    /// Whether all in the rows can be put there.
     pub is_exact: bool,
 }
 
-/// What can be put into the holes of a canvas without gaps. Cost: slots × (places of the lexer's automata + remainders of tokens) × items of merged states
+/// What can be put into some holes of a canvas without gaps. Cost: slots × (places of the lexer's automata + remainders of tokens) × items of merged states
 /// at most, where it was not seen before.
-pub(crate) fn admitted(tables: &mut Tables, plan: &Plan, work: &mut Work) -> Result<Admitted, StepError> {
+pub(crate) fn admitted(
+    tables: &mut Tables,
+    plan: &Plan,
+    (holes, merging): (&[usize], Merging),
+    work: &mut Work,
+) -> Result<Admitted, StepError> {
     let n_words = tables.constraint.mask_words();
-    let holes: Vec<usize> = (0..plan.places.len()).filter(|&slot| plan.places[slot] == Place::Free).collect();
-    let mut lattice = Lattice::new(tables, plan, work);
+    let mut lattice = Lattice::new(tables, plan, merging, work);
     let mut levels: Vec<Level> = vec![lattice.first()?];
+    // Beyond the last hole only the end of the text is of interest.
+    let last = plan.ends.iter().rposition(|&end| end).or(holes.last().copied());
     let mut earliest_end = None;
-    for slot in 0..plan.places.len() {
-        if earliest_end.is_none() && plan.ends[slot] && lattice.is_sentence(&levels[slot]) {
-            earliest_end = Some(slot);
+    for slot in 0..=last.unwrap_or(0).min(plan.places.len().saturating_sub(1)) {
+        if plan.ends[slot] && lattice.is_sentence(&levels[slot]) {
+            earliest_end = earliest_end.or(Some(slot));
+        }
+        if earliest_end.is_some() && holes.last().is_none_or(|&last| slot >= last) {
+            break;
         }
         let next = lattice.next(slot, &levels[slot])?;
         levels.push(next);
     }
     let mut rows = vec![vec![0; n_words]; holes.len()];
-    for (row, &slot) in rows.iter_mut().zip(&holes).rev() {
+    for (row, &slot) in rows.iter_mut().zip(holes).rev() {
         for (after, tokens) in &*lattice.spread(&levels[slot])?.outcomes {
             if lattice.allows(slot + 1, *after) && !tokens.is_subset(row) && lattice.is_good(slot + 1, *after)? {
                 tokens.add_to(row);
@@ -45,5 +54,5 @@ pub(crate) fn admitted(tables: &mut Tables, plan: &Plan, work: &mut Work) -> Res
         }
         lattice.spend(n_words / 16)?;
     }
-    Ok(Admitted { rows, earliest_end, is_exact: !lattice.is_bound_only() })
+    Ok(Admitted { rows, earliest_end: earliest_end.unwrap_or(plan.places.len()), is_exact: !lattice.is_bound_only() })
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
+use anygram_left_to_right::Language;
 use anygram_left_to_right::frontier::{Config, Frontier};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
@@ -90,10 +91,21 @@ impl Known {
 /// What is known of one canvas.
 pub(crate) struct Guide {
     right: Right,
+    merging: Merging,
     /// Whether the canvas can be completed from a reading before a slot, as far as it is known.
     verdicts: FxHashMap<(u32, Config), bool>,
     /// From this slot on there are only holes.
     tail: usize,
+}
+
+/// What becomes of parser states that are merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Merging {
+    /// They keep all of their stacks.
+    Exact,
+    /// They keep so much of what they are in the middle of ([`Recognizer::limit_stack`](anygram_recognizer::Recognizer::limit_stack)). There are few such
+    /// states, so what is found out of them serves all canvases; what they say is a bound.
+    Limited(u32),
 }
 
 /// The readings of one canvas.
@@ -131,10 +143,10 @@ enum Ways {
 }
 
 impl<'a> Lattice<'a> {
-    pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work) -> Self {
+    pub fn new(tables: &'a mut Tables, plan: &'a Plan, merging: Merging, work: &'a mut Work) -> Self {
         let right = tables.right(plan);
         let tail = plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1);
-        Self::resume(tables, plan, work, Guide { right, verdicts: FxHashMap::default(), tail })
+        Self::resume(tables, plan, work, Guide { right, merging, verdicts: FxHashMap::default(), tail })
     }
 
     /// Goes on with what is known.
@@ -154,9 +166,34 @@ impl<'a> Lattice<'a> {
         !is_cut_anywhere || constraint.vocabulary().trie().n_nodes() <= MOST_NODES
     }
 
-    /// Whether what it says is a bound: `contextual`.
+    /// Whether what it says is a bound.
     pub fn is_bound_only(&self) -> bool {
+        self.guide.merging != Merging::Exact || self.is_contextual()
+    }
+
+    fn is_contextual(&self) -> bool {
         self.tables.constraint.language().mode() == LexerMode::Contextual
+    }
+
+    /// The reading at a place that stands for those with these parser states.
+    fn merged(
+        &mut self,
+        language: &Language,
+        states: &mut Vec<StateId>,
+        place: transducer::Place,
+    ) -> Result<Option<Config>, StepError> {
+        states.sort_unstable();
+        states.dedup();
+        if let Merging::Limited(depth) = self.guide.merging
+            && states.len() > 1
+        {
+            for state in states.iter_mut() {
+                *state = self.tables.stepper.limit_stack(*state, depth)?;
+            }
+            states.sort_unstable();
+            states.dedup();
+        }
+        self.tables.stepper.merged(language, states, place)
     }
 
     /// All that can stand before the first slot.
@@ -198,16 +235,14 @@ impl<'a> Lattice<'a> {
         }
         let language = self.tables.constraint.language().clone();
         let mut next = Level::with_capacity(by_place.len());
-        if self.is_bound_only() && self.plan.places[slot] == Place::Free {
+        if self.is_contextual() && self.plan.places[slot] == Place::Free {
             // A piece in progress says in which of these states it can have begun, but for few that the vocabulary rules out.
             let all: BTreeSet<StateId> = by_place.values().flatten().copied().collect();
             let all: Vec<StateId> = all.into_iter().collect();
             by_place.values_mut().for_each(|states| states.clone_from(&all));
         }
         for (place, mut states) in by_place {
-            states.sort_unstable();
-            states.dedup();
-            next.extend(self.tables.stepper.merged(&language, &states, place)?);
+            next.extend(self.merged(&language, &mut states, place)?);
         }
         next.sort_unstable();
         next.dedup();
@@ -231,7 +266,7 @@ impl<'a> Lattice<'a> {
 
     /// What a fixed token makes of a reading.
     fn read(&mut self, config: Config, token: TokenId) -> Result<Arc<[Config]>, StepError> {
-        if !self.is_bound_only() {
+        if !self.is_contextual() {
             return self.tables.read(config, token);
         }
         if let Some(known) = self.tables.lattice.reads.get(&(config, token)) {
@@ -305,9 +340,7 @@ impl<'a> Lattice<'a> {
             follow(self, config, None, &mut waiting)?;
         }
         while let Some(((_, _, place), (rest, mut states))) = waiting.pop_first() {
-            states.sort_unstable();
-            states.dedup();
-            if let Some(config) = self.tables.stepper.merged(&language, &states, place)? {
+            if let Some(config) = self.merged(&language, &mut states, place)? {
                 follow(self, config, Some(&rest), &mut waiting)?;
             }
         }

@@ -15,7 +15,8 @@
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
 //! | `lattice` | readings that stand for many |
-//! | `admit` | all admissible tokens of all holes in one pass |
+//! | `admissible` | all admissible tokens of all holes |
+//! | `admit` | what merged readings say of them, in one pass |
 //! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
 //! | `chart` | the same question decided by a parse of all texts at once |
 //! | `moves` | what one token, any, does to a reading |
@@ -31,6 +32,7 @@ pub mod methods;
 pub mod solver;
 pub mod weigh;
 
+mod admissible;
 mod admit;
 mod chart;
 mod gumbel;
@@ -42,6 +44,7 @@ mod right;
 mod search;
 mod subsets;
 
+pub use admissible::Admissible;
 pub use canvas::{Canvas, CanvasError, End, Slot};
 pub use decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace, View,
@@ -50,5 +53,5 @@ pub use intersection::{Complete, Intersected, Intersection, IntersectionBy, Inte
 pub use log_probs::{Floor, LogProbs, LogProbsError};
 pub use lookahead::Lookahead;
 pub use methods::{Method, MethodError, Methods, Verdict};
-pub use solver::{Admissible, Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness, batch_canvases};
+pub use solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness, batch_canvases};
 pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weighed, Weigher};

@@ -7,9 +7,12 @@
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
+use anygram_bits::work::{Stopped, Work};
 use anygram_left_to_right::Constraint;
+use anygram_left_to_right::mask::set_bit;
 use anygram_lexer::dfa::{DEAD, START};
-use anygram_vocab::TokenId;
+use anygram_lexer::union::Union;
+use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::canvas::End;
@@ -20,7 +23,32 @@ pub(crate) struct Rights {
     sets: Vec<Arc<BitSet>>,
     ids: FxHashMap<Arc<BitSet>, u32>,
     steps: FxHashMap<(u32, TokenId), u32>,
+    /// What can stand before a hole, by what can stand behind it.
+    holes: FxHashMap<u32, u32>,
+    /// The trie of the tokens read backwards, once it is needed.
+    backwards: Option<TokenTrie>,
+    /// Where tokens lead from sets of states.
+    ways: FxHashMap<u32, Ways>,
+    forward: FxHashMap<(u32, TokenId), u32>,
+    /// The tokens that lead from one set into another.
+    rows: FxHashMap<(u32, u32), Arc<[u32]>>,
 }
+
+/// Where tokens lead from a set of states.
+struct Ways {
+    /// The sets that they lead to.
+    sets: Vec<BitSet>,
+    /// Of each token, by sorted position in the trie, the number of its set; of tokens that lead nowhere it is that of an empty one.
+    of: Box<[u32]>,
+    /// All of them together.
+    all: u32,
+}
+
+/// Fixed tokens before a hole that are looked at: what stands further left says nothing more, or would only make the sets more that are kept.
+const MOST_BEFORE: usize = 4;
+
+/// Sets of which it is kept where tokens lead.
+const MOST_WAYS: usize = 64;
 
 const ALL: u32 = 0;
 const BOUNDARY: u32 = 1;
@@ -29,11 +57,17 @@ const NONE: u32 = 2;
 /// For each slot of a canvas, and its end, the states that can stand before it.
 pub(crate) struct Right {
     sets: Vec<Arc<BitSet>>,
+    ids: Vec<u32>,
     /// Whether some slot cannot be passed and the text cannot end before it.
     pub is_hopeless: bool,
 }
 
 impl Right {
+    /// The states that can stand before a slot.
+    pub fn states(&self, slot: usize) -> &BitSet {
+        &self.sets[slot]
+    }
+
     /// Whether a state can stand before a slot.
     #[inline]
     pub fn allows(&self, slot: usize, state: u32) -> bool {
@@ -44,7 +78,16 @@ impl Right {
 impl Rights {
     pub fn new(constraint: &Constraint) -> Self {
         let n_states = constraint.language().lexing().lexicon.union.n_states();
-        let mut this = Self { sets: Vec::new(), ids: FxHashMap::default(), steps: FxHashMap::default() };
+        let mut this = Self {
+            sets: Vec::new(),
+            ids: FxHashMap::default(),
+            steps: FxHashMap::default(),
+            holes: FxHashMap::default(),
+            backwards: None,
+            ways: FxHashMap::default(),
+            forward: FxHashMap::default(),
+            rows: FxHashMap::default(),
+        };
         this.intern(BitSet::full(n_states));
         this.intern(BitSet::from_members(n_states, [START as usize]));
         this.intern(BitSet::new(n_states));
@@ -53,7 +96,13 @@ impl Rights {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>() + self.steps.len() * 24
+        let ways = |ways: &Ways| ways.sets.len() * 128 + size_of_val(&*ways.of);
+        let rows = self.rows.values().map(|row| size_of_val(&**row)).sum::<usize>();
+        self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>()
+            + self.ways.values().map(ways).sum::<usize>()
+            + self.backwards.as_ref().map_or(0, TokenTrie::memory_usage)
+            + rows
+            + (self.steps.len() + self.forward.len()) * 24
     }
 
     /// The sets of a canvas.
@@ -81,8 +130,140 @@ impl Rights {
             ids.push(at);
         }
         is_hopeless |= at == NONE;
-        let sets = ids.iter().rev().map(|&id| self.sets[id as usize].clone()).collect();
-        Right { sets, is_hopeless }
+        ids.reverse();
+        let sets = ids.iter().map(|&id| self.sets[id as usize].clone()).collect();
+        Right { sets, ids, is_hopeless }
+    }
+
+    /// For each hole, in order, a row of the tokens that can stand in it as far as lexing knows: that lead from a state that can be come to with what is left of
+    /// the hole to one that can stand before the next slot. Cost, for what stands left of a hole for the first time: O(nodes of the trie); for both sides: O(tokens).
+    pub fn rows(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<Arc<[u32]>>, Stopped> {
+        let right = self.sharply(constraint, plan, work)?;
+        let mut rows = Vec::new();
+        // What can be left of a run of fixed tokens, and where it begins.
+        let (mut before, mut run) = (BOUNDARY, 0);
+        for (slot, place) in plan.places.iter().enumerate() {
+            if *place != Place::Free {
+                continue;
+            }
+            if slot - run > MOST_BEFORE {
+                before = ALL;
+            }
+            let mut left = before;
+            for place in &plan.places[run.max(slot.saturating_sub(MOST_BEFORE))..slot] {
+                left = match place {
+                    Place::Token(token) => self.after(constraint, *token, left),
+                    _ => ALL,
+                };
+            }
+            rows.push(self.row(constraint, (left, right[slot + 1]), work)?);
+            before = self.ways(constraint, left, work)?.all;
+            run = slot + 1;
+        }
+        Ok(rows)
+    }
+
+    fn row(
+        &mut self,
+        constraint: &Constraint,
+        (left, right): (u32, u32),
+        work: &mut Work,
+    ) -> Result<Arc<[u32]>, Stopped> {
+        if let Some(known) = self.rows.get(&(left, right)) {
+            return Ok(known.clone());
+        }
+        let (before, after) = (self.sets[left as usize].clone(), self.sets[right as usize].clone());
+        let trie = constraint.vocabulary().trie();
+        work.spend(trie.n_tokens() / 16)?;
+        let Ways { sets, of, .. } = self.ways(constraint, left, work)?;
+        let leads_on: Vec<bool> = sets.iter().map(|set| set.intersects(&after)).collect();
+        let mut row = vec![0; constraint.mask_words()];
+        for (token, &to) in trie.order().iter().zip(of) {
+            if leads_on[to as usize] {
+                set_bit(&mut row, token.index());
+            }
+        }
+        if before.contains(START as usize) && after.contains(START as usize) {
+            plan::specials(constraint).for_each(|(token, _)| set_bit(&mut row, token.index()));
+        }
+        let row: Arc<[u32]> = row.into();
+        self.rows.insert((left, right), row.clone());
+        Ok(row)
+    }
+
+    fn ways(&mut self, constraint: &Constraint, left: u32, work: &mut Work) -> Result<&Ways, Stopped> {
+        if !self.ways.contains_key(&left) {
+            if self.ways.len() == MOST_WAYS {
+                self.ways.clear();
+            }
+            let union = &constraint.language().lexing().lexicon.union;
+            let (trie, from) = (constraint.vocabulary().trie(), &self.sets[left as usize]);
+            let (sets, of) = walk(trie, union, from, |states, class| step(union, states, class), work)?;
+            let mut all = BitSet::new(union.n_states());
+            for set in &sets[1..] {
+                all.union_with(set);
+            }
+            if plan::specials(constraint).next().is_some() && self.sets[left as usize].contains(START as usize) {
+                all.insert(START as usize);
+            }
+            let all = self.intern(all);
+            self.ways.insert(left, Ways { sets, of, all });
+        }
+        Ok(&self.ways[&left])
+    }
+
+    /// The states to which a token leads from a set.
+    fn after(&mut self, constraint: &Constraint, token: TokenId, before: u32) -> u32 {
+        if let Some(&known) = self.forward.get(&(before, token)) {
+            return known;
+        }
+        let union = &constraint.language().lexing().lexicon.union;
+        let mut set = BitSet::new(union.n_states());
+        if let Some(bytes) = constraint.vocabulary().bytes(token) {
+            set = (*self.sets[before as usize]).clone();
+            bytes.iter().for_each(|&byte| set = step(union, &set, union.class(byte)));
+        }
+        let is_named = plan::specials(constraint).any(|(named, _)| named == token);
+        if is_named && self.sets[before as usize].contains(START as usize) {
+            set.insert(START as usize);
+        }
+        let id = self.intern(set);
+        self.forward.insert((before, token), id);
+        id
+    }
+
+    /// The states between which and a slot lie only fixed tokens, of which the last one is given and what comes right of it: those from which lexing gets through.
+    pub fn before_run(
+        &mut self,
+        constraint: &Constraint,
+        (plan, right): (&Plan, &Right),
+        (from, hole): (usize, usize),
+        token: TokenId,
+    ) -> Arc<BitSet> {
+        let mut at = self.before(constraint, token, right.ids[hole + 1]);
+        for place in plan.places[from..hole].iter().rev() {
+            at = match place {
+                Place::Token(token) => self.before(constraint, *token, at),
+                _ => ALL,
+            };
+        }
+        self.sets[at as usize].clone()
+    }
+
+    /// As [`Rights::of`], with holes that one token has to fill.
+    fn sharply(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<u32>, Stopped> {
+        let mut ids = self.of(constraint, plan).ids;
+        for slot in (0..plan.places.len()).rev() {
+            let after = ids[slot + 1];
+            ids[slot] = match plan.places[slot] {
+                Place::Token(token) if ids[slot] != NONE => self.before(constraint, token, after),
+                Place::Free if !plan.ends[slot] && after != ALL && after != NONE => {
+                    self.before_any(constraint, after, work)?
+                }
+                _ => ids[slot],
+            };
+        }
+        Ok(ids)
     }
 
     fn intern(&mut self, set: BitSet) -> u32 {
@@ -92,6 +273,27 @@ impl Rights {
             self.sets.push(set.clone());
             fresh
         })
+    }
+
+    /// The states from which some token leads into a set: by a walk over the trie of the tokens read backwards.
+    fn before_any(&mut self, constraint: &Constraint, after: u32, work: &mut Work) -> Result<u32, Stopped> {
+        if let Some(&known) = self.holes.get(&after) {
+            return Ok(known);
+        }
+        let union = &constraint.language().lexing().lexicon.union;
+        let backwards = self.backwards.get_or_insert_with(|| backwards(constraint));
+        let from = &self.sets[after as usize];
+        let sets = walk(backwards, union, from, |states, class| step_back(union, states, class), work)?.0;
+        let mut set = BitSet::new(union.n_states());
+        for before in &sets[1..] {
+            set.union_with(before);
+        }
+        if from.contains(START as usize) && plan::specials(constraint).next().is_some() {
+            set.insert(START as usize);
+        }
+        let id = self.intern(set);
+        self.holes.insert(after, id);
+        Ok(id)
     }
 
     /// The states from which a token leads into a set.
@@ -104,14 +306,7 @@ impl Rights {
         let target = self.sets[after as usize].clone();
         if let Some(bytes) = constraint.vocabulary().bytes(token) {
             let mut at = (*target).clone();
-            for &byte in bytes.iter().rev() {
-                let (class, can_cut) = (union.class(byte), at.contains(START as usize));
-                let survives = |&state: &usize| {
-                    let next = union.step(state as u32, class);
-                    next != DEAD && (at.contains(next as usize) || can_cut && !union.accepts(next).is_empty())
-                };
-                at = BitSet::from_members(union.n_states(), (0..union.n_states()).filter(survives));
-            }
+            bytes.iter().rev().for_each(|&byte| at = step_back(union, &at, union.class(byte)));
             set = at;
         }
         if target.contains(START as usize) && plan::specials(constraint).any(|(named, _)| named == token) {
@@ -121,4 +316,99 @@ impl Rights {
         self.steps.insert((after, token), id);
         id
     }
+}
+
+/// What a byte leads to, whatever is cut there.
+fn step(union: &Union, states: &BitSet, class: usize) -> BitSet {
+    let mut next = BitSet::new(union.n_states());
+    for state in states.iter() {
+        let state = union.step(state as u32, class);
+        if state != DEAD {
+            next.insert(state as usize);
+            if !union.accepts(state).is_empty() {
+                next.insert(START as usize);
+            }
+        }
+    }
+    next
+}
+
+/// From where a byte leads into some states, whatever is cut there.
+fn step_back(union: &Union, states: &BitSet, class: usize) -> BitSet {
+    let can_cut = states.contains(START as usize);
+    let leads = |&state: &usize| {
+        let next = union.step(state as u32, class);
+        next != DEAD && (states.contains(next as usize) || can_cut && !union.accepts(next).is_empty())
+    };
+    BitSet::from_members(union.n_states(), (0..union.n_states()).filter(leads))
+}
+
+/// The trie of the tokens read backwards.
+fn backwards(constraint: &Constraint) -> TokenTrie {
+    let vocabulary = constraint.vocabulary();
+    let reversed = |&token: &TokenId| {
+        let bytes: Vec<u8> = vocabulary.bytes(token)?.iter().rev().copied().collect();
+        Some((token, bytes))
+    };
+    let tokens: Vec<(TokenId, Vec<u8>)> = vocabulary.trie().order().iter().filter_map(reversed).collect();
+    TokenTrie::new(tokens.iter().map(|(token, bytes)| (*token, &**bytes)))
+}
+
+/// Where tokens lead from a set of states, by a walk over their trie with such sets: the sets to which some do, after a first one, and of each token by sorted
+/// position which.
+fn walk(
+    trie: &TokenTrie,
+    union: &Union,
+    from: &BitSet,
+    step: impl Fn(&BitSet, usize) -> BitSet,
+    work: &mut Work,
+) -> Result<(Vec<BitSet>, Box<[u32]>), Stopped> {
+    const NOT_YET: u32 = u32::MAX;
+    const NOWHERE: u32 = 1;
+    let (n_states, n_classes) = (union.n_states(), union.n_classes());
+    // The first is not interned: no token comes back to it by being empty.
+    let mut sets = vec![from.clone(), BitSet::new(n_states)];
+    let mut is_end = vec![true, true];
+    let mut ids: FxHashMap<BitSet, u32> = FxHashMap::from_iter([(BitSet::new(n_states), NOWHERE)]);
+    let mut table = vec![NOT_YET; 2 * n_classes];
+    let mut of = vec![NOWHERE; trie.n_tokens()].into_boxed_slice();
+    let n_nodes = trie.n_nodes() as u32;
+    let mut ancestors = vec![(n_nodes, 0)];
+    let mut at = 1;
+    work.spend(trie.n_nodes() / 16)?;
+    while at < n_nodes {
+        while ancestors.last().is_some_and(|&(end, _)| at >= end) {
+            ancestors.pop();
+        }
+        let Some(&(_, from)) = ancestors.last() else { break };
+        let node = trie.node(NodeId(at));
+        let class = union.class(node.byte);
+        let mut to = table[from as usize * n_classes + class];
+        if to == NOT_YET {
+            work.spend(1 + n_states / 16)?;
+            let fresh = sets.len() as u32;
+            to = *ids.entry(step(&sets[from as usize], class)).or_insert_with_key(|set| {
+                sets.push(set.clone());
+                is_end.push(false);
+                table.resize(table.len() + n_classes, NOT_YET);
+                fresh
+            });
+            table[from as usize * n_classes + class] = to;
+        }
+        if to == NOWHERE {
+            at = node.end.0;
+            continue;
+        }
+        if node.own_hi > node.lo {
+            of[node.lo..node.own_hi].fill(to);
+            is_end[to as usize] = true;
+        }
+        ancestors.push((node.end.0, to));
+        at += 1;
+    }
+    // Sets that are met inside of tokens only are emptied, so that they do not count.
+    for (set, _) in sets.iter_mut().zip(is_end).filter(|(_, is_end)| !is_end) {
+        *set = BitSet::new(n_states);
+    }
+    Ok((sets, of))
 }

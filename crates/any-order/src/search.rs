@@ -11,24 +11,25 @@
 //! at worst, hence the limit.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{Rest, set_bit};
-use anygram_lexer::dfa::START;
+use anygram_lexer::dfa::{DEAD, START};
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
-use crate::lattice::{Guide, Known, Lattice};
+use crate::lattice::{Guide, Known, Lattice, Merging};
 use crate::moves::{Ending, Pieces, Walk, Walks};
 use crate::plan::{self, Place, Plan};
 use crate::right::{Right, Rights};
@@ -96,14 +97,25 @@ pub(crate) struct Sought<'a> {
     pub hole: usize,
     /// Readings of texts that can stand before it.
     pub before: &'a [Config],
-    /// Whether others are looked for as well.
-    pub from_start: bool,
+    /// Where others are sought as well.
+    pub depth: Depth,
     /// Places entered.
     pub visits: usize,
     /// Tokens that are not sought; those that are found come to them.
     pub words: &'a mut Vec<u32>,
     /// What is known of places beyond the hole, and of it also those that a search of a hole further right left.
     pub verdicts: &'a mut Verdicts,
+}
+
+/// How far tokens of a hole are sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Depth {
+    /// From the readings that are given, tokens that prolong a piece or end with it.
+    Shallow,
+    /// From the readings that are given.
+    Given,
+    /// Then from all others.
+    All,
 }
 
 /// Places from which the canvas is known to be completable, or not to be.
@@ -357,9 +369,82 @@ impl Tables {
         Ok(())
     }
 
+    /// Some readings to which one token leads, at states of the union automaton that are allowed: of each state some that differ in what can come next, and
+    /// of those alike the one that lacks least to be a sentence; those that are unlike all before them come last. Looks at so many remainders of tokens beyond
+    /// pieces.
+    pub fn some_after(
+        &mut self,
+        before: &[Config],
+        (allowed, most_rests): (&BitSet, usize),
+        work: &mut Work,
+    ) -> Result<Vec<Config>, StepError> {
+        let mut found: BTreeMap<u32, Vec<Config>> = BTreeMap::new();
+        let mut seen = FxHashSet::default();
+        let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> = before.iter().map(|&config| (config, None)).collect();
+        for _ in 0..before.len() + most_rests {
+            let Some((config, rest)) = agenda.pop_front() else { break };
+            let walk = self.walk(config, rest.as_ref())?;
+            work.spend(1 + walk.stays.len() + walk.exits.len())?;
+            let mut add = |this: &Self, config: Config| {
+                let state = this.stepper.transducer().union_state(config.lexeme);
+                if allowed.contains(state as usize) {
+                    found.entry(state).or_default().push(config);
+                }
+            };
+            for &(lexeme, _) in &walk.stays {
+                add(self, Config { state: config.state, lexeme });
+            }
+            for (at, exit) in walk.exits.iter().enumerate() {
+                let Some(next) = self.end(config, &walk, at)? else { continue };
+                if exit.ends.n_tokens > 0 {
+                    add(self, next);
+                }
+                if agenda.len() < most_rests
+                    && let Some(beyond) = self.beyond(&walk, at, rest.as_ref(), work)?
+                    && seen.insert((next, beyond.id))
+                {
+                    agenda.push_back((next, Some(beyond)));
+                }
+            }
+        }
+        let mut ranked = Vec::new();
+        for mut configs in found.into_values() {
+            configs.sort_unstable();
+            configs.dedup();
+            configs.sort_by_cached_key(|&config| (self.lacking(config.state), config));
+            let recognizer = self.stepper.recognizer();
+            let mut seen = FxHashSet::default();
+            let (unlike, alike): (Vec<_>, Vec<_>) =
+                configs.into_iter().partition(|config| seen.insert(recognizer.viable(config.state)));
+            // What is open widest is as good as what is nearly closed.
+            let chosen = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
+            ranked.extend(chosen.enumerate());
+        }
+        ranked.sort_by_cached_key(|&(rank, config)| (Reverse(rank), self.permissiveness(config), config));
+        Ok(ranked.into_iter().map(|(_, config)| config).collect())
+    }
+
+    /// The number of bytes that can follow in a state of the union automaton.
+    fn permissiveness(&self, config: Config) -> usize {
+        let union = &self.constraint.language().lexing().lexicon.union;
+        let state = self.stepper.transducer().union_state(config.lexeme);
+        (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count()
+    }
+
     /// What can stand before the slots of a canvas.
     pub fn right(&mut self, plan: &Plan) -> Right {
         self.rights.of(&self.constraint, plan)
+    }
+
+    /// The states of the union automaton that a token in a hole lets pass, and then what is fixed between a slot before it and the hole.
+    pub fn before_run(&mut self, plan: &Plan, run: (usize, usize), token: TokenId) -> Arc<BitSet> {
+        let right = self.right(plan);
+        self.rights.before_run(&self.constraint, (plan, &right), run, token)
+    }
+
+    /// For each hole the tokens that can stand in it as far as lexing knows.
+    pub fn lexical_rows(&mut self, plan: &Plan, work: &mut Work) -> Result<Vec<Arc<[u32]>>, StepError> {
+        Ok(self.rights.rows(&self.constraint, plan, work)?)
     }
 
     /// Whether the text of a whole row may end with a reading.
@@ -504,6 +589,9 @@ const COST_STEPS: u64 = 200_000;
 /// Tokens up to which it is asked whether a text can be completed in so many: with more it nearly always can.
 const MOST_ROOM: u32 = 16;
 
+/// Readings at one state of the union automaton that are kept where only some are needed.
+const MOST_ALIKE: usize = 12;
+
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
@@ -520,6 +608,8 @@ pub(crate) struct Search<'a> {
     bounds: Bounds,
     /// What keeps the search from places that lead nowhere, if it is asked.
     guide: Option<Guide>,
+    /// A hole of which no tokens are looked at that go on behind the end of a piece.
+    shallow: Option<usize>,
     nodes: Vec<Node>,
     /// Places that need not be entered: they were.
     seen: FxHashSet<Key>,
@@ -551,6 +641,7 @@ impl<'a> Search<'a> {
             work,
             bounds,
             guide: None,
+            shallow: None,
             nodes: Vec::new(),
             seen: FxHashSet::default(),
             good: FxHashSet::default(),
@@ -566,8 +657,8 @@ impl<'a> Search<'a> {
 
     /// Lets the search ask of every place before it is entered whether it leads anywhere, as far as merged readings tell ([`crate::lattice`]). For canvases
     /// without gaps. Costs much more a place; in `scannerless` and `longest` then no place is entered in vain.
-    pub fn guided(mut self) -> Self {
-        self.guide = Some(Lattice::new(self.tables, self.plan, self.work).into_guide());
+    pub fn guided(mut self, merging: Merging) -> Self {
+        self.guide = Some(Lattice::new(self.tables, self.plan, merging, self.work).into_guide());
         self
     }
 
@@ -630,17 +721,18 @@ impl<'a> Search<'a> {
         tables: &'a mut Tables,
         plan: &'a Plan,
         work: &'a mut Work,
-        Sought { hole, before, from_start, visits, words, verdicts }: Sought<'_>,
+        Sought { hole, before, depth, visits, words, verdicts }: Sought<'_>,
     ) -> Result<bool, StepError> {
         let bounds = Bounds { visits, other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
         let mut search = Self::new(tables, plan, work, bounds);
+        search.shallow = (depth == Depth::Shallow).then_some(hole);
         std::mem::swap(&mut search.good, &mut verdicts.good);
         std::mem::swap(&mut search.seen, &mut verdicts.bad);
         for &config in before {
             let first = Step { slot: hole as u32, rest: None, config, token: None, in_gap: false };
             search.waiting.push((first, u32::MAX));
         }
-        let mut is_begun = !from_start;
+        let mut is_begun = depth != Depth::All;
         let outcome = loop {
             match search.resume() {
                 Ok(Outcome::Found(_)) => search.admit(hole),
@@ -650,7 +742,7 @@ impl<'a> Search<'a> {
                         break Err(error);
                     }
                 }
-                Ok(Outcome::None) => break Ok(true),
+                Ok(Outcome::None) => break Ok(depth == Depth::All || search.has_all()),
                 Ok(Outcome::OutOfSteps) => break Ok(search.has_all()),
                 Err(error) => break Err(error),
             }
@@ -921,7 +1013,7 @@ impl<'a> Search<'a> {
                 }
             }
             way -= n_specials;
-            if way < walk.exits.len() {
+            if way < walk.exits.len() && self.shallow != Some(slot as usize) {
                 let Some(config) = self.tables.end(config, walk, way)? else { continue };
                 let Some(rest) = self.tables.beyond(walk, way, frame.rest.as_ref(), self.work)? else { continue };
                 if forbidden.is_some_and(|words| rest.tokens.is_subset(words)) {

@@ -1,23 +1,19 @@
 //! Questions about canvases, answered.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{MASK_BITS, get_bit, set_bit};
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 use rayon::prelude::*;
 
-use crate::admit::{self, Admitted};
 use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
-use crate::lattice::Lattice;
+use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
-use crate::search::{Bounds, Found, Outcome, Search, Sought, Tables, Verdicts};
+use crate::search::{Bounds, Found, Outcome, Search, Tables};
 
 /// What fills a slot of a canvas in a completion.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -91,24 +87,6 @@ impl From<Stopped> for Undecided {
     }
 }
 
-/// What each hole of a canvas can hold.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Admissible {
-    /// One row a hole, in the order of the holes, each of [`Constraint::mask_words`] words: bit `id % 32` of word `id / 32` is set iff the token
-    /// can be put there and leave the canvas completable. EOS and PAD are among them.
-    pub masks: Vec<Vec<u32>>,
-    /// Of each row, `Some` if it lacks tokens of which it was not decided; those it has are certain.
-    pub undecided: Vec<Option<Undecided>>,
-}
-
-impl Admissible {
-    /// Whether a token can be put into a hole (by its number among the holes); `None` if it was not decided.
-    pub fn get(&self, hole: usize, token: TokenId) -> Option<bool> {
-        let set = get_bit(&self.masks[hole], token.index());
-        (set || self.undecided[hole].is_none()).then_some(set)
-    }
-}
-
 /// A question that cannot be asked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -153,19 +131,14 @@ const FIRST_VISITS: usize = 1_000;
 const RESTARTS: u64 = 10;
 const NEXT_VISITS: usize = 200_000;
 
-/// Places that a search for the tokens of one hole enters, and tokens that are looked at one by one where that was not enough.
-const MOST_ADMISSIBLE_VISITS: usize = 20_000;
-const MOST_SINGLY: usize = 8;
-const SINGLY_VISITS: usize = 500;
-
 /// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
 ///
 /// Costs memory like a [`Matcher`]; use one a thread.
 pub struct Solver {
-    tables: Tables,
+    pub(crate) tables: Tables,
     matcher: Matcher,
     chart: Option<ChartTables>,
-    by: By,
+    pub(crate) by: By,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
 }
@@ -215,116 +188,6 @@ impl Solver {
             self.last = Some((canvas.clone(), witness.clone()));
         }
         Ok(answer)
-    }
-
-    /// For every hole the tokens that can be put there and leave the canvas completable.
-    pub fn admissible(&mut self, canvas: &Canvas) -> Result<Admissible, CanvasQuestionError> {
-        self.check(canvas)?;
-        self.renew()?;
-        let mut work = self.work();
-        let n_words = self.constraint().mask_words();
-        let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
-        if canvas.slots().contains(&Slot::Gap) {
-            let earliest = self.earliest_end(canvas, 0, &mut work);
-            for hole in canvas.holes() {
-                let mut words = vec![0; n_words];
-                let undecided = self.admissible_one_by_one(canvas, hole, &mut words, &mut work).err();
-                let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
-                admissible.masks.push(words);
-                admissible.undecided.push(undecided);
-            }
-            return Ok(admissible);
-        }
-        let plan = Plan::new(self.constraint(), canvas);
-        let at_once = match self.by {
-            // Where that takes long, much is still found hole by hole.
-            By::All if Lattice::is_of_use(&self.tables) => {
-                let mut own = self.share_of_work(1);
-                admit::admitted(&mut self.tables, &plan, &mut own).ok()
-            }
-            By::All | By::Search | By::Chart => None,
-        };
-        let holes: Vec<usize> = canvas.holes().collect();
-        let (bounds, earliest) = match at_once {
-            Some(Admitted { rows, earliest_end, is_exact: true }) => {
-                for (mut words, &hole) in rows.into_iter().zip(&holes) {
-                    self.add_tail(&Ok(earliest_end), hole, &mut words);
-                    admissible.masks.push(words);
-                    admissible.undecided.push(None);
-                }
-                return Ok(admissible);
-            }
-            Some(Admitted { rows, earliest_end, .. }) => (rows, earliest_end.unwrap_or(canvas.slots().len())),
-            None => (vec![vec![u32::MAX; n_words]; holes.len()], 0),
-        };
-        let earliest = self.earliest_end(canvas, earliest, &mut work);
-        let mut readings = vec![Vec::new(); canvas.slots().len()];
-        if let Some(witness) = self.witnessed(canvas, &plan, &mut work) {
-            self.add_readings(&witness, &mut readings);
-        }
-        let mut verdicts = Verdicts::default();
-        for (&hole, bound) in holes.iter().zip(bounds).rev() {
-            let mut sought = Row::new(bound);
-            let result = self.admissible_at(canvas, (hole, &mut readings), &mut sought, &mut verdicts, holes.len());
-            let mut words = sought.found();
-            let undecided = result.err().or(self.add_tail(&earliest, hole, &mut words));
-            admissible.masks.push(words);
-            admissible.undecided.push(undecided);
-        }
-        admissible.masks.reverse();
-        admissible.undecided.reverse();
-        Ok(admissible)
-    }
-
-    /// Adds EOS and PAD to what a hole can hold.
-    fn add_tail(
-        &self,
-        earliest_end: &Result<Option<usize>, Undecided>,
-        hole: usize,
-        words: &mut [u32],
-    ) -> Option<Undecided> {
-        let vocabulary = self.constraint().vocabulary();
-        match earliest_end {
-            Ok(Some(end)) => {
-                if *end <= hole {
-                    vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
-                }
-                if *end < hole {
-                    vocabulary.pad().iter().for_each(|token| set_bit(words, token.index()));
-                }
-                None
-            }
-            Ok(None) => None,
-            Err(undecided) => Some(undecided.clone()),
-        }
-    }
-
-    /// Some completion, if one is found.
-    fn witnessed(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Option<Witness> {
-        match self.fits(canvas) {
-            Some(witness) => Some(witness.clone()),
-            None => match self.decide(canvas, plan, work) {
-                Answer::Yes(witness) => Some(witness),
-                Answer::No | Answer::Unknown(_) => None,
-            },
-        }
-    }
-
-    /// Adds the readings of a completion before each slot to others.
-    fn add_readings(&mut self, witness: &Witness, readings: &mut [Vec<Config>]) {
-        let mut at: Vec<Config> = self.tables.start().ok().flatten().into_iter().collect();
-        for (token, before) in witness.text(self.constraint()).into_iter().zip(readings) {
-            before.extend_from_slice(&at);
-            before.sort_unstable();
-            before.dedup();
-            let mut next = Vec::new();
-            for &reading in &at {
-                next.extend_from_slice(&self.tables.read(reading, token).unwrap_or_else(|_| Arc::from([])));
-            }
-            next.sort_unstable();
-            next.dedup();
-            at = next;
-        }
     }
 
     /// Scans proposals `(slot, token)` for holes in the given order and keeps each iff the canvas with those kept so far and this one is
@@ -385,20 +248,20 @@ impl Solver {
     }
 
     /// The steps of one question.
-    fn work(&mut self) -> Work {
+    pub(crate) fn work(&mut self) -> Work {
         let language = self.constraint().language().clone();
         self.tables.stepper.begin(&language);
         Work::new(language.limits().canvas_steps, "canvas_steps")
     }
 
     /// A part of the steps of one question.
-    fn share_of_work(&self, n_parts: usize) -> Work {
+    pub(crate) fn share_of_work(&self, n_parts: usize) -> Work {
         let steps = self.constraint().language().limits().canvas_steps;
         Work::new(steps / n_parts.max(1) as u64, "canvas_steps")
     }
 
     /// Replaces tables that have grown too large.
-    fn renew(&mut self) -> Result<(), CanvasQuestionError> {
+    pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
         if self.tables.is_full() {
             self.tables = Tables::new(&self.constraint().clone())?;
         }
@@ -408,7 +271,7 @@ impl Solver {
         Ok(())
     }
 
-    fn check(&self, canvas: &Canvas) -> Result<(), CanvasQuestionError> {
+    pub(crate) fn check(&self, canvas: &Canvas) -> Result<(), CanvasQuestionError> {
         let size = self.constraint().vocabulary().len();
         for (slot, content) in canvas.slots().iter().enumerate() {
             if let Slot::Fixed(token) = content
@@ -421,7 +284,7 @@ impl Solver {
     }
 
     /// The last witness, if it is one of this canvas too.
-    fn fits(&self, canvas: &Canvas) -> Option<&Witness> {
+    pub(crate) fn fits(&self, canvas: &Canvas) -> Option<&Witness> {
         let (known, witness) = self.last.as_ref()?;
         let same = |(slot, filling): (&Slot, &Filling)| match (slot, filling) {
             (Slot::Fixed(token), Filling::Token(own)) => token == own,
@@ -434,7 +297,7 @@ impl Solver {
         fits.then_some(witness)
     }
 
-    fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
+    pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
             By::Search => self.search(canvas, plan, usize::MAX, 0, work),
@@ -474,7 +337,9 @@ impl Solver {
             if !plan.places.contains(&Place::Gap) && Lattice::is_of_use(&self.tables) {
                 // Where that takes long, the chart may be quick.
                 let mut own = self.share_of_work(4);
-                if let Ok(answer @ (Answer::Yes(_) | Answer::No)) = self.guided(canvas, plan, NEXT_VISITS, &mut own) {
+                if let Ok(answer @ (Answer::Yes(_) | Answer::No)) =
+                    self.guided(canvas, plan, (Merging::Exact, NEXT_VISITS), &mut own)
+                {
                     return Ok(answer);
                 }
             }
@@ -500,9 +365,15 @@ impl Solver {
     }
 
     /// A search that enters no place of which merged readings say that it leads nowhere.
-    fn guided(&mut self, canvas: &Canvas, plan: &Plan, visits: usize, work: &mut Work) -> Result<Answer, StepError> {
+    pub(crate) fn guided(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        (merging, visits): (Merging, usize),
+        work: &mut Work,
+    ) -> Result<Answer, StepError> {
         let bounds = Bounds { visits, ..Bounds::default() };
-        let outcome = Search::new(&mut self.tables, plan, work, bounds).guided().run()?;
+        let outcome = Search::new(&mut self.tables, plan, work, bounds).guided(merging).run()?;
         self.confirmed_outcome(canvas, outcome)
     }
 
@@ -598,114 +469,6 @@ impl Solver {
         }
         Ok(self.tables.stepper.is_sentence(&readings))
     }
-
-    /// The first slot in which the EOS can stand that ends the text.
-    fn earliest_end(
-        &mut self,
-        canvas: &Canvas,
-        not_before: usize,
-        work: &mut Work,
-    ) -> Result<Option<usize>, Undecided> {
-        let mut plan = Plan::new(self.constraint(), canvas);
-        plan.whole = None;
-        let n_excluded = not_before.min(plan.ends.len());
-        plan.ends[..n_excluded].fill(false);
-        let mut earliest = None;
-        while plan.ends.contains(&true) {
-            match self.decide(canvas, &plan, work) {
-                Answer::Yes(witness) => {
-                    let is_eos = |filling: &Filling| matches!(filling, Filling::Token(token) if self.constraint().vocabulary().eos().contains(token));
-                    let end = witness.slots.iter().position(is_eos).unwrap_or(0);
-                    earliest = Some(end);
-                    plan.ends[end..].fill(false);
-                }
-                Answer::No => break,
-                Answer::Unknown(undecided) => return Err(undecided),
-            }
-        }
-        Ok(earliest)
-    }
-
-    /// The tokens of the text that a hole can hold, for canvases without gaps. Most are found from readings that are known to stand before the hole; others
-    /// by a search; for what is left then it is decided token by token whether there is a completion with it.
-    fn admissible_at(
-        &mut self,
-        canvas: &Canvas,
-        (hole, readings): (usize, &mut [Vec<Config>]),
-        row: &mut Row,
-        verdicts: &mut Verdicts,
-        n_holes: usize,
-    ) -> Result<(), Undecided> {
-        // What one hole takes is not taken from others.
-        let work = &mut self.share_of_work(if self.by == By::All { n_holes } else { 1 });
-        let mut plan = Plan::new(self.constraint(), canvas);
-        plan.ends[..=hole].fill(false);
-        let visits = if self.by == By::All { MOST_ADMISSIBLE_VISITS } else { usize::MAX };
-        let words = &mut row.settled;
-        let before = &readings[hole];
-        let sought = Sought { hole, before, from_start: true, visits, words, verdicts };
-        if Search::admissible(&mut self.tables, &plan, work, sought)? {
-            return Ok(());
-        }
-        if self.by != By::All || !Lattice::is_of_use(&self.tables) {
-            return Err(Undecided::Between);
-        }
-        let work = &mut self.share_of_work(4 * n_holes);
-        let mut undecided = Ok(());
-        for _ in 0..MOST_SINGLY {
-            let Some(token) = row.first_open().filter(|token| token.index() < self.constraint().vocabulary().len())
-            else {
-                return undecided;
-            };
-            let mut slots = canvas.slots().to_vec();
-            slots[hole] = Slot::Fixed(token);
-            let fixed = Canvas::new(slots, canvas.end());
-            let fixed_plan = Plan::new(self.constraint(), &fixed);
-            match self.guided(&fixed, &fixed_plan, SINGLY_VISITS, work)? {
-                Answer::Yes(witness) => {
-                    self.add_readings(&witness, readings);
-                    let (words, before) = (&mut row.settled, &readings[hole]);
-                    let sought = Sought { hole, before, from_start: false, visits, words, verdicts };
-                    Search::admissible(&mut self.tables, &plan, work, sought)?;
-                    set_bit(&mut row.settled, token.index());
-                }
-                Answer::No => row.refute(token),
-                Answer::Unknown(reason) => {
-                    row.refute(token);
-                    undecided = Err(reason);
-                }
-            }
-        }
-        Err(Undecided::Between)
-    }
-
-    /// The same by the definition, token by token.
-    fn admissible_one_by_one(
-        &mut self,
-        canvas: &Canvas,
-        hole: usize,
-        words: &mut [u32],
-        work: &mut Work,
-    ) -> Result<(), Undecided> {
-        let mut undecided = Ok(());
-        let vocabulary = self.constraint().vocabulary().clone();
-        for id in 0..vocabulary.len() {
-            let token = TokenId::new(id);
-            if vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token) {
-                continue;
-            }
-            let mut slots = canvas.slots().to_vec();
-            slots[hole] = Slot::Fixed(token);
-            let fixed = Canvas::new(slots, canvas.end());
-            let plan = Plan::new(self.constraint(), &fixed);
-            match self.decide(&fixed, &plan, work) {
-                Answer::Yes(_) => set_bit(words, id),
-                Answer::No => {}
-                Answer::Unknown(reason) => undecided = Err(reason),
-            }
-        }
-        undecided
-    }
 }
 
 /// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and the error of one does not touch the others.
@@ -729,39 +492,6 @@ pub fn batch_canvases<T: Send>(
     let mut answers: Vec<(usize, T)> = solvers.par_iter_mut().with_max_len(1).flat_map_iter(take).collect();
     answers.sort_unstable_by_key(|&(at, _)| at);
     answers.into_iter().map(|(_, answer)| answer).collect()
-}
-
-/// The tokens of one hole while they are sought.
-struct Row {
-    /// What can be among them at most.
-    bound: Vec<u32>,
-    /// Those that need not be sought any more, the bits of no token included.
-    settled: Vec<u32>,
-    /// Of these, those that were found not to be admissible, or not decided.
-    refuted: Vec<u32>,
-}
-
-impl Row {
-    fn new(bound: Vec<u32>) -> Self {
-        let settled = bound.iter().map(|word| !word).collect();
-        let refuted = vec![0; bound.len()];
-        Self { bound, settled, refuted }
-    }
-
-    fn refute(&mut self, token: TokenId) {
-        set_bit(&mut self.settled, token.index());
-        set_bit(&mut self.refuted, token.index());
-    }
-
-    fn first_open(&self) -> Option<TokenId> {
-        let (at, word) = self.settled.iter().enumerate().find(|(_, word)| **word != u32::MAX)?;
-        Some(TokenId::new(at * MASK_BITS + word.trailing_ones() as usize))
-    }
-
-    fn found(self) -> Vec<u32> {
-        let words = self.settled.iter().zip(&self.bound).zip(&self.refuted);
-        words.map(|((settled, bound), refuted)| settled & bound & !refuted).collect()
-    }
 }
 
 /// Where the text can end once each run of holes and gaps is one gap.

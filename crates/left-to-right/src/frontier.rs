@@ -408,6 +408,14 @@ impl Stepper {
         Ok(lexeme.map(|lexeme| Config { state, lexeme }))
     }
 
+    /// A parser state that reads all that this one reads, and more: see [`Recognizer::limit_stack`].
+    pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, StepError> {
+        let before = self.recognizer.n_items();
+        let limited = self.recognizer.limit_stack(state, depth)?;
+        self.work.spend(1 + self.recognizer.n_items().saturating_sub(before))?;
+        Ok(limited)
+    }
+
     /// A lexeme together with what a parser state wants of it; `None` if nothing wanted can come of it.
     pub(crate) fn bind(
         &mut self,

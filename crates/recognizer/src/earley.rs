@@ -121,6 +121,9 @@ pub struct Earley {
     depth: usize,
     /// Items of states that were merged.
     n_merged: usize,
+    /// The state in which anything may be in progress that began in it, once it is needed; and states with a stack of limited depth upon it.
+    anywhere: Option<StateId>,
+    limited: FxHashMap<(StateId, u32), StateId>,
 }
 
 /// Merges of origins within merges of origins beyond which items are left apart.
@@ -179,6 +182,8 @@ impl Earley {
             shares_origins: false,
             depth: 0,
             n_merged: 0,
+            anywhere: None,
+            limited: FxHashMap::default(),
         };
         let closure = this.close(vec![(root, StateId(0))])?;
         this.intern(closure)?;
@@ -402,6 +407,20 @@ impl Earley {
         let id = StateId::new(self.states.len());
         self.states.push(State { kernel: key.0.clone(), prediction, viable, is_sentence });
         self.ids.insert(key, id);
+        Ok(id)
+    }
+
+    /// The state that waits for everything, in itself: completing a nonterminal that began in it leads to wherever rules of the grammar go on after it.
+    fn anywhere(&mut self) -> Result<StateId, RecognizerError> {
+        if let Some(known) = self.anywhere {
+            return Ok(known);
+        }
+        let id = StateId::new(self.states.len());
+        let is_open = |rest: &RestId| self.first(*rest).is_some();
+        let items = (0..self.rests.len()).map(RestId::new).filter(is_open).map(|rest| (rest, id)).collect();
+        let closure = Completed { items, is_sentence: true, reach: None };
+        // Equal to no other state, for none has items that began in it.
+        self.anywhere = Some(self.intern(closure)?);
         Ok(id)
     }
 
@@ -657,6 +676,28 @@ impl Recognizer for Earley {
         if states.is_empty() { Ok(None) } else { self.merge(states).map(Some) }
     }
 
+    fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
+        if let Some(&known) = self.limited.get(&(state, depth)) {
+            return Ok(known);
+        }
+        let anywhere = self.anywhere()?;
+        if state == anywhere {
+            return Ok(state);
+        }
+        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let (mut items, is_sentence) = (kernel.to_vec(), *is_sentence);
+        for (_, origin) in &mut items {
+            *origin = match depth.checked_sub(1) {
+                None => anywhere,
+                Some(depth) => self.limit_stack(*origin, depth)?,
+            };
+        }
+        self.n_merged += items.len();
+        let limited = self.intern(Completed { items, is_sentence, reach: None })?;
+        self.limited.insert((state, depth), limited);
+        Ok(limited)
+    }
+
     fn viable(&self, state: StateId) -> &BitSet {
         &self.states[state.index()].viable
     }
@@ -832,7 +873,7 @@ impl Recognizer for Earley {
             + self.completed.len() * 80
             + self.reaches.len() * 24
             + self.shapes.0.len() * 128
-            + self.outermost.len() * 48
+            + (self.outermost.len() + self.limited.len()) * 48
     }
 }
 

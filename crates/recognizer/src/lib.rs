@@ -103,6 +103,14 @@ pub trait Recognizer: Send {
     /// Its readings are the union of the readings along the edges. Order and repetition of edges do not matter.
     fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError>;
 
+    /// A state that reads all that this one reads, and more: it knows what is in progress and, so many times, in what that stands, and nothing of what is
+    /// around. There are finitely many of them, and few in practice where `depth` is small. What they read at depth 0 is a regular language (the rules
+    /// of the grammar as a network without a stack; Pereira and Wright 1991). The state itself, if the engine has nothing better.
+    fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
+        let _ = depth;
+        Ok(state)
+    }
+
     /// The terminals that may come next.
     fn viable(&self, state: StateId) -> &BitSet;
 

@@ -1,0 +1,535 @@
+//! All admissible tokens of all holes.
+//!
+//! A row lies between two that are found quickly: what lexing lets pass, a table by what stands right of the hole ([`crate::right`]), and what completions
+//! show that a search comes upon ([`crate::search`]). Where much is open on both sides they are equal after a few steps, and that is the answer. Otherwise the
+//! upper one is lowered by readings that stand for many ([`crate::admit`]), first without the parser's stack, whose tables serve all canvases, and the
+//! lower one raised by longer searches. What is open then is decided by exact merged readings, or token by token.
+
+use std::sync::Arc;
+
+use anygram_bits::work::Work;
+use anygram_grammar::ir::LexerMode;
+use anygram_left_to_right::frontier::Config;
+use anygram_left_to_right::mask::{MASK_BITS, get_bit, set_bit};
+use anygram_vocab::TokenId;
+use rustc_hash::FxHashSet;
+
+use crate::admit::{self, Admitted};
+use crate::canvas::{Canvas, Slot};
+use crate::lattice::{Lattice, Merging};
+use crate::plan::{Place, Plan};
+use crate::search::{Depth, Search, Sought, Verdicts};
+use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
+
+/// What each hole of a canvas can hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Admissible {
+    /// One row a hole, in the order of the holes, each of [`Constraint::mask_words`] words: bit `id % 32` of word `id / 32` is set iff the token
+    /// can be put there and leave the canvas completable. EOS and PAD are among them.
+    ///
+    /// [`Constraint::mask_words`]: anygram_left_to_right::Constraint::mask_words
+    pub masks: Vec<Vec<u32>>,
+    /// Of each row, `Some` if it lacks tokens of which it was not decided; those it has are certain.
+    pub undecided: Vec<Option<Undecided>>,
+}
+
+impl Admissible {
+    /// Whether a token can be put into a hole (by its number among the holes); `None` if it was not decided.
+    pub fn get(&self, hole: usize, token: TokenId) -> Option<bool> {
+        let set = get_bit(&self.masks[hole], token.index());
+        (set || self.undecided[hole].is_none()).then_some(set)
+    }
+}
+
+/// Places that a search for the tokens of one hole enters, at first and where that was not enough.
+const FIRST_VISITS: usize = 2_000;
+const MOST_VISITS: usize = 20_000;
+
+/// Readings before a slot from which tokens are sought.
+const MOST_READINGS: usize = 64;
+
+/// Remainders of tokens that are looked at for that, and for one token.
+const SOME_RESTS: usize = 64;
+const MANY_RESTS: usize = 1_000;
+
+/// Where no more than so many tokens are open, readings are sought that lead to them, to so many of them.
+const MOST_OPEN: usize = 256;
+const MOST_LED: usize = 4;
+
+/// Tokens that are looked at one by one in the end, and places that the search for one of them enters.
+const MOST_SINGLY: usize = 8;
+const SINGLY_VISITS: usize = 500;
+
+/// A question about a canvas without gaps, while it is answered.
+struct Question<'a> {
+    solver: &'a mut Solver,
+    canvas: &'a Canvas,
+    plan: Plan,
+    rows: Vec<Row>,
+    /// Of each slot, readings that completions have before it.
+    readings: Vec<Vec<Config>>,
+    /// The EOS that ends the text stands in no slot before this.
+    earliest_end: usize,
+}
+
+impl Solver {
+    /// For every hole the tokens that can be put there and leave the canvas completable.
+    pub fn admissible(&mut self, canvas: &Canvas) -> Result<Admissible, CanvasQuestionError> {
+        self.check(canvas)?;
+        self.renew()?;
+        let mut work = self.work();
+        if canvas.slots().contains(&Slot::Gap) {
+            return Ok(self.admissible_with_gaps(canvas, &mut work));
+        }
+        let plan = Plan::new(self.constraint(), canvas);
+        let mut question = Question::new(self, canvas, plan, &mut work);
+        question.decide();
+        let Question { rows, earliest_end, .. } = question;
+        let earliest = self.earliest_end(canvas, earliest_end, &mut work);
+        let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
+        for row in rows {
+            let hole = row.hole;
+            let undecided = row.undecided.clone();
+            let mut words = row.found();
+            let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
+            admissible.masks.push(words);
+            admissible.undecided.push(undecided);
+        }
+        Ok(admissible)
+    }
+
+    fn admissible_with_gaps(&mut self, canvas: &Canvas, work: &mut Work) -> Admissible {
+        let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
+        let earliest = self.earliest_end(canvas, 0, work);
+        for hole in canvas.holes() {
+            let mut words = vec![0; self.constraint().mask_words()];
+            let undecided = self.admissible_one_by_one(canvas, hole, &mut words, work).err();
+            let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
+            admissible.masks.push(words);
+            admissible.undecided.push(undecided);
+        }
+        admissible
+    }
+
+    /// The tokens of one hole by the definition, token by token.
+    fn admissible_one_by_one(
+        &mut self,
+        canvas: &Canvas,
+        hole: usize,
+        words: &mut [u32],
+        work: &mut Work,
+    ) -> Result<(), Undecided> {
+        let mut undecided = Ok(());
+        let vocabulary = self.constraint().vocabulary().clone();
+        for id in 0..vocabulary.len() {
+            let token = TokenId::new(id);
+            if vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token) {
+                continue;
+            }
+            let mut slots = canvas.slots().to_vec();
+            slots[hole] = Slot::Fixed(token);
+            let fixed = Canvas::new(slots, canvas.end());
+            let plan = Plan::new(self.constraint(), &fixed);
+            match self.decide(&fixed, &plan, work) {
+                Answer::Yes(_) => set_bit(words, id),
+                Answer::No => {}
+                Answer::Unknown(reason) => undecided = Err(reason),
+            }
+        }
+        undecided
+    }
+
+    /// Adds EOS and PAD to what a hole can hold.
+    fn add_tail(
+        &self,
+        earliest_end: &Result<Option<usize>, Undecided>,
+        hole: usize,
+        words: &mut [u32],
+    ) -> Option<Undecided> {
+        let vocabulary = self.constraint().vocabulary();
+        match earliest_end {
+            Ok(Some(end)) => {
+                if *end <= hole {
+                    vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
+                }
+                if *end < hole {
+                    vocabulary.pad().iter().for_each(|token| set_bit(words, token.index()));
+                }
+                None
+            }
+            Ok(None) => None,
+            Err(undecided) => Some(undecided.clone()),
+        }
+    }
+
+    /// Some completion, if one is found.
+    fn witnessed(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Option<Witness> {
+        match self.fits(canvas) {
+            Some(witness) => Some(witness.clone()),
+            None => match self.decide(canvas, plan, work) {
+                Answer::Yes(witness) => Some(witness),
+                Answer::No | Answer::Unknown(_) => None,
+            },
+        }
+    }
+
+    /// Adds the readings of a completion before each slot to others.
+    fn add_readings(&mut self, witness: &Witness, readings: &mut [Vec<Config>]) {
+        let mut at: Vec<Config> = self.tables.start().ok().flatten().into_iter().collect();
+        for (token, before) in witness.text(self.constraint()).into_iter().zip(readings) {
+            before.extend_from_slice(&at);
+            before.sort_unstable();
+            before.dedup();
+            let mut next = Vec::new();
+            for &reading in &at {
+                next.extend_from_slice(&self.tables.read(reading, token).unwrap_or_else(|_| Arc::from([])));
+            }
+            next.sort_unstable();
+            next.dedup();
+            at = next;
+        }
+    }
+
+    /// The first slot in which the EOS can stand that ends the text.
+    fn earliest_end(
+        &mut self,
+        canvas: &Canvas,
+        not_before: usize,
+        work: &mut Work,
+    ) -> Result<Option<usize>, Undecided> {
+        let mut plan = Plan::new(self.constraint(), canvas);
+        plan.whole = None;
+        let n_excluded = not_before.min(plan.ends.len());
+        plan.ends[..n_excluded].fill(false);
+        let mut earliest = None;
+        while plan.ends.contains(&true) {
+            match self.decide(canvas, &plan, work) {
+                Answer::Yes(witness) => {
+                    let is_eos = |filling: &Filling| matches!(filling, Filling::Token(token) if self.constraint().vocabulary().eos().contains(token));
+                    let end = witness.slots.iter().position(is_eos).unwrap_or(0);
+                    earliest = Some(end);
+                    plan.ends[end..].fill(false);
+                }
+                Answer::No => break,
+                Answer::Unknown(undecided) => return Err(undecided),
+            }
+        }
+        Ok(earliest)
+    }
+}
+
+impl<'a> Question<'a> {
+    fn new(solver: &'a mut Solver, canvas: &'a Canvas, plan: Plan, work: &mut Work) -> Self {
+        let n_words = solver.constraint().mask_words();
+        let holes: Vec<usize> = canvas.holes().collect();
+        let bounds = match solver.by {
+            By::All => solver.tables.lexical_rows(&plan, work).ok(),
+            By::Search | By::Chart => None,
+        };
+        // All that is not excluded is sought.
+        let bounds = match bounds {
+            Some(bounds) => bounds.iter().map(|row| row.to_vec()).collect(),
+            None => vec![vec![u32::MAX; n_words]; holes.len()],
+        };
+        let rows = holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
+        let mut readings = vec![Vec::new(); canvas.slots().len()];
+        if let Some(witness) = solver.witnessed(canvas, &plan, work) {
+            solver.add_readings(&witness, &mut readings);
+        }
+        Self { solver, canvas, plan, rows, readings, earliest_end: 0 }
+    }
+
+    fn decide(&mut self) {
+        if self.solver.by != By::All {
+            self.search(Depth::All, usize::MAX);
+            return;
+        }
+        self.spread();
+        self.search(Depth::Shallow, FIRST_VISITS);
+        self.search(Depth::Given, FIRST_VISITS);
+        let merges = Lattice::is_of_use(&self.solver.tables);
+        // Where much is open that is likely because it is not admissible.
+        if merges && let Some(last) = self.rows.iter().rposition(|row| row.n_open() > MOST_OPEN) {
+            self.merge(Merging::Limited(0), last);
+        }
+        self.lead_to();
+        self.search(Depth::All, MOST_VISITS);
+        // What merged readings refute without a stack costs little once it is known, and saves whole stacks.
+        if merges && self.is_open() {
+            self.merge(Merging::Limited(0), self.rows.len());
+        }
+        if merges && self.is_open() && self.merge(Merging::Exact, self.rows.len()) == Some(false) {
+            self.try_singly();
+        }
+    }
+
+    /// Adds readings that texts can have before slots, as different as possible: those from which more bytes can follow come last, where they are
+    /// looked at first.
+    fn spread(&mut self) {
+        let work = &mut self.solver.share_of_work(4);
+        let tables = &mut self.solver.tables;
+        let right = tables.right(&self.plan);
+        let Ok(Some(start)) = tables.start() else { return };
+        let mut at = vec![start];
+        for (slot, place) in self.plan.places.iter().enumerate() {
+            at.drain(..at.len().saturating_sub(MOST_READINGS));
+            let known = &mut self.readings[slot];
+            known.retain(|config| !at.contains(config));
+            known.extend_from_slice(&at);
+            let next = match place {
+                Place::Token(token) => {
+                    let mut next = Vec::new();
+                    for &config in &at {
+                        let Ok(after) = tables.read(config, *token) else { return };
+                        next.extend_from_slice(&after);
+                    }
+                    let mut seen = FxHashSet::default();
+                    next.retain(|&config| seen.insert(config));
+                    next
+                }
+                Place::Free => match tables.some_after(&at, (right.states(slot + 1), SOME_RESTS), work) {
+                    Ok(next) => next,
+                    Err(_) => return,
+                },
+                Place::Closed | Place::Gap | Place::Optional => return,
+            };
+            at = next;
+        }
+    }
+
+    /// Looks for readings before holes from which tokens that are open can be read, and seeks what is open from there.
+    fn lead_to(&mut self) {
+        let n_holes = self.rows.len();
+        for at in (1..n_holes).rev() {
+            if !self.rows[at].is_open() || self.rows[at].n_open() > MOST_OPEN {
+                continue;
+            }
+            let mut tried = self.rows[at].settled.clone();
+            for _ in 0..MOST_LED {
+                let open = tried.iter().zip(&self.rows[at].settled).map(|(tried, settled)| tried | settled);
+                let Some(token) = first_unset(open) else { break };
+                set_bit(&mut tried, token.index());
+                if self.lead_to_token(at, token).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn lead_to_token(&mut self, at: usize, token: TokenId) -> Result<(), Undecided> {
+        let (hole, before) = (self.rows[at].hole, self.rows[at - 1].hole);
+        let work = &mut self.solver.share_of_work(4 * self.rows.len());
+        let tables = &mut self.solver.tables;
+        let allowed = tables.before_run(&self.plan, (before + 1, hole), token);
+        let mut readings = tables.some_after(&self.readings[before], (&allowed, MANY_RESTS), work)?;
+        for slot in before + 1..hole {
+            let Place::Token(token) = self.plan.places[slot] else { return Ok(()) };
+            let mut next = Vec::new();
+            for config in readings {
+                next.extend_from_slice(&tables.read(config, token)?);
+            }
+            next.sort_unstable();
+            next.dedup();
+            readings = next;
+        }
+        let mut plan = self.plan.clone();
+        plan.ends[..=hole].fill(false);
+        let row = &mut self.rows[at];
+        let sought = Sought {
+            hole,
+            before: &readings,
+            depth: Depth::Given,
+            visits: FIRST_VISITS,
+            words: &mut row.settled,
+            verdicts: &mut Verdicts::default(),
+        };
+        if Search::admissible(tables, &plan, work, sought)? {
+            row.undecided = None;
+        }
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.rows.iter().any(Row::is_open)
+    }
+
+    /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those further left. What one hole takes is not
+    /// taken from others.
+    fn search(&mut self, depth: Depth, visits: usize) {
+        let mut verdicts = Verdicts::default();
+        let n_holes = self.rows.len();
+        for (at, row) in self.rows.iter_mut().enumerate().rev().filter(|(_, row)| row.is_open()) {
+            // What stands before the first hole is known, so to see all from there is to see all there is.
+            let (depth, visits) = match depth {
+                Depth::Given if at == 0 => (Depth::All, MOST_VISITS),
+                _ => (depth, visits),
+            };
+            let work = &mut self.solver.share_of_work(if visits == usize::MAX { 1 } else { n_holes });
+            let mut plan = self.plan.clone();
+            plan.ends[..=row.hole].fill(false);
+            let sought = Sought {
+                hole: row.hole,
+                before: &self.readings[row.hole],
+                depth,
+                visits,
+                words: &mut row.settled,
+                verdicts: &mut verdicts,
+            };
+            row.undecided = match Search::admissible(&mut self.solver.tables, &plan, work, sought) {
+                Ok(true) => {
+                    row.close();
+                    None
+                }
+                Ok(false) => Some(Undecided::Between),
+                Err(error) => Some(error.into()),
+            };
+        }
+    }
+
+    /// Strikes out of the open rows, up to a last one, what merged readings refute. Returns whether that decided them, or `None` if it took too long.
+    fn merge(&mut self, merging: Merging, last: usize) -> Option<bool> {
+        let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
+        let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
+        let holes: Vec<usize> = open.map(|row| row.hole).collect();
+        // Whole stacks take long, and where that does not decide there are other ways.
+        let mut work = self.solver.share_of_work(if is_bound && merging == Merging::Exact { 8 } else { 1 });
+        let admitted = admit::admitted(&mut self.solver.tables, &self.plan, (&holes, merging), &mut work);
+        let Admitted { rows, earliest_end, is_exact } = admitted.ok()?;
+        self.earliest_end = self.earliest_end.max(earliest_end);
+        let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
+        for (row, bound) in open.zip(rows) {
+            row.restrict(&bound);
+            if is_exact {
+                row.admit_all();
+            }
+        }
+        Some(is_exact)
+    }
+
+    /// Looks at some open tokens of each hole one by one, with a search that merged readings guide. What completions show of one serves others.
+    fn try_singly(&mut self) {
+        let n_holes = self.rows.len();
+        for at in (0..n_holes).rev() {
+            if !self.rows[at].is_open() {
+                continue;
+            }
+            let work = &mut self.solver.share_of_work(4 * n_holes);
+            if let Err(error) = self.try_some(at, work) {
+                self.rows[at].undecided = Some(error);
+            }
+        }
+    }
+
+    fn try_some(&mut self, at: usize, work: &mut Work) -> Result<(), Undecided> {
+        let row = &mut self.rows[at];
+        let hole = row.hole;
+        let mut plan = self.plan.clone();
+        plan.ends[..=hole].fill(false);
+        for _ in 0..MOST_SINGLY {
+            let Some(token) = row.first_open() else { break };
+            let mut slots = self.canvas.slots().to_vec();
+            slots[hole] = Slot::Fixed(token);
+            let fixed = Canvas::new(slots, self.canvas.end());
+            let fixed_plan = Plan::new(self.solver.constraint(), &fixed);
+            match self.solver.guided(&fixed, &fixed_plan, (Merging::Exact, SINGLY_VISITS), work)? {
+                Answer::Yes(witness) => {
+                    self.solver.add_readings(&witness, &mut self.readings);
+                    let sought = Sought {
+                        hole,
+                        before: &self.readings[hole],
+                        depth: Depth::Given,
+                        visits: MOST_VISITS,
+                        words: &mut row.settled,
+                        verdicts: &mut Verdicts::default(),
+                    };
+                    Search::admissible(&mut self.solver.tables, &plan, work, sought)?;
+                    set_bit(&mut row.settled, token.index());
+                }
+                Answer::No => row.refute(token),
+                Answer::Unknown(reason) => {
+                    row.refute(token);
+                    row.is_doubtful = true;
+                    row.undecided = Some(reason);
+                }
+            }
+        }
+        if !row.is_open() && !row.is_doubtful {
+            row.undecided = None;
+        }
+        Ok(())
+    }
+}
+
+/// The tokens of one hole while they are sought.
+struct Row {
+    hole: usize,
+    /// What can be among them at most.
+    bound: Vec<u32>,
+    /// Those that need not be sought any more, the bits of no token included.
+    settled: Vec<u32>,
+    /// Of these, those that were found not to be admissible, or not decided.
+    refuted: Vec<u32>,
+    /// Whether some of these were not decided.
+    is_doubtful: bool,
+    undecided: Option<Undecided>,
+}
+
+impl Row {
+    fn new(hole: usize, bound: Vec<u32>) -> Self {
+        let settled = bound.iter().map(|word| !word).collect();
+        let refuted = vec![0; bound.len()];
+        Self { hole, bound, settled, refuted, is_doubtful: false, undecided: None }
+    }
+
+    /// Whether something is still to be sought.
+    fn is_open(&self) -> bool {
+        self.settled.iter().any(|&word| word != u32::MAX)
+    }
+
+    fn n_open(&self) -> usize {
+        self.settled.iter().map(|word| word.count_zeros() as usize).sum()
+    }
+
+    /// Nothing else is admissible.
+    fn close(&mut self) {
+        let open: Vec<u32> = self.settled.iter().map(|word| !word).collect();
+        self.refuted.iter_mut().zip(&open).for_each(|(word, open)| *word |= open);
+        self.settled.fill(u32::MAX);
+    }
+
+    /// All that is not settled is admissible.
+    fn admit_all(&mut self) {
+        self.settled.fill(u32::MAX);
+        self.undecided = None;
+    }
+
+    /// Nothing is admissible that is not in a row.
+    fn restrict(&mut self, bound: &[u32]) {
+        for ((settled, refuted), bound) in self.settled.iter_mut().zip(&mut self.refuted).zip(bound) {
+            *refuted |= !*settled & !bound;
+            *settled |= !bound;
+        }
+        if !self.is_open() {
+            self.undecided = None;
+        }
+    }
+
+    fn refute(&mut self, token: TokenId) {
+        set_bit(&mut self.settled, token.index());
+        set_bit(&mut self.refuted, token.index());
+    }
+
+    fn first_open(&self) -> Option<TokenId> {
+        first_unset(self.settled.iter().copied())
+    }
+
+    fn found(self) -> Vec<u32> {
+        let words = self.settled.iter().zip(&self.bound).zip(&self.refuted);
+        words.map(|((settled, bound), refuted)| settled & bound & !refuted).collect()
+    }
+}
+
+fn first_unset(row: impl Iterator<Item = u32>) -> Option<TokenId> {
+    let (at, word) = row.enumerate().find(|(_, word)| *word != u32::MAX)?;
+    Some(TokenId::new(at * MASK_BITS + word.trailing_ones() as usize))
+}
