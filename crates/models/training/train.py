@@ -101,9 +101,9 @@ def rotate(x, cos, sin):
 
 
 class Data:
-    def __init__(self, path, tokenizer, n_examples):
+    def __init__(self, path, tokenizer, first, n_examples):
         self.eos, self.pad, self.mask = (tokenizer.token_to_id(name) for name in ("<eos>", "<pad>", "<mask>"))
-        lines = [json.loads(line) for line in path.read_text().splitlines()[:n_examples]]
+        lines = [json.loads(line) for line in path.read_text().splitlines()[first : first + n_examples]]
         encode = lambda part: [e.ids for e in tokenizer.encode_batch([line[part] for line in lines])]
         self.examples = list(zip(encode("prompt"), encode("answer")))
         self.tasks = sorted({line["task"] for line in lines})
@@ -221,7 +221,9 @@ def main():
     random.seed(arguments.seed)
     steps = arguments.steps or STEPS[arguments.model]
     tokenizer = Tokenizer.from_file(str(arguments.tokenizer))
-    data = Data(arguments.data / "train.jsonl", tokenizer, steps * BATCH)
+    # Each seed has examples of its own.
+    n_examples = steps * BATCH
+    data = Data(arguments.data / "train.jsonl", tokenizer, (arguments.seed - 1) * n_examples, n_examples)
     model = Model(tokenizer.get_vocab_size(), causal=arguments.model == "autoregressive")
     print(f"{sum(weight.numel() for weight in model.parameters())} parameters", flush=True)
     if arguments.begin:
