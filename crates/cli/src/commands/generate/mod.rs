@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many prompts of the task; the first at which the methods differ is shown.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     prompts: u32,
     /// A prompt of your own instead, such as 'Ada is 34, a pilot, from Oslo'.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompts")]
