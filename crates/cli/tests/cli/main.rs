@@ -6,6 +6,7 @@ mod debug;
 mod demo;
 mod fill;
 mod formats;
+mod generate;
 mod help;
 mod replay;
 mod run;

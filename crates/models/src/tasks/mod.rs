@@ -2,9 +2,12 @@
 //!
 //! | task | a prompt | an answer |
 //! |---|---|---|
-//! | `record` | `json: Ada is 34, a pilot, from Oslo, likes chess, has cat Tom.` | `{"name":"Ada","age":34,"job":"pilot","city":"Oslo","likes":["chess"],"pets":[{"kind":"cat","name":"Tom"}]}` |
-//! | `arithmetic` | `math: 3 plus 4 times 2` | `(3+(4*2))` |
-//! | `smiles` | `smiles: aromatic ring, O, branch` | `c1ccc(O)cc1` |
+//! | `record` | `json: Ada is 34, a pilot, from Oslo floor 2, has cat Tom.` | `{"name":"Ada","job":"pilot","pets":[{"kind":"cat","name":"Tom"}],"age":34,"home":{"city":"Oslo","floor":2}}` |
+//! | `arithmetic` | `math: 3 plus 4 times 2, all minus 1` | `((3+(4*2))-1)` |
+//! | `smiles` | `smiles: aromatic ring, O, double bond` | `c1ccc(C=O)cc1` |
+//!
+//! Each has many right answers: members in any order, sums grouped in several ways, molecules with the same properties. A model that fills many slots at
+//! once, each by itself, mixes them, and that is what constraints are worth measuring on.
 //!
 //! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says ([`Example::check`]). An answer is *syntactic*
 //! if it is a sentence of the grammar, *functional* if it also passes the check. Every prompt ends with a line break, and its first word names
@@ -48,7 +51,7 @@ pub struct Example {
     pub task: Task,
     /// What the model reads; ends with a line break.
     pub prompt: String,
-    /// One right answer. Records have no other but in another notation; expressions few, molecules many.
+    /// One right answer of several.
     pub answer: String,
     wanted: Wanted,
 }
@@ -90,15 +93,28 @@ impl Task {
         }
     }
 
+    /// A prompt as those of the task are: its word in front (`json:`, `math:`, `smiles:`), a line break behind, and what of that is there already is not
+    /// repeated.
+    pub fn prompt(self, said: &str) -> String {
+        let (word, end) = match self {
+            Self::Record => ("json:", "."),
+            Self::Arithmetic => ("math:", ""),
+            Self::Smiles => ("smiles:", ""),
+        };
+        let said = said.trim();
+        let said = said.strip_prefix(word).unwrap_or(said).trim();
+        format!("{word} {}{end}\n", said.strip_suffix(end).unwrap_or(said))
+    }
+
     /// The example of a seed, of either split.
     pub fn example(self, seed: u64) -> Example {
         let mut random = Random::new(seed);
-        let (prompt, answer, wanted) = match self {
+        let (said, answer, wanted) = match self {
             Self::Record => record::example(&mut random),
             Self::Arithmetic => arithmetic::example(&mut random),
             Self::Smiles => smiles::example(&mut random),
         };
-        Example { task: self, prompt: format!("{prompt}\n"), answer, wanted }
+        Example { task: self, prompt: self.prompt(&said), answer, wanted }
     }
 
     /// Examples of a split with prompts that are all different, from the stream of a seed: as many as were asked for, unless the task has too
@@ -143,14 +159,12 @@ impl Example {
     /// Whether an answer says what the prompt asks for. An answer that is not a sentence of the grammar may pass or not, so ask the grammar
     /// too.
     ///
-    /// - record: the JSON object equals the record;
+    /// - record: the JSON object equals the record, whatever the order of its members, and no key comes twice;
     /// - arithmetic: the numbers are those of the question, in its order, and the value is right;
-    /// - smiles: rings, elements and branches are those asked for, and no atom has more bonds than its valence.
+    /// - smiles: rings, elements and double bonds are those asked for, and no atom has more bonds than its valence.
     pub fn check(&self, answer: &str) -> bool {
         match &self.wanted {
-            Wanted::Record(record) => {
-                serde_json::from_str::<serde_json::Value>(answer).is_ok_and(|said| said == *record)
-            }
+            Wanted::Record(record) => record::check(answer, record),
             Wanted::Arithmetic(wanted) => wanted.check(answer),
             Wanted::Smiles(wanted) => smiles::Properties::of(answer).is_some_and(|properties| properties == *wanted),
         }
@@ -158,6 +172,13 @@ impl Example {
 }
 
 /// One of these.
-fn pick<'a>(random: &mut Random, items: &[&'a str]) -> &'a str {
+fn pick(random: &mut Random, items: &[&'static str]) -> &'static str {
     items[random.below(items.len())]
+}
+
+/// Puts items into a random order (Fisher and Yates).
+fn shuffle<T>(random: &mut Random, items: &mut [T]) {
+    for at in (1..items.len()).rev() {
+        items.swap(at, random.below(at + 1));
+    }
 }
