@@ -1,0 +1,5 @@
+//! The kernels, run by the shim, against the engines of the CPU.
+
+mod charts;
+mod common;
+mod recognizer;
