@@ -43,6 +43,8 @@ pub struct PoolOptions {
     pub stack_words: usize,
     /// Words for the tiers of nodes that are searched in breadth.
     pub arena_words: usize,
+    /// Nodes of one level that wait to be searched, of all sequences of a batch.
+    pub queue: usize,
 }
 
 impl Default for PoolOptions {
@@ -58,6 +60,7 @@ impl Default for PoolOptions {
             workers: 32,
             stack_words: 64 << 10,
             arena_words: 4 << 20,
+            queue: 64 << 10,
         }
     }
 }
@@ -167,6 +170,12 @@ pub(crate) struct Loaded {
     pub(crate) sizes: Sizes,
     n_terminals: usize,
     lefts: Vec<u32>,
+}
+
+impl Loaded {
+    pub(crate) fn n_terminals(&self) -> usize {
+        self.n_terminals
+    }
 }
 
 /// What the host knows of a sequence.
@@ -485,7 +494,7 @@ impl Charts {
             2 => ChartError::OutOfPages { pages },
             3 => ChartError::TooManyStates { limit: max_states },
             4 => ChartError::TooManyPages { limit: max_pages },
-            6 => ChartError::SearchTooLarge { option: "arena_words" },
+            6 => ChartError::SearchTooLarge { option: "queue" },
             7 => ChartError::SearchTooLarge { option: "arena_words" },
             8 => ChartError::SearchTooLarge { option: "stack_words" },
             _ => ChartError::TooLarge { needed: 0, given: self.device.max_shared_words() },

@@ -5,6 +5,8 @@
 //! | [`charts`] | tiers of many sequences in a pool of pages: extend in batches, fork, roll back |
 //! | [`recognizer`] | one such sequence as a [`Recognizer`](anygram_recognizer::Recognizer) |
 //! | [`image`](mod@image) | grammars as the kernels read them |
+//! | [`tree`] | trees of terminal sequences as the kernels read them |
+//! | [`search`] | masks: those trees searched on the device; logits masked in place |
 //! | [`device`] | where kernels run, and how that fails |
 //! | [`shim`] | the kernels on the CPU |
 //!
@@ -17,8 +19,9 @@ pub mod device;
 pub mod image;
 mod layout;
 pub mod recognizer;
-mod search;
+pub mod search;
 pub mod shim;
+pub mod tree;
 
 pub use charts::{ChartError, Charts, GrammarId, PoolOptions, SequenceId};
 pub use device::DeviceError;

@@ -32,6 +32,7 @@ pub fn small() -> PoolOptions {
         workers: 3,
         stack_words: 16 << 10,
         arena_words: 64 << 10,
+        queue: 4_096,
     }
 }
 

@@ -2,4 +2,5 @@
 
 mod charts;
 mod common;
+mod masks;
 mod recognizer;
