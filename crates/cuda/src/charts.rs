@@ -610,6 +610,11 @@ impl Charts {
         })
     }
 
+    /// Waits until everything that was asked of the device is done.
+    pub fn synchronize(&mut self) -> Result<(), ChartError> {
+        Ok(self.device.synchronize()?)
+    }
+
     /// The pages that no sequence holds.
     pub fn free_pages(&mut self) -> Result<usize, ChartError> {
         let mut free = [0];
@@ -627,8 +632,12 @@ impl Charts {
         Ok(())
     }
 
-    /// Work goes to a stream of the caller from here on, by its CUDA handle; 0 is the pool's own. The caller keeps the stream alive as long as that.
-    pub fn set_stream(&mut self, stream: u64) -> Result<(), ChartError> {
+    /// Work goes to a stream of the caller from here on, by its CUDA handle; 0 is the pool's own.
+    ///
+    /// # Safety
+    /// It has to be a stream of the device's primary context, and to live until another one is set and the work on it is done.
+    #[allow(unsafe_code, reason = "a handle of the caller cannot be checked")]
+    pub unsafe fn set_stream(&mut self, stream: u64) -> Result<(), ChartError> {
         Ok(self.device.set_stream(stream)?)
     }
 }

@@ -29,7 +29,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    #[cfg(any(feature = "cuda", test))]
+    #[cfg(feature = "cuda")]
     pub const ALL: [Self; 10] = [
         Self::Step,
         Self::AncestorUp,

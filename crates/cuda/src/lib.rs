@@ -7,6 +7,8 @@
 //! | [`image`](mod@image) | grammars as the kernels read them |
 //! | [`tree`] | trees of terminal sequences as the kernels read them |
 //! | [`search`] | masks: those trees searched on the device; logits masked in place |
+//! | [`output`] | one output of a model: tokens in, masks out |
+//! | [`dlpack`] | masks of the device as tensors of others |
 //! | [`device`] | where kernels run, and how that fails |
 //! | [`shim`] | the kernels on the CPU |
 //!
@@ -16,8 +18,12 @@
 
 pub mod charts;
 pub mod device;
+pub mod dlpack;
+#[cfg(feature = "cuda")]
+mod driver;
 pub mod image;
 mod layout;
+pub mod output;
 pub mod recognizer;
 pub mod search;
 pub mod shim;

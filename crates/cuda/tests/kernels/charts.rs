@@ -8,7 +8,7 @@ use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_testkit::random::Random;
 
-use crate::common::{can_run, grammars, small, word};
+use crate::common::{can_run, charts as charts_on, grammars, small, word};
 
 fn valiant(cfg: &Cfg) -> Valiant {
     Valiant::new(cfg.clone(), RecognizerLimits::default()).unwrap()
@@ -43,7 +43,7 @@ fn batches_of_grammars_and_lengths_in_one_launch() {
         return;
     }
     let all = grammars();
-    let mut charts = Charts::on_shim(ShimOptions { seed: 3, ..ShimOptions::default() }, small()).unwrap();
+    let mut charts = charts_on(3, small());
     let ids: Vec<GrammarId> = all.iter().map(|(_, cfg)| add(&mut charts, cfg)).collect();
     let sequences: Vec<SequenceId> = charts.create(&ids).into_iter().map(Result::unwrap).collect();
     let mut engines: Vec<Valiant> = all.iter().map(|(_, cfg)| valiant(cfg)).collect();
@@ -87,7 +87,7 @@ fn forks_share_pages_and_go_their_own_ways() {
     }
     for (at, (name, cfg)) in grammars().into_iter().enumerate() {
         let options = PoolOptions { page_words: 128, ..small() };
-        let mut charts = Charts::on_shim(ShimOptions { seed: at as u64, ..ShimOptions::default() }, options).unwrap();
+        let mut charts = charts_on(at as u64, options);
         let grammar = add(&mut charts, &cfg);
         let mut random = Random::new(at as u64);
         let mut known = vec![(charts.create(&[grammar]).remove(0).unwrap(), valiant(&cfg))];
@@ -143,7 +143,7 @@ fn a_sequence_without_pages_fails_alone() {
     }
     let (_, cfg) = grammars().remove(0);
     let options = PoolOptions { pages: 6, page_words: 64, ..small() };
-    let mut charts = Charts::on_shim(ShimOptions::default(), options).unwrap();
+    let mut charts = charts_on(0, options);
     let grammar = add(&mut charts, &cfg);
     let ids: Vec<SequenceId> = charts.create(&[grammar; 3]).into_iter().map(Result::unwrap).collect();
     let mut engines = vec![valiant(&cfg); 3];
@@ -184,15 +184,14 @@ fn limits_of_a_sequence_are_errors() {
         return;
     }
     let (_, cfg) = grammars().remove(0);
-    let shim = ShimOptions::default();
     let image = Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap();
-    let mut charts = Charts::on_shim(shim, PoolOptions { page_words: 8, ..small() }).unwrap();
+    let mut charts = charts_on(0, PoolOptions { page_words: 8, ..small() });
     assert!(matches!(charts.add_grammar(&image), Err(ChartError::PageTooSmall { given: 8, .. })));
     for (options, expected) in [
         (PoolOptions { max_states: 40, ..small() }, ChartError::TooManyStates { limit: 40 }),
         (PoolOptions { max_pages: 2, page_words: 128, ..small() }, ChartError::TooManyPages { limit: 2 }),
     ] {
-        let mut charts = Charts::on_shim(shim, options).unwrap();
+        let mut charts = charts_on(0, options);
         let grammar = charts.add_grammar(&image).unwrap();
         let id = charts.create(&[grammar]).remove(0).unwrap();
         let mut n = 0;
@@ -206,7 +205,7 @@ fn limits_of_a_sequence_are_errors() {
         charts.rollback(id, 5).unwrap();
         assert_eq!(charts.extend(&[(id, &edge(StateId(4), 0))]).remove(0), Ok(Some(StateId(5))));
     }
-    let mut charts = Charts::on_shim(shim, PoolOptions { sequences: 2, ..small() }).unwrap();
+    let mut charts = charts_on(0, PoolOptions { sequences: 2, ..small() });
     let grammar = charts.add_grammar(&image).unwrap();
     let created = charts.create(&[grammar; 3]);
     assert_eq!(created[2], Err(ChartError::TooManySequences { limit: 2 }));
@@ -219,7 +218,7 @@ fn from_below_and_from_above_the_same_terminals_are_viable() {
         return;
     }
     for (at, (name, cfg)) in grammars().into_iter().enumerate() {
-        let mut charts = Charts::on_shim(ShimOptions { seed: at as u64, ..ShimOptions::default() }, small()).unwrap();
+        let mut charts = charts_on(at as u64, small());
         for form in [NormalForm::binary(&cfg), valiant_chomsky(&cfg).form().clone()] {
             let grammar = charts.add_grammar(&Image::new(&cfg, &form).unwrap()).unwrap();
             let id = charts.create(&[grammar]).remove(0).unwrap();

@@ -12,6 +12,9 @@ use anygram_testkit::random::Random;
 
 /// Whether the kernels can be run here; says so if not, and fails where `CI` is `true`.
 pub fn can_run() -> bool {
+    if native().is_some() {
+        return true;
+    }
     if !shim::is_built() {
         let notice = "the kernels: no C++ compiler was found when the tests were built";
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{notice}");
@@ -36,12 +39,24 @@ pub fn small() -> PoolOptions {
     }
 }
 
-/// A pool of the shim whose threads run in an order of its own.
-pub fn pool(seed: u64, options: PoolOptions) -> SharedCharts {
+/// The number of the device on which the tests are to run, instead of the shim.
+pub fn native() -> Option<usize> {
+    std::env::var("ANYGRAM_CUDA_DEVICE").ok().and_then(|number| number.parse().ok())
+}
+
+/// Charts on the shim, whose threads run in an order drawn from a seed; or on the device that was asked for.
+pub fn charts(seed: u64, options: PoolOptions) -> Charts {
+    if let Some(device) = native() {
+        return Charts::on_cuda(device, options).unwrap();
+    }
     // Some blocks have no room for a draft in shared memory.
     let shared_words = [None, Some(600)][seed as usize % 2];
-    let shim = ShimOptions { seed, shared_words, ..ShimOptions::default() };
-    Arc::new(Mutex::new(Charts::on_shim(shim, options).unwrap()))
+    Charts::on_shim(ShimOptions { seed, shared_words, ..ShimOptions::default() }, options).unwrap()
+}
+
+/// The same, to be shared.
+pub fn pool(seed: u64, options: PoolOptions) -> SharedCharts {
+    Arc::new(Mutex::new(charts(seed, options)))
 }
 
 /// A grammar by its rules: nonterminals are upper case, `S` the start, everything else is a terminal.

@@ -3,4 +3,5 @@
 mod charts;
 mod common;
 mod masks;
+mod output;
 mod recognizer;

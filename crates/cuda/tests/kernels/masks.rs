@@ -98,7 +98,8 @@ fn masks_of_a_small_sql() {
             let text = b"select (1.5 + -a, b";
             let options = PoolOptions { threads: 64, ..small() };
             let counts = compare(&name, &language, vocabulary.trie(), vocabulary.len(), text, (seed, levels, options));
-            assert_eq!((counts.in_breadth > 0, counts.stack > 0), (levels > 0, levels < 4), "{name}: {counts:?}");
+            assert_eq!(counts.in_breadth > 0, levels > 0, "{name}: {counts:?}");
+            assert!(counts.stack > 0 || levels == 4, "{name}: {counts:?}");
             assert!(counts.reached > 30, "{name}: {counts:?}");
         }
     }
@@ -174,7 +175,8 @@ fn what_the_search_lacks_is_an_error_of_its_row() {
 #[test]
 #[allow(unsafe_code, reason = "buffers of the caller")]
 fn logits_are_masked_in_place() {
-    if !can_run() {
+    // The buffers are the host's, where the shim's kernels can write.
+    if !can_run() || crate::common::native().is_some() {
         return;
     }
     let mut charts = Charts::on_shim(ShimOptions::default(), small()).unwrap();

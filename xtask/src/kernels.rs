@@ -1,0 +1,42 @@
+//! The CUDA kernels, compiled by a pinned compiler from a wheel: the same bytes on every machine.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{root, run, target};
+
+/// PTX of this version is taken by older drivers too.
+const COMPILER: &str = "nvidia-cuda-nvrtc-cu12==12.4.127";
+
+/// Compiles the kernels into the repository.
+pub fn build() -> Result<()> {
+    compile(&root().join("crates/cuda/kernels/built"))
+}
+
+/// Compiles the kernels and compares with what is in the repository.
+pub fn check() -> Result<()> {
+    let fresh = target().join("kernels");
+    compile(&fresh)?;
+    let built = root().join("crates/cuda/kernels/built");
+    let names = std::fs::read_dir(&fresh).with_context(|| fresh.display().to_string())?;
+    for entry in names {
+        let name = entry?.file_name();
+        let (ours, theirs) = (std::fs::read(built.join(&name)), std::fs::read(fresh.join(&name))?);
+        let is_same = ours.is_ok_and(|ours| ours == theirs);
+        ensure!(is_same, "{} is not what the sources compile to: run `cargo xtask kernels`", name.display());
+    }
+    println!("the kernels in the repository are what {COMPILER} makes of their sources");
+    Ok(())
+}
+
+fn compile(output: &Path) -> Result<()> {
+    let environment = target().join("nvrtc");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    }
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPILER]))?;
+    run(Command::new(&python).arg(root().join("xtask/nvrtc.py")).arg(root().join("crates/cuda/kernels")).arg(output))
+}
