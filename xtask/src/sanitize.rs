@@ -4,9 +4,9 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::{cargo, output_of, target};
+use crate::{cargo, output_of};
 
-/// Builds the shim with the sanitizer, in a folder of its own, and runs the tests.
+/// Builds the shim with the sanitizer and runs the tests.
 pub fn run() -> Result<()> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let mut libraries = Vec::new();
@@ -23,7 +23,6 @@ pub fn run() -> Result<()> {
     super::run(
         cargo()
             .args(["test", "--release", "--package", "anygram-cuda", "--test", "kernels"])
-            .env("CARGO_TARGET_DIR", target().join("sanitize"))
             .env("ANYGRAM_SHIM_SANITIZE", "1")
             .env(variable, runner),
     )

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#if !defined(__x86_64__) || defined(__SANITIZE_ADDRESS__)
+#if !defined(__x86_64__)
 #include <ucontext.h>
 #define SHIM_UCONTEXT
 #endif
