@@ -1,6 +1,6 @@
 //! The CUDA kernels, compiled by a pinned compiler from a wheel: the same bytes on every machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -15,9 +15,15 @@ pub fn build() -> Result<()> {
     compile(&root().join("crates/cuda/kernels/built"))
 }
 
-/// Compiles the kernels and compares with what is in the repository.
+/// Compiles the kernels and compares with what is in the repository. Where the compiler cannot be had, only a test of `anygram-cuda` compares the
+/// sources with what was compiled; that is an error where `CI` is `true`.
 pub fn check() -> Result<()> {
     let fresh = target().join("kernels");
+    if let Err(error) = compiler() {
+        ensure!(std::env::var("CI").as_deref() != Ok("true"), "{COMPILER}: {error:#}");
+        println!("NOT TESTED: {COMPILER} could not be installed: {error:#}");
+        return Ok(());
+    }
     compile(&fresh)?;
     let built = root().join("crates/cuda/kernels/built");
     let names = std::fs::read_dir(&fresh).with_context(|| fresh.display().to_string())?;
@@ -31,12 +37,19 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-fn compile(output: &Path) -> Result<()> {
-    let environment = target().join("nvrtc");
-    let python = environment.join("bin/python");
-    if !python.exists() {
+/// The Python of an environment that has the compiler.
+fn compiler() -> Result<PathBuf> {
+    let environment = target().join("nvrtc-12.4.127");
+    let (python, is_there) = (environment.join("bin/python"), environment.join("installed"));
+    if !is_there.exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPILER]))?;
+        std::fs::write(is_there, COMPILER)?;
     }
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPILER]))?;
-    run(Command::new(&python).arg(root().join("xtask/nvrtc.py")).arg(root().join("crates/cuda/kernels")).arg(output))
+    Ok(python)
+}
+
+fn compile(output: &Path) -> Result<()> {
+    let python = compiler()?;
+    run(Command::new(python).arg(root().join("xtask/nvrtc.py")).arg(root().join("crates/cuda/kernels")).arg(output))
 }

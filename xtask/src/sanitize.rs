@@ -12,12 +12,15 @@ pub fn run() -> Result<()> {
     let mut libraries = Vec::new();
     for name in ["libasan.so", "libubsan.so"] {
         let path = output_of(Command::new(&compiler).arg(format!("-print-file-name={name}")))?.trim().to_owned();
-        ensure!(path.contains('/'), "{compiler} has no {name}: install the sanitizers of gcc");
+        if !path.contains('/') {
+            ensure!(std::env::var("CI").as_deref() != Ok("true"), "{compiler} has no {name}: install gcc's sanitizers");
+            println!("NOT TESTED: {compiler} has no {name}");
+            return Ok(());
+        }
         libraries.push(path);
     }
     // The sanitizer has to be loaded before anything that it watches, but not into cargo and the compiler.
-    let runner =
-        format!("env LD_PRELOAD={} ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0", libraries.join(":"));
+    let runner = format!("env LD_PRELOAD={} ASAN_OPTIONS=detect_leaks=0", libraries.join(":"));
     let host = output_of(Command::new("rustc").args(["--print", "host-tuple"]))?;
     let variable = format!("CARGO_TARGET_{}_RUNNER", host.trim().replace('-', "_").to_uppercase());
     super::run(

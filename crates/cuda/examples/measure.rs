@@ -36,8 +36,12 @@ fn main() -> std::process::ExitCode {
 }
 
 fn charts() -> Result<Charts, Error> {
+    charts_with(PoolOptions::default().workers)
+}
+
+fn charts_with(workers: usize) -> Result<Charts, Error> {
     let ordinal = std::env::var("ANYGRAM_CUDA_DEVICE").ok().and_then(|number| number.parse().ok()).unwrap_or(0);
-    let options = PoolOptions { pages: 32 << 10, max_pages: 4_096, ..PoolOptions::default() };
+    let options = PoolOptions { pages: 32 << 10, max_pages: 4_096, workers, ..PoolOptions::default() };
     Ok(Charts::on_cuda(ordinal, options)?)
 }
 
@@ -48,7 +52,7 @@ fn table() -> Result<(), Error> {
             step(name, &cfg, n, sequences)?;
         }
     }
-    mask()
+    [1, 4, 16, 32, 64, 128].into_iter().try_for_each(mask)
 }
 
 fn line(work: &str, device: &mut [f64], cpu: &mut [f64]) {
@@ -70,23 +74,23 @@ fn ambiguous() -> Cfg {
     let s = NonterminalId::new(0);
     let nonterminal = Symbol::Nonterminal(s);
     let rules = vec![
-        Rule { lhs: s, rhs: vec![nonterminal, nonterminal].into() },
-        Rule { lhs: s, rhs: vec![Symbol::Terminal(TerminalId::new(0))].into() },
+        Rule { lhs: s, rhs: vec![nonterminal, nonterminal] },
+        Rule { lhs: s, rhs: vec![Symbol::Terminal(TerminalId::new(0))] },
     ];
     Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: s }
 }
 
 /// Rules of two symbols among 300, with 103 left children, over one terminal: the chart fills.
 fn random(n_rules: usize) -> Cfg {
-    let mut random = anygram_bits::random::Random::new(7);
+    let mut random = anygram_testkit::random::Random::new(7);
     let mut below = |n: usize| random.below(n);
     let symbol = |n: usize| Symbol::Nonterminal(NonterminalId::new(n));
     let mut rules: Vec<Rule> = (0..300)
-        .map(|n| Rule { lhs: NonterminalId::new(n), rhs: vec![Symbol::Terminal(TerminalId::new(0))].into() })
+        .map(|n| Rule { lhs: NonterminalId::new(n), rhs: vec![Symbol::Terminal(TerminalId::new(0))] })
         .collect();
     for _ in 0..n_rules {
         let rhs = vec![symbol(below(103)), symbol(below(300))];
-        rules.push(Rule { lhs: NonterminalId::new(below(300)), rhs: rhs.into() });
+        rules.push(Rule { lhs: NonterminalId::new(below(300)), rhs });
     }
     let cfg = Cfg { n_terminals: 1, n_nonterminals: 300, rules, start: NonterminalId::new(0) };
     cfg.trim(&BitSet::new(1)).unwrap_or_else(|_| ambiguous())
@@ -139,13 +143,13 @@ const SQL: &str = r#"
     %ignore /[ \n]+/
 "#;
 
-/// A mask over the built-in vocabulary, with the search in depth after one level.
-fn mask() -> Result<(), Error> {
+/// Masks over the built-in vocabulary, searched in depth by some workers after one level.
+fn mask(workers: usize) -> Result<(), Error> {
     let options =
         LanguageOptions { engine: Engine::Valiant, lexer: Some(LexerMode::Longest), ..LanguageOptions::default() };
     let language = Language::new(lark::parse(SQL, &LarkOptions::default())?, &options)?;
     let constraint = Constraint::new(Arc::new(language), Vocabulary::builtin().clone())?;
-    let charts = Arc::new(Mutex::new(charts()?));
+    let charts = Arc::new(Mutex::new(charts_with(workers)?));
     let mut output = Output::new(&constraint, &charts, 1)?;
     let mut matcher = constraint.matcher()?;
     let mut words = vec![0; constraint.mask_words()];
@@ -160,6 +164,6 @@ fn mask() -> Result<(), Error> {
         output.advance(token)?;
         matcher.advance(token)?;
     }
-    line("a mask, small SQL, 1,508 tokens (CPU: with shared masks)", &mut device, &mut cpu);
+    line(&format!("a mask, small SQL, 1,508 tokens, {workers} workers (CPU: shared masks)"), &mut device, &mut cpu);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Charts of many sequences on a device: tiers in a pool of pages.
 //!
-//! A *sequence* is a lattice of states, as [`Recognizer`](anygram_recognizer::Recognizer) has them: state 0 is the start, and [`Charts::extend`] adds one,
+//! A *sequence* is a lattice of states, as [`Recognizer`] has them: state 0 is the start, and [`Charts::extend`] adds one,
 //! for many sequences of different grammars and lengths in one launch. Its states lie in *pages* of one size, of which the pool has a fixed number:
 //!
 //! - a state takes `4 + symbols / 32 + (terminals + 1) / 32 + 4 · spans` words and the words of its spans;

@@ -98,6 +98,6 @@ pub(crate) fn words_of<T: Plain>(value: &T) -> Vec<u64> {
 
 /// Structures as words of 32 bits.
 pub(crate) fn half_words<T: Plain>(values: &[T]) -> Vec<u32> {
-    const { assert!(size_of::<T>() % 8 == 0) };
+    const { assert!(size_of::<T>().is_multiple_of(8)) };
     values.iter().flat_map(words_of).flat_map(|word| [word as u32, (word >> 32) as u32]).collect()
 }

@@ -212,13 +212,12 @@ impl Output {
         let Position { mut frontier, ended, mark } = self.positions[self.positions.len() - 1].clone();
         let is_eos = vocabulary.eos().contains(&token);
         self.stepper.begin(language);
-        if ended && (is_eos || vocabulary.pad() == Some(token))
-            || !ended && is_eos && self.stepper.is_sentence(&frontier)
-        {
-            return Ok(Position { frontier, mark, ended: true });
-        }
         if ended {
-            return Err(refused);
+            let stays = is_eos || vocabulary.pad() == Some(token);
+            return if stays { Ok(Position { frontier, mark, ended }) } else { Err(refused) };
+        }
+        if is_eos && self.stepper.is_sentence(&frontier) {
+            return Ok(Position { frontier, mark, ended: true });
         }
         let mut readings = Frontier::new();
         let named = self.constraint.specials().iter().filter(|(named, _)| *named == token);
@@ -263,10 +262,6 @@ impl Output {
 impl OutputError {
     /// Whether the device is the reason, so that [`Output::go_on_without_device`] would help.
     pub fn is_of_device(&self) -> bool {
-        match self {
-            Self::Chart(_) => true,
-            Self::Step(StepError::Recognizer(RecognizerError::Device { .. })) => true,
-            _ => false,
-        }
+        matches!(self, Self::Chart(_) | Self::Step(StepError::Recognizer(RecognizerError::Device { .. })))
     }
 }

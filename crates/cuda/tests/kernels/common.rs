@@ -101,7 +101,7 @@ pub fn wide(random: &mut Random) -> Option<Cfg> {
     let mut rules = Vec::new();
     for n in 0..n_nonterminals {
         let lhs = NonterminalId::new(n);
-        rules.push(Rule { lhs, rhs: vec![Symbol::Terminal(TerminalId::new(random.below(n_terminals)))].into() });
+        rules.push(Rule { lhs, rhs: vec![Symbol::Terminal(TerminalId::new(random.below(n_terminals)))] });
         for _ in 0..random.below(9) {
             let mut symbol = || match random.below(5) {
                 0 => Symbol::Terminal(TerminalId::new(random.below(n_terminals))),
