@@ -1,5 +1,6 @@
 //! The kernels, run by the shim, against the engines of the CPU.
 
+mod cases;
 mod charts;
 mod common;
 mod masks;
