@@ -6,7 +6,8 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short u16;
-#define KERNEL extern "C" __global__ void
+// Any number of threads that a block may have can be launched.
+#define KERNEL extern "C" __global__ void __launch_bounds__(1024)
 #define DEVICE static __device__ __forceinline__
 extern __shared__ u32 dynamic_shared[];
 DEVICE u32* shared_memory() { return dynamic_shared; }

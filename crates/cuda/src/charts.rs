@@ -13,6 +13,7 @@ use anygram_bits::BitSet;
 use anygram_grammar::normal::NormalId;
 use anygram_recognizer::valiant::Tier;
 use anygram_recognizer::{Edge, Recognizer, RecognizerError, StateId};
+use rustc_hash::FxHashMap;
 
 use crate::device::{Buffer, Device, DeviceError, Grid, half_words, words_of};
 use crate::image::Image;
@@ -79,6 +80,12 @@ pub enum ChartError {
         needed: usize,
         /// The most there may be.
         limit: usize,
+    },
+    /// A block cannot have so many threads.
+    #[error("a block has {given} threads; set `threads` to a multiple of 32, at most 1,024")]
+    Threads {
+        /// The number that was given.
+        given: u32,
     },
     /// A record would not fit into a page.
     #[error("a state may take {needed} words, a page has {given}; make the pages of the pool larger")]
@@ -214,6 +221,8 @@ pub struct Charts {
     edges: Scratch,
     results: Scratch,
     pub(crate) grammars: Vec<Loaded>,
+    /// The images that are there, so that each is there once.
+    grammar_ids: FxHashMap<Vec<u32>, GrammarId>,
     pub(crate) sequences: Vec<Option<Sequence>>,
     pub(crate) search: crate::search::Memory,
 }
@@ -245,7 +254,12 @@ impl Charts {
     }
 
     fn on(mut device: Box<dyn Device>, options: PoolOptions) -> Result<Self, ChartError> {
-        let words = options.pages * options.page_words + options.arena_words + options.workers * options.stack_words;
+        if !(32..=1_024).contains(&options.threads) || !options.threads.is_multiple_of(32) {
+            return Err(ChartError::Threads { given: options.threads });
+        }
+        let pages = options.pages.saturating_mul(options.page_words);
+        let stacks = options.workers.saturating_mul(options.stack_words);
+        let words = pages.saturating_add(options.arena_words).saturating_add(stacks);
         if words >= NONE as usize {
             // Addresses are words in 32 bits.
             return Err(DeviceError::OutOfMemory { words }.into());
@@ -269,6 +283,7 @@ impl Charts {
             edges: Scratch::default(),
             results: Scratch::default(),
             grammars: Vec::new(),
+            grammar_ids: FxHashMap::default(),
             sequences: vec![None; options.sequences],
             search: crate::search::Memory::default(),
         })
@@ -284,8 +299,11 @@ impl Charts {
         &self.options
     }
 
-    /// Brings a grammar to the device, where it stays as long as the pool.
+    /// Brings a grammar to the device, where it stays as long as the pool; the same one is there once.
     pub fn add_grammar(&mut self, image: &Image) -> Result<GrammarId, ChartError> {
+        if let Some(&known) = self.grammar_ids.get(&image.words) {
+            return Ok(known);
+        }
         let needed = image.sizes.record_words().max(self.options.max_states.div_ceil(32));
         if needed > self.options.page_words {
             return Err(ChartError::PageTooSmall { needed, given: self.options.page_words });
@@ -294,7 +312,9 @@ impl Charts {
         self.device.write(&buffer, 0, &image.words)?;
         let (address, sizes) = (buffer.address, image.sizes);
         self.grammars.push(Loaded { address, sizes, n_terminals: image.n_terminals, lefts: image.lefts.clone() });
-        Ok(GrammarId(self.grammars.len() - 1))
+        let id = GrammarId(self.grammars.len() - 1);
+        self.grammar_ids.insert(image.words.clone(), id);
+        Ok(id)
     }
 
     /// New sequences, each at the start of its grammar.

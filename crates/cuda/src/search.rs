@@ -1,6 +1,7 @@
 //! Masks: the search of trees of terminal sequences on the device, and what is done with the masks there.
 
 use anygram_recognizer::StateId;
+use rustc_hash::FxHashMap;
 
 use crate::charts::{ChartError, Charts, Scratch, SequenceId};
 use crate::device::{Buffer, Grid, half_words, words_of};
@@ -85,6 +86,8 @@ struct LoadedTree {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     trees: Vec<LoadedTree>,
+    /// The trees that are there, so that each is there once.
+    tree_ids: FxHashMap<Vec<u32>, TreeId>,
     entries: Scratch,
     counters: Scratch,
     masks: Scratch,
@@ -95,13 +98,22 @@ pub(crate) struct Memory {
 }
 
 impl Charts {
-    /// Brings a tree to the device, where it stays as long as the pool.
+    /// Brings a tree to the device, where it stays as long as the pool; the same one is there once.
     pub fn add_tree(&mut self, tree: &Tree) -> Result<TreeId, ChartError> {
+        let is_same = |known: &TreeId| {
+            let loaded = &self.search.trees[known.0];
+            (loaded.n_words, loaded.n_terminals) == (tree.n_words, tree.n_terminals)
+        };
+        if let Some(known) = self.search.tree_ids.get(&tree.words).copied().filter(is_same) {
+            return Ok(known);
+        }
         let buffer = self.device.allocate(tree.words.len())?;
         self.device.write(&buffer, 0, &tree.words)?;
         let Tree { depth, n_words, n_terminals, .. } = *tree;
         self.search.trees.push(LoadedTree { address: buffer.address, depth, n_words, n_terminals });
-        Ok(TreeId(self.search.trees.len() - 1))
+        let id = TreeId(self.search.trees.len() - 1);
+        self.search.tree_ids.insert(tree.words.clone(), id);
+        Ok(id)
     }
 
     /// The masks of some rows, each the union over its readings, with what the search did: in breadth for `levels` levels, then in depth.
