@@ -148,12 +148,18 @@ impl GrammarArgs {
         self.engine == EngineChoice::Cuda
     }
 
-    /// The compiled grammar, for the engines of the CPU.
-    pub fn language(&self) -> Result<Arc<Language>> {
+    /// Fails if masks are to be computed on a device, for commands that compute none.
+    pub fn refuse_device(&self) -> Result<()> {
         ensure!(
             !self.is_for_device(),
-            "--engine cuda computes masks, for `replay` and `batch` only: choose another engine"
+            "--engine cuda is for masks, in `replay` and `batch` only: choose another engine"
         );
+        Ok(())
+    }
+
+    /// The compiled grammar, for the engines of the CPU.
+    pub fn language(&self) -> Result<Arc<Language>> {
+        self.refuse_device()?;
         self.language_of_any_engine()
     }
 
