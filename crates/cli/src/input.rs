@@ -30,7 +30,7 @@ enum TiesChoice {
     First,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineChoice {
     /// The one that suits the grammar.
     Auto,
@@ -40,6 +40,8 @@ enum EngineChoice {
     Earley,
     /// A chart by tiers, bit-parallel over rows.
     Valiant,
+    /// The same on a GPU (replay and batch only).
+    Cuda,
 }
 
 /// Which grammar, and how to read it.
@@ -142,12 +144,33 @@ impl GrammarArgs {
             EngineChoice::Auto => Engine::Auto,
             EngineChoice::Reference => Engine::Reference,
             EngineChoice::Earley => Engine::Earley,
-            EngineChoice::Valiant => Engine::Valiant,
+            // What the device does not answer the same engine of the CPU does.
+            EngineChoice::Valiant | EngineChoice::Cuda => Engine::Valiant,
         })
     }
 
-    /// The compiled grammar.
+    /// Whether masks are to be computed on a device.
+    pub fn is_for_device(&self) -> bool {
+        self.engine == EngineChoice::Cuda
+    }
+
+    /// Fails if masks are to be computed on a device, for commands that compute none.
+    pub fn refuse_device(&self) -> Result<()> {
+        ensure!(
+            !self.is_for_device(),
+            "--engine cuda is for masks, in `replay` and `batch` only: choose another engine"
+        );
+        Ok(())
+    }
+
+    /// The compiled grammar, for the engines of the CPU.
     pub fn language(&self) -> Result<Arc<Language>> {
+        self.refuse_device()?;
+        self.language_of_any_engine()
+    }
+
+    /// The compiled grammar, perhaps for the device.
+    pub fn language_of_any_engine(&self) -> Result<Arc<Language>> {
         let (source, format) = self.source()?;
         self.compiler().compile(format, &source).map_err(|error| self.explain(error, &source))
     }

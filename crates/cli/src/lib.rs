@@ -6,12 +6,14 @@
 //! | `input` | the options that commands share, and what they name |
 //! | `texts` | files of texts to replay |
 //! | `excerpt` | the line of a text where it stops, with a caret |
+//! | `decoder` | one output, on the CPU or on a device |
 //! | `timing` | times of many small steps |
 //!
 //! Answers go to standard output, errors to standard error; the exit status is 0, 1 for a "no", 2 for bad input. Whoever reads the
 //! output may stop reading: a closed pipe ends the program in silence. So nothing here prints with `println!`, which would panic.
 
 mod commands;
+mod decoder;
 mod excerpt;
 mod input;
 mod texts;

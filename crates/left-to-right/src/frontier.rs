@@ -106,7 +106,8 @@ impl Stepper {
         Ok(Self::with(language, language.interning_recognizer()?))
     }
 
-    fn with(language: &Language, recognizer: Box<dyn Recognizer>) -> Self {
+    /// Empty tables around a recognizer of the language's terminals ([`Lexing::cfg`](anygram_lexer::transducer::Lexing)) that is at its start.
+    pub fn with(language: &Language, recognizer: Box<dyn Recognizer>) -> Self {
         Self {
             recognizer,
             transducer: Transducer::default(),

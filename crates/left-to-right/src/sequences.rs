@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 
+use anygram_bits::BitSet;
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, FreeLexeme, LexemeId, Transducer};
@@ -37,7 +38,42 @@ struct Node {
     skip: bool,
     children: Vec<u32>,
     /// The tokens that hold just these ends, by the lexeme that they leave in progress.
-    tokens: Vec<(FreeLexeme, Tokens)>,
+    groups: Vec<Group>,
+}
+
+/// Tokens of a node that leave one lexeme in progress.
+struct Group {
+    lexeme: FreeLexeme,
+    /// What can come of the lexeme: terminals, and the end of the text behind them.
+    wanted: BitSet,
+    tokens: Tokens,
+}
+
+/// A node as others see it, see [`Sequences::nodes`].
+#[derive(Clone, Copy)]
+pub struct NodeView<'a>(&'a Node);
+
+impl<'a> NodeView<'a> {
+    /// The labels of the last piece that ended.
+    pub fn scans(&self) -> &'a [TerminalId] {
+        &self.0.scans
+    }
+
+    /// Whether that piece may be ignored.
+    pub fn skip(&self) -> bool {
+        self.0.skip
+    }
+
+    /// The nodes with one piece more; all come later.
+    pub fn children(&self) -> &'a [u32] {
+        &self.0.children
+    }
+
+    /// The tokens that hold just these ends, in groups: with each the terminals, and behind them the end of the text, of which one has to be possible
+    /// in the parser's state, or be ignored, for the group to be. (If parsing and lexing depend on each other, that is necessary and no more.)
+    pub fn groups(&self) -> impl Iterator<Item = (&'a BitSet, &'a Tokens)> {
+        self.0.groups.iter().map(|group| (&group.wanted, &group.tokens))
+    }
 }
 
 /// What a search did.
@@ -120,9 +156,15 @@ impl Sequences {
             at = NodeId(at.0 + 1);
         }
         for ((node, lexeme), tokens) in tokens {
-            nodes[node as usize].tokens.push((free.free(lexeme), Tokens::new(tokens, n_words)));
+            let (lexeme, wanted) = (free.free(lexeme), free.outcomes(lexing, lexeme));
+            nodes[node as usize].groups.push(Group { lexeme, wanted, tokens: Tokens::new(tokens, n_words) });
         }
         Ok(Some(Self { nodes }))
+    }
+
+    /// The nodes, parents before their children; the first is the sequence of no ends.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeView<'_>> {
+        self.nodes.iter().map(NodeView)
     }
 
     /// The number of nodes.
@@ -200,7 +242,7 @@ impl Sequences {
         search: &mut Search,
     ) -> Result<(), StepError> {
         search.reached += 1;
-        for (lexeme, tokens) in &self.nodes[node as usize].tokens {
+        for Group { lexeme, tokens, .. } in &self.nodes[node as usize].groups {
             if tokens.is_subset(words) {
                 continue;
             }

@@ -348,6 +348,12 @@ impl Transducer {
         self.lexemes.len()
     }
 
+    /// What is wanted and can come of a lexeme: terminals and, behind them, the end of the text.
+    pub fn outcomes(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
+        let wanted = &self.wanted[self.lexemes[lexeme.index()].0.wanted.index()];
+        BitSet::from_members(lexing.end() + 1, wanted.iter())
+    }
+
     /// The terminals that the piece in progress may become (or, at a boundary, that may begin), ignored ones included.
     pub fn candidates(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
         let key = self.lexemes[lexeme.index()].0;

@@ -83,6 +83,12 @@ pub enum RecognizerError {
         /// The limit in force.
         limit: usize,
     },
+    /// The device that computes states could not.
+    #[error("the device that computes the parser's states could not: {reason}")]
+    Device {
+        /// What it lacks.
+        reason: &'static str,
+    },
 }
 
 /// An engine over one grammar.

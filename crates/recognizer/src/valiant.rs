@@ -164,6 +164,21 @@ struct Prediction {
     terminals: BitSet,
 }
 
+/// A state that was computed elsewhere, by a device, from the same rules: see [`Valiant::adopt`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tier {
+    /// Left children with their rows: words of bits, from row 0 on.
+    pub rows: Vec<(NormalId, Vec<u64>)>,
+    /// The symbols that may begin in it.
+    pub predicted: BitSet,
+    /// The terminals that may come next.
+    pub viable: BitSet,
+    /// Whether what was read is a sentence.
+    pub is_sentence: bool,
+    /// Whether nothing but ignored pieces was read.
+    pub is_root: bool,
+}
+
 /// A state; its tier is in the engine's arenas.
 #[derive(Clone, Copy, Debug)]
 struct State {
@@ -345,6 +360,41 @@ impl Valiant {
     pub fn rows_of(&self, state: StateId, symbol: NormalId) -> Vec<StateId> {
         let span = self.span(state.index(), self.tables.left_of[symbol.index()]);
         span.into_iter().flat_map(|span| self.rows(span)).map(StateId::new).collect()
+    }
+
+    /// Takes a state over that was computed elsewhere: it must be what [`Recognizer::extend`] would have made of some edges. All questions about it
+    /// are then answered here, and it can be extended here. Rows beyond the states that there are, and symbols of which no rows are kept, are left out.
+    pub fn adopt(&mut self, tier: &Tier) -> Result<StateId, RecognizerError> {
+        let (id, first_span) = (self.states.len(), self.spans.len());
+        for (symbol, rows) in &tier.rows {
+            let left = self.tables.left_of.get(symbol.index()).copied().unwrap_or(NONE);
+            let rows = &rows[..rows.len().min(id.div_ceil(WORD))];
+            let Some(first) = rows.iter().position(|&word| word != 0).filter(|_| left != NONE) else { continue };
+            let end = rows.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
+            let (length, offset) = ((end - first) as u32, self.words.len() as u32);
+            self.spans.push(Span { left, first: first as u32, length, offset });
+            self.words.extend_from_slice(&rows[first..end]);
+        }
+        // A closed set is what it is the closure of, so it may stand for its seeds.
+        let symbols: Box<[u32]> = tier.predicted.iter().map(|symbol| symbol as u32).collect();
+        let prediction = match self.prediction_ids.get(&symbols) {
+            Some(&known) => known,
+            None => {
+                let (predicted, viable) = (tier.predicted.clone(), tier.viable.clone());
+                self.held_by_predictions += symbols.len() + predicted.words().len() + viable.words().len();
+                self.predictions.push(Prediction { symbols: predicted, terminals: viable });
+                let id = self.predictions.len() as u32 - 1;
+                self.prediction_ids.insert(symbols, id);
+                id
+            }
+        };
+        let Tier { is_sentence, is_root, .. } = *tier;
+        self.states.push(State { prediction, is_sentence, is_root, spans: first_span as u32 });
+        if self.n_items() > self.limits.items {
+            self.truncate(id);
+            return Err(RecognizerError::TooManyItems { limit: self.limits.items });
+        }
+        Ok(StateId::new(id))
     }
 
     /// The symbols of the normal form that may begin in a state (ANCESTOR↓).

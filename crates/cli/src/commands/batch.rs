@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::decoder::{Decoder, Stop};
 use crate::input::{self, GrammarArgs, VocabArgs};
 
 /// Answer JSON questions, one a line
@@ -121,8 +122,12 @@ struct ForcedAnswer {
 pub(crate) struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
 
 pub fn run(args: &Args) -> Result<bool> {
-    let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
+    let language = args.grammar.language_of_any_engine()?;
+    let constraint = input::constraint(&args.grammar, language, args.vocab.vocabulary()?)?;
     let mut questions = Questions::new(&constraint)?;
+    if args.grammar.is_for_device() {
+        questions.device = Some(Decoder::new(&args.grammar, &constraint)?);
+    }
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     let (mut line, mut reply) = (Vec::new(), Vec::new());
@@ -144,6 +149,8 @@ pub struct Questions<'a> {
     matcher: Matcher,
     reader: Reader<'a>,
     solvers: canvas::Solvers,
+    /// What answers plain masks, if not the matcher.
+    device: Option<Decoder>,
 }
 
 impl<'a> Questions<'a> {
@@ -154,6 +161,7 @@ impl<'a> Questions<'a> {
             matcher: constraint.matcher()?,
             reader: constraint.language().reader()?,
             solvers: canvas::Solvers::default(),
+            device: None,
         })
     }
 
@@ -188,9 +196,17 @@ fn text(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
 }
 
 fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
-    let Questions { constraint, matcher, .. } = questions;
+    let Questions { constraint, matcher, device, .. } = questions;
     let budget = question.number("budget")?;
     let wants = question.wants(&["allowed", "minimum", "forced"])?;
+    if let Some(device) = device
+        && budget.is_none()
+        && wants.iter().all(|want| want == "allowed")
+    {
+        let answer = plain_mask(constraint, device, question);
+        device.reset();
+        return answer;
+    }
     let is_wanted = |name: &str| wants.iter().any(|want| want == name);
     for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
         matcher.advance(token).map_err(|error| match error {
@@ -216,6 +232,22 @@ fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
         tokens: forced.tokens.iter().map(|token| token.0).collect(),
     });
     Ok(Answer::Mask(MaskAnswer { allowed, eos: matcher.is_sentence(), minimum, forced }))
+}
+
+/// A mask without a budget, by the device.
+fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question) -> Result<Answer> {
+    for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
+        device.advance(token).map_err(|stop| match stop {
+            Stop::Refused(error) => anyhow!("tokens[{at}]: not viable: {error}"),
+            Stop::Error(error) => anyhow!("tokens[{at}]: {error}"),
+        })?;
+    }
+    let mut words = vec![0; device.mask_words()];
+    device.mask_into(&mut words)?;
+    let vocabulary = constraint.vocabulary();
+    let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
+    let allowed = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
+    Ok(Answer::Mask(MaskAnswer { allowed: Some(allowed), eos: device.is_sentence(), minimum: None, forced: None }))
 }
 
 impl<'q> Question<'q> {

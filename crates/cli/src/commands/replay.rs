@@ -2,11 +2,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anygram::{Constraint, MatchError, Matcher, TokenId, get_bit};
+use anygram::{Constraint, TokenId, get_bit};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use crate::decoder::{Decoder, Stop};
 use crate::input::{self, GrammarArgs, VocabArgs};
 use crate::texts::{Text, texts};
 use crate::timing::{Summary, Times};
@@ -18,7 +19,7 @@ use crate::timing::{Summary, Times};
 ///
 /// Prints one JSON object. Texts that stopped are counted: "false_rejects" because the true token was not in the mask, "errors" by an
 /// error, "not_sentences" because the text ended too early; "failures" has the place of the first few. "mask_us" and "advance_us" are
-/// thread CPU microseconds. The exit status is 0 whatever was counted.
+/// thread CPU microseconds (with --engine cuda those of the host). The exit status is 0 whatever was counted.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -100,8 +101,8 @@ pub fn run(args: &Args) -> Result<bool> {
     let vocabulary = args.vocab.vocabulary()?;
     let vocab_ms = ms(start);
     let start = Instant::now();
-    let constraint = input::constraint(&args.grammar, args.grammar.language()?, vocabulary)?;
-    let mut matcher = constraint.matcher()?;
+    let constraint = input::constraint(&args.grammar, args.grammar.language_of_any_engine()?, vocabulary)?;
+    let mut decoder = Decoder::new(&args.grammar, &constraint)?;
     let compile_ms = ms(start);
 
     let mut replayed: Vec<(&PathBuf, usize, Vec<TokenId>)> = Vec::new();
@@ -121,15 +122,15 @@ pub fn run(args: &Args) -> Result<bool> {
 
     if args.warmup {
         for (_, _, tokens) in &replayed {
-            replay(&mut matcher, tokens, &mut Tally::default(), &bar);
-            matcher.reset();
+            replay(&mut decoder, tokens, &mut Tally::default(), &bar);
+            decoder.reset();
         }
     }
     let mut tally = Tally::default();
     let (mut false_rejects, mut errors, mut not_sentences, mut failures) = (0, 0, 0, Vec::new());
     for (file, line, tokens) in &replayed {
-        let outcome = replay(&mut matcher, tokens, &mut tally, &bar);
-        let step = matcher.tokens().len();
+        let outcome = replay(&mut decoder, tokens, &mut tally, &bar);
+        let step = decoder.n_tokens();
         let (kind, message) = match outcome {
             Outcome::Sentence => ("", String::new()),
             Outcome::FalseReject(message) => ("false_reject", message),
@@ -145,14 +146,14 @@ pub fn run(args: &Args) -> Result<bool> {
                 failures.push(Failure { file: file.display().to_string(), line: *line, kind, step, message });
             }
         }
-        matcher.reset();
+        decoder.reset();
     }
     bar.finish_and_clear();
 
     let report = Report {
         grammar: args.grammar.grammar.display().to_string(),
         vocab_size: constraint.vocabulary().len(),
-        engine: constraint.language().engine().name(),
+        engine: decoder.engine(),
         lexer: constraint.language().mode().name(),
         vocab_ms,
         compile_ms,
@@ -188,31 +189,31 @@ fn tokens(constraint: &Constraint, text: &Text) -> Result<Vec<TokenId>> {
     }
 }
 
-fn replay(matcher: &mut Matcher, tokens: &[TokenId], tally: &mut Tally, bar: &ProgressBar) -> Outcome {
-    let mut words = vec![0; matcher.constraint().mask_words()];
+fn replay(decoder: &mut Decoder, tokens: &[TokenId], tally: &mut Tally, bar: &ProgressBar) -> Outcome {
+    let mut words = vec![0; decoder.mask_words()];
     for &token in tokens {
         let start = Instant::now();
-        let masked = tally.mask.measure(|| matcher.mask_into(&mut words));
+        let masked = tally.mask.measure(|| decoder.mask_into(&mut words));
         tally.first_mask_ms.get_or_insert_with(|| ms(start));
         if let Err(error) = masked {
             return Outcome::Error(error.to_string());
         }
         let allowed = get_bit(&words, token.index());
-        match tally.advance.measure(|| matcher.advance(token)) {
+        match tally.advance.measure(|| decoder.advance(token)) {
             Ok(()) if allowed => tally.steps += 1,
             Ok(()) => return Outcome::Error(format!("token {} was advanced though its bit was not set", token.0)),
-            Err(MatchError::Refused(_)) if allowed => {
+            Err(Stop::Refused(_)) if allowed => {
                 return Outcome::Error(format!("token {} was refused though its bit was set", token.0));
             }
-            Err(MatchError::Refused(refusal)) => return Outcome::FalseReject(refusal.to_string()),
-            Err(error) => return Outcome::Error(error.to_string()),
+            Err(Stop::Refused(refusal)) => return Outcome::FalseReject(refusal),
+            Err(Stop::Error(error)) => return Outcome::Error(error),
         }
         bar.inc(1);
     }
-    if matcher.is_sentence() {
+    if decoder.is_sentence() {
         return Outcome::Sentence;
     }
-    Outcome::NotSentence(format!("the text ends where it could go on with {}", matcher.expected().join(", ")))
+    Outcome::NotSentence(format!("the text ends where it could go on with {}", decoder.expected().join(", ")))
 }
 
 fn ms(start: Instant) -> f64 {

@@ -118,3 +118,17 @@ fn a_token_that_the_vocabulary_lacks_is_told() {
     let (grammar, texts) = (folder.file("g.lark", "start: \"a\" <|end|>\n"), folder.file("t", "a"));
     anygram(&["replay", "-g", &grammar, "-v", "builtin", &texts]).is_bad_input(&["<|end|>", "vocabulary"]);
 }
+
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn without_cuda_the_engine_says_what_to_do() {
+    let folder = Folder::new();
+    let (grammar, texts) = (folder.file("g.lark", LISTS), folder.file("texts", "a\n"));
+    for arguments in [
+        &["replay", "-g", &grammar, "-v", "builtin", "--engine", "cuda", &texts][..],
+        &["batch", "-g", &grammar, "-v", "builtin", "--engine", "cuda"],
+    ] {
+        anygram(arguments).is_bad_input(&["no CUDA", "--features cuda", "another engine"]);
+    }
+    anygram(&["check", "-g", &grammar, "--engine", "cuda"]).is_bad_input(&["`replay` and `batch` only"]);
+}

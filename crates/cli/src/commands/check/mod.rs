@@ -45,6 +45,7 @@ const NOT_YET: Style = AnsiColor::Yellow.on_default();
 const NO: Style = AnsiColor::Red.on_default();
 
 pub fn run(args: &Args) -> Result<bool> {
+    args.grammar.refuse_device()?;
     let (source, format) = args.grammar.source()?;
     let compiler = args.grammar.compiler();
     let language = compiler.compile(format, &source).map_err(|error| args.grammar.explain(error, &source))?;

@@ -1,0 +1,129 @@
+//! One output, token by token: on the CPU by a matcher, or on a device.
+
+use anygram::{Constraint, MatchError, Matcher, TokenId};
+use anyhow::{Result, anyhow};
+
+use crate::input::GrammarArgs;
+
+/// Why a token was not appended.
+pub enum Stop {
+    /// It may not come next.
+    Refused(String),
+    /// Something else failed.
+    Error(String),
+}
+
+/// One output.
+pub enum Decoder {
+    /// By an engine of the CPU.
+    Cpu(Box<Matcher>),
+    /// By the kernels.
+    #[cfg(feature = "cuda")]
+    Cuda(Box<anygram_cuda::output::Output>),
+}
+
+/// Levels of the trees that are searched in breadth, before each worker goes into depth.
+#[cfg(feature = "cuda")]
+const LEVELS: usize = 1;
+
+impl Decoder {
+    /// The output of a constraint by the engine that the options name.
+    pub fn new(grammar: &GrammarArgs, constraint: &Constraint) -> Result<Self> {
+        if grammar.is_for_device() {
+            Self::on_device(constraint).map_err(|error| anyhow!("--engine cuda: {error:#}"))
+        } else {
+            Ok(Self::Cpu(Box::new(constraint.matcher()?)))
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn on_device(constraint: &Constraint) -> Result<Self> {
+        use std::sync::{Arc, Mutex};
+        let charts = anygram_cuda::Charts::on_cuda(0, anygram_cuda::PoolOptions::default())?;
+        let output = anygram_cuda::output::Output::new(constraint, &Arc::new(Mutex::new(charts)), LEVELS)?;
+        Ok(Self::Cuda(Box::new(output)))
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn on_device(_: &Constraint) -> Result<Self> {
+        Err(anyhow!("this build has no CUDA: build it with `--features cuda`, or choose another engine"))
+    }
+
+    /// The name of the engine.
+    pub fn engine(&self) -> &'static str {
+        match self {
+            Self::Cpu(matcher) => matcher.constraint().language().engine().name(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(_) => "cuda",
+        }
+    }
+
+    /// The words of a mask.
+    pub fn mask_words(&self) -> usize {
+        match self {
+            Self::Cpu(matcher) => matcher.constraint().mask_words(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => output.constraint().mask_words(),
+        }
+    }
+
+    /// Which tokens may come next.
+    pub fn mask_into(&mut self, words: &mut [u32]) -> Result<()> {
+        match self {
+            Self::Cpu(matcher) => Ok(matcher.mask_into(words)?),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => Ok(output.mask_into(words)?),
+        }
+    }
+
+    /// Appends a token.
+    pub fn advance(&mut self, token: TokenId) -> Result<(), Stop> {
+        match self {
+            Self::Cpu(matcher) => matcher.advance(token).map_err(|error| match error {
+                MatchError::Refused(refusal) => Stop::Refused(refusal.to_string()),
+                error => Stop::Error(error.to_string()),
+            }),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => output.advance(token).map_err(|error| match error {
+                anygram_cuda::output::OutputError::Refused { .. } => Stop::Refused(error.to_string()),
+                error => Stop::Error(error.to_string()),
+            }),
+        }
+    }
+
+    /// The number of tokens so far.
+    pub fn n_tokens(&self) -> usize {
+        match self {
+            Self::Cpu(matcher) => matcher.tokens().len(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => output.n_tokens(),
+        }
+    }
+
+    /// Whether the text so far is a sentence.
+    pub fn is_sentence(&self) -> bool {
+        match self {
+            Self::Cpu(matcher) => matcher.is_sentence(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => output.is_sentence(),
+        }
+    }
+
+    /// The names of the terminals that could come next.
+    pub fn expected(&self) -> Vec<String> {
+        match self {
+            Self::Cpu(matcher) => matcher.expected(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => output.expected(),
+        }
+    }
+
+    /// Takes back all tokens.
+    pub fn reset(&mut self) {
+        match self {
+            Self::Cpu(matcher) => matcher.reset(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(output) => output.reset(),
+        }
+    }
+}

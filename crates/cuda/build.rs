@@ -1,0 +1,31 @@
+//! Compiles the shim, which runs the kernels on the CPU, if there is a C++ compiler; without one the crate builds all the same.
+
+use std::path::Path;
+
+fn main() {
+    for folder in ["kernels", "shim"] {
+        println!("cargo::rerun-if-changed={folder}");
+    }
+    println!("cargo::rerun-if-env-changed=ANYGRAM_SHIM_SANITIZE");
+    let sanitize = std::env::var("ANYGRAM_SHIM_SANITIZE").is_ok_and(|value| value == "1");
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++17").file(Path::new("shim/shim.cpp")).include("shim").warnings(true).extra_warnings(true);
+    // The tests of a debug build would take minutes with kernels that are not optimised.
+    build.opt_level(2);
+    if sanitize {
+        for flag in ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g"]
+        {
+            build.flag(flag);
+        }
+    }
+    match build.try_compile("anygram_shim") {
+        Ok(()) => {
+            println!("cargo::rustc-cfg=anygram_shim");
+            if sanitize {
+                println!("cargo::rustc-link-lib=dylib=asan");
+                println!("cargo::rustc-link-lib=dylib=ubsan");
+            }
+        }
+        Err(error) => println!("cargo::warning=no shim of the CUDA kernels, their tests will say NOT TESTED: {error}"),
+    }
+}

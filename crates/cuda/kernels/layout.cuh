@@ -1,0 +1,163 @@
+// What lies where. Every structure here has its twin in ../src/layout.rs.
+//
+// All of a pool's memory is 32-bit words. A *record* is a state of a chart:
+//
+//   flags | n_spans | end_page | end_used | predicted[symbol_words] | viable[terminal_words] | n_spans * (left, first, length, address)
+//
+// `predicted` is ANCESTOR↓: the symbols that may begin here. `viable` has a bit for each terminal that may come next and, behind them, one that says
+// whether the text is a sentence. A *span* is the rows of one left child: `length` words at `address`, of which the first is word `first`, none
+// empty at either end. Records are written once and never again, and no page moves: so sequences that have a beginning in common share its pages.
+#pragma once
+#include "device.cuh"
+
+static const u32 IS_SENTENCE = 1;
+static const u32 IS_ROOT = 2;
+static const u32 RECORD_HEADER = 4;
+static const u32 SPAN_WORDS = 4;
+
+// What became of a request.
+enum Status { DONE = 0, NOT_VIABLE = 1, OUT_OF_PAGES = 2, TOO_MANY_STATES = 3, TOO_MANY_PAGES = 4, TOO_LARGE = 5, OUT_OF_QUEUE = 6, OUT_OF_ARENA = 7, OUT_OF_STACK = 8 };
+
+// A grammar in a normal form: an array of words that begins with this header. The rest is found by offsets from the beginning.
+struct Image {
+    u32 n_symbols, symbol_words, n_lefts, n_terminals, terminal_words, start, is_start_nullable;
+    // [n_lefts] the symbol of each left child; [n_lefts + 1] where its rules begin, which are sorted by left child.
+    u32 left_symbol, rules;
+    // [n_rules] right child and parent.
+    u32 right, parent;
+    // [n_terminals + 1] and what that points into: the symbols that are just this terminal.
+    u32 lexical, lexical_symbols;
+    // Rows of symbol_words, one a symbol: the symbols that it is enough for; those that it may begin with; those that may begin with it. All closed.
+    u32 up, first, first_inverse;
+    // [symbol_words] the symbols that are a right child.
+    u32 is_right;
+};
+
+// The tiers of many sequences.
+struct Pool {
+    u32* memory;
+    // Of each page how many sequences hold it; the pages that none holds, and how many they are.
+    u32* references;
+    u32* free_pages;
+    int* n_free;
+    // Of each sequence: n_states | n_pages | used | n_owned | pages[max_pages] | states[max_states]. `used` counts words of the last page in use;
+    // pages beyond `n_pages` are owned and empty.
+    u32* slots;
+    u32 page_words, max_pages, max_states;
+    // Words of dynamic shared memory of a block; where a draft does not fit it is in the block's part of `workspace`.
+    u32 shared_words;
+    u32* workspace;
+    u64 workspace_words;
+};
+
+static const u32 SLOT_HEADER = 4;
+
+DEVICE u32* slot_of(const Pool& pool, u32 slot) {
+    return pool.slots + (u64)slot * (SLOT_HEADER + pool.max_pages + pool.max_states);
+}
+DEVICE u32* pages_of(u32* slot) { return slot + SLOT_HEADER; }
+DEVICE u32* states_of(const Pool& pool, u32* slot) { return slot + SLOT_HEADER + pool.max_pages; }
+
+// One sequence is to be extended by the edges `first_edge ..`, pairs (from, terminal or NONE).
+struct StepRequest {
+    const u32* grammar;
+    u32 slot, first_edge, n_edges, result;
+};
+
+struct StepParams {
+    Pool pool;
+    const StepRequest* requests;
+    const u32* edges;
+    // [n_requests][2] status and state.
+    u32* results;
+};
+
+// Whether a state can be extended by a terminal, from the terminal upwards.
+struct UpRequest {
+    const u32* grammar;
+    u32 slot, state, terminal, result;
+};
+
+struct UpParams {
+    Pool pool;
+    const UpRequest* requests;
+    // [n_requests] 0 or 1; a Status above that.
+    u32* results;
+};
+
+// `from` is a slot to be copied (fork) or NONE (go back to `n_states`; none: give everything back).
+struct MoveRequest {
+    u32 slot, from, n_states, pad;
+};
+
+struct MoveParams {
+    Pool pool;
+    const MoveRequest* requests;
+};
+
+// The tree of terminal sequences that tokens can hold, from one lexeme; see ../src/tree.rs.
+struct Tree {
+    u32 n_nodes, n_groups;
+    // Of each node, [n_nodes + 1] each: the terminals that it reads at once, its children, its groups of tokens.
+    u32 scan_starts, scans, child_starts, children, group_starts;
+    // [n_nodes] whether the piece may be ignored as well.
+    u32 skip;
+    // [n_groups] rows of terminal_words: the group may come if one of these is viable. [n_groups + 1] the places of its tokens; where that has
+    // no members (both equal) the tokens are the dense row `dense[g]`.
+    u32 wanted, token_starts, tokens, dense_row;
+    u32 dense;
+};
+
+// A reading of a sequence: a state and the tree of its lexeme. `mask` is the row of masks that it adds to.
+struct Config {
+    const u32* grammar;
+    const u32* tree;
+    u32 slot, state, mask, pad;
+};
+
+// A node to be reached, or reached. `row` is the number of its state, `rows` the states on the way from the config's.
+struct Entry {
+    u32 config, node, parent, row, rows, address, added, pad;
+};
+
+struct SearchParams {
+    Pool pool;
+    const Config* configs;
+    u32 n_configs;
+    // The level at work, and how many there are; each has `capacity` entries.
+    u32 level, n_levels, capacity;
+    Entry* entries;
+    // [n_levels] how many entries each level has; then the next entry that a worker takes in depth, and the words of the arena in use.
+    u32* counters;
+    // Parts of pool.memory, in words: the records of nodes reached in breadth; a stack of `stack_words` for each worker.
+    u32 arena, arena_words, stacks, stack_words;
+    // The longest way in any tree.
+    u32 max_depth, mask_words;
+    u64 mask_stride;
+    u32* masks;
+    // Dense rows that are to be added: [n_masks][max_accepted], and how many.
+    u64* accepted;
+    u32* n_accepted;
+    u32 max_accepted, pad;
+    // [n_masks] the worst Status.
+    u32* status;
+    // [3] nodes reached in all, in breadth, the deepest stack.
+    u32* counts;
+};
+
+struct MaskOrParams {
+    u32* masks;
+    u64 mask_stride;
+    const u64* rows;
+    const u32* n_rows;
+    u32 max_rows, mask_words;
+};
+
+// Logits of `n_columns` columns; what a mask has no bit for becomes minus infinity. `bytes` is 2 or 4, `minus_infinity` its bits.
+struct LogitsParams {
+    void* logits;
+    u64 stride;
+    const u32* masks;
+    u64 mask_stride;
+    u32 n_columns, n_tokens, bytes, minus_infinity;
+};

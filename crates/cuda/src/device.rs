@@ -1,0 +1,103 @@
+//! Devices: where the kernels run. A device holds buffers of words and runs kernels one after the other.
+
+use crate::layout::{Kernel, Plain};
+
+/// A device that cannot do what it was asked to.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The crate was built without the feature.
+    #[error("this build has no CUDA: build it with `--features cuda`, or choose another engine")]
+    NotBuilt,
+    /// There is no driver, or it shows no device.
+    #[error("no CUDA device: {reason}; install NVIDIA's driver, or choose another engine")]
+    NoDevice {
+        /// What was looked for and not found.
+        reason: String,
+    },
+    /// The crate was built without a C++ compiler.
+    #[error("the kernels cannot run on the CPU: no C++ compiler was found when this was built")]
+    NoShim,
+    /// Its memory is used up.
+    #[error("the device has no room for {words} more words; make the pool smaller")]
+    OutOfMemory {
+        /// 32-bit words asked for.
+        words: usize,
+    },
+    /// It failed in the middle of the work: nothing that it holds can be read any more.
+    #[error("the device was lost: {reason}")]
+    Lost {
+        /// What the driver says.
+        reason: String,
+    },
+}
+
+/// Words of a device's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffer {
+    pub(crate) address: u64,
+    pub(crate) words: usize,
+}
+
+impl Buffer {
+    /// Where it is, as the device counts.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its length in 32-bit words.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+}
+
+/// How a kernel is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// Blocks in both directions.
+    pub blocks: (u32, u32),
+    /// Threads of a block; a multiple of 32.
+    pub threads: u32,
+    /// Words of dynamic shared memory.
+    pub shared_words: usize,
+}
+
+/// Where kernels run.
+///
+/// Calls take effect in order. Whoever launches answers for the addresses in the parameters: this trait is implemented and used in this crate only.
+pub(crate) trait Device: Send {
+    /// What it is, for people.
+    fn name(&self) -> String;
+    /// The most words of shared memory that a block may have.
+    fn max_shared_words(&self) -> usize;
+    /// Words that are all zero; they live as long as the device.
+    fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError>;
+    /// Writes words from the word `at` on.
+    fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError>;
+    /// Reads words from the word `at` on, when everything before is done.
+    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError>;
+    /// Runs a kernel with these bytes as its parameter.
+    fn launch(&mut self, kernel: Kernel, grid: Grid, params: &[u64]) -> Result<(), DeviceError>;
+    /// Waits until everything is done.
+    fn synchronize(&mut self) -> Result<(), DeviceError>;
+    /// From here on work goes to a stream of the caller, by its handle; 0 is the device's own.
+    fn set_stream(&mut self, stream: u64) -> Result<(), DeviceError>;
+}
+
+/// A structure as words of 64 bits.
+#[allow(unsafe_code, reason = "structures are passed to kernels as they lie in memory")]
+pub(crate) fn words_of<T: Plain>(value: &T) -> Vec<u64> {
+    let mut words = vec![0u64; size_of::<T>().div_ceil(8)];
+    // SAFETY: a `Plain` structure is `Copy` and has no padding (asserted where it is defined), so all its bytes are initialised; the vector is at
+    // least as long, and the two do not overlap.
+    unsafe {
+        std::ptr::copy_nonoverlapping((&raw const *value).cast::<u8>(), words.as_mut_ptr().cast::<u8>(), size_of::<T>())
+    };
+    words
+}
+
+/// Structures as words of 32 bits.
+pub(crate) fn half_words<T: Plain>(values: &[T]) -> Vec<u32> {
+    const { assert!(size_of::<T>().is_multiple_of(8)) };
+    values.iter().flat_map(words_of).flat_map(|word| [word as u32, (word >> 32) as u32]).collect()
+}

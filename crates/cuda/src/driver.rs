@@ -1,0 +1,239 @@
+//! NVIDIA's driver as a [`Device`], loaded when it is first asked for.
+//!
+//! Only the driver is needed: kernels come as machine code for the architectures that are listed here, and as PTX, which the driver compiles, for all
+//! others. Of `cudarc` only the thin layer over the driver's functions is used. It panics where the driver's library is missing, so that is
+//! asked first; in this module nothing else comes before it.
+
+#![allow(unsafe_code, reason = "the driver's functions take raw addresses and handles")]
+
+use std::ffi::{CString, c_void};
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+
+use crate::device::{Buffer, Device, DeviceError, Grid};
+use crate::layout::Kernel;
+
+const PTX: &[u8] = include_bytes!("../kernels/built/anygram.ptx");
+/// Machine code by the major number of the architectures that run it.
+const CUBINS: [(i32, &[u8]); 2] = [
+    (8, include_bytes!("../kernels/built/anygram.sm_80.cubin")),
+    (9, include_bytes!("../kernels/built/anygram.sm_90.cubin")),
+];
+
+/// A CUDA device with the kernels on it.
+pub(crate) struct Cuda {
+    name: String,
+    ordinal: sys::CUdevice,
+    context: sys::CUcontext,
+    module: sys::CUmodule,
+    functions: Vec<sys::CUfunction>,
+    /// The pool's own stream, and the one in use.
+    own_stream: sys::CUstream,
+    stream: sys::CUstream,
+    max_shared_words: usize,
+    allocated: Vec<sys::CUdeviceptr>,
+    /// What copies that may be under way read from.
+    in_flight: Vec<Vec<u32>>,
+    lost: Option<String>,
+}
+
+// SAFETY: the handles are the driver's, which lets any thread use them; every call makes the context current for its thread first. The type is not
+// `Sync`, so no two threads call at once.
+unsafe impl Send for Cuda {}
+
+fn no_device(error: DriverError) -> DeviceError {
+    DeviceError::NoDevice { reason: format!("the driver says {error}") }
+}
+
+impl Cuda {
+    pub(crate) fn new(ordinal: usize) -> Result<Self, DeviceError> {
+        // SAFETY: loading the driver's library runs its initialisers, which is what is wanted; there is no other condition.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(DeviceError::NoDevice { reason: "the driver's library was not found".to_owned() });
+        }
+        result::init().map_err(no_device)?;
+        let count = result::device::get_count().map_err(no_device)?;
+        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        if number >= count {
+            return Err(DeviceError::NoDevice { reason: format!("device {ordinal} was asked for, there are {count}") });
+        }
+        let device = result::device::get(number).map_err(no_device)?;
+        let name = result::device::get_name(device).map_err(no_device)?;
+        // SAFETY: `device` was just given by the driver. The primary context is retained once and released in `drop`; the stream and the module are
+        // made while it is current, and are destroyed with it.
+        unsafe {
+            use sys::CUdevice_attribute_enum as Attribute;
+            let major = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+                .map_err(no_device)?;
+            let shared =
+                result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                    .map_err(no_device)?;
+            let context = result::primary_ctx::retain(device).map_err(no_device)?;
+            result::ctx::set_current(context).map_err(no_device)?;
+            let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
+            let (module, functions) = load(major, shared).map_err(no_device)?;
+            Ok(Self {
+                name,
+                ordinal: device,
+                context,
+                module,
+                functions,
+                own_stream: stream,
+                stream,
+                max_shared_words: shared as usize / 4,
+                allocated: Vec::new(),
+                in_flight: Vec::new(),
+                lost: None,
+            })
+        }
+    }
+
+    /// Makes the context current, unless the device was lost.
+    fn enter(&self) -> Result<(), DeviceError> {
+        if let Some(reason) = &self.lost {
+            return Err(DeviceError::Lost { reason: reason.clone() });
+        }
+        // SAFETY: the context is retained until `drop`.
+        unsafe { result::ctx::set_current(self.context) }.map_err(no_device)
+    }
+
+    /// The driver's errors are sticky: nothing on the context works after one of a kernel.
+    fn lose(&mut self, error: DriverError) -> DeviceError {
+        let reason = error.to_string();
+        self.lost = Some(reason.clone());
+        DeviceError::Lost { reason }
+    }
+}
+
+/// The module for an architecture and its functions, each with as much shared memory as the device has.
+///
+/// # Safety
+/// A context has to be current.
+unsafe fn load(major: i32, shared_bytes: i32) -> Result<(sys::CUmodule, Vec<sys::CUfunction>), DriverError> {
+    // SAFETY: the images are copied to where they are aligned as the driver reads them, with zeros behind, which end PTX; they outlive the call.
+    let load = |bytes: &[u8]| unsafe {
+        let mut image = vec![0u64; bytes.len() / 8 + 2];
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), image.as_mut_ptr().cast::<u8>(), bytes.len());
+        result::module::load_data(image.as_ptr().cast::<c_void>())
+    };
+    let own = CUBINS.iter().find(|(of, _)| *of == major).and_then(|(_, cubin)| load(cubin).ok());
+    let module = own.map_or_else(|| load(PTX), Ok)?;
+    let mut functions = Vec::new();
+    for kernel in Kernel::ALL {
+        let name = CString::new(kernel.name()).unwrap_or_default();
+        // SAFETY: the module was just loaded, and its functions live as long as it.
+        unsafe {
+            let function = result::module::get_function(module, name)?;
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            result::function::set_function_attribute(function, attribute, shared_bytes)?;
+            functions.push(function);
+        }
+    }
+    Ok((module, functions))
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // SAFETY: all handles were made in `new` and are not used after; of a lost device nothing can be given back, and errors say no more than that.
+        unsafe {
+            if self.enter().is_ok() {
+                let _ = result::stream::synchronize(self.stream);
+                for &address in &self.allocated {
+                    let _ = result::free_sync(address);
+                }
+                let _ = sys::cuModuleUnload(self.module).result();
+                let _ = result::stream::destroy(self.own_stream);
+            }
+            let _ = result::primary_ctx::release(self.ordinal);
+        }
+    }
+}
+
+impl Device for Cuda {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn max_shared_words(&self) -> usize {
+        self.max_shared_words
+    }
+
+    fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError> {
+        self.enter()?;
+        let bytes = words.max(1) * 4;
+        // SAFETY: the context is current; the memory is freed once, in `drop`. It is set to zero before anything on the stream uses it.
+        unsafe {
+            let address = result::malloc_sync(bytes).map_err(|_| DeviceError::OutOfMemory { words })?;
+            self.allocated.push(address);
+            let cleared = result::memset_d8_async(address, 0, bytes, self.stream);
+            cleared.map_err(|error| self.lose(error))?;
+            Ok(Buffer { address, words })
+        }
+    }
+
+    fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.enter()?;
+        assert!(at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
+        if words.is_empty() {
+            return Ok(());
+        }
+        self.in_flight.push(words.to_vec());
+        let from = &self.in_flight[self.in_flight.len() - 1];
+        // SAFETY: the range is within the buffer, which lives until `drop`; what is read from is kept until the stream has come past it.
+        let copied = unsafe { result::memcpy_htod_async(buffer.address + 4 * at as u64, from, self.stream) };
+        copied.map_err(|error| self.lose(error))
+    }
+
+    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError> {
+        self.enter()?;
+        assert!(at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
+        if words.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the range is within the buffer; the copy is waited for while `words` is borrowed.
+        let copied = unsafe { result::memcpy_dtoh_async(words, buffer.address + 4 * at as u64, self.stream) };
+        copied.map_err(|error| self.lose(error))?;
+        self.synchronize()
+    }
+
+    fn launch(&mut self, kernel: Kernel, grid: Grid, params: &[u64]) -> Result<(), DeviceError> {
+        self.enter()?;
+        let mut arguments = [params.as_ptr().cast::<c_void>().cast_mut()];
+        let bytes = (grid.shared_words * 4) as u32;
+        // SAFETY: the kernel takes one structure by value, which the driver copies from `params` before it returns; the addresses in it are of
+        // buffers that live until `drop`, or of the caller, who has promised the same.
+        let launched = unsafe {
+            sys::cuLaunchKernel(
+                self.functions[kernel as usize],
+                grid.blocks.0,
+                grid.blocks.1,
+                1,
+                grid.threads,
+                1,
+                1,
+                bytes,
+                self.stream,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+            .result()
+        };
+        launched.map_err(|error| self.lose(error))
+    }
+
+    fn synchronize(&mut self) -> Result<(), DeviceError> {
+        self.enter()?;
+        // SAFETY: the stream is ours, or one that the caller keeps alive.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(|error| self.lose(error))?;
+        self.in_flight.clear();
+        Ok(())
+    }
+
+    fn set_stream(&mut self, stream: u64) -> Result<(), DeviceError> {
+        self.synchronize()?;
+        let given = std::ptr::with_exposed_provenance_mut::<c_void>(stream as usize).cast();
+        self.stream = if stream == 0 { self.own_stream } else { given };
+        Ok(())
+    }
+}

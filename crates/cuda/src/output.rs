@@ -1,0 +1,267 @@
+//! One output of a model whose masks are computed on a device: the counterpart of [`Matcher`](anygram_left_to_right::Matcher), with fewer services.
+//!
+//! The lexer runs on the host, a byte at a time; the parser's states and the masks are the device's. A mask is a search of the trees of the lexemes in
+//! progress, which are made when they are first needed and stay on the device. Only languages for which [`check_language`] says yes have
+//! such masks; others are a typed error.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use anygram_grammar::ir::TerminalId;
+use anygram_left_to_right::Constraint;
+use anygram_left_to_right::frontier::{Frontier, Stepper};
+use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::mask::{self, set_bit};
+use anygram_left_to_right::sequences::Sequences;
+use anygram_lexer::transducer::{FreeLexeme, LexemeId};
+use anygram_recognizer::{Mark, RecognizerError};
+use anygram_vocab::TokenId;
+use rustc_hash::FxHashMap;
+
+use crate::charts::{ChartError, SequenceId};
+use crate::recognizer::{DeviceRecognizer, SharedCharts};
+use crate::search::{Reading, TreeId};
+use crate::tree::{Special, Tree, check_language};
+
+/// What could not be done; the output is as it was.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// The token may not come next.
+    #[error("token {} is refused", token.0)]
+    Refused {
+        /// The token.
+        token: TokenId,
+    },
+    /// The id is not in the vocabulary.
+    #[error("token {id} is not in the vocabulary of {size} tokens")]
+    UnknownToken {
+        /// The id.
+        id: u32,
+        /// The number of tokens.
+        size: usize,
+    },
+    /// A limit of the lexer or the parser, or the parser's device.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The device, or the search on it.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+}
+
+/// The output after some tokens.
+#[derive(Clone, Debug)]
+struct Position {
+    frontier: Frontier,
+    mark: Mark,
+    ended: bool,
+}
+
+/// An output; see the module.
+pub struct Output {
+    constraint: Constraint,
+    charts: SharedCharts,
+    sequence: SequenceId,
+    without_device: Arc<AtomicBool>,
+    stepper: Stepper,
+    trees: FxHashMap<(FreeLexeme, bool), TreeId>,
+    positions: Vec<Position>,
+    levels: usize,
+}
+
+impl Output {
+    /// A new output. Its masks are searched in breadth for `levels` levels, then in depth.
+    pub fn new(constraint: &Constraint, charts: &SharedCharts, levels: usize) -> Result<Self, OutputError> {
+        let language = constraint.language();
+        check_language(language)?;
+        let device = DeviceRecognizer::new(language.lexing().cfg.clone(), language.limits().recognizer, charts)?;
+        let (sequence, without_device) = (device.sequence(), device.go_on_without());
+        let mut stepper = Stepper::with(language, Box::new(device));
+        let frontier = stepper.start(language)?.unwrap_or_default();
+        let first = Position { frontier, mark: stepper.mark(), ended: false };
+        Ok(Self {
+            constraint: constraint.clone(),
+            charts: charts.clone(),
+            sequence,
+            without_device,
+            stepper,
+            trees: FxHashMap::default(),
+            positions: vec![first],
+            levels,
+        })
+    }
+
+    /// The constraint.
+    pub fn constraint(&self) -> &Constraint {
+        &self.constraint
+    }
+
+    /// The number of tokens so far.
+    pub fn n_tokens(&self) -> usize {
+        self.positions.len() - 1
+    }
+
+    /// Whether the output is a sentence as it stands.
+    pub fn is_sentence(&self) -> bool {
+        let last = self.last();
+        last.ended || self.stepper.is_sentence(&last.frontier)
+    }
+
+    /// The names of the terminals that may be in progress or come next.
+    pub fn expected(&self) -> Vec<String> {
+        self.stepper.expected(self.constraint.language(), &self.last().frontier)
+    }
+
+    fn last(&self) -> &Position {
+        &self.positions[self.positions.len() - 1]
+    }
+
+    /// Which tokens may come next, EOS among them if the text is a sentence. On the CPU after [`Output::go_on_without_device`].
+    pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
+        let n_words = self.constraint.mask_words();
+        words.fill(0);
+        if self.last().ended {
+            let vocabulary = self.constraint.vocabulary();
+            vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| set_bit(words, token.index()));
+            return Ok(());
+        }
+        if self.without_device.load(Ordering::Relaxed) {
+            return Ok(self.mask_on_cpu(&mut words[..n_words])?);
+        }
+        let row = self.readings()?;
+        let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut masks, _) = charts.masks(&[row], self.levels);
+        words[..n_words].copy_from_slice(&masks.remove(0)?);
+        Ok(())
+    }
+
+    /// The readings of the output so far, for a search of many outputs at once ([`Charts::masks`](crate::Charts::masks)) into a buffer of the caller.
+    pub fn readings(&mut self) -> Result<Vec<Reading>, OutputError> {
+        let mut readings = Vec::new();
+        for config in self.last().frontier.clone() {
+            let tree = self.tree(config.lexeme)?;
+            readings.push(Reading { sequence: self.sequence, state: config.state, tree });
+        }
+        Ok(readings)
+    }
+
+    /// The tree of a lexeme on the device.
+    fn tree(&mut self, lexeme: LexemeId) -> Result<TreeId, OutputError> {
+        let is_boundary = self.stepper.transducer().is_boundary(lexeme);
+        let key = (self.stepper.transducer().free(lexeme), is_boundary);
+        if let Some(&known) = self.trees.get(&key) {
+            return Ok(known);
+        }
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        let n_words = self.constraint.mask_words();
+        self.stepper.begin(language);
+        let sequences = Sequences::new(&mut self.stepper, language, vocabulary.trie(), lexeme, n_words)?;
+        let sequences = sequences.ok_or(ChartError::NoTree { needed: "a lexer mode that has trees" })?;
+        let specials: Vec<Special> = if is_boundary {
+            let named = self.constraint.specials().iter().map(|&(token, terminal)| (Some(terminal), token));
+            named.chain(vocabulary.eos().iter().map(|&token| (None, token))).collect()
+        } else {
+            Vec::new()
+        };
+        let tree = Tree::new(language, &sequences, &specials, n_words)?;
+        let tree = self.charts.lock().unwrap_or_else(PoisonError::into_inner).add_tree(&tree)?;
+        self.trees.insert(key, tree);
+        Ok(tree)
+    }
+
+    fn mask_on_cpu(&mut self, words: &mut [u32]) -> Result<(), StepError> {
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        let frontier = self.positions[self.positions.len() - 1].frontier.clone();
+        self.stepper.begin(language);
+        let mark = self.stepper.mark();
+        let (mut walks, mut scratch) = (mask::Walks::default(), mask::Scratch::default());
+        let trie = vocabulary.trie();
+        mask::add_tokens(&mut self.stepper, language, trie, &frontier, &mut walks, &mut scratch, words)?;
+        for &(token, terminal) in self.constraint.specials() {
+            if !self.stepper.step_special(language, &frontier, terminal)?.is_empty() {
+                set_bit(words, token.index());
+            }
+        }
+        self.stepper.release(mark);
+        if self.stepper.is_sentence(&frontier) {
+            vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
+        }
+        Ok(())
+    }
+
+    /// Appends a token; a refused one leaves everything as it was.
+    pub fn advance(&mut self, token: TokenId) -> Result<(), OutputError> {
+        let vocabulary = self.constraint.vocabulary();
+        if token.index() >= vocabulary.len() {
+            return Err(OutputError::UnknownToken { id: token.0, size: vocabulary.len() });
+        }
+        let mark = self.stepper.mark();
+        match self.next(token) {
+            Ok(position) => self.positions.push(position),
+            Err(error) => {
+                self.stepper.release(mark);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, token: TokenId) -> Result<Position, OutputError> {
+        let refused = OutputError::Refused { token };
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        let Position { mut frontier, ended, mark } = self.positions[self.positions.len() - 1].clone();
+        let is_eos = vocabulary.eos().contains(&token);
+        self.stepper.begin(language);
+        if ended {
+            let stays = is_eos || vocabulary.pad() == Some(token);
+            return if stays { Ok(Position { frontier, mark, ended }) } else { Err(refused) };
+        }
+        if is_eos && self.stepper.is_sentence(&frontier) {
+            return Ok(Position { frontier, mark, ended: true });
+        }
+        let mut readings = Frontier::new();
+        let named = self.constraint.specials().iter().filter(|(named, _)| *named == token);
+        for terminal in named.map(|&(_, terminal)| terminal).collect::<Vec<TerminalId>>() {
+            readings.extend(self.stepper.step_special(language, &frontier, terminal)?);
+        }
+        let bytes = vocabulary.bytes(token).unwrap_or_default();
+        let mut next = Frontier::new();
+        for &byte in bytes {
+            self.stepper.step(language, &frontier, byte, &mut next)?;
+            std::mem::swap(&mut frontier, &mut next);
+        }
+        if !bytes.is_empty() {
+            readings.append(&mut frontier);
+        }
+        readings.sort_unstable();
+        readings.dedup();
+        if readings.is_empty() || !self.stepper.is_viable(language, &readings)? {
+            return Err(refused);
+        }
+        Ok(Position { frontier: readings, mark: self.stepper.mark(), ended: false })
+    }
+
+    /// Takes back the last `n` tokens; all if there are fewer.
+    pub fn rollback(&mut self, n: usize) {
+        self.positions.truncate(self.positions.len().saturating_sub(n).max(1));
+        self.stepper.release(self.last().mark);
+    }
+
+    /// Takes back all tokens.
+    pub fn reset(&mut self) {
+        self.rollback(self.n_tokens());
+    }
+
+    /// After an error of the device: from here on the CPU computes the parser's states, from those that it was told, and the masks. Nothing that was
+    /// read is lost.
+    pub fn go_on_without_device(&mut self) {
+        self.without_device.store(true, Ordering::Relaxed);
+    }
+}
+
+impl OutputError {
+    /// Whether the device is the reason, so that [`Output::go_on_without_device`] would help.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self, Self::Chart(_) | Self::Step(StepError::Recognizer(RecognizerError::Device { .. })))
+    }
+}

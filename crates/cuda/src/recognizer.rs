@@ -1,0 +1,182 @@
+//! The kernels as a [`Recognizer`]: one sequence of a pool, its states computed on the device.
+//!
+//! What the device computes is taken over into a chart of the CPU ([`Valiant::adopt`]), which answers all questions about states; so whatever asks a
+//! recognizer sees the rows, predictions and terminals of the kernels. When the device fails, that chart is the state that is left: the error is given
+//! once to whoever extends, and after [`DeviceRecognizer::go_on_without`] the CPU goes on with the same states.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anygram_bits::BitSet;
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::Symbol;
+use anygram_grammar::normal::NormalForm;
+use anygram_recognizer::valiant::Valiant;
+use anygram_recognizer::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+
+use crate::charts::{ChartError, Charts, GrammarId, SequenceId};
+use crate::image::Image;
+
+/// A pool that several recognizers and searches use in turn.
+pub type SharedCharts = Arc<Mutex<Charts>>;
+
+/// One sequence of a pool as a recognizer.
+#[derive(Debug)]
+pub struct DeviceRecognizer {
+    charts: SharedCharts,
+    sequence: SequenceId,
+    chart: Valiant,
+    without_device: Arc<AtomicBool>,
+}
+
+impl DeviceRecognizer {
+    /// A new sequence of a grammar in C2F+ε.
+    pub fn new(cfg: Cfg, limits: RecognizerLimits, charts: &SharedCharts) -> Result<Self, ChartError> {
+        let form = NormalForm::binary(&cfg);
+        Self::with_form(cfg, form, limits, charts)
+    }
+
+    /// A new sequence of a grammar in a normal form of it.
+    pub fn with_form(
+        cfg: Cfg,
+        form: NormalForm,
+        limits: RecognizerLimits,
+        charts: &SharedCharts,
+    ) -> Result<Self, ChartError> {
+        let image = Image::new(&cfg, &form)?;
+        let grammar = charts.lock().unwrap_or_else(PoisonError::into_inner).add_grammar(&image)?;
+        Self::of(cfg, form, grammar, limits, charts)
+    }
+
+    /// A new sequence of a grammar that the pool has; `cfg` and `form` are those that its image was made of.
+    pub fn of(
+        cfg: Cfg,
+        form: NormalForm,
+        grammar: GrammarId,
+        limits: RecognizerLimits,
+        charts: &SharedCharts,
+    ) -> Result<Self, ChartError> {
+        let sequence = charts.lock().unwrap_or_else(PoisonError::into_inner).create(&[grammar]).remove(0)?;
+        let chart = Valiant::with_form(cfg, form, limits)
+            .map_err(|_| ChartError::TooManySymbols { needed: limits.items, limit: limits.items })?;
+        Ok(Self { charts: charts.clone(), sequence, chart, without_device: Arc::default() })
+    }
+
+    /// The sequence, for searches.
+    pub fn sequence(&self) -> SequenceId {
+        self.sequence
+    }
+
+    /// The chart as the host knows it.
+    pub fn chart(&self) -> &Valiant {
+        &self.chart
+    }
+
+    /// Set this to go on without the device: new states are then computed on the CPU.
+    pub fn go_on_without(&self) -> Arc<AtomicBool> {
+        self.without_device.clone()
+    }
+
+    fn extend_there(&mut self, edges: &[Edge]) -> Result<Option<StateId>, ChartError> {
+        let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(state) = charts.extend(&[(self.sequence, edges)]).remove(0)? else { return Ok(None) };
+        if state.index() < self.chart.n_states() {
+            return Ok(Some(state));
+        }
+        let adopted = charts.tier(self.sequence, state).map(|tier| self.chart.adopt(&tier));
+        if let Ok(Ok(state)) = adopted {
+            return Ok(Some(state));
+        }
+        charts.rollback(self.sequence, state.index())?;
+        adopted?.map(Some).map_err(|_| ChartError::TooManyStates { limit: state.index() })
+    }
+}
+
+impl Drop for DeviceRecognizer {
+    fn drop(&mut self) {
+        // On a lost device nothing is left to be given back.
+        let _ = self.charts.lock().unwrap_or_else(PoisonError::into_inner).release(self.sequence);
+    }
+}
+
+impl Recognizer for DeviceRecognizer {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn cfg(&self) -> &Cfg {
+        self.chart.cfg()
+    }
+
+    fn start(&self) -> StateId {
+        self.chart.start()
+    }
+
+    fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError> {
+        if self.without_device.load(Ordering::Relaxed) {
+            self.chart.extend(edges)
+        } else {
+            Ok(self.extend_there(edges)?)
+        }
+    }
+
+    fn viable(&self, state: StateId) -> &BitSet {
+        self.chart.viable(state)
+    }
+
+    fn is_sentence(&self, state: StateId) -> bool {
+        self.chart.is_sentence(state)
+    }
+
+    fn minimum_remaining(&self, state: StateId) -> u32 {
+        self.chart.minimum_remaining(state)
+    }
+
+    fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
+        self.chart.can_finish(state, from, automaton)
+    }
+
+    fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
+        self.chart.in_progress(state, visit);
+    }
+
+    fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>) {
+        self.chart.after_begun(begun, visit);
+    }
+
+    fn is_whole(&self, begun: Begun) -> bool {
+        Recognizer::is_whole(&self.chart, begun)
+    }
+
+    fn n_states(&self) -> usize {
+        self.chart.n_states()
+    }
+
+    fn n_items(&self) -> usize {
+        self.chart.n_items()
+    }
+
+    fn mark(&self) -> Mark {
+        self.chart.mark()
+    }
+
+    fn release(&mut self, mark: Mark) -> bool {
+        let before = self.chart.n_states();
+        let released = self.chart.release(mark);
+        let n_states = self.chart.n_states();
+        if n_states < before && !self.without_device.load(Ordering::Relaxed) {
+            let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
+            // If that fails, the device is lost, which the next extension tells.
+            let _ = charts.rollback(self.sequence, n_states);
+        }
+        released
+    }
+
+    fn dump(&self, state: StateId, name: &dyn Fn(Symbol) -> String) -> String {
+        self.chart.dump(state, name)
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.chart.memory_usage()
+    }
+}

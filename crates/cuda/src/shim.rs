@@ -1,0 +1,155 @@
+//! The kernels on the CPU: for tests, and for whoever wants to know what a kernel does without a device.
+
+use crate::device::{Buffer, Device, DeviceError, Grid};
+use crate::layout::Kernel;
+
+/// How the shim runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ShimOptions {
+    /// Draws the order in which threads and blocks run.
+    pub seed: u64,
+    /// The device is lost at this launch, counted from 0.
+    pub lost_at: Option<u64>,
+    /// The most words of shared memory; those of a device with 48 KiB if `None`.
+    pub shared_words: Option<usize>,
+}
+
+/// Whether the kernels can run on the CPU, that is, whether there was a C++ compiler when this was built.
+pub fn is_built() -> bool {
+    cfg!(anygram_shim)
+}
+
+/// A device of the CPU.
+pub(crate) struct Shim {
+    options: ShimOptions,
+    n_launches: u64,
+    #[cfg_attr(not(anygram_shim), allow(dead_code, reason = "never read where nothing can be launched"))]
+    buffers: Vec<Box<[u64]>>,
+}
+
+impl Shim {
+    pub(crate) fn new(options: ShimOptions) -> Result<Self, DeviceError> {
+        if !is_built() {
+            return Err(DeviceError::NoShim);
+        }
+        Ok(Self { options, n_launches: 0, buffers: Vec::new() })
+    }
+
+    fn check(&self) -> Result<(), DeviceError> {
+        match self.options.lost_at {
+            Some(at) if self.n_launches > at => Err(DeviceError::Lost { reason: "as the test wants it".to_owned() }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(anygram_shim)]
+#[allow(unsafe_code, reason = "the kernels are C++ and work on raw memory")]
+mod ffi {
+    use super::*;
+
+    unsafe extern "C" {
+        fn anygram_shim_launch(
+            kernel: u32,
+            grid_x: u32,
+            grid_y: u32,
+            threads: u32,
+            shared_words: u32,
+            params: *const u64,
+            seed: u64,
+        ) -> i32;
+    }
+
+    pub(super) fn launch(kernel: Kernel, grid: Grid, params: &[u64], seed: u64) -> i32 {
+        let (x, y) = grid.blocks;
+        // SAFETY: the kernel reads its parameter structure from `params`, which the caller made from the twin of that structure; the addresses in
+        // it are of buffers of this device, which outlive the call, and whose lengths the callers in this crate have checked against what the
+        // kernel touches (the sanitized build of the shim checks them again). Nothing of it is kept.
+        unsafe {
+            anygram_shim_launch(kernel as u32, x, y, grid.threads, grid.shared_words as u32, params.as_ptr(), seed)
+        }
+    }
+
+    pub(super) fn words(buffer: &Buffer, at: usize, length: usize) -> *mut u32 {
+        assert!(at + length <= buffer.words, "{length} words at {at} of {}", buffer.words);
+        (buffer.address as *mut u32).wrapping_add(at)
+    }
+
+    pub(super) fn write(buffer: &Buffer, at: usize, from: &[u32]) {
+        let to = words(buffer, at, from.len());
+        // SAFETY: the buffer was allocated by this device, which keeps it, and the range was just checked. No reference into it exists: the device
+        // reads and writes it through its address only.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
+    }
+
+    pub(super) fn read(buffer: &Buffer, at: usize, to: &mut [u32]) {
+        let from = words(buffer, at, to.len());
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) }
+    }
+}
+
+#[cfg(not(anygram_shim))]
+mod ffi {
+    use super::*;
+
+    pub(super) fn launch(_: Kernel, _: Grid, _: &[u64], _: u64) -> i32 {
+        -1
+    }
+    pub(super) fn write(_: &Buffer, _: usize, _: &[u32]) {}
+    pub(super) fn read(_: &Buffer, _: usize, _: &mut [u32]) {}
+}
+
+impl Device for Shim {
+    fn name(&self) -> String {
+        "the CPU, by the shim".to_owned()
+    }
+
+    fn max_shared_words(&self) -> usize {
+        self.options.shared_words.unwrap_or(48 << 8)
+    }
+
+    fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError> {
+        self.check()?;
+        // The last word may be half used; whoever writes beyond its end is found by the address sanitizer.
+        let mut memory = vec![0u64; words.div_ceil(2).max(1)].into_boxed_slice();
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        self.buffers.push(memory);
+        Ok(Buffer { address, words })
+    }
+
+    fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError> {
+        self.check()?;
+        ffi::write(buffer, at, words);
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError> {
+        self.check()?;
+        ffi::read(buffer, at, words);
+        Ok(())
+    }
+
+    fn launch(&mut self, kernel: Kernel, grid: Grid, params: &[u64]) -> Result<(), DeviceError> {
+        let seed = self.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(self.n_launches);
+        self.n_launches += 1;
+        if self.options.lost_at.is_some_and(|at| self.n_launches > at) {
+            return self.check();
+        }
+        match ffi::launch(kernel, grid, params, seed) {
+            0 => Ok(()),
+            1 => Err(DeviceError::Lost {
+                reason: format!("threads of `{}` wait for each other, seed {seed}", kernel.name()),
+            }),
+            _ => Err(DeviceError::Lost { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) }),
+        }
+    }
+
+    fn synchronize(&mut self) -> Result<(), DeviceError> {
+        self.check()
+    }
+
+    fn set_stream(&mut self, _: u64) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! Masks of the device against those of the CPU's engine, in the modes that have trees of terminal sequences.
+
+use std::sync::PoisonError;
+
+use anygram_cuda::search::{DeviceMasks, LogitType, Logits, Reading, SearchCounts};
+use anygram_cuda::tree::{Tree, check_language};
+use anygram_cuda::{ChartError, Charts, DeviceRecognizer, PoolOptions, SharedCharts, ShimOptions};
+use anygram_grammar::ir::LexerMode;
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_left_to_right::frontier::{Frontier, Stepper};
+use anygram_left_to_right::mask::{self, Scratch, Walks};
+use anygram_left_to_right::sequences::Sequences;
+use anygram_left_to_right::{Engine, Language, LanguageOptions};
+use anygram_recognizer::RecognizerLimits;
+use anygram_testkit::generate::RandomCase;
+use anygram_testkit::text::bytes_of;
+use anygram_vocab::{TokenId, TokenTrie, Vocabulary};
+
+use crate::common::{can_run, pool, small};
+
+const MODES: [LexerMode; 2] = [LexerMode::Scannerless, LexerMode::Longest];
+
+fn lock(charts: &SharedCharts) -> std::sync::MutexGuard<'_, Charts> {
+    charts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Compares the masks after every byte of a text; returns what all searches did together.
+fn compare(
+    name: &str,
+    language: &Language,
+    trie: &TokenTrie,
+    n_tokens: usize,
+    text: &[u8],
+    (seed, levels, options): (u64, usize, PoolOptions),
+) -> SearchCounts {
+    let n_words = n_tokens.div_ceil(32);
+    let charts = pool(seed, options);
+    let device = DeviceRecognizer::new(language.lexing().cfg.clone(), RecognizerLimits::default(), &charts).unwrap();
+    let sequence = device.sequence();
+    let mut stepper = Stepper::with(language, Box::new(device));
+    let (mut walks, mut scratch) = (Walks::default(), Scratch::default());
+    let mut all = SearchCounts::default();
+    let Some(mut frontier) = stepper.start(language).unwrap() else { return all };
+    for at in 0..=text.len() {
+        let mark = stepper.mark();
+        let mut expected = vec![0u32; n_words];
+        mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut scratch, &mut expected).unwrap();
+        stepper.release(mark);
+        let mut row = Vec::new();
+        for config in &frontier {
+            let sequences = Sequences::new(&mut stepper, language, trie, config.lexeme, n_words).unwrap().unwrap();
+            let tree = Tree::new(language, &sequences, &[], n_words).unwrap();
+            let tree = lock(&charts).add_tree(&tree).unwrap();
+            row.push(Reading { sequence, state: config.state, tree });
+        }
+        let (mut masks, counts) = lock(&charts).masks(&[row], levels);
+        let found = masks.remove(0).unwrap();
+        all.reached += counts.reached;
+        all.in_breadth += counts.in_breadth;
+        all.stack = all.stack.max(counts.stack);
+        assert_eq!(found, expected, "{name}, after {:?}", String::from_utf8_lossy(&text[..at]));
+        let Some(&byte) = text.get(at) else { break };
+        stepper.begin(language);
+        let mut next = Frontier::new();
+        stepper.step(language, &frontier, byte, &mut next).unwrap();
+        if !stepper.is_viable(language, &next).unwrap() {
+            break;
+        }
+        frontier = next;
+    }
+    all
+}
+
+const SQL: &str = r#"
+    start: "select" column ("," column)* "from" NAME ";"
+    column: NAME | NUMBER | "-" column | "(" start ")" | column "+" column
+    NAME: /[a-z]+/
+    NUMBER: /[0-9]+(\.[0-9]+)?/
+    %ignore /[ \n]+/
+"#;
+
+fn sql(mode: LexerMode) -> Language {
+    let grammar = lark::parse(SQL, &LarkOptions::default()).unwrap();
+    let options = LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ..LanguageOptions::default() };
+    Language::new(grammar, &options).unwrap()
+}
+
+#[test]
+fn masks_of_a_small_sql() {
+    if !can_run() {
+        return;
+    }
+    let vocabulary = Vocabulary::builtin();
+    for mode in MODES {
+        for (seed, levels) in [(0, 0), (1, 1), (2, 4)] {
+            let language = sql(mode);
+            let name = format!("{}, {levels} levels", mode.name());
+            let text = b"select (1.5 + -a, b";
+            let options = PoolOptions { threads: 64, ..small() };
+            let counts = compare(&name, &language, vocabulary.trie(), vocabulary.len(), text, (seed, levels, options));
+            assert_eq!(counts.in_breadth > 0, levels > 0, "{name}: {counts:?}");
+            assert!(counts.stack > 0 || levels == 4, "{name}: {counts:?}");
+            assert!(counts.reached > 30, "{name}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn masks_of_random_grammars() {
+    if !can_run() {
+        return;
+    }
+    let (mut compared, mut refused) = (0, 0);
+    for seed in 0..60 {
+        for mode in MODES {
+            let case = RandomCase::in_mode(seed, mode);
+            let tokens = (0..).zip(&case.vocab).filter_map(|(id, token)| Some((TokenId(id), token.as_deref()?)));
+            let trie = TokenTrie::new(tokens.filter(|(_, bytes)| !bytes.is_empty()));
+            let options = LanguageOptions {
+                engine: Engine::Valiant,
+                lexer: Some(mode),
+                ties: case.ties,
+                ..LanguageOptions::default()
+            };
+            let Ok(language) = Language::new(case.grammar.clone(), &options) else { continue };
+            if check_language(&language).is_err() {
+                refused += 1;
+                continue;
+            }
+            for text in case.texts.iter().filter_map(|text| bytes_of(text)).take(4) {
+                let name = format!("seed {seed}, {}", mode.name());
+                let how = (seed, seed as usize % 3, small());
+                compare(&name, &language, &trie, case.vocab.len(), &text[..text.len().min(8)], how);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 200 && refused > 0, "{compared}, {refused} refused");
+}
+
+#[test]
+fn what_the_search_lacks_is_an_error_of_its_row() {
+    if !can_run() {
+        return;
+    }
+    let (language, vocabulary) = (sql(LexerMode::Longest), Vocabulary::builtin());
+    let n_words = vocabulary.len().div_ceil(32);
+    for (option, levels, options) in [
+        ("queue", 1, PoolOptions { queue: 3, ..small() }),
+        ("arena_words", 2, PoolOptions { arena_words: 8, ..small() }),
+        ("stack_words", 0, PoolOptions { stack_words: 8, ..small() }),
+    ] {
+        let charts = pool(0, options);
+        let cfg = language.lexing().cfg.clone();
+        let device = DeviceRecognizer::new(cfg, RecognizerLimits::default(), &charts).unwrap();
+        let sequence = device.sequence();
+        let mut stepper = Stepper::with(&language, Box::new(device));
+        let mut frontier = stepper.start(&language).unwrap().unwrap();
+        for &byte in b"select a" {
+            let mut next = Frontier::new();
+            stepper.step(&language, &frontier, byte, &mut next).unwrap();
+            frontier = next;
+        }
+        let sequences =
+            Sequences::new(&mut stepper, &language, vocabulary.trie(), frontier[0].lexeme, n_words).unwrap().unwrap();
+        let tree = lock(&charts).add_tree(&Tree::new(&language, &sequences, &[], n_words).unwrap()).unwrap();
+        let row = vec![Reading { sequence, state: frontier[0].state, tree }];
+        let (masks, _) = lock(&charts).masks(&[row, vec![]], levels);
+        assert_eq!(masks, [Err(ChartError::SearchTooLarge { option }), Ok(vec![0; n_words])], "{option}");
+    }
+    let contextual = sql(LexerMode::Contextual);
+    assert!(matches!(check_language(&contextual), Err(ChartError::NoTree { .. })));
+}
+
+#[test]
+#[allow(unsafe_code, reason = "buffers of the caller")]
+fn logits_are_masked_in_place() {
+    // The buffers are the host's, where the shim's kernels can write.
+    if !can_run() || crate::common::native().is_some() {
+        return;
+    }
+    let mut charts = Charts::on_shim(ShimOptions::default(), small()).unwrap();
+    let (n_tokens, n_columns, n_rows) = (70, 75, 3);
+    let words: Vec<u32> = (0..3 * n_rows as u32).map(|at| at.wrapping_mul(0x9e37_79b9)).collect();
+    let masks = DeviceMasks { address: words.as_ptr().expose_provenance() as u64, stride: 3, n_words: 3, n_rows };
+    let allowed =
+        |row: usize, column: usize| column < n_tokens && words[row * 3 + column / 32] >> (column % 32) & 1 == 1;
+    for (of, bytes, minus) in
+        [(LogitType::F32, 4, 0xff80_0000), (LogitType::F16, 2, 0xfc00), (LogitType::Bf16, 2, 0xff80u32)]
+    {
+        let stride = 80;
+        let mut logits = vec![0x11u8; stride * n_rows * bytes];
+        let address = logits.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: both buffers live until the end of the call, which is done when it returns, and have the rows that are described.
+        unsafe { charts.mask_logits(masks, n_tokens, Logits { address, stride, n_columns, of }) }.unwrap();
+        for row in 0..n_rows {
+            for column in 0..stride {
+                let number = &logits[(row * stride + column) * bytes..][..bytes];
+                let masked = number == &u32::to_le_bytes(minus)[..bytes];
+                assert_eq!(masked, column < n_columns && !allowed(row, column), "{of:?}, {row}, {column}");
+                assert!(masked || number.iter().all(|&byte| byte == 0x11));
+            }
+        }
+    }
+}
