@@ -5,6 +5,7 @@ mod demo;
 pub mod batch;
 mod check;
 mod debug;
+mod eval;
 mod fill;
 mod replay;
 
@@ -19,6 +20,7 @@ pub enum Command {
     Replay(replay::Args),
     Batch(batch::Args),
     Fill(fill::Args),
+    Eval(eval::Args),
     Debug(debug::Args),
 }
 
@@ -30,6 +32,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Replay(args) => replay::run(&args),
         Command::Batch(args) => batch::run(&args),
         Command::Fill(args) => fill::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Debug(args) => debug::run(&args),
     }
 }
