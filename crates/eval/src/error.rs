@@ -32,6 +32,9 @@ pub enum EvalError {
     /// Nothing to tell of.
     #[error("no lines to report: make some with `anygram eval --out FILE`")]
     Nothing,
+    /// What cannot be compared.
+    #[error("generations of several seeds, temperatures or canvas lengths: report each file by itself")]
+    Mixed,
     /// A drawing could not be written.
     #[error("{path}: {message}")]
     Drawing {

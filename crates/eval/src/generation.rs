@@ -36,9 +36,9 @@ pub struct Generation {
     pub functional: bool,
     /// What went wrong.
     pub failure: Option<Failure>,
-    /// Whether it was drawn from the intersection because the run was stuck.
-    #[serde(default)]
-    pub completed: bool,
+    /// If it was drawn from the intersection because the run was stuck: how. Without that it would have failed so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<Failure>,
     /// Tokens before the first EOS.
     pub tokens: usize,
     /// The sum, over the tokens up to the first EOS, of what the model gave each in the step in which it was kept. Null where a token was not asked for: slots left open, a

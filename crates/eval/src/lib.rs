@@ -8,7 +8,7 @@
 //! - [`run()`]: makes what a file does not have yet, on all cores, the same whatever their number.
 //! - [`estimate`]: shares with k tries, spreads over runs, paired differences with their intervals.
 //! - [`infill`]: regions of texts filled without a model.
-//! - `report`: tables, drawings, and the page `docs/results.md`.
+//! - [`report`]: tables, drawings, and the page `docs/results.md`.
 //!
 //! A model is asked and constrained by the loop of [`anygram::decode`]; this crate only counts. The Python package in `eval/` writes the same lines for models that do not
 //! fit here.
@@ -42,6 +42,7 @@ mod generation;
 pub mod infill;
 mod method;
 mod plan;
+pub mod report;
 mod run;
 mod worker;
 

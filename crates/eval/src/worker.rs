@@ -78,12 +78,15 @@ impl<'a> Worker<'a> {
             spent = micros(began);
         }
         let all = micros(begun);
-        let completed = completion.is_some();
+        let completed = match &completion {
+            Some(_) => self.judge(item, &decoded.canvas, None, example)?.1,
+            None => None,
+        };
         let said = match completion {
             Some(tokens) => Some(Said { text: text_of(&tokens)?, tokens, has_eos: true }),
             None => decoded.tokens().map(said).transpose()?,
         };
-        let log_prob = if completed { None } else { model.log_prob(&decoded, said.as_ref()) };
+        let log_prob = if completed.is_some() { None } else { model.log_prob(&decoded, said.as_ref()) };
         let (syntactic, failure) = self.judge(item, &decoded.canvas, said.as_ref(), example)?;
         let (model_us, constraint_us) = decoded.trace.sums();
         let text = said.as_ref().map(|said| match &said.text {

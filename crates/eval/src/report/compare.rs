@@ -1,0 +1,118 @@
+//! `exact` beside every other method, on the same prompts.
+
+use super::cells::{At, Cell, Cells, FUNCTIONAL, SYNTACTIC, Success};
+use super::table::{Table, percent};
+use crate::estimate::{Difference, mcnemar, paired};
+
+/// What is compared with all others.
+const OURS: &str = "exact";
+/// Below so many prompts no difference is claimed.
+const ENOUGH: usize = 200;
+
+struct Compared<'a> {
+    at: &'a At,
+    syntactic: Difference,
+    functional: Difference,
+}
+
+fn compared<'a>(cells: &'a Cells<'_>) -> Vec<Compared<'a>> {
+    let mut all = Vec::new();
+    for (at, other) in cells.all().filter(|(at, _)| at.method != OURS && !at.method.contains(':')) {
+        let Some(ours) = cells.get(&At { method: OURS.to_owned(), ..at.clone() }) else { continue };
+        let difference = |success: Success| paired(&ours.less(other, success));
+        if let (Some(syntactic), Some(functional)) = (difference(SYNTACTIC), difference(FUNCTIONAL)) {
+            all.push(Compared { at, syntactic, functional });
+        }
+    }
+    all
+}
+
+/// What it should show, and whether it does.
+pub fn verdict(cells: &Cells<'_>) -> String {
+    let ours: Vec<(&At, &Cell)> = cells.all().filter(|(at, _)| at.method == OURS).collect();
+    if ours.is_empty() {
+        return String::new();
+    }
+    let n: usize = ours.iter().map(|(_, cell)| cell.n_generations()).sum();
+    let wrong: usize = ours.iter().map(|(_, cell)| cell.generations().filter(|one| !one.syntactic).count()).sum();
+    let mut text = format!(
+        "- `exact` is syntactic in {} of {n} generations ({} %), over {} combinations of task, model and T.\n",
+        n - wrong,
+        percent((n - wrong) as f64 / n.max(1) as f64),
+        ours.len()
+    );
+    let all = compared(cells);
+    let enough: Vec<&Compared> = all.iter().filter(|one| one.functional.n_prompts >= ENOUGH).collect();
+    let count = |is: fn(&Difference) -> bool| enough.iter().filter(|one| is(&one.functional)).count();
+    let (better, worse) = (count(|one| one.interval.0 > 0.0), count(|one| one.interval.1 < 0.0));
+    text.push_str(&format!(
+        "- Functional successes of `exact` against another method, paired, at least {ENOUGH} prompts: {} comparisons, {better} significantly more, {worse} significantly fewer, {} \
+         neither. Of so many comparisons without any difference {:.1} would be on each side by chance.\n",
+        enough.len(),
+        enough.len() - better - worse,
+        0.025 * enough.len() as f64,
+    ));
+    if enough.len() < all.len() {
+        text.push_str(&format!("- {} more comparisons have fewer prompts, and nothing is claimed of them.\n", all.len() - enough.len()));
+    }
+    text
+}
+
+/// All differences in functional successes.
+pub fn differences(cells: &Cells<'_>) -> String {
+    let all = compared(cells);
+    let mut text = String::new();
+    for (task, model) in cells.pairs() {
+        let steps = cells.steps(&task, &model);
+        let head = ["`exact` less".to_owned()].into_iter();
+        let columns = steps.iter().map(|steps| format!("T = {steps}: functional"));
+        let mut table = Table::new(head.chain(columns).chain(["syntactic, all T".to_owned()]));
+        for method in cells.methods(&task, &model) {
+            let of = |at: &At| at.task == task && at.model == model && at.method == method;
+            let found: Vec<&Compared> = all.iter().filter(|one| of(one.at)).collect();
+            if found.is_empty() {
+                continue;
+            }
+            let cell = |steps: &usize| {
+                let one = found.iter().find(|one| one.at.steps == *steps);
+                one.map_or("–".to_owned(), |one| shown(&one.functional))
+            };
+            let syntactic: Vec<String> =
+                found.iter().map(|one| format!("{:+.1}", 100.0 * one.syntactic.mean)).collect();
+            table.row(
+                [format!("`{method}`")].into_iter().chain(steps.iter().map(cell)).chain([syntactic.join(", ")]),
+            );
+        }
+        text.push_str(&table.markdown(&format!("\n`{model}`, {task}")));
+    }
+    text
+}
+
+/// Points of percent, the interval, and how many prompts if they are few.
+fn shown(difference: &Difference) -> String {
+    let Difference { n_prompts, mean, interval, .. } = difference;
+    let text = format!("{:+.1} [{:+.1}, {:+.1}]", 100.0 * mean, 100.0 * interval.0, 100.0 * interval.1);
+    let text = if interval.1 < 0.0 { format!("**{text}**") } else { text };
+    if *n_prompts < ENOUGH { format!("{text} ({n_prompts} prompts)") } else { text }
+}
+
+/// Where `exact` is worse, by functional successes, time, log-probability or diversity.
+pub fn losses(cells: &Cells<'_>) -> String {
+    let mut table = Table::new(["task", "model", "T", "other", "`exact` less it", "prompts better / worse", "McNemar p"]);
+    for one in compared(cells).iter().filter(|one| one.functional.interval.1 < 0.0) {
+        let (better, worse) = one.functional.discordant;
+        table.row([
+            one.at.task.clone(),
+            one.at.model.clone(),
+            one.at.steps.to_string(),
+            format!("`{}`", one.at.method),
+            shown(&one.functional),
+            format!("{better} / {worse}"),
+            format!("{:.3}", mcnemar(better, worse)),
+        ]);
+    }
+    if table.is_empty() && !compared(cells).is_empty() {
+        return "No comparison has significantly fewer functional successes for `exact`.\n".to_owned();
+    }
+    table.markdown("")
+}
