@@ -18,7 +18,9 @@ from anygram_eval.records import Lines, Record, key
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="anygram-eval", description=__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="a folder as transformers has it, with tokenizer.json")
+    parser.add_argument(
+        "--model", type=Path, required=True, help="a folder as transformers has it, with tokenizer.json"
+    )
     parser.add_argument("--family", choices=models.FAMILIES, required=True)
     parser.add_argument("--benchmark", choices=benchmarks.NAMES, required=True)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the benchmark")
@@ -63,9 +65,7 @@ def measure(args: argparse.Namespace, loaded: models.Loaded, problems: list[benc
                     grammar = problem.grammar
                     path = Path(folder, "grammar.lark")
                     path.write_text(grammar)
-                    batch = Batch(
-                        path, loaded.tokenizer_file, eos=loaded.eos, mask=loaded.mask, program=args.program
-                    )
+                    batch = Batch(path, loaded.tokenizer_file, eos=loaded.eos, mask=loaded.mask, program=args.program)
                 assert batch is not None
                 for run in range(args.runs):
                     for steps in args.steps:
@@ -102,7 +102,9 @@ def generate(
     # The same for all methods and numbers of steps.
     seed = args.seed * 1_000_003 + problem.index * 1_009 + run
     options = Options(method=method, steps=steps, block=args.block, temperature=args.temperature, seed=seed)
-    before: list[Slot] = list(loaded.tokenizer(problem.before, add_special_tokens=False)["input_ids"]) if problem.before else []
+    before: list[Slot] = (
+        list(loaded.tokenizer(problem.before, add_special_tokens=False)["input_ids"]) if problem.before else []
+    )
     canvas: list[Slot] = before + [None] * args.slots
     begun = time.perf_counter()
     decoded = decode(loaded.at(loaded.prompt(problem.prompt), seed), batch, canvas, loaded.eos, options)

@@ -107,9 +107,13 @@ def _passes(program: str, seconds: float = 10.0) -> bool:
         source, binary = Path(folder, "a.cpp"), Path(folder, "a.out")
         source.write_text(program)
         try:
-            compiled = subprocess.run(["g++", "-std=c++17", "-o", binary, source], capture_output=True, timeout=6 * seconds)
+            compiled = subprocess.run(
+                ["g++", "-std=c++17", "-o", binary, source], capture_output=True, timeout=6 * seconds, check=False
+            )
             if compiled.returncode != 0:
                 return False
-            return subprocess.run([binary], capture_output=True, timeout=seconds, cwd=folder).returncode == 0
+            return (
+                subprocess.run([binary], capture_output=True, timeout=seconds, cwd=folder, check=False).returncode == 0
+            )
         except subprocess.TimeoutExpired:
             return False

@@ -90,7 +90,9 @@ class _Run:
         steps = max(self.options.steps // n_blocks, 1)
         for first in range(0, len(self.canvas), size):
             for step in range(len(self.canvas)):
-                holes = [slot for slot in range(first, min(first + size, len(self.canvas))) if self.canvas[slot] is None]
+                holes = [
+                    slot for slot in range(first, min(first + size, len(self.canvas))) if self.canvas[slot] is None
+                ]
                 if not holes:
                     break
                 if not self.step(holes, -(-len(holes) // max(steps - step, 1))):

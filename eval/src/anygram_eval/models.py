@@ -42,7 +42,9 @@ class Loaded:
         if getattr(self.tokenizer, "chat_template", None):
             messages = [{"role": "user", "content": text}]
             return list(
-                self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False)
+                self.tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, tokenize=True, return_dict=False
+                )
             )
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -109,8 +111,7 @@ class Prompted:
             log_probs = torch.log_softmax(logits, dim=-1)
             values, tokens = log_probs.topk(min(listed, log_probs.shape[-1]), dim=-1)
         pairs = zip(tokens.tolist(), values.tolist(), strict=True)
-        finite = float("-inf")
-        return [[(t, v) for t, v in zip(ts, vs, strict=True) if v > finite] for ts, vs in pairs]
+        return [[(t, v) for t, v in zip(ts, vs, strict=True) if v > -torch.inf] for ts, vs in pairs]
 
     def logits(self, canvas: Sequence[Slot], step: int) -> Any:
         """`[slots, tokens]`."""
