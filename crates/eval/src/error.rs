@@ -8,7 +8,9 @@ use anygram_models::SmallModelError;
 #[non_exhaustive]
 pub enum EvalError {
     /// No method is called so.
-    #[error("no method is called `{name}`; known: {known}, and `lookahead` with `:N=10`, `:tau=5` or `:published` behind it")]
+    #[error(
+        "no method is called `{name}`; known: {known}, and `lookahead` with `:N=10`, `:tau=5` or `:published` behind it"
+    )]
     Method {
         /// What was asked for.
         name: String,

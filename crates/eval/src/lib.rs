@@ -36,8 +36,8 @@
 //! # Ok::<(), anygram_eval::EvalError>(())
 //! ```
 
-pub mod estimate;
 mod error;
+pub mod estimate;
 mod generation;
 pub mod infill;
 mod method;

@@ -34,10 +34,10 @@ impl Method {
         let mut parts = name.split(':');
         let base = parts.next().unwrap_or_default();
         let known = Self::names().find(|known| *known == base);
-        let unknown = || EvalError::Method { name: name.to_owned(), known: Self::names().collect::<Vec<_>>().join(", ") };
+        let unknown =
+            || EvalError::Method { name: name.to_owned(), known: Self::names().collect::<Vec<_>>().join(", ") };
         let base = known.ok_or_else(unknown)?;
-        let mut parameters =
-            Parameters { fillings: Lookahead::FILLINGS, attempts: Lave::ATTEMPTS, counts_room: true };
+        let mut parameters = Parameters { fillings: Lookahead::FILLINGS, attempts: Lave::ATTEMPTS, counts_room: true };
         let mut lookahead = None;
         for part in parts {
             match part.split_once('=').map(|(key, value)| (key, value.parse::<usize>())) {

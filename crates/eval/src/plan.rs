@@ -117,7 +117,8 @@ impl Plan {
         let mut items = Vec::with_capacity(cells.len() * self.n_prompts * self.n_runs);
         for run in 0..self.n_runs {
             for prompt in 0..self.n_prompts {
-                let item = |&(task, model, method, steps, slots)| Item { task, model, method, steps, prompt, run, slots };
+                let item =
+                    |&(task, model, method, steps, slots)| Item { task, model, method, steps, prompt, run, slots };
                 items.extend(cells.iter().map(item));
             }
         }
@@ -141,7 +142,8 @@ impl Plan {
 
     /// How a canvas is filled. The seed is the same for all methods and numbers of steps, so that they are compared on equal terms.
     pub fn options(&self, item: &Item) -> DecodeOptions {
-        let mut random = Random::new(self.seed ^ (item.prompt as u64) << 32 ^ (item.run as u64) << 8 ^ item.task as u64);
+        let mut random =
+            Random::new(self.seed ^ (item.prompt as u64) << 32 ^ (item.run as u64) << 8 ^ item.task as u64);
         let (steps, seed) = (item.steps, random.bits());
         match item.model {
             Kind::Uniform => DecodeOptions { steps, seed, ..DecodeOptions::renoising() },

@@ -67,7 +67,8 @@ impl<'a> Cells<'a> {
         cells.values_mut().flat_map(|cell| cell.0.values_mut()).for_each(|runs| runs.sort_by_key(|one| one.run));
         let mut setting = String::new();
         for (seed, temperature) in settings {
-            let lengths: Vec<String> = lengths.iter().map(|(model, slots)| format!("{slots} slots (`{model}`)")).collect();
+            let lengths: Vec<String> =
+                lengths.iter().map(|(model, slots)| format!("{slots} slots (`{model}`)")).collect();
             let temperature = f64::from_bits(temperature);
             setting = format!("Seed {seed}, temperature {temperature}, canvases of {}.\n", lengths.join(", "));
         }
@@ -102,9 +103,8 @@ impl<'a> Cells<'a> {
 
     /// The methods of a task and a model, in the order in which they are known; without those that have parameters.
     pub fn methods(&self, task: &str, model: &str) -> Vec<String> {
-        let has = |method: &str| {
-            self.cells.keys().any(|at| at.task == task && at.model == model && at.method == method)
-        };
+        let has =
+            |method: &str| self.cells.keys().any(|at| at.task == task && at.model == model && at.method == method);
         // Ours last, after what they are compared with.
         let known: Vec<&str> = Method::names().collect();
         let mut methods: Vec<&str> = known.iter().rev().copied().filter(|method| has(method)).collect();

@@ -53,7 +53,10 @@ pub fn verdict(cells: &Cells<'_>) -> String {
         0.025 * enough.len() as f64,
     ));
     if enough.len() < all.len() {
-        text.push_str(&format!("- {} more comparisons have fewer prompts, and nothing is claimed of them.\n", all.len() - enough.len()));
+        text.push_str(&format!(
+            "- {} more comparisons have fewer prompts, and nothing is claimed of them.\n",
+            all.len() - enough.len()
+        ));
     }
     text
 }
@@ -79,9 +82,7 @@ pub fn differences(cells: &Cells<'_>) -> String {
             };
             let syntactic: Vec<String> =
                 found.iter().map(|one| format!("{:+.1}", 100.0 * one.syntactic.mean)).collect();
-            table.row(
-                [format!("`{method}`")].into_iter().chain(steps.iter().map(cell)).chain([syntactic.join(", ")]),
-            );
+            table.row([format!("`{method}`")].into_iter().chain(steps.iter().map(cell)).chain([syntactic.join(", ")]));
         }
         text.push_str(&table.markdown(&format!("\n`{model}`, {task}")));
     }
@@ -98,7 +99,8 @@ fn shown(difference: &Difference) -> String {
 
 /// Where `exact` is worse, by functional successes, time, log-probability or diversity.
 pub fn losses(cells: &Cells<'_>) -> String {
-    let mut table = Table::new(["task", "model", "T", "other", "`exact` less it", "prompts better / worse", "McNemar p"]);
+    let mut table =
+        Table::new(["task", "model", "T", "other", "`exact` less it", "prompts better / worse", "McNemar p"]);
     for one in compared(cells).iter().filter(|one| one.functional.interval.1 < 0.0) {
         let (better, worse) = one.functional.discordant;
         table.row([

@@ -49,7 +49,8 @@ pub(super) fn drawings(cells: &Cells<'_>) -> Result<Vec<(&'static str, String)>,
             continue;
         }
         let mut svg = String::new();
-        let fault = |error: Box<dyn std::error::Error>| EvalError::Drawing { path: name.into(), message: error.to_string() };
+        let fault =
+            |error: Box<dyn std::error::Error>| EvalError::Drawing { path: name.into(), message: error.to_string() };
         draw(&mut svg, &panels, label).map_err(fault)?;
         drawings.push((name, svg));
     }

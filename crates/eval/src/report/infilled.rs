@@ -28,7 +28,8 @@ pub fn table(lines: &Lines) -> String {
     let columns = regions.iter().flat_map(|n| [format!("{n}: syntactic % (n)"), "ms a token p50 / p99".to_owned()]);
     let mut table = Table::new(head.chain(columns));
     for ((name, kind, method), by_regions) in rows {
-        let cells = regions.iter().flat_map(|n| by_regions.get(n).map_or(["–".into(), "–".into()], |found| cell(found)));
+        let cells =
+            regions.iter().flat_map(|n| by_regions.get(n).map_or(["–".into(), "–".into()], |found| cell(found)));
         table.row([name.to_owned(), kind.to_owned(), format!("`{method}`")].into_iter().chain(cells));
     }
     table.markdown("")

@@ -31,9 +31,12 @@ pub fn steps(cells: &Cells<'_>) -> String {
                 steps.iter().map(|&steps| cells.get(&at(&task, &model, steps, &method))).collect();
             let sizes: Vec<String> = found
                 .iter()
-                .map(|cell| cell.map_or("–".to_owned(), |cell| format!("{}, {}", cell.n_prompts(), cell.n_generations())))
+                .map(|cell| {
+                    cell.map_or("–".to_owned(), |cell| format!("{}, {}", cell.n_prompts(), cell.n_generations()))
+                })
                 .collect();
-            let size = if sizes.windows(2).all(|pair| pair[0] == pair[1]) { sizes[0].clone() } else { sizes.join("; ") };
+            let size =
+                if sizes.windows(2).all(|pair| pair[0] == pair[1]) { sizes[0].clone() } else { sizes.join("; ") };
             let shares = found.iter().map(|cell| cell.map_or("–".to_owned(), at_one));
             table.row([code(&method)].into_iter().chain(shares).chain([size]));
         }
@@ -90,8 +93,17 @@ fn told(cells: &Cells<'_>, task: &str, model: &str) -> Option<usize> {
 /// Times, questions, log-probabilities and diversity.
 pub fn times(cells: &Cells<'_>) -> String {
     let head = [
-        "method", "ms a generation", "model ms", "constraint ms", "its share", "questions", "proposals", "refused",
-        "recovered + rescued", "log-probability", "diversity",
+        "method",
+        "ms a generation",
+        "model ms",
+        "constraint ms",
+        "its share",
+        "questions",
+        "proposals",
+        "refused",
+        "recovered + rescued",
+        "log-probability",
+        "diversity",
     ];
     let mut text = String::new();
     for (task, model) in cells.pairs() {
@@ -123,7 +135,14 @@ pub fn times(cells: &Cells<'_>) -> String {
 /// LAVE's ablation.
 pub fn ablation(cells: &Cells<'_>) -> String {
     let mut table = Table::new([
-        "model", "task", "T", "method", "syntactic@1 %", "functional@1 %", "ms a generation", "prompts, generations",
+        "model",
+        "task",
+        "T",
+        "method",
+        "syntactic@1 %",
+        "functional@1 %",
+        "ms a generation",
+        "prompts, generations",
     ]);
     for (task, model) in cells.pairs() {
         let Some(steps) = told(cells, &task, &model) else { continue };
@@ -152,7 +171,12 @@ pub fn ablation(cells: &Cells<'_>) -> String {
 /// The constraint's time of a step as a share of a model's.
 pub fn shares(cells: &Cells<'_>) -> String {
     let mut table = Table::new([
-        "model", "task", "method", "steps measured", "µs a step p50 / p90 / p99", "p50 as a share of 30 ms",
+        "model",
+        "task",
+        "method",
+        "steps measured",
+        "µs a step p50 / p90 / p99",
+        "p50 as a share of 30 ms",
         "p50 of first steps, µs",
     ]);
     for (task, model) in cells.pairs() {

@@ -63,9 +63,9 @@ pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
     let mut all: Vec<Vec<TokenId>> = Vec::new();
     for file in &args.files {
-        let sentences = texts(file)?.into_iter().filter(|text| {
-            constraint.language().read(text.text.as_bytes()).is_ok_and(|reading| reading.is_sentence)
-        });
+        let sentences = texts(file)?
+            .into_iter()
+            .filter(|text| constraint.language().read(text.text.as_bytes()).is_ok_and(|reading| reading.is_sentence));
         for text in sentences.take(args.first.unwrap_or(usize::MAX)) {
             let place = || format!("{} line {}", file.display(), text.line);
             let tokens = match &text.ids {

@@ -100,7 +100,8 @@ pub fn run(args: &Args) -> Result<bool> {
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
         let task = |name: &String| Task::by_name(name).ok_or_else(|| unknown("task", name, Task::ALL.map(Task::name)));
-        let model = |name: &String| Kind::by_name(name).ok_or_else(|| unknown("model", name, Kind::ALL.map(Kind::name)));
+        let model =
+            |name: &String| Kind::by_name(name).ok_or_else(|| unknown("model", name, Kind::ALL.map(Kind::name)));
         if !(0.0..1e6).contains(&self.temperature) {
             bail!("the temperature {} is not a number from 0 on", self.temperature);
         }
