@@ -20,7 +20,7 @@ pub enum Command {
     Replay(replay::Args),
     Batch(batch::Args),
     Fill(fill::Args),
-    Eval(eval::Args),
+    Eval(Box<eval::Args>),
     Debug(debug::Args),
 }
 

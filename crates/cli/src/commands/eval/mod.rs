@@ -36,7 +36,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Report(report::Args),
-    Infill(infill::Args),
+    Infill(Box<infill::Args>),
 }
 
 #[derive(clap::Args)]
