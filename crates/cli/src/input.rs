@@ -80,6 +80,12 @@ fn limit(text: &str) -> Result<(&'static str, u64), String> {
 }
 
 impl GrammarArgs {
+    /// A file, and all else as the file says or by default.
+    pub fn of_file(path: &Path) -> Self {
+        let (ties, engine) = (TiesChoice::All, EngineChoice::Auto);
+        Self { grammar: path.to_owned(), format: None, start: None, lexer: None, ties, engine, limit: Vec::new() }
+    }
+
     /// The text of the grammar and its format.
     pub fn source(&self) -> Result<(String, GrammarFormat)> {
         let format = self.format()?;

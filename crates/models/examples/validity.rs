@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 type Fault = Box<dyn std::error::Error>;
 
 /// Questions to a diffusion model for a canvas.
-const STEPS: [usize; 4] = [4, 8, 16, 40];
+const STEPS: [usize; 4] = [4, 8, 16, 48];
 
 fn main() -> Result<(), Fault> {
     let mut arguments = std::env::args().skip(1);

@@ -48,8 +48,8 @@ pub enum SmallModelError {
         /// The limit.
         most: usize,
     },
-    /// An autoregressive model was asked without a prompt.
-    #[error("an autoregressive model needs a prompt: what comes first depends on it")]
+    /// A model was asked without a prompt.
+    #[error("a model needs a prompt: what belongs into a slot is read at the token before it")]
     NoPrompt,
     /// The buffer is not as long as the rows.
     #[error("rows of {wanted} numbers in all do not fit into a buffer of {given}")]

@@ -17,7 +17,7 @@ pub struct Session {
 
 impl Session {
     pub(crate) fn new(model: SmallModel, prompt: &[TokenId]) -> Result<Self, SmallModelError> {
-        if prompt.is_empty() && model.kind() == Kind::Autoregressive {
+        if prompt.is_empty() {
             return Err(SmallModelError::NoPrompt);
         }
         check(&model, prompt)?;
@@ -35,10 +35,9 @@ impl Session {
         self.tokens.truncate(self.n_prompt);
         self.tokens.extend_from_slice(canvas);
         let Some(&lowest) = slots.iter().min() else { return Ok(()) };
-        // An autoregressive model says at each token what follows it.
-        let causal = self.model.kind() == Kind::Autoregressive;
-        let shift = self.n_prompt - usize::from(causal);
-        let n_kept = if causal {
+        // All models say at each token what follows it, or what should.
+        let shift = self.n_prompt - 1;
+        let n_kept = if self.model.kind() == Kind::Autoregressive {
             let n_same = self.cache.tokens.iter().zip(&self.tokens).take_while(|(a, b)| a == b).count();
             n_same.min(lowest + shift)
         } else {

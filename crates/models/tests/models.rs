@@ -93,7 +93,7 @@ fn wrong_questions_are_errors() {
     let ask =
         |prompt: &[TokenId], canvas: &[TokenId], slots: &[usize]| model.log_probs(prompt, canvas, slots).unwrap_err();
     assert_eq!(ask(&[wrong], &[EOS], &[0]), SmallModelError::Token { token: wrong, n_tokens: size });
-    assert_eq!(ask(&[], &[wrong], &[0]), SmallModelError::Token { token: wrong, n_tokens: size });
+    assert_eq!(ask(&[EOS], &[wrong], &[0]), SmallModelError::Token { token: wrong, n_tokens: size });
     assert_eq!(ask(&[EOS], &[EOS], &[1]), SmallModelError::Slot { slot: 1, n_slots: 1 });
     let long = vec![EOS; SmallModel::MAX_TOKENS];
     assert!(matches!(ask(&[EOS], &long, &[0]), SmallModelError::TooLong { .. }));

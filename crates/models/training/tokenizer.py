@@ -17,7 +17,7 @@ N_TOKENS = 672
 # Merges stay within a piece. A piece is a word, with what opens a value after a key (`name":"`), or a number, or signs in a row with small
 # words between them (`"},{"`, `)*(`, `, from `). So tokens cross the terminals of the grammars, and a word or number is the same token in a
 # prompt and in an answer, which makes it easy to copy.
-SMALL = "is|a|from|likes|has|and|plus|minus|times|all|ring|bond"
+SMALL = "is|a|from|floor|likes|has|boss|and|plus|minus|times|all|ring|bond"
 PIECES = rf"""[A-Z]?[a-z]+(?:":[\["{{]*)?|[A-Z]|[0-9]{{1,2}}|[^A-Za-z0-9]+(?:(?:{SMALL})[^A-Za-z0-9]+)*"""
 
 

@@ -2,7 +2,7 @@
 
     python train.py MODEL DATA TOKENIZER OUT [--steps N] [--vectors FILE]
 
-MODEL is `autoregressive` (next token), `masked` (LLaDA: a share t of the answer's canvas is masked, cross-entropy of the masked tokens over t)
+MODEL is `autoregressive` (next token), `masked` (LLaDA: a share t of the answer's canvas is masked, cross-entropy of the masked tokens)
 or `uniform` (DiffusionGemma: a share t of the canvas is replaced by random tokens, cross-entropy of all clean tokens). DATA is the folder of
 `write_data`. OUT is a safetensors file in f16; `--vectors` records logits that the Rust forward is checked against.
 """
@@ -19,16 +19,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import nn
 
 LAYERS, WIDTH, HEADS, HIDDEN = 4, 128, 4, 256
-CANVAS = 40
+CANVAS = 48
+# What a slot behind the first EOS weighs in the loss.
+TAIL = 0.1
+# The part of the steps in which the share of hidden tokens grows.
+EASY = 0.4
 ROPE_BASE = 10_000.0
 NORM_EPSILON = 1e-5
-BATCH, RATE, WARM_UP = 16, 2.5e-3, 100
-STEPS = {"autoregressive": 2_000, "masked": 5_000, "uniform": 5_000}
+BATCH, RATE, MUON_RATE, WARM_UP = 16, 2.5e-3, 0.02, 100
+STEPS = {"autoregressive": 3_000, "masked": 5_000, "uniform": 5_000}
 
 
 class Norm(nn.Module):
@@ -97,13 +101,13 @@ def rotate(x, cos, sin):
 
 
 class Data:
-    def __init__(self, path, tokenizer, n_examples):
+    def __init__(self, path, tokenizer, first, n_examples):
         self.eos, self.pad, self.mask = (tokenizer.token_to_id(name) for name in ("<eos>", "<pad>", "<mask>"))
-        lines = [json.loads(line) for line in path.read_text().splitlines()[:n_examples]]
+        lines = [json.loads(line) for line in path.read_text().splitlines()[first : first + n_examples]]
         encode = lambda part: [e.ids for e in tokenizer.encode_batch([line[part] for line in lines])]
         self.examples = list(zip(encode("prompt"), encode("answer")))
-        tasks = sorted({line["task"] for line in lines})
-        self.by_task = [[e for e, line in zip(self.examples, lines) if line["task"] == task] for task in tasks]
+        self.tasks = sorted({line["task"] for line in lines})
+        self.by_task = [[e for e, line in zip(self.examples, lines) if line["task"] == task] for task in self.tasks]
         assert max(len(answer) for _, answer in self.examples) < CANVAS
 
     def batch(self, step, kind):
@@ -124,29 +128,51 @@ class Data:
         return tokens, tokens != self.pad, longest
 
 
-def loss(kind, model, data, tokens, real, prompt):
+def read(hidden, prompt):
+    """What each slot should hold is read at the place before it, by all models (as Dream does): so others can begin as the autoregressive one ended."""
+    return hidden[:, prompt - 1 : -1]
+
+
+def loss(kind, model, data, progress, tokens, real, prompt):
     canvas = tokens[:, prompt:]
+    # What follows the first EOS is EOS: easily learned, and most of some canvases.
+    weight = torch.where((canvas == data.eos).cumsum(1) <= 1, 1.0, TAIL)
     if kind == "autoregressive":
-        # Up to the first EOS.
-        wanted = (canvas == data.eos).cumsum(1) <= 1
-        hidden = model(tokens, real)[:, prompt - 1 : -1]
+        wanted = weight == 1.0
+        hidden = read(model(tokens, real), prompt)
         return F.cross_entropy(model.logits(hidden[wanted]), canvas[wanted])
-    # One share for each row, spread evenly over the batch.
-    share = ((torch.arange(BATCH) + torch.rand(BATCH)) / BATCH).clamp(min=1e-3)[:, None]
+    # One share for each row, spread evenly over the batch. Few tokens are hidden at first: what they are can be told from what stands around them, by
+    # which copying from the prompt is learned.
+    largest = min(1.0, 0.2 + 0.8 * progress / EASY)
+    share = largest * ((torch.arange(BATCH) + torch.rand(BATCH)) / BATCH)[:, None]
     hit = torch.rand(canvas.shape) < share
     seen = tokens.clone()
     if kind == "masked":
         seen[:, prompt:][hit] = data.mask
-        hidden = model(seen, real)[:, prompt:]
-        each = F.cross_entropy(model.logits(hidden[hit]), canvas[hit], reduction="none")
-        return (each / share.expand_as(hit)[hit]).sum() / canvas.numel()
-    seen[:, prompt:][hit] = torch.randint(model.embedding.num_embeddings, (int(hit.sum()),))
-    hidden = model(seen, real)[:, prompt:]
-    return F.cross_entropy(model.logits(hidden).flatten(0, 1), canvas.flatten())
+        weight = weight * hit
+    else:
+        seen[:, prompt:][hit] = torch.randint(model.embedding.num_embeddings, (int(hit.sum()),))
+    # Each row counts the same, whatever its share.
+    weight = weight / (weight.sum(1, keepdim=True) + 1e-6) / BATCH
+    wanted = weight > 0
+    hidden = read(model(seen, real), prompt)
+    each = F.cross_entropy(model.logits(hidden[wanted]), canvas[wanted], reduction="none")
+    return (each * weight[wanted]).sum()
 
 
 def rate(step, steps):
     return min(1.0, (step + 1) / WARM_UP) * (steps - step) / steps
+
+
+def optimizers(model):
+    """Muon for the matrices of the layers, AdamW for embeddings and norms."""
+    is_matrix = lambda name, weight: weight.dim() == 2 and name.startswith("layers")
+    matrices = [weight for name, weight in model.named_parameters() if is_matrix(name, weight)]
+    others = [weight for name, weight in model.named_parameters() if not is_matrix(name, weight)]
+    return [
+        torch.optim.Muon(matrices, lr=MUON_RATE, momentum=0.95, weight_decay=0.01),
+        torch.optim.AdamW(others, lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True),
+    ]
 
 
 def tensors(model):
@@ -165,7 +191,7 @@ def record(kind, model, data, path, n_vectors=2):
         tokens = torch.tensor([prompt + canvas])
         with torch.no_grad():
             logits = model.logits(model(tokens, torch.ones_like(tokens, dtype=torch.bool)))[0]
-        first = len(prompt) - 1 if kind == "autoregressive" else len(prompt)
+        first = len(prompt) - 1
         rows = [0, 1, len(canvas) // 2, len(canvas) - 1]
         vectors.append(
             {
@@ -185,6 +211,7 @@ def main():
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--begin", type=Path, help="the weights to begin with")
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -194,25 +221,29 @@ def main():
     random.seed(arguments.seed)
     steps = arguments.steps or STEPS[arguments.model]
     tokenizer = Tokenizer.from_file(str(arguments.tokenizer))
-    data = Data(arguments.data / "train.jsonl", tokenizer, steps * BATCH)
+    # Each seed has examples of its own.
+    n_examples = steps * BATCH
+    data = Data(arguments.data / "train.jsonl", tokenizer, (arguments.seed - 1) * n_examples, n_examples)
     model = Model(tokenizer.get_vocab_size(), causal=arguments.model == "autoregressive")
     print(f"{sum(weight.numel() for weight in model.parameters())} parameters", flush=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step, steps))
-    began, cpu, shown = time.time(), time.process_time(), 0.0
+    if arguments.begin:
+        model.load_state_dict({name: weight.float() for name, weight in load_file(arguments.begin).items()})
+    both = optimizers(model)
+    schedules = [torch.optim.lr_scheduler.LambdaLR(each, lambda step: rate(step, steps)) for each in both]
+    began, cpu, shown = time.time(), time.process_time(), {task: [] for task in data.tasks}
     for step in range(steps):
-        optimizer.zero_grad()
-        value = loss(arguments.model, model, data, *data.batch(step, arguments.model))
+        model.zero_grad()
+        value = loss(arguments.model, model, data, step / steps, *data.batch(step, arguments.model))
         value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        shown += float(value.detach())
-        if (step + 1) % 100 == 0:
-            took = f"{time.process_time() - cpu:.0f} CPU s, {time.time() - began:.0f} s"
-            print(f"step {step + 1}: loss {shown / 100:.3f}, {took}", flush=True)
-            shown = 0.0
-        if (step + 1) % 1000 == 0 or step + 1 == steps:
+        for each in both + schedules:
+            each.step()
+        shown[data.tasks[step % len(data.tasks)]].append(value.item())
+        if (step + 1) % 300 == 0:
+            losses = ", ".join(f"{task} {sum(values) / len(values):.3f}" for task, values in shown.items())
+            print(f"step {step + 1}: {losses}; {time.process_time() - cpu:.0f} CPU s, {time.time() - began:.0f} s", flush=True)
+            shown = {task: [] for task in data.tasks}
+        if (step + 1) % 500 == 0 or step + 1 == steps:
             save_file(tensors(model), arguments.out, metadata={"kind": arguments.model, "canvas": str(CANVAS)})
     if arguments.vectors:
         model.load_state_dict({name: weight.float() for name, weight in tensors(model).items()})

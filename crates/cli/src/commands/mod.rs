@@ -7,6 +7,7 @@ mod check;
 mod debug;
 mod eval;
 mod fill;
+mod generate;
 mod replay;
 
 use anyhow::Result;
@@ -16,6 +17,7 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub enum Command {
     Demo(demo::Args),
+    Generate(generate::Args),
     Check(check::Args),
     Replay(replay::Args),
     Batch(batch::Args),
@@ -28,6 +30,7 @@ pub enum Command {
 pub fn run(command: Command) -> Result<bool> {
     match command {
         Command::Demo(args) => demo::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Batch(args) => batch::run(&args),

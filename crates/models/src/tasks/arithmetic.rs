@@ -1,6 +1,7 @@
 //! An arithmetic question in words to an expression in full parentheses.
 //!
-//! `times` binds stronger than `plus` and `minus`, which go from left to right; `, all times 2` takes everything before it.
+//! `times` binds stronger than `plus` and `minus`, which go from left to right; `, all times 2` takes everything before it. Sums and products can be
+//! grouped in several ways, and each is right: a model that fills many slots at once has to agree with itself on one.
 
 use super::Wanted as AnyWanted;
 use anygram_bits::Random;
@@ -29,15 +30,15 @@ const OPERATORS: [Operator; 3] = [Operator::Plus, Operator::Minus, Operator::Tim
 const LARGEST: usize = 12;
 
 pub(super) fn example(random: &mut Random) -> (String, String, AnyWanted) {
-    let n_numbers = [2, 3, 3, 4][random.below(4)];
+    let n_numbers = [3, 4, 5, 5, 6, 7][random.below(6)];
     let mut numbers: Vec<i64> = (0..n_numbers).map(|_| number(random)).collect();
     let operators: Vec<Operator> = (1..n_numbers).map(|_| operator(random)).collect();
-    let mut said = format!("math: {}", numbers[0]);
+    let mut said = numbers[0].to_string();
     for (operator, number) in operators.iter().zip(&numbers[1..]) {
         said.push_str(&format!(" {} {number}", operator.word()));
     }
-    let mut expression = chain(&numbers, &operators);
-    if random.chance(35) {
+    let mut expression = chain(&numbers, &operators, random);
+    for _ in 0..[0, 0, 1, 2][random.below(4)] {
         let (operator, last) = (operator(random), number(random));
         said.push_str(&format!(", all {} {last}", operator.word()));
         numbers.push(last);
@@ -55,27 +56,38 @@ fn operator(random: &mut Random) -> Operator {
     OPERATORS[random.below(OPERATORS.len())]
 }
 
-/// Products first, then sums and differences from left to right.
-fn chain(numbers: &[i64], operators: &[Operator]) -> Expression {
-    let mut sum: Option<(Expression, Operator)> = None;
-    let mut product = Expression::number(numbers[0]);
-    for (&operator, &number) in operators.iter().zip(&numbers[1..]) {
-        let number = Expression::number(number);
-        if operator == Operator::Times {
-            product = operator.join(product, number);
-        } else {
-            sum = Some((joined(sum, product), operator));
-            product = number;
+/// Products first, then sums and differences.
+fn chain(numbers: &[i64], operators: &[Operator], random: &mut Random) -> Expression {
+    let (mut terms, mut between, mut first) = (Vec::new(), Vec::new(), 0);
+    for (at, &operator) in operators.iter().enumerate() {
+        if operator != Operator::Times {
+            terms.push(product(&numbers[first..=at], random));
+            between.push(operator);
+            first = at + 1;
         }
     }
-    joined(sum, product)
+    terms.push(product(&numbers[first..], random));
+    grouped(terms, &between, random)
 }
 
-fn joined(sum: Option<(Expression, Operator)>, product: Expression) -> Expression {
-    match sum {
-        Some((sum, operator)) => operator.join(sum, product),
-        None => product,
+fn product(numbers: &[i64], random: &mut Random) -> Expression {
+    let factors: Vec<Expression> = numbers.iter().copied().map(Expression::number).collect();
+    grouped(factors, &vec![Operator::Times; numbers.len() - 1], random)
+}
+
+/// Operands joined in any way that has the value of going from left to right: what is subtracted is one operand. At least one operand.
+fn grouped(operands: Vec<Expression>, operators: &[Operator], random: &mut Random) -> Expression {
+    let (mut operands, mut operators) = (operands, operators.to_vec());
+    while !operators.is_empty() {
+        // A pair can be joined first unless it stands behind a minus.
+        let is_free = |&at: &usize| at == 0 || operators[at - 1] != Operator::Minus;
+        let free: Vec<usize> = (0..operators.len()).filter(is_free).collect();
+        let at = free[random.below(free.len())];
+        let right = operands.remove(at + 1);
+        let left = std::mem::replace(&mut operands[at], Expression::number(0));
+        operands[at] = operators.remove(at).join(left, right);
     }
+    operands.swap_remove(0)
 }
 
 impl Operator {
@@ -179,10 +191,25 @@ mod tests {
     #[test]
     fn products_bind_stronger() {
         use Operator::{Minus, Plus, Times};
-        let chain = |numbers: &[i64], operators: &[Operator]| chain(numbers, operators).text;
+        let chain = |numbers: &[i64], operators: &[Operator]| chain(numbers, operators, &mut Random::new(1)).text;
         assert_eq!(chain(&[3, 4, 2], &[Plus, Times]), "(3+(4*2))");
         assert_eq!(chain(&[3, 4, 2], &[Times, Minus]), "((3*4)-2)");
-        assert_eq!(chain(&[1, 2, 3, 4], &[Minus, Plus, Minus]), "(((1-2)+3)-4)");
+        assert_eq!(chain(&[1, 2, 3, 4], &[Minus, Minus, Minus]), "(((1-2)-3)-4)");
+    }
+
+    #[test]
+    fn all_groups_have_one_value() {
+        use Operator::{Minus, Plus, Times};
+        let (numbers, operators) = ([9, 1, 2, 3, 4, 5, 6], [Minus, Plus, Plus, Times, Times, Minus]);
+        let mut random = Random::new(1);
+        let texts: std::collections::HashSet<String> = (0..300)
+            .map(|_| {
+                let Expression { text, value } = chain(&numbers, &operators, &mut random);
+                assert_eq!((evaluate(&text).unwrap(), value), ((numbers.to_vec(), 64), 64), "{text}");
+                text
+            })
+            .collect();
+        assert!(texts.len() >= 8, "{texts:?}");
     }
 
     #[test]

@@ -90,15 +90,28 @@ impl Task {
         }
     }
 
+    /// A prompt as those of the task are: its word in front (`json:`, `math:`, `smiles:`), a line break behind, and what of that is there already is not
+    /// repeated.
+    pub fn prompt(self, said: &str) -> String {
+        let (word, end) = match self {
+            Self::Record => ("json:", "."),
+            Self::Arithmetic => ("math:", ""),
+            Self::Smiles => ("smiles:", ""),
+        };
+        let said = said.trim();
+        let said = said.strip_prefix(word).unwrap_or(said).trim();
+        format!("{word} {}{end}\n", said.strip_suffix(end).unwrap_or(said))
+    }
+
     /// The example of a seed, of either split.
     pub fn example(self, seed: u64) -> Example {
         let mut random = Random::new(seed);
-        let (prompt, answer, wanted) = match self {
+        let (said, answer, wanted) = match self {
             Self::Record => record::example(&mut random),
             Self::Arithmetic => arithmetic::example(&mut random),
             Self::Smiles => smiles::example(&mut random),
         };
-        Example { task: self, prompt: format!("{prompt}\n"), answer, wanted }
+        Example { task: self, prompt: self.prompt(&said), answer, wanted }
     }
 
     /// Examples of a split with prompts that are all different, from the stream of a seed: as many as were asked for, unless the task has too
@@ -148,9 +161,7 @@ impl Example {
     /// - smiles: rings, elements and branches are those asked for, and no atom has more bonds than its valence.
     pub fn check(&self, answer: &str) -> bool {
         match &self.wanted {
-            Wanted::Record(record) => {
-                serde_json::from_str::<serde_json::Value>(answer).is_ok_and(|said| said == *record)
-            }
+            Wanted::Record(record) => record::check(answer, record),
             Wanted::Arithmetic(wanted) => wanted.check(answer),
             Wanted::Smiles(wanted) => smiles::Properties::of(answer).is_some_and(|properties| properties == *wanted),
         }
@@ -158,6 +169,13 @@ impl Example {
 }
 
 /// One of these.
-fn pick<'a>(random: &mut Random, items: &[&'a str]) -> &'a str {
+fn pick(random: &mut Random, items: &[&'static str]) -> &'static str {
     items[random.below(items.len())]
+}
+
+/// Puts items into a random order (Fisher and Yates).
+fn shuffle<T>(random: &mut Random, items: &mut [T]) {
+    for at in (1..items.len()).rev() {
+        items.swap(at, random.below(at + 1));
+    }
 }

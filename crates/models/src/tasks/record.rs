@@ -1,8 +1,11 @@
-//! A person in words to a JSON object. All words are from closed lists, so that a small model can learn to copy them.
+//! A person in words to a JSON object with objects and arrays in it. All words are from closed lists, so that a small model can learn to copy them.
+//!
+//! What a record has besides a name differs, and stands in any order: a model that fills many slots at once has to agree with itself on one. Values
+//! are compared, not texts, so every order is right.
 
-use super::{Wanted, pick};
+use super::{Wanted, pick, shuffle};
 use anygram_bits::Random;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const NAMES: [&str; 20] = [
     "Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Iris", "Jon", "Kira", "Leo", "Mia", "Nils", "Olga",
@@ -23,43 +26,109 @@ const PETS: [&str; 10] = ["Tom", "Rex", "Luna", "Bello", "Coco", "Milo", "Nala",
 
 /// The youngest and the oldest.
 const AGES: std::ops::Range<usize> = 18..66;
+/// Floors of a home, from 1.
+const FLOORS: usize = 9;
+/// The longest record that is asked for, in bytes: some 60 tokens.
+const LONGEST: usize = 210;
 
 pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
-    let (name, age) = (pick(random, &NAMES), AGES.start + random.below(AGES.len()));
-    let mut said = vec![format!("json: {name} is {age}")];
-    let mut record = Map::new();
-    record.insert("name".into(), name.into());
-    record.insert("age".into(), age.into());
-    if random.chance(75) {
-        let job = pick(random, &JOBS);
-        said.push(format!("a {job}"));
-        record.insert("job".into(), job.into());
+    loop {
+        let person = Person::draw(random, true);
+        let answer = person.text(random);
+        let read = serde_json::from_str(&answer).ok().filter(|_| answer.len() <= LONGEST);
+        if let Some(record) = read {
+            return (person.said.join(", "), answer, Wanted::Record(record));
+        }
     }
-    if random.chance(75) {
-        let city = pick(random, &CITIES);
-        said.push(format!("from {city}"));
-        record.insert("city".into(), city.into());
-    }
-    let likes = several(random, |random| pick(random, &LIKES).to_owned());
-    if !likes.is_empty() {
-        said.push(format!("likes {}", likes.join(" and ")));
-        record.insert("likes".into(), likes.into());
-    }
-    let pets = several(random, |random| (pick(random, &KINDS), pick(random, &PETS)));
-    if !pets.is_empty() {
-        let words: Vec<String> = pets.iter().map(|(kind, name)| format!("{kind} {name}")).collect();
-        said.push(format!("has {}", words.join(" and ")));
-        let pets: Vec<Value> = pets.iter().map(|(kind, name)| json!({"kind": kind, "name": name})).collect();
-        record.insert("pets".into(), pets.into());
-    }
-    let record = Value::Object(record);
-    (format!("{}.", said.join(", ")), record.to_string(), Wanted::Record(record))
 }
 
-/// None, one or two that differ.
+/// Whether an answer is a record with these values, each key of an object once.
+pub(super) fn check(answer: &str, record: &Value) -> bool {
+    let read = serde_json::from_str::<Value>(answer);
+    // What came twice is gone from what was read. No string has a space.
+    let n_bytes = answer.bytes().filter(|byte| !byte.is_ascii_whitespace()).count();
+    read.is_ok_and(|read| read == *record && read.to_string().len() == n_bytes)
+}
+
+/// Somebody as a prompt says it, and the members of the record but for the name.
+struct Person {
+    name: &'static str,
+    said: Vec<String>,
+    members: Vec<String>,
+}
+
+impl Person {
+    fn draw(random: &mut Random, has_boss: bool) -> Self {
+        let (name, age) = (pick(random, &NAMES), AGES.start + random.below(AGES.len()));
+        let mut person = Self { name, said: vec![format!("{name} is {age}")], members: vec![member("age", &age.into())] };
+        let (likely, rare) = if has_boss { (70, 35) } else { (40, 0) };
+        if random.chance(likely) {
+            let job = pick(random, &JOBS);
+            person.add(format!("a {job}"), "job", &job.into());
+        }
+        if random.chance(likely) {
+            person.add_home(random);
+        }
+        if has_boss {
+            person.add_likes(random);
+            person.add_pets(random);
+        }
+        if random.chance(rare) {
+            let boss = Self::draw(random, false);
+            person.said.push(format!("boss {}", boss.said.join(" and ")));
+            person.members.push(format!("\"boss\":{}", boss.text(random)));
+        }
+        person
+    }
+
+    fn add(&mut self, said: String, key: &str, value: &Value) {
+        self.said.push(said);
+        self.members.push(member(key, value));
+    }
+
+    fn add_home(&mut self, random: &mut Random) {
+        let city = pick(random, &CITIES);
+        if random.chance(50) {
+            let floor = 1 + random.below(FLOORS);
+            self.add(format!("from {city} floor {floor}"), "home", &json!({"city": city, "floor": floor}));
+        } else {
+            self.add(format!("from {city}"), "home", &json!({"city": city}));
+        }
+    }
+
+    fn add_likes(&mut self, random: &mut Random) {
+        let likes = several(random, |random| pick(random, &LIKES));
+        if !likes.is_empty() {
+            self.add(format!("likes {}", likes.join(" and ")), "likes", &likes.into());
+        }
+    }
+
+    fn add_pets(&mut self, random: &mut Random) {
+        let pets = several(random, |random| (pick(random, &KINDS), pick(random, &PETS)));
+        if !pets.is_empty() {
+            let said: Vec<String> = pets.iter().map(|(kind, name)| format!("{kind} {name}")).collect();
+            let pets: Vec<Value> = pets.iter().map(|(kind, name)| json!({"kind": kind, "name": name})).collect();
+            self.add(format!("has {}", said.join(" and ")), "pets", &pets.into());
+        }
+    }
+
+    /// The record, its members in some order behind the name.
+    fn text(&self, random: &mut Random) -> String {
+        let mut members = self.members.clone();
+        shuffle(random, &mut members);
+        members.insert(0, member("name", &self.name.into()));
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+fn member(key: &str, value: &Value) -> String {
+    format!("\"{key}\":{value}")
+}
+
+/// Up to three that differ.
 fn several<T: PartialEq>(random: &mut Random, mut draw: impl FnMut(&mut Random) -> T) -> Vec<T> {
     let mut items = Vec::new();
-    for _ in 0..[0, 1, 1, 2][random.below(4)] {
+    for _ in 0..[0, 1, 1, 2, 2, 3][random.below(6)] {
         let item = draw(random);
         if !items.contains(&item) {
             items.push(item);

@@ -1,7 +1,7 @@
 //! Properties of a molecule in words to a molecule, in a small part of SMILES: chains, branches, rings of five and six, aromatic rings.
 //!
-//! Molecules are drawn, and a prompt lists what the drawn one has: its rings, its atoms other than carbon, the double bonds and branches that are
-//! written. Every molecule with just these is right. Hydrogen is implied.
+//! Molecules are drawn, and a prompt lists what the drawn one has: its rings, its atoms other than carbon, and the double bonds that are written. Every
+//! molecule with just these is right, so there are many answers. Hydrogen is implied.
 
 use super::{Wanted, pick};
 use anygram_bits::Random;
@@ -14,8 +14,6 @@ pub(super) struct Properties {
     rings: Vec<(usize, bool)>,
     /// How many atoms of each of [`Element::COUNTED`].
     counts: [usize; 5],
-    /// Pairs of parentheses.
-    branches: usize,
     /// Bonds that are written `=`.
     double_bonds: usize,
 }
@@ -41,7 +39,7 @@ struct Atom {
 }
 
 /// The longest molecule that is asked for, in bytes.
-const LONGEST: usize = 26;
+const LONGEST: usize = 32;
 
 pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
     loop {
@@ -49,14 +47,14 @@ pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
         // Whatever was drawn with too many bonds, or rings of another kind, is drawn again; a third of the draws is.
         let properties = Properties::of(&molecule).filter(|properties| properties.is_wanted());
         if let Some(properties) = properties.filter(|_| molecule.len() <= LONGEST) {
-            return (format!("smiles: {}", properties.in_words()), molecule, Wanted::Smiles(properties));
+            return (properties.in_words(), molecule, Wanted::Smiles(properties));
         }
     }
 }
 
 fn draw(random: &mut Random) -> String {
     let mut text = String::new();
-    let n_units = 2 + random.below(4);
+    let n_units = 2 + random.below(5);
     let mut n_rings = 0;
     for unit in 0..n_units {
         if n_rings < 2 && random.chance(if n_rings == 0 { 25 } else { 10 }) {
@@ -139,7 +137,7 @@ impl Properties {
 
     /// Whether a prompt would ask for it.
     fn is_wanted(&self) -> bool {
-        self.rings.iter().all(|&ring| RINGS.iter().any(|&(known, _)| known == ring)) && self.branches <= 3
+        self.rings.iter().all(|&ring| RINGS.iter().any(|&(known, _)| known == ring))
     }
 
     fn in_words(&self) -> String {
@@ -150,8 +148,7 @@ impl Properties {
         if words.is_empty() {
             words.push("chain");
         }
-        words.extend(elements);
-        words.extend(repeat_n("double bond", self.double_bonds).chain(repeat_n("branch", self.branches)));
+        words.extend(elements.chain(repeat_n("double bond", self.double_bonds)));
         words.join(", ")
     }
 }
@@ -192,7 +189,6 @@ struct Reader {
     /// By digit: the atom of a ring that is open.
     digits: [Option<usize>; 10],
     rings: Vec<(usize, bool)>,
-    branches: usize,
     double_bonds: usize,
 }
 
@@ -216,7 +212,6 @@ impl Reader {
 
     fn open(&mut self) -> Option<()> {
         self.open.push(self.last.filter(|_| self.bond.is_none())?);
-        self.branches += 1;
         Some(())
     }
 
@@ -264,7 +259,7 @@ impl Reader {
         self.rings.sort_unstable();
         let count = |(element, _)| self.atoms.iter().filter(|atom| atom.element == element).count();
         let counts = Element::COUNTED.map(count);
-        Some(Properties { rings: self.rings, counts, branches: self.branches, double_bonds: self.double_bonds })
+        Some(Properties { rings: self.rings, counts, double_bonds: self.double_bonds })
     }
 }
 
@@ -275,10 +270,10 @@ mod tests {
     #[test]
     fn molecules_have_properties() {
         let of = |text| Properties::of(text).map(|properties| properties.in_words());
-        assert_eq!(of("c1ccc(O)cc1").unwrap(), "aromatic ring, O, branch");
-        assert_eq!(of("CC(=O)N").unwrap(), "chain, N, O, double bond, branch");
-        assert_eq!(of("C1CCC(C2CCCC2)C1Cl").unwrap(), "five ring, five ring, Cl, branch");
-        assert_eq!(of("C1CC(=O)CCC1c1ccncc1").unwrap(), "six ring, aromatic ring, N, O, double bond, branch");
+        assert_eq!(of("c1ccc(O)cc1").unwrap(), "aromatic ring, O");
+        assert_eq!(of("CC(=O)N").unwrap(), "chain, N, O, double bond");
+        assert_eq!(of("C1CCC(C2CCCC2)C1Cl").unwrap(), "five ring, five ring, Cl");
+        assert_eq!(of("C1CC(=O)CCC1c1ccncc1").unwrap(), "six ring, aromatic ring, N, O, double bond");
         assert_eq!(of("C").unwrap(), "chain");
     }
 

@@ -1,0 +1,220 @@
+//! The command `generate`.
+//!
+//! | module | what |
+//! |---|---|
+//! | `generation` | one text by one method, with all that is reported of it |
+//! | `steps` | the events of a run, step by step |
+//! | `show` | for people: the canvas as it fills, the texts side by side, counts |
+//! | `page` | for people who look closer: a page that replays the runs |
+
+mod generation;
+mod page;
+mod show;
+mod steps;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anygram::decode::{Named, STRATEGIES, Sampling};
+use anygram::{Compiler, Constraint, DecodeOptions, GrammarFormat};
+use anygram_models::tasks::{Split, Task};
+use anygram_models::{Kind, vocabulary};
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::{Value, json};
+
+use crate::input::{self, GrammarArgs};
+use generation::{Generation, Generator, Question};
+
+/// Generate texts with a small model, with and without a grammar
+///
+/// A model of ours (part of the program, 0.7 million parameters) answers prompts that it has not seen in training, by several methods. The
+/// first method is shown step by step: ▢ is an open slot of the canvas, ∎ the end. Then come the texts of all methods side by side, and counts over
+/// all prompts: how many texts are sentences of the grammar, and how many say what the prompt asks for.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to write: record (a person in words to JSON), arithmetic (a question to an expression in parentheses), smiles (properties to a
+    /// molecule).
+    #[arg(long, default_value = "record", value_parser = task)]
+    task: Task,
+    /// The model: masked (as LLaDA), uniform (as DiffusionGemma), autoregressive.
+    #[arg(long, default_value = "masked", value_parser = kind)]
+    model: Kind,
+    /// The methods, with commas between them; `none` is without a constraint.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "exact,none", value_parser = method)]
+    method: Vec<&'static Named>,
+    /// Questions to the model for one text; an autoregressive one is asked for each token.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(MOST))]
+    steps: u16,
+    /// Slots of the canvas, at most 256 [default: those that the model was trained with].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
+    slots: Option<u16>,
+    /// Draw tokens at this temperature instead of taking the likeliest (`uniform` draws anyway, at 0.8 falling to 0.4).
+    #[arg(long, value_name = "T")]
+    temperature: Option<f64>,
+    /// Decides which prompts come, and what is drawn.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many prompts of the task; the first at which the methods differ is shown.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    prompts: u32,
+    /// A prompt of your own instead, such as 'Ada is 34, a pilot, from Oslo'.
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompts")]
+    prompt: Option<String>,
+    /// Print a JSON object for each text, and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// Write a page that replays what is shown, slot by slot.
+    #[arg(long, value_name = "FILE.html")]
+    trace: Option<PathBuf>,
+    /// Milliseconds between two steps on a terminal.
+    #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    delay: u32,
+    /// A grammar of your own in place of the task's: .lark, .gbnf, .ebnf, .regex or .cfg, each also as .gz. The model has not learned it.
+    #[arg(short, long, value_name = "FILE")]
+    grammar: Option<PathBuf>,
+}
+
+/// The most slots and steps. What the model says of all slots is kept for each step.
+const MOST: std::ops::RangeInclusive<i64> = 1..=256;
+
+const EXAMPLES: &str = "\
+Examples:
+  anygram generate
+  anygram generate --task arithmetic --steps 4 --prompt '3 plus 4 times 2 minus 1'
+  anygram generate --task smiles --model uniform --method exact,lookahead,intersection,none
+  anygram generate --model autoregressive --method forced-sequential-with-budget,none
+  anygram generate --trace replay.html
+  anygram generate -g my.lark --prompt 'Ada is 34'
+  anygram generate --json --prompts 100 | jq -s 'group_by(.method)[] | {method: .[0].method, syntactic: map(.syntactic)}'";
+
+fn task(name: &str) -> Result<Task, String> {
+    Task::by_name(name).ok_or_else(|| unknown("task", Task::ALL.map(Task::name)))
+}
+
+fn kind(name: &str) -> Result<Kind, String> {
+    Kind::by_name(name).ok_or_else(|| unknown("model", Kind::ALL.map(Kind::name)))
+}
+
+fn method(name: &str) -> Result<&'static Named, String> {
+    Named::find(name).ok_or_else(|| unknown("method", STRATEGIES.iter().map(|strategy| strategy.name)))
+}
+
+fn unknown(what: &str, known: impl IntoIterator<Item = &'static str>) -> String {
+    format!("there is no such {what}; there are {}", known.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+pub fn run(args: &Args) -> Result<bool> {
+    for (at, method) in args.method.iter().enumerate() {
+        let is_again = args.method[..at].iter().any(|earlier| earlier.name == method.name);
+        ensure!(!is_again, "--method names `{}` twice; leave one of them out", method.name);
+    }
+    let mut generator = Generator::new(constraint(args)?, args.model.model()?, &args.method, options(args))?;
+    if let Some(slots) = args.slots {
+        generator.n_slots = slots.into();
+    }
+    let questions = questions(args);
+    let (mut all, mut telling) = (Vec::with_capacity(questions.len()), None);
+    for (number, question) in questions.iter().enumerate() {
+        let mut generations = generator.answer(question)?;
+        if args.json {
+            let mut output = anstream::stdout().lock();
+            for generation in &generations {
+                writeln!(output, "{}", json_line(args, &generator, question, generation))?;
+            }
+        }
+        if telling.is_none() && is_telling(&generations) {
+            telling = Some(number);
+        } else if number > 0 {
+            generations.iter_mut().for_each(Generation::forget);
+        }
+        all.push(generations);
+    }
+    let shown = telling.unwrap_or(0);
+    if let Some(path) = &args.trace {
+        let page = page::page(&page_heading(args, &generator), &generator, &questions[shown], &all[shown]);
+        std::fs::write(path, page).with_context(|| path.display().to_string())?;
+    }
+    if !args.json {
+        let delay = Duration::from_millis(args.delay.into());
+        show::show(args, &generator, &questions, &all, shown, delay)?;
+    }
+    Ok(true)
+}
+
+/// Whether the texts of some methods are sentences and those of others are not.
+fn is_telling(generations: &[Generation]) -> bool {
+    generations.iter().any(|generation| generation.is_syntactic() != generations[0].is_syntactic())
+}
+
+fn constraint(args: &Args) -> Result<Constraint> {
+    let vocabulary = vocabulary()?;
+    match &args.grammar {
+        Some(path) => {
+            let grammar = GrammarArgs::of_file(path);
+            input::constraint(&grammar, grammar.language()?, vocabulary)
+        }
+        None => {
+            let language = Compiler::default().compile(GrammarFormat::Lark, args.task.grammar())?;
+            Constraint::new(language, vocabulary).map_err(|error| anyhow!("{error}"))
+        }
+    }
+}
+
+fn options(args: &Args) -> DecodeOptions {
+    let base = match args.model {
+        Kind::Uniform => DecodeOptions::renoising(),
+        _ => DecodeOptions { block: None, ..DecodeOptions::default() },
+    };
+    let sampling = match args.temperature {
+        Some(temperature) => Sampling { temperature, ..Sampling::default() },
+        None => base.sampling,
+    };
+    DecodeOptions { steps: args.steps.into(), seed: args.seed, sampling, ..base }
+}
+
+/// The user's own prompt, or those of the task.
+fn questions(args: &Args) -> Vec<Question> {
+    let Some(prompt) = &args.prompt else {
+        let examples = args.task.examples(Split::HeldOut, args.seed, args.prompts as usize);
+        let has_check = args.grammar.is_none();
+        return examples.into_iter().map(|example| Question::of_task(example, has_check)).collect();
+    };
+    vec![Question::own(args.task.prompt(prompt))]
+}
+
+fn json_line(args: &Args, generator: &Generator, question: &Question, generation: &Generation) -> Value {
+    json!({
+        "task": args.task.name(),
+        "model": args.model.name(),
+        "method": generation.method,
+        "steps": args.steps,
+        "slots": generator.n_slots,
+        "seed": args.seed,
+        "prompt": question.prompt,
+        "text": generation.text,
+        "syntactic": generation.is_syntactic(),
+        "functional": generation.functional,
+        "stuck": generation.is_stuck,
+        "model_calls": generation.n_asked,
+        "proposals": generation.n_proposed,
+        "refused": generation.n_refused,
+        "forced": generation.n_forced,
+        "model_us": generation.model_us.round(),
+        "constraint_us": generation.constraint_us.round(),
+        "log_prob": generation.log_prob,
+    })
+}
+
+fn page_heading(args: &Args, generator: &Generator) -> Value {
+    json!({
+        "task": args.task.name(),
+        "model": args.model.name(),
+        "grammar": args.grammar.as_ref().map(|path| path.display().to_string()),
+        "steps": args.steps,
+        "slots": generator.n_slots,
+        "seed": args.seed,
+        "vocabulary": generator.vocabulary().len(),
+    })
+}
