@@ -155,8 +155,6 @@ pub struct Replay {
     pub engine: String,
     /// Milliseconds until masks could be had.
     pub compile_ms: f64,
-    /// Milliseconds of the first mask.
-    pub first_mask_ms: f64,
     /// Masks that were computed.
     pub steps: usize,
     /// Texts that stopped wrongly.

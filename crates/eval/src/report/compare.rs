@@ -1,15 +1,16 @@
-//! `exact` beside every other method, on the same prompts.
+//! `exact` and `compatible` beside every other method, on the same prompts.
 
 use super::cells::{At, Cell, Cells, FUNCTIONAL, SYNTACTIC, Success};
 use super::table::{Table, percent};
 use crate::estimate::{Difference, mcnemar, paired};
 
-/// What is compared with all others.
-const OURS: &str = "exact";
+/// What is compared with all others: two ways to the same guarantee, of which the second can be had in more generations.
+const OURS: [&str; 2] = ["exact", "compatible"];
 /// Below so many prompts no difference is claimed.
 const ENOUGH: usize = 200;
 
 struct Compared<'a> {
+    ours: &'static str,
     at: &'a At,
     syntactic: Difference,
     functional: Difference,
@@ -17,11 +18,15 @@ struct Compared<'a> {
 
 fn compared<'a>(cells: &'a Cells<'_>) -> Vec<Compared<'a>> {
     let mut all = Vec::new();
-    for (at, other) in cells.all().filter(|(at, _)| at.method != OURS && !at.method.contains(':')) {
-        let Some(ours) = cells.get(&At { method: OURS.to_owned(), ..at.clone() }) else { continue };
-        let difference = |success: Success| paired(&ours.less(other, success));
-        if let (Some(syntactic), Some(functional)) = (difference(SYNTACTIC), difference(FUNCTIONAL)) {
-            all.push(Compared { at, syntactic, functional });
+    for ours in OURS {
+        // The two of ours are compared once.
+        let is_other = |at: &At| at.method != OURS[0] && at.method != ours && !at.method.contains(':');
+        for (at, other) in cells.all().filter(|(at, _)| is_other(at)) {
+            let Some(cell) = cells.get(&At { method: ours.to_owned(), ..at.clone() }) else { continue };
+            let difference = |success: Success| paired(&cell.less(other, success));
+            if let (Some(syntactic), Some(functional)) = (difference(SYNTACTIC), difference(FUNCTIONAL)) {
+                all.push(Compared { ours, at, syntactic, functional });
+            }
         }
     }
     all
@@ -29,33 +34,33 @@ fn compared<'a>(cells: &'a Cells<'_>) -> Vec<Compared<'a>> {
 
 /// What it should show, and whether it does.
 pub fn verdict(cells: &Cells<'_>) -> String {
-    let ours: Vec<(&At, &Cell)> = cells.all().filter(|(at, _)| at.method == OURS).collect();
-    if ours.is_empty() {
-        return String::new();
-    }
-    let n: usize = ours.iter().map(|(_, cell)| cell.n_generations()).sum();
-    let wrong: usize = ours.iter().map(|(_, cell)| cell.generations().filter(|one| !one.syntactic).count()).sum();
-    let mut text = format!(
-        "- `exact` is syntactic in {} of {n} generations ({} %), over {} combinations of task, model and T.\n",
-        n - wrong,
-        percent((n - wrong) as f64 / n.max(1) as f64),
-        ours.len()
-    );
     let all = compared(cells);
-    let enough: Vec<&Compared> = all.iter().filter(|one| one.functional.n_prompts >= ENOUGH).collect();
-    let count = |is: fn(&Difference) -> bool| enough.iter().filter(|one| is(&one.functional)).count();
-    let (better, worse) = (count(|one| one.interval.0 > 0.0), count(|one| one.interval.1 < 0.0));
-    text.push_str(&format!(
-        "- Functional successes of `exact` against another method, paired, at least {ENOUGH} prompts: {} comparisons, {better} significantly more, {worse} significantly fewer, {} \
-         neither. Of so many comparisons without any difference {:.1} would be on each side by chance.\n",
-        enough.len(),
-        enough.len() - better - worse,
-        0.025 * enough.len() as f64,
-    ));
-    if enough.len() < all.len() {
+    let mut text = String::new();
+    for ours in OURS {
+        let found: Vec<(&At, &Cell)> = cells.all().filter(|(at, _)| at.method == ours).collect();
+        if found.is_empty() {
+            continue;
+        }
+        let n: usize = found.iter().map(|(_, cell)| cell.n_generations()).sum();
+        let wrong: usize = found.iter().map(|(_, cell)| cell.generations().filter(|one| !one.syntactic).count()).sum();
         text.push_str(&format!(
-            "- {} more comparisons have fewer prompts, and nothing is claimed of them.\n",
-            all.len() - enough.len()
+            "- `{ours}` is syntactic in {} of {n} generations ({} %), over {} combinations of task, model and T.\n",
+            n - wrong,
+            percent((n - wrong) as f64 / n.max(1) as f64),
+            found.len()
+        ));
+        let all: Vec<&Compared> = all.iter().filter(|one| one.ours == ours).collect();
+        let enough: Vec<&&Compared> = all.iter().filter(|one| one.functional.n_prompts >= ENOUGH).collect();
+        let count = |is: fn(&Difference) -> bool| enough.iter().filter(|one| is(&one.functional)).count();
+        let (better, worse) = (count(|one| one.interval.0 > 0.0), count(|one| one.interval.1 < 0.0));
+        text.push_str(&format!(
+            "- Functional successes of `{ours}` against another method, paired, at least {ENOUGH} prompts: {} comparisons, {better} \
+             significantly more, {worse} significantly fewer, {} neither. Of so many comparisons without any difference {:.1} \
+             would be on each side by chance. {} more comparisons have fewer prompts, and nothing is claimed of them.\n",
+            enough.len(),
+            enough.len() - better - worse,
+            0.025 * enough.len() as f64,
+            all.len() - enough.len(),
         ));
     }
     text
@@ -67,12 +72,15 @@ pub fn differences(cells: &Cells<'_>) -> String {
     let mut text = String::new();
     for (task, model) in cells.pairs() {
         let steps = cells.steps(&task, &model);
-        let head = ["`exact` less".to_owned()].into_iter();
+        let head = ["ours", "less"].map(str::to_owned).into_iter();
         let columns = steps.iter().map(|steps| format!("T = {steps}: functional"));
-        let mut table = Table::new(head.chain(columns).chain(["syntactic, all T".to_owned()]));
-        for method in cells.methods(&task, &model) {
-            let of = |at: &At| at.task == task && at.model == model && at.method == method;
-            let found: Vec<&Compared> = all.iter().filter(|one| of(one.at)).collect();
+        let mut table = Table::new(head.chain(columns).chain(["syntactic, each T".to_owned()]));
+        let methods = cells.methods(&task, &model);
+        for (ours, method) in OURS.iter().flat_map(|ours| methods.iter().map(move |method| (ours, method))) {
+            let of = |one: &Compared| {
+                one.ours == *ours && one.at.task == task && one.at.model == model && one.at.method == *method
+            };
+            let found: Vec<&Compared> = all.iter().filter(|one| of(one)).collect();
             if found.is_empty() {
                 continue;
             }
@@ -97,13 +105,14 @@ fn shown(difference: &Difference) -> String {
     if *n_prompts < ENOUGH { format!("{text} ({n_prompts} prompts)") } else { text }
 }
 
-/// Where `exact` is worse, by functional successes, time, log-probability or diversity.
+/// Where ours has significantly fewer functional successes.
 pub fn losses(cells: &Cells<'_>) -> String {
     let mut table =
         Table::new(["task", "model", "T", "other", "`exact` less it", "prompts better / worse", "McNemar p"]);
     for one in compared(cells).iter().filter(|one| one.functional.interval.1 < 0.0) {
         let (better, worse) = one.functional.discordant;
         table.row([
+            format!("`{}`", one.ours),
             one.at.task.clone(),
             one.at.model.clone(),
             one.at.steps.to_string(),
@@ -114,7 +123,7 @@ pub fn losses(cells: &Cells<'_>) -> String {
         ]);
     }
     if table.is_empty() && !compared(cells).is_empty() {
-        return "No comparison has significantly fewer functional successes for `exact`.\n".to_owned();
+        return "No comparison has significantly fewer functional successes for ours.\n".to_owned();
     }
     table.markdown("")
 }

@@ -25,14 +25,14 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(23, 190, 207),
     RGBColor(31, 119, 180),
     RGBColor(148, 103, 189),
-    RGBColor(44, 160, 44),
     RGBColor(214, 39, 40),
+    RGBColor(44, 160, 44),
     RGBColor(188, 189, 34),
     RGBColor(140, 86, 75),
 ];
 /// Methods that are drawn; others are in the tables.
-const DRAWN: [&str; 6] =
-    ["none", "forced-sequential", "intersection", "intersection-with-completion", "lookahead", "exact"];
+const DRAWN: [&str; 7] =
+    ["none", "forced-sequential", "intersection", "intersection-with-completion", "lookahead", "compatible", "exact"];
 const WIDTH: u32 = 340;
 const HEIGHT: u32 = 260;
 
@@ -103,21 +103,34 @@ fn draw(svg: &mut String, panels: &[Panel], label: &str) -> Result<(), Box<dyn s
     area.fill(&WHITE)?;
     let (upper, lower) = area.split_vertically(height);
     for (panel, part) in panels.iter().zip(upper.split_evenly((n_rows, n_columns))) {
-        let xs = panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0));
-        let (least, most) = (xs.clone().fold(f64::MAX, f64::min), xs.fold(1.0, f64::max));
+        // Evenly spaced, whatever the distances of the values.
+        let mut values: Vec<f64> =
+            panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let place = |value: f64| values.partition_point(|other| *other < value) as i32;
         let mut chart = ChartBuilder::on(&part)
             .margin(8)
             .caption(&panel.title, ("sans-serif", 14))
             .x_label_area_size(28)
             .y_label_area_size(44)
-            .build_cartesian_2d((least..most * 1.05).log_scale(), 0.0..102.0)?;
-        let x = |x: &f64| format!("{x:.0}");
-        chart.configure_mesh().y_desc(label).x_label_formatter(&x).y_labels(6).light_line_style(WHITE).draw()?;
+            .build_cartesian_2d(-1..values.len() as i32, 0.0..102.0)?;
+        let label_of = |at: usize| values.get(at).map_or(String::new(), |value| format!("{value:.0}"));
+        let x = |at: &i32| usize::try_from(*at).map_or(String::new(), label_of);
+        chart
+            .configure_mesh()
+            .y_desc(label)
+            .x_label_formatter(&x)
+            .x_labels(values.len() + 2)
+            .y_labels(6)
+            .light_line_style(WHITE)
+            .draw()?;
         for (at, line) in panel.lines.iter().enumerate() {
             let color = COLORS[at % COLORS.len()];
             let style = color.stroke_width(if line.label == "exact" { 3 } else { 2 });
-            chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
-            chart.draw_series(line.points.iter().map(|&point| Circle::new(point, 3, color.filled())))?;
+            let points: Vec<(i32, f64)> = line.points.iter().map(|point| (place(point.0), point.1)).collect();
+            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+            chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, color.filled())))?;
         }
     }
     for (at, name) in labels.iter().enumerate() {

@@ -60,7 +60,8 @@ struct Person {
 impl Person {
     fn draw(random: &mut Random, has_boss: bool) -> Self {
         let (name, age) = (pick(random, &NAMES), AGES.start + random.below(AGES.len()));
-        let mut person = Self { name, said: vec![format!("{name} is {age}")], members: vec![member("age", &age.into())] };
+        let mut person =
+            Self { name, said: vec![format!("{name} is {age}")], members: vec![member("age", &age.into())] };
         let (likely, rare) = if has_boss { (70, 35) } else { (40, 0) };
         if random.chance(likely) {
             let job = pick(random, &JOBS);

@@ -1,10 +1,10 @@
 //! One text by one method, and what is reported of it.
 
 use anygram::decode::{Event, Named, Trace};
+use anygram::{Canvas, End};
 use anygram::{
     Constraint, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, Reading, Slot, TokenId, View, Vocabulary,
 };
-use anygram::{Canvas, End};
 use anygram_models::tasks::Example;
 use anygram_models::{Session, SmallModel};
 use anyhow::Result;

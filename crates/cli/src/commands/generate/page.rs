@@ -98,6 +98,7 @@ fn tokens(generator: &Generator, generations: &[Generation]) -> Value {
         let likeliest = generation.answers.iter().flat_map(|answer| &answer.slots);
         named.extend(likeliest.flat_map(|(_, tokens)| tokens).map(|(token, _)| *token));
     }
-    let named = named.into_iter().map(|token| (token.0.to_string(), generator.vocabulary().display_token(token).into()));
+    let named =
+        named.into_iter().map(|token| (token.0.to_string(), generator.vocabulary().display_token(token).into()));
     Value::Object(named.collect::<Map<String, Value>>())
 }
