@@ -27,7 +27,7 @@ use clap::Parser;
 /// Any grammar, any order: make language models write only sentences of a context-free language.
 ///
 /// A grammar says which texts are sentences; a vocabulary is the list of a model's tokens. At each step of an output,
-/// Anygram says exactly which tokens keep it completable. Start with `anygram demo`.
+/// Anygram says exactly which tokens keep it completable. Start with `anygram generate` and `anygram demo`.
 #[derive(Parser)]
 #[command(name = "anygram", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -37,6 +37,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  anygram generate                                 a small model writes, with a grammar and without
   anygram demo                                     a tour, no files needed
   anygram check --grammar sql.lark                 explain a grammar
   anygram check --grammar sql.lark query.sql       is this file a sentence? (exit status 0 or 1)

@@ -62,7 +62,7 @@ impl Kind {
 }
 
 impl SmallModel {
-    /// The most tokens that a prompt and a canvas may have. The models were trained with less than 70.
+    /// The most tokens that a prompt and a canvas may have. The models were trained with at most 80.
     pub const MAX_TOKENS: usize = 4096;
 
     /// Reads a file as `training/train.py` writes it. O(weights).

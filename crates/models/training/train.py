@@ -27,8 +27,6 @@ LAYERS, WIDTH, HEADS, HIDDEN = 4, 128, 4, 256
 CANVAS = 48
 # What a slot behind the first EOS weighs in the loss.
 TAIL = 0.1
-# The part of the steps in which the share of hidden tokens grows.
-EASY = 0.4
 ROPE_BASE = 10_000.0
 NORM_EPSILON = 1e-5
 BATCH, RATE, MUON_RATE, WARM_UP = 16, 2.5e-3, 0.02, 100
@@ -133,7 +131,7 @@ def read(hidden, prompt):
     return hidden[:, prompt - 1 : -1]
 
 
-def loss(kind, model, data, progress, tokens, real, prompt):
+def loss(kind, model, data, largest, tokens, real, prompt):
     canvas = tokens[:, prompt:]
     # What follows the first EOS is EOS: easily learned, and most of some canvases.
     weight = torch.where((canvas == data.eos).cumsum(1) <= 1, 1.0, TAIL)
@@ -141,9 +139,7 @@ def loss(kind, model, data, progress, tokens, real, prompt):
         wanted = weight == 1.0
         hidden = read(model(tokens, real), prompt)
         return F.cross_entropy(model.logits(hidden[wanted]), canvas[wanted])
-    # One share for each row, spread evenly over the batch. Few tokens are hidden at first: what they are can be told from what stands around them, by
-    # which copying from the prompt is learned.
-    largest = min(1.0, 0.2 + 0.8 * progress / EASY)
+    # One share for each row, spread evenly over the batch up to the largest.
     share = largest * ((torch.arange(BATCH) + torch.rand(BATCH)) / BATCH)[:, None]
     hit = torch.rand(canvas.shape) < share
     seen = tokens.clone()
@@ -158,6 +154,11 @@ def loss(kind, model, data, progress, tokens, real, prompt):
     hidden = read(model(seen, real), prompt)
     each = F.cross_entropy(model.logits(hidden[wanted]), canvas[wanted], reduction="none")
     return (each * weight[wanted]).sum()
+
+
+def largest_share(progress, easy):
+    """Few tokens are hidden at first: what they are can be told from what stands around them, by which copying from the prompt is learned."""
+    return min(1.0, 0.2 + 0.8 * progress / easy)
 
 
 def rate(step, steps):
@@ -212,6 +213,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--begin", type=Path, help="the weights to begin with")
+    parser.add_argument("--easy", type=float, default=0.4, help="the part of the steps in which the share of hidden tokens grows")
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -221,7 +223,7 @@ def main():
     random.seed(arguments.seed)
     steps = arguments.steps or STEPS[arguments.model]
     tokenizer = Tokenizer.from_file(str(arguments.tokenizer))
-    # Each seed has examples of its own.
+    # Another seed, other examples.
     n_examples = steps * BATCH
     data = Data(arguments.data / "train.jsonl", tokenizer, (arguments.seed - 1) * n_examples, n_examples)
     model = Model(tokenizer.get_vocab_size(), causal=arguments.model == "autoregressive")
@@ -233,7 +235,7 @@ def main():
     began, cpu, shown = time.time(), time.process_time(), {task: [] for task in data.tasks}
     for step in range(steps):
         model.zero_grad()
-        value = loss(arguments.model, model, data, step / steps, *data.batch(step, arguments.model))
+        value = loss(arguments.model, model, data, largest_share(step / steps, arguments.easy), *data.batch(step, arguments.model))
         value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for each in both + schedules:

@@ -2,7 +2,7 @@ use crate::run::anygram;
 
 #[test]
 fn every_command_teaches_by_example() {
-    for command in ["demo", "check", "replay", "batch", "fill", "eval", "debug"] {
+    for command in ["demo", "generate", "check", "replay", "batch", "fill", "eval", "debug"] {
         let output = anygram(&[command, "--help"]);
         assert_eq!(output.status, Some(0));
         let (_, examples) = output.stdout.split_once("Examples:\n").unwrap_or_else(|| panic!("{command}: no examples"));
@@ -10,7 +10,7 @@ fn every_command_teaches_by_example() {
         assert_eq!(anygram(&["help", command]).stdout, output.stdout);
     }
     assert!(anygram(&["batch", "--help"]).stdout.contains("\"op\":\"mask\""));
-    assert!(anygram(&["--help"]).stdout.contains("anygram demo"));
+    assert!(anygram(&["--help"]).stdout.contains("anygram generate"));
     assert!(anygram(&["--version"]).stdout.starts_with("anygram "));
 }
 

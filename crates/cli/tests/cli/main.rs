@@ -7,6 +7,7 @@ mod demo;
 mod eval;
 mod fill;
 mod formats;
+mod generate;
 mod help;
 mod replay;
 mod run;

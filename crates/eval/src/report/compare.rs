@@ -90,7 +90,8 @@ pub fn differences(cells: &Cells<'_>) -> String {
             };
             let syntactic: Vec<String> =
                 found.iter().map(|one| format!("{:+.1}", 100.0 * one.syntactic.mean)).collect();
-            table.row([format!("`{method}`")].into_iter().chain(steps.iter().map(cell)).chain([syntactic.join(", ")]));
+            let names = [format!("`{ours}`"), format!("`{method}`")];
+            table.row(names.into_iter().chain(steps.iter().map(cell)).chain([syntactic.join(", ")]));
         }
         text.push_str(&table.markdown(&format!("\n`{model}`, {task}")));
     }

@@ -2,9 +2,12 @@
 //!
 //! | task | a prompt | an answer |
 //! |---|---|---|
-//! | `record` | `json: Ada is 34, a pilot, from Oslo, likes chess, has cat Tom.` | `{"name":"Ada","age":34,"job":"pilot","city":"Oslo","likes":["chess"],"pets":[{"kind":"cat","name":"Tom"}]}` |
-//! | `arithmetic` | `math: 3 plus 4 times 2` | `(3+(4*2))` |
-//! | `smiles` | `smiles: aromatic ring, O, branch` | `c1ccc(O)cc1` |
+//! | `record` | `json: Ada is 34, a pilot, from Oslo floor 2, has cat Tom.` | `{"name":"Ada","job":"pilot","pets":[{"kind":"cat","name":"Tom"}],"age":34,"home":{"city":"Oslo","floor":2}}` |
+//! | `arithmetic` | `math: 3 plus 4 times 2, all minus 1` | `((3+(4*2))-1)` |
+//! | `smiles` | `smiles: aromatic ring, O, double bond` | `c1ccc(C=O)cc1` |
+//!
+//! Each has many right answers: members in any order, sums grouped in several ways, molecules with the same properties. A model that fills many slots at
+//! once, each by itself, mixes them, and that is what constraints are worth measuring on.
 //!
 //! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says ([`Example::check`]). An answer is *syntactic*
 //! if it is a sentence of the grammar, *functional* if it also passes the check. Every prompt ends with a line break, and its first word names
@@ -48,7 +51,7 @@ pub struct Example {
     pub task: Task,
     /// What the model reads; ends with a line break.
     pub prompt: String,
-    /// One right answer. Records have no other but in another notation; expressions few, molecules many.
+    /// One right answer of several.
     pub answer: String,
     wanted: Wanted,
 }
@@ -156,9 +159,9 @@ impl Example {
     /// Whether an answer says what the prompt asks for. An answer that is not a sentence of the grammar may pass or not, so ask the grammar
     /// too.
     ///
-    /// - record: the JSON object equals the record;
+    /// - record: the JSON object equals the record, whatever the order of its members, and no key comes twice;
     /// - arithmetic: the numbers are those of the question, in its order, and the value is right;
-    /// - smiles: rings, elements and branches are those asked for, and no atom has more bonds than its valence.
+    /// - smiles: rings, elements and double bonds are those asked for, and no atom has more bonds than its valence.
     pub fn check(&self, answer: &str) -> bool {
         match &self.wanted {
             Wanted::Record(record) => record::check(answer, record),

@@ -51,13 +51,13 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
     slots: Option<u16>,
     /// Draw tokens at this temperature instead of taking the likeliest (`uniform` draws anyway, at 0.8 falling to 0.4).
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Decides which prompts come, and what is drawn.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many prompts of the task; the first at which the methods differ is shown.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     prompts: u32,
     /// A prompt of your own instead, such as 'Ada is 34, a pilot, from Oslo'.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompts")]
