@@ -50,6 +50,9 @@ pub struct Args {
     /// Slots of the canvas, at most 256 [default: those that the model was trained with].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
     slots: Option<u16>,
+    /// Fill the canvas in blocks of so many slots, one after the other, which share the steps [default: all slots at once].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
+    block: Option<u16>,
     /// Draw tokens at this temperature instead of taking the likeliest (`uniform` draws anyway, at 0.8 falling to 0.4).
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
@@ -165,13 +168,14 @@ fn constraint(args: &Args) -> Result<Constraint> {
 fn options(args: &Args) -> DecodeOptions {
     let base = match args.model {
         Kind::Uniform => DecodeOptions::renoising(),
-        _ => DecodeOptions { block: None, ..DecodeOptions::default() },
+        _ => DecodeOptions::default(),
     };
     let sampling = match args.temperature {
         Some(temperature) => Sampling { temperature, ..Sampling::default() },
         None => base.sampling,
     };
-    DecodeOptions { steps: args.steps.into(), seed: args.seed, sampling, ..base }
+    let block = args.block.map(usize::from);
+    DecodeOptions { steps: args.steps.into(), block, seed: args.seed, sampling, ..base }
 }
 
 /// The user's own prompt, or those of the task.
