@@ -168,6 +168,17 @@ pub fn ablation(cells: &Cells<'_>) -> String {
     table.markdown("")
 }
 
+/// For each task and model the median of a method's time in a step, as a share of a model's step.
+pub(super) fn step_shares(cells: &Cells<'_>, method: &str) -> Vec<f64> {
+    let of = |(task, model): (String, String)| {
+        let found =
+            cells.steps(&task, &model).into_iter().filter_map(|steps| cells.get(&at(&task, &model, steps, method)));
+        let all: Vec<f64> = found.flat_map(Cell::generations).flat_map(|one| one.us.steps.iter().copied()).collect();
+        (!all.is_empty()).then(|| quantile(&all, 0.5) / MODEL_STEP_US)
+    };
+    cells.pairs().into_iter().filter_map(of).collect()
+}
+
 /// The constraint's time of a step as a share of a model's.
 pub fn shares(cells: &Cells<'_>) -> String {
     let mut table = Table::new([

@@ -147,10 +147,18 @@ fn unknown<const N: usize>(what: &str, name: &str, known: [&str; N]) -> anyhow::
     anyhow!("no {what} is called `{name}`; known: {}", known.join(", "))
 }
 
-/// The command as it was given, for the report: the program by its name alone.
+/// The command as it was given, for the report: the program by its name alone, without where lines go, and without the note, which stands beside it.
 fn command() -> String {
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    std::iter::once("anygram".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+    let mut shown = vec!["anygram".to_owned()];
+    let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    while let Some(argument) = arguments.next() {
+        match argument.split_once('=').map_or(&*argument, |(name, _)| name) {
+            "--out" | "--note" if argument.contains('=') => {}
+            "--out" | "--note" => drop(arguments.next()),
+            _ => shown.push(argument),
+        }
+    }
+    shown.join(" ")
 }
 
 /// Drawn on a terminal only.
