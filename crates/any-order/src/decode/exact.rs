@@ -8,7 +8,7 @@ use super::rows::Rows;
 use super::strategy::{Seeds, Strategy};
 use super::trace::{Ground, Judgement};
 use crate::canvas::{Canvas, Slot};
-use crate::solver::{Answer, Filling, Solver};
+use crate::solver::{Admissible, Answer, Filling, Solver};
 use crate::weigh::{Tail, Weighed, Weigher};
 
 /// How tokens are chosen.
@@ -36,6 +36,10 @@ pub struct Exact {
     seeds: Seeds,
     /// What is known since the last restriction.
     known: Known,
+    /// The masks of the canvas that the last run began with. Runs of one task begin with the same canvas, where most slots are open and masks cost most; with
+    /// re-noising each step does.
+    opening: Option<(Canvas, Admissible)>,
+    is_opening: bool,
 }
 
 #[derive(Default)]
@@ -60,6 +64,8 @@ impl Exact {
             listed: None,
             seeds: Seeds::new(0),
             known: Known::Nothing,
+            opening: None,
+            is_opening: true,
         })
     }
 
@@ -100,14 +106,23 @@ impl Exact {
     }
 
     fn restrict_to_masks(&mut self, canvas: &Canvas, rows: &mut Rows) -> Result<(), DecodeError> {
-        let admissible = self.solver.admissible(canvas)?;
+        let is_opening = std::mem::take(&mut self.is_opening);
+        let known = self.opening.take_if(|(opening, _)| is_opening || opening == canvas);
+        let known = known.filter(|(opening, _)| opening == canvas);
+        let (admissible, keeps) = match known {
+            Some((_, admissible)) => (admissible, true),
+            None => (self.solver.admissible(canvas)?, is_opening),
+        };
         let mut decided = Vec::new();
-        let each = canvas.holes().zip(admissible.masks).zip(admissible.undecided);
+        let each = canvas.holes().zip(&admissible.masks).zip(&admissible.undecided);
         for ((slot, mask), undecided) in each {
             if undecided.is_none() {
-                rows.restrict(slot, mask);
+                rows.restrict(slot, mask.clone());
                 decided.push(slot);
             }
+        }
+        if keeps {
+            self.opening = Some((canvas.clone(), admissible));
         }
         self.known = Known::Masks(decided);
         Ok(())
@@ -118,6 +133,7 @@ impl Strategy for Exact {
     fn begin(&mut self, seed: u64) {
         self.seeds = Seeds::new(seed);
         self.known = Known::Nothing;
+        self.is_opening = true;
     }
 
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {

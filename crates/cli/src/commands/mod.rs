@@ -5,6 +5,7 @@ mod demo;
 pub mod batch;
 mod check;
 mod debug;
+mod eval;
 mod fill;
 mod generate;
 mod replay;
@@ -21,6 +22,7 @@ pub enum Command {
     Replay(replay::Args),
     Batch(batch::Args),
     Fill(fill::Args),
+    Eval(Box<eval::Args>),
     Debug(debug::Args),
 }
 
@@ -33,6 +35,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Replay(args) => replay::run(&args),
         Command::Batch(args) => batch::run(&args),
         Command::Fill(args) => fill::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Debug(args) => debug::run(&args),
     }
 }

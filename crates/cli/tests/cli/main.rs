@@ -4,6 +4,7 @@ mod batch;
 mod check;
 mod debug;
 mod demo;
+mod eval;
 mod fill;
 mod formats;
 mod generate;

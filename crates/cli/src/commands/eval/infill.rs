@@ -1,0 +1,101 @@
+use std::path::PathBuf;
+
+use anygram::TokenId;
+use anygram_eval::Method;
+use anygram_eval::infill::{Infill, Infilled, infill};
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::{Output, bar, command};
+use crate::input::{self, GrammarArgs, VocabArgs};
+use crate::texts::texts;
+
+/// Fill regions of texts without a model
+///
+/// From each text regions of 3 to 12 tokens are cut out. As gaps (any number of tokens) they are filled by a completion, as holes (as many tokens as were cut out) by the
+/// decoding loop under each of the methods, with simulated marginals in place of a model. A line of JSON each: whether a sentence came out,
+/// tokens, microseconds of the constraint. Texts that are no sentences are left out.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    grammar: GrammarArgs,
+    #[command(flatten)]
+    vocab: VocabArgs,
+    /// What the texts are, for the report.
+    #[arg(long)]
+    name: String,
+    /// Numbers of regions.
+    #[arg(long, value_name = "N", num_args = 1.., default_values_t = [1, 2, 3])]
+    regions: Vec<usize>,
+    /// Methods that fill holes.
+    #[arg(long, value_name = "METHOD", num_args = 1.., default_values = [
+        "none", "intersection", "lookahead", "compatible",
+    ])]
+    methods: Vec<String>,
+    /// Questions to the simulated model.
+    #[arg(long, value_name = "T", default_value_t = 8)]
+    steps: usize,
+    /// How far the true token leads the others, whose noise is 1.5, on the scale of logits.
+    #[arg(long, default_value_t = 3.0)]
+    sharpness: f64,
+    /// Cuts regions and draws noise.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only the first N texts of each file.
+    #[arg(long, value_name = "N")]
+    first: Option<usize>,
+    /// Only texts of at most N tokens.
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<usize>,
+    /// Where lines go, behind those that are there; standard output unless set.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// What the report should tell of this call: date, commit, machine.
+    #[arg(long, default_value = "")]
+    note: String,
+    /// The texts: one a line, or JSON Lines with "text".
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<bool> {
+    let methods = args.methods.iter().map(|name| Method::parse(name)).collect::<Result<_, _>>()?;
+    let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
+    let mut all: Vec<Vec<TokenId>> = Vec::new();
+    for file in &args.files {
+        let sentences = texts(file)?
+            .into_iter()
+            .filter(|text| constraint.language().read(text.text.as_bytes()).is_ok_and(|reading| reading.is_sentence));
+        for text in sentences.take(args.first.unwrap_or(usize::MAX)) {
+            let place = || format!("{} line {}", file.display(), text.line);
+            let tokens = match &text.ids {
+                Some(ids) => ids.iter().copied().map(TokenId).collect(),
+                None => constraint.vocabulary().encode(&text.text).with_context(place)?,
+            };
+            all.push(tokens);
+        }
+    }
+    all.retain(|tokens| tokens.len() <= args.max_tokens.unwrap_or(usize::MAX));
+    let mut output = match &args.out {
+        Some(path) => Output::open(path)?.0,
+        None => Output::Terminal,
+    };
+    output.line(&json!({"command": command(), "note": args.note}))?;
+    let options = Infill {
+        name: args.name.clone(),
+        methods,
+        regions: args.regions.clone(),
+        steps: args.steps,
+        sharpness: args.sharpness,
+        seed: args.seed,
+    };
+    let total = all.len() * args.regions.len() * (args.methods.len() + 2);
+    let bar = bar(total as u64, "fillings");
+    let mut sink = |infilled: Infilled| {
+        bar.inc(1);
+        Ok(output.line(&infilled)?)
+    };
+    infill(&constraint, &all, &options, &mut sink)?;
+    bar.finish_and_clear();
+    Ok(true)
+}

@@ -1,0 +1,295 @@
+//! Regions of texts, filled without a model.
+//!
+//! From a text of a grammar one to three regions of 3 to 12 tokens are cut out (IG-CD: spans of 5 to 100 characters). As *gaps* they hold any number of tokens, and a
+//! completion of the canvas is asked for. As *holes* they hold as many tokens as were cut out, and the decoding loop fills them by some method; in place of a model
+//! there are simulated marginals: each hole lists some tokens of the texts with normal noise, of which the true one leads.
+
+use std::time::Instant;
+
+use anygram::decode::{DecodeOptions, Decoder, Model, ModelError, OpenSlots, View};
+use anygram::parts::any_order::intersection::{Complete, Intersection, IntersectionOptions};
+use anygram::parts::bits::Random;
+use anygram::{Answer, Canvas, Constraint, End, Filling, Slot, Solver, TokenId};
+use serde::{Deserialize, Serialize};
+
+use crate::{EvalError, Method};
+
+/// What is measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Infill {
+    /// What the texts are, for the report.
+    pub name: String,
+    /// Methods that fill holes, in the loop.
+    pub methods: Vec<Method>,
+    /// Numbers of regions.
+    pub regions: Vec<usize>,
+    /// Questions to the simulated model.
+    pub steps: usize,
+    /// How far the true token leads the others, on the scale of logits.
+    pub sharpness: f64,
+    /// By which regions are cut and noise is drawn.
+    pub seed: u64,
+}
+
+/// A text whose regions were filled.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Infilled {
+    /// What the texts are.
+    pub infill: String,
+    /// `gaps` or `holes`.
+    pub kind: String,
+    /// How many regions.
+    pub regions: usize,
+    /// The number of the text.
+    pub text: usize,
+    /// How they were filled.
+    pub method: String,
+    /// Whether a sentence came out.
+    pub syntactic: bool,
+    /// Whether the regions are what was cut out.
+    pub same: bool,
+    /// Tokens that were put into them.
+    pub tokens: usize,
+    /// Microseconds of the constraint, wall-clock.
+    pub us: f64,
+}
+
+/// Tokens of a region.
+const LENGTHS: std::ops::RangeInclusive<usize> = 3..=12;
+/// Tokens that a hole lists.
+const LISTED: usize = 32;
+/// Standard deviation of the noise on them.
+const NOISE: f64 = 1.5;
+/// How far a token that is not listed lies below those that are.
+const BELOW: f32 = 10.0;
+
+/// Fills regions of texts, given as tokens. A text that is too short for the regions is left out.
+///
+/// # Errors
+/// A text has a token that the vocabulary has not, or the constraint cannot be used.
+pub fn infill(
+    constraint: &Constraint,
+    texts: &[Vec<TokenId>],
+    options: &Infill,
+    sink: &mut dyn FnMut(Infilled) -> Result<(), EvalError>,
+) -> Result<(), EvalError> {
+    let tokens = distinct(texts);
+    let mut solver = Solver::new(constraint)?;
+    let mut intersection = Intersection::new(constraint)?;
+    let mut decoders = Vec::new();
+    for method in &options.methods {
+        decoders.push(Decoder::new(constraint, method.make(constraint)?));
+    }
+    for (number, text) in texts.iter().enumerate() {
+        for &n_regions in &options.regions {
+            let seed = options.seed ^ (number as u64) << 16 ^ n_regions as u64;
+            let Some(regions) = cut(text.len(), n_regions, &mut Random::new(seed)) else { continue };
+            let line = |kind: &str, method: &str, filled: Filled, us: f64| Infilled {
+                infill: options.name.clone(),
+                kind: kind.to_owned(),
+                regions: n_regions,
+                text: number,
+                method: method.to_owned(),
+                syntactic: filled.syntactic,
+                same: filled.same,
+                tokens: filled.tokens,
+                us: (us * 10.0).round() / 10.0,
+            };
+            let gaps = canvas(text, &regions, true);
+            let begun = Instant::now();
+            let answer = solver.completable(&gaps)?;
+            sink(line("gaps", "exact", by_witness(&answer, text, &regions), micros(begun)))?;
+            let drawn = IntersectionOptions { complete: Complete::Always, seed, ..IntersectionOptions::default() };
+            let begun = Instant::now();
+            let said = intersection.completable(&gaps, &drawn)?;
+            let us = micros(begun);
+            let tokens_in = |infilling: &anygram::parts::any_order::intersection::Infilling| {
+                let kept = text.len() - regions.iter().map(|region| region.len()).sum::<usize>();
+                infilling.text.len().saturating_sub(kept)
+            };
+            let filled = said.infilling.as_ref().map_or(Filled::default(), |infilling| Filled {
+                syntactic: true,
+                same: infilling.text == *text,
+                tokens: tokens_in(infilling),
+            });
+            sink(line("gaps", "intersection-with-completion", filled, us))?;
+            let holes = canvas(text, &regions, false);
+            for (method, decoder) in options.methods.iter().zip(&mut decoders) {
+                let mut model = Simulated::new(constraint, text, &tokens, &regions, options.sharpness, seed);
+                let decode = DecodeOptions { steps: options.steps, block: None, seed, ..DecodeOptions::default() };
+                let decoded = decoder.decode(&holes, &mut model, &decode)?;
+                let filled = Filled::of(constraint, decoded.tokens().as_deref(), text, &regions)?;
+                sink(line("holes", method.name(), filled, decoded.trace.sums().1))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Filled {
+    syntactic: bool,
+    same: bool,
+    tokens: usize,
+}
+
+impl Filled {
+    fn of(
+        constraint: &Constraint,
+        tokens: Option<&[TokenId]>,
+        text: &[TokenId],
+        regions: &[std::ops::Range<usize>],
+    ) -> Result<Self, EvalError> {
+        let n_tokens = regions.iter().map(|region| region.len()).sum();
+        let Some(tokens) = tokens else { return Ok(Self { tokens: n_tokens, ..Self::default() }) };
+        let vocabulary = constraint.vocabulary();
+        let is_text = !tokens.iter().any(|&token| vocabulary.is_special(token));
+        let syntactic = is_text && constraint.language().read(&vocabulary.decode(tokens)?)?.is_sentence;
+        Ok(Self { syntactic, same: tokens == text, tokens: n_tokens })
+    }
+}
+
+fn by_witness(answer: &Answer, text: &[TokenId], regions: &[std::ops::Range<usize>]) -> Filled {
+    let Answer::Yes(witness) = answer else { return Filled::default() };
+    let gaps = witness.slots.iter().filter_map(|filling| match filling {
+        Filling::Tokens(tokens) => Some(tokens),
+        Filling::Token(_) => None,
+    });
+    let same = gaps.clone().zip(regions).all(|(tokens, region)| *tokens == text[region.clone()]);
+    Filled { syntactic: true, same, tokens: gaps.map(Vec::len).sum() }
+}
+
+/// All tokens of the texts, each once.
+fn distinct(texts: &[Vec<TokenId>]) -> Vec<TokenId> {
+    let mut tokens: Vec<TokenId> = texts.iter().flatten().copied().collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens
+}
+
+/// Regions of a text that do not touch, ascending; `None` if it is too short.
+fn cut(n_tokens: usize, n_regions: usize, random: &mut Random) -> Option<Vec<std::ops::Range<usize>>> {
+    const DRAWS: usize = 100;
+    let span = LENGTHS.end() - LENGTHS.start() + 1;
+    'draws: for _ in 0..DRAWS {
+        let mut regions: Vec<std::ops::Range<usize>> = Vec::new();
+        for _ in 0..n_regions {
+            let length = LENGTHS.start() + random.below(span);
+            if n_tokens <= length {
+                continue 'draws;
+            }
+            let from = random.below(n_tokens - length + 1);
+            regions.push(from..from + length);
+        }
+        regions.sort_by_key(|region| region.start);
+        if regions.windows(2).all(|pair| pair[0].end < pair[1].start) {
+            return Some(regions);
+        }
+    }
+    None
+}
+
+fn canvas(text: &[TokenId], regions: &[std::ops::Range<usize>], as_gaps: bool) -> Canvas {
+    let mut slots = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for region in regions {
+        slots.extend(text[at..region.start].iter().map(|&token| Slot::Fixed(token)));
+        if as_gaps {
+            slots.push(Slot::Gap);
+        } else {
+            slots.extend(region.clone().map(|_| Slot::Hole));
+        }
+        at = region.end;
+    }
+    slots.extend(text[at..].iter().map(|&token| Slot::Fixed(token)));
+    Canvas::new(slots, End::Sentence)
+}
+
+/// Says of each hole the same, whatever stands beside it.
+struct Simulated {
+    size: usize,
+    mask: TokenId,
+    /// For each slot in a region its tokens and their logits.
+    rows: Vec<(usize, Vec<(TokenId, f32)>)>,
+}
+
+impl Simulated {
+    fn new(
+        constraint: &Constraint,
+        text: &[TokenId],
+        tokens: &[TokenId],
+        regions: &[std::ops::Range<usize>],
+        sharpness: f64,
+        seed: u64,
+    ) -> Self {
+        let vocabulary = constraint.vocabulary();
+        let mut random = Random::new(!seed);
+        let mut row = |truth: TokenId| {
+            let mut row = vec![(truth, (sharpness + NOISE * normal(&mut random)) as f32)];
+            for _ in 1..LISTED.min(tokens.len()) {
+                let token = tokens[random.below(tokens.len())];
+                let logit = (NOISE * normal(&mut random)) as f32;
+                if row.iter().all(|listed| listed.0 != token) {
+                    row.push((token, logit));
+                }
+            }
+            row
+        };
+        let rows = regions.iter().cloned().flatten().map(|slot| (slot, row(text[slot]))).collect();
+        // What open slots show is not looked at. It is never proposed, so it has to be no token of a text.
+        let special = (0..vocabulary.len()).map(TokenId::new).find(|&id| vocabulary.is_special(id));
+        Self { size: vocabulary.len(), mask: vocabulary.mask().or(special).unwrap_or(TokenId(0)), rows }
+    }
+}
+
+impl Model for Simulated {
+    fn vocabulary_size(&self) -> usize {
+        self.size
+    }
+
+    fn open_slots(&self) -> OpenSlots {
+        OpenSlots::Mask(self.mask)
+    }
+
+    fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
+        for (&slot, row) in view.wanted.iter().zip(rows.chunks_mut(self.size)) {
+            let found = self.rows.binary_search_by_key(&slot, |listed| listed.0);
+            let listed = found.map_or(&[][..], |at| &self.rows[at].1);
+            let lowest = listed.iter().map(|listed| listed.1).fold(0.0, f32::min);
+            row.fill(lowest - BELOW);
+            listed.iter().for_each(|&(token, logit)| row[token.index()] = logit);
+        }
+        Ok(())
+    }
+}
+
+/// A number from the standard normal distribution (Box and Muller).
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
+fn micros(begun: Instant) -> f64 {
+    begun.elapsed().as_secs_f64() * 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_apart_and_within() {
+        let mut random = Random::new(3);
+        for _ in 0..200 {
+            let regions = cut(60, 3, &mut random).unwrap();
+            assert!(regions.len() == 3 && regions[2].end <= 60);
+            assert!(regions.iter().all(|region| LENGTHS.contains(&region.len())));
+            assert!(regions.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+        assert_eq!(cut(3, 1, &mut random), None);
+        let text: Vec<TokenId> = (0..20).map(TokenId).collect();
+        let region = std::slice::from_ref(&(2..6));
+        assert_eq!(canvas(&text, region, false).holes().collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!(canvas(&text, region, true).slots().len(), 17);
+    }
+}

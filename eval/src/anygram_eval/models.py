@@ -1,0 +1,133 @@
+"""Diffusion models through `transformers`, from local folders. Nothing is downloaded.
+
+| family | open slots | logits of a slot | class |
+|---|---|---|---|
+| `llada` (LLaDA-8B, LLaDA-1.5) | its mask token | at the slot | `AutoModel`, code in the folder |
+| `dream` (Dream-7B, DiffuCoder) | its mask token | one slot before | `AutoModel`, code in the folder |
+| `masked-lm` (BERT and its like) | its mask token | at the slot | `AutoModelForMaskedLM` |
+| `diffusion-gemma` | random tokens | of the decoder, at the slot | `DiffusionGemmaForBlockDiffusion` |
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anygram_eval.batch import Slot
+from anygram_eval.loop import Rows
+
+FAMILIES = ("llada", "dream", "masked-lm", "diffusion-gemma")
+
+#: Mask tokens where neither the tokenizer nor the configuration names one.
+MASKS = {"llada": 126_336, "dream": 151_666}
+
+
+@dataclass
+class Loaded:
+    """A model with its tokenizer."""
+
+    family: str
+    model: Any
+    tokenizer: Any
+    mask: int | None
+    eos: list[int]
+    vocab_size: int
+    tokenizer_file: Path
+
+    def prompt(self, text: str) -> list[int]:
+        """A prompt as the model's chat template has it, or as it stands where there is none."""
+        if getattr(self.tokenizer, "chat_template", None):
+            messages = [{"role": "user", "content": text}]
+            return list(
+                self.tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, tokenize=True, return_dict=False
+                )
+            )
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def at(self, prompt: Sequence[int], seed: int = 0) -> Prompted:
+        """The model at a prompt."""
+        return Prompted(self, list(prompt), seed)
+
+
+def load(family: str, folder: Path, device: str = "cpu", dtype: str = "auto") -> Loaded:
+    """Loads a model from a folder. The code of `llada` and `dream` is part of the folder and is run: take folders that you trust."""
+    import transformers
+
+    if family not in FAMILIES:
+        raise ValueError(f"no family is called {family}; known: {', '.join(FAMILIES)}")
+    if not (folder / "tokenizer.json").is_file():
+        raise ValueError(f"{folder} has no tokenizer.json, from which anygram takes the vocabulary")
+    local = {"local_files_only": True, "trust_remote_code": family in ("llada", "dream")}
+    classes = {
+        "llada": "AutoModel",
+        "dream": "AutoModel",
+        "masked-lm": "AutoModelForMaskedLM",
+        "diffusion-gemma": "DiffusionGemmaForBlockDiffusion",
+    }
+    kind = getattr(transformers, classes[family], None)
+    if kind is None:
+        raise ValueError(f"transformers {transformers.__version__} has no {classes[family]}: take a newer one")
+    model = kind.from_pretrained(folder, dtype=dtype, **local).to(device).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
+    return loaded(family, model, tokenizer, folder / "tokenizer.json")
+
+
+def loaded(family: str, model: Any, tokenizer: Any, tokenizer_file: Path) -> Loaded:
+    """The same of a model that is there already."""
+    mask = None
+    if family != "diffusion-gemma":
+        mask = tokenizer.mask_token_id
+        if mask is None:
+            mask = getattr(model.config, "mask_token_id", None) or MASKS.get(family)
+        if mask is None:
+            raise ValueError(f"neither the tokenizer nor the configuration of this {family} model names a mask token")
+    eos = [tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id]
+    # A model ends an answer with what its chat template ends a turn with, too.
+    for name in ("<|eot_id|>", "<|im_end|>", "<end_of_turn>"):
+        token = tokenizer.convert_tokens_to_ids(name)
+        if isinstance(token, int) and token not in (*eos, tokenizer.unk_token_id):
+            eos.append(token)
+    return Loaded(family, model, tokenizer, mask, eos, len(tokenizer), tokenizer_file)
+
+
+class Prompted:
+    """A model at a prompt: what the loop asks."""
+
+    def __init__(self, loaded: Loaded, prompt: list[int], seed: int) -> None:
+        self.loaded, self.prompt, self.seed = loaded, prompt, seed
+
+    def rows(self, canvas: Sequence[Slot], listed: int, step: int) -> Rows:
+        import torch
+
+        holes = [slot for slot, token in enumerate(canvas) if token is None]
+        with torch.inference_mode():
+            logits = self.logits(canvas, step)[holes, : self.loaded.vocab_size].float()
+            if self.loaded.mask is not None:
+                logits[:, self.loaded.mask] = -torch.inf
+            log_probs = torch.log_softmax(logits, dim=-1)
+            values, tokens = log_probs.topk(min(listed, log_probs.shape[-1]), dim=-1)
+        pairs = zip(tokens.tolist(), values.tolist(), strict=True)
+        return [[(t, v) for t, v in zip(ts, vs, strict=True) if v > -torch.inf] for ts, vs in pairs]
+
+    def logits(self, canvas: Sequence[Slot], step: int) -> Any:
+        """`[slots, tokens]`."""
+        import torch
+
+        model, n_prompt = self.loaded.model, len(self.prompt)
+        if self.loaded.mask is None:
+            draw = random.Random(self.seed * 1_000_003 + step)
+            shown = [token if token is not None else draw.randrange(self.loaded.vocab_size) for token in canvas]
+            prompt = torch.tensor([self.prompt], device=model.device)
+            tokens = torch.tensor([shown], device=model.device)
+            return model(input_ids=prompt, decoder_input_ids=tokens).logits[0]
+        shown = [token if token is not None else self.loaded.mask for token in canvas]
+        tokens = torch.tensor([self.prompt + shown], device=model.device)
+        logits = model(tokens).logits[0]
+        if self.loaded.family == "dream":
+            # What the slot before says is about this one; the first says it about itself.
+            logits = torch.cat([logits[:1], logits[:-1]])
+        return logits[n_prompt:]
