@@ -392,7 +392,11 @@ impl<'a> Question<'a> {
         let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
         let holes: Vec<usize> = open.map(|row| row.hole).collect();
         // Whole stacks take long, and where that does not decide there are other ways.
-        let mut work = self.solver.share_of_work(if is_bound && merging == Merging::Exact { 8 } else { 1 });
+        let mut work = self.solver.share_of_work(match merging {
+            Merging::Exact if is_bound => 16,
+            Merging::Exact => 1,
+            Merging::Limited(_) => 4,
+        });
         let admitted = admit::admitted(&mut self.solver.tables, &self.plan, (&holes, merging), &mut work);
         let Admitted { rows, earliest_end, is_exact } = admitted.ok()?;
         self.earliest_end = self.earliest_end.max(earliest_end);

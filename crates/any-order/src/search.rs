@@ -255,6 +255,24 @@ impl Tables {
             || self.stepper.transducer().n_lexemes() > limits.lexer.lexemes / 2
     }
 
+    /// Forgets what is known of parser states if so much is kept that it is better to begin afresh, and what is known of pieces if that is too much too.
+    pub fn renew(&mut self) -> Result<(), StepError> {
+        if !self.is_full() {
+            return Ok(());
+        }
+        let mut fresh = Self::new(&self.constraint)?;
+        let limits = self.constraint.language().limits();
+        if self.stepper.transducer().n_lexemes() <= limits.lexer.lexemes / 2 {
+            fresh.stepper.take_lexemes(&mut self.stepper);
+            std::mem::swap(&mut fresh.walks, &mut self.walks);
+            if self.rights.memory_usage() <= limits.cache_bytes / 2 {
+                std::mem::swap(&mut fresh.rights, &mut self.rights);
+            }
+        }
+        *self = fresh;
+        Ok(())
+    }
+
     /// The reading of the empty text.
     pub fn start(&mut self) -> Result<Option<Config>, StepError> {
         let start = self.stepper.start(self.constraint.language())?;

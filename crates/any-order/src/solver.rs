@@ -262,9 +262,7 @@ impl Solver {
 
     /// Replaces tables that have grown too large.
     pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
-        if self.tables.is_full() {
-            self.tables = Tables::new(&self.constraint().clone())?;
-        }
+        self.tables.renew()?;
         if self.chart.as_ref().is_some_and(ChartTables::is_full) {
             self.chart = None;
         }

@@ -7,8 +7,9 @@ use super::DecodeError;
 use super::rows::Rows;
 use super::strategy::{Seeds, Strategy};
 use super::trace::{Ground, Judgement};
+use crate::admissible::Admissible;
 use crate::canvas::{Canvas, Slot};
-use crate::solver::{Admissible, Answer, Filling, Solver};
+use crate::solver::{Answer, Filling, Solver};
 use crate::weigh::{Tail, Weighed, Weigher};
 
 /// How tokens are chosen.
