@@ -223,7 +223,7 @@ impl<'a> Question<'a> {
         let n_words = solver.constraint().mask_words();
         let holes: Vec<usize> = canvas.holes().collect();
         let bounds = match solver.by {
-            By::All => solver.tables.lexical_rows(&plan, work).ok(),
+            By::All | By::Bounds => solver.tables.lexical_rows(&plan, work).ok(),
             By::Search | By::Chart => None,
         };
         // All that is not excluded is sought.
@@ -240,10 +240,20 @@ impl<'a> Question<'a> {
     }
 
     fn decide(&mut self) {
-        if self.solver.by != By::All {
-            self.search(Depth::All, usize::MAX);
-            return;
+        match self.solver.by {
+            By::All => self.decide_by_all(),
+            By::Search | By::Chart => self.search(Depth::All, usize::MAX),
+            By::Bounds => {
+                for depth in (0..=2).rev() {
+                    self.merge(Merging::Limited(depth), self.rows.len());
+                }
+                self.search(Depth::All, usize::MAX);
+            }
         }
+    }
+
+    /// What is quick comes first.
+    fn decide_by_all(&mut self) {
         self.spread();
         self.search(Depth::Shallow, FIRST_VISITS);
         self.search(Depth::Given, FIRST_VISITS);
@@ -391,6 +401,9 @@ impl<'a> Question<'a> {
         let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
         let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
         let holes: Vec<usize> = open.map(|row| row.hole).collect();
+        if holes.is_empty() {
+            return Some(true);
+        }
         // Whole stacks take long, and where that does not decide there are other ways.
         let mut work = self.solver.share_of_work(match merging {
             Merging::Exact if is_bound => 16,

@@ -120,6 +120,8 @@ pub enum By {
     /// By all ways, the quickest first.
     #[default]
     All,
+    /// As `Search`, and for admissible tokens first by all that bounds refute, however long that takes: what `All` does last comes first here.
+    Bounds,
     /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever on.
     Search,
     /// By the chart alone: exact in `scannerless` and `longest`.
@@ -298,7 +300,7 @@ impl Solver {
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
-            By::Search => self.search(canvas, plan, usize::MAX, 0, work),
+            By::Search | By::Bounds => self.search(canvas, plan, usize::MAX, 0, work),
             By::Chart => self.chart(canvas, plan, work),
         };
         decided.unwrap_or_else(|error| Answer::Unknown(error.into()))

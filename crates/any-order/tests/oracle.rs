@@ -420,6 +420,11 @@ fn the_search_alone_is_right() {
 }
 
 #[test]
+fn bounds_refute_nothing_that_is_admissible() {
+    for_each_canvas(without_gaps, By::Bounds, &[Engine::Earley]);
+}
+
+#[test]
 fn the_chart_alone_is_right() {
     for_each_canvas(check, By::Chart, &[Engine::Earley]);
 }
