@@ -84,6 +84,8 @@ pub(crate) struct Found {
 pub(crate) struct Bounds {
     /// Places entered.
     pub visits: usize,
+    /// Places entered in vain from one that the search starts with, after which it goes on with the next one.
+    pub in_vain: usize,
     /// The number of tokens of the text stays below this.
     pub below: Option<usize>,
     /// A hole, and a row of tokens that it shall not hold.
@@ -95,14 +97,17 @@ pub(crate) struct Bounds {
 /// A hole of which the tokens are sought.
 pub(crate) struct Sought<'a> {
     pub hole: usize,
-    /// Readings of texts that can stand before it.
-    pub before: &'a [Config],
-    /// Where others are sought as well.
+    /// Readings of texts that can stand before some slots up to the hole; from the last ones it is sought first.
+    pub before: &'a [(usize, &'a [Config])],
+    /// Whether it is sought from others as well.
     pub depth: Depth,
-    /// Places entered.
+    /// Places entered, and of these from one reading in vain.
     pub visits: usize,
+    pub in_vain: usize,
     /// Tokens that are not sought; those that are found come to them.
     pub words: &'a mut Vec<u32>,
+    /// What can stand before the slots, where more is known of that than what is fixed says.
+    pub right: Option<Right>,
     /// What is known of places beyond the hole, and of it also those that a search of a hole further right left.
     pub verdicts: &'a mut Verdicts,
 }
@@ -127,7 +132,7 @@ pub(crate) struct Verdicts {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { visits: usize::MAX, below: None, other_than: None, order: 0 }
+        Self { visits: usize::MAX, in_vain: usize::MAX, below: None, other_than: None, order: 0 }
     }
 }
 
@@ -430,16 +435,28 @@ impl Tables {
             configs.sort_unstable();
             configs.dedup();
             configs.sort_by_cached_key(|&config| (self.lacking(config.state), config));
-            let recognizer = self.stepper.recognizer();
             let mut seen = FxHashSet::default();
-            let (unlike, alike): (Vec<_>, Vec<_>) =
-                configs.into_iter().partition(|config| seen.insert(recognizer.viable(config.state)));
+            let mut is_first = |config: &Config| {
+                let lacking = self.lacking(config.state);
+                seen.insert((self.stepper.recognizer().viable(config.state).clone(), lacking))
+            };
+            let (unlike, alike): (Vec<_>, Vec<_>) = configs.into_iter().partition(&mut is_first);
             // What is open widest is as good as what is nearly closed.
             let chosen = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
             ranked.extend(chosen.enumerate());
         }
-        ranked.sort_by_cached_key(|&(rank, config)| (Reverse(rank), self.permissiveness(config), config));
-        Ok(ranked.into_iter().map(|(_, config)| config).collect())
+        ranked.sort_by_cached_key(|&(rank, config)| (rank, Reverse(self.permissiveness(config)), config));
+        // What is open in different depths takes turns.
+        let mut n_alike: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut chosen: Vec<(usize, Config)> = Vec::with_capacity(ranked.len());
+        for (_, config) in ranked {
+            let turn = n_alike.entry(self.lacking(config.state)).or_default();
+            *turn += 1;
+            chosen.push((*turn, config));
+        }
+        chosen.sort_by_key(|&(turn, _)| turn);
+        chosen.truncate(MOST_SOME);
+        Ok(chosen.into_iter().rev().map(|(_, config)| config).collect())
     }
 
     /// The number of bytes that can follow in a state of the union automaton.
@@ -458,6 +475,32 @@ impl Tables {
     pub fn before_run(&mut self, plan: &Plan, run: (usize, usize), token: TokenId) -> Arc<BitSet> {
         let right = self.right(plan);
         self.rights.before_run(&self.constraint, (plan, &right), run, token)
+    }
+
+    /// As [`Tables::right`], with holes that one token has to fill. Slower, where it is not known yet.
+    pub fn sharp_right(&mut self, plan: &Plan, work: &mut Work) -> Result<Right, StepError> {
+        Ok(self.rights.sharply(&self.constraint, plan, work)?)
+    }
+
+    /// Tokens of a hole by what has to stand left of it for them; first those for which that is least.
+    pub fn tokens_by_right(
+        &mut self,
+        (plan, right): (&Plan, &Right),
+        (hole, tokens): (usize, &[TokenId]),
+        work: &mut Work,
+    ) -> Result<Vec<(Right, Vec<TokenId>)>, StepError> {
+        let befores = self.rights.befores(&self.constraint, right, hole, tokens);
+        let mut by_before: BTreeMap<u32, Vec<TokenId>> = BTreeMap::new();
+        for (&token, before) in tokens.iter().zip(befores) {
+            by_before.entry(before).or_default().push(token);
+        }
+        let mut groups = Vec::with_capacity(by_before.len());
+        for (before, tokens) in by_before {
+            let right = self.rights.towards(&self.constraint, (plan, right), (hole, before), work)?;
+            groups.push((right, tokens));
+        }
+        groups.sort_by_key(|(right, _)| right.states(hole).count());
+        Ok(groups)
     }
 
     /// For each hole the tokens that can stand in it as far as lexing knows.
@@ -610,6 +653,9 @@ const MOST_ROOM: u32 = 16;
 /// Readings at one state of the union automaton that are kept where only some are needed.
 const MOST_ALIKE: usize = 12;
 
+/// Readings of which more are not needed where only some are.
+const MOST_SOME: usize = 256;
+
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
@@ -639,6 +685,9 @@ pub(crate) struct Search<'a> {
     later: Vec<(Step, u32)>,
     n_in_gaps: usize,
     visits: usize,
+    /// Places entered since the start or the last completion, and whether something was left out because these were too many.
+    in_vain: usize,
+    has_left_out: bool,
     /// What the parser had done when it was last asked.
     effort: usize,
     n_specials: usize,
@@ -668,6 +717,8 @@ impl<'a> Search<'a> {
             later: Vec::new(),
             n_in_gaps: 0,
             visits: 0,
+            in_vain: 0,
+            has_left_out: false,
             effort,
             n_specials,
         }
@@ -703,11 +754,16 @@ impl<'a> Search<'a> {
                 let Some(step) = self.next(&mut frame)? else { continue };
                 self.stack.push(frame);
                 self.visits += 1;
+                self.in_vain += 1;
                 let effort = self.tables.stepper.recognizer().effort();
                 self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * effort.saturating_sub(self.effort))?;
                 self.effort = effort;
                 if self.visits > self.bounds.visits {
                     return Ok(Outcome::OutOfSteps);
+                }
+                if self.in_vain > self.bounds.in_vain {
+                    self.leave_out();
+                    continue;
                 }
                 if step.in_gap {
                     self.later.push((step, node));
@@ -724,6 +780,7 @@ impl<'a> Search<'a> {
                 // Those that came first are entered first.
                 self.waiting.reverse();
             }
+            self.in_vain = 0;
             if let Some((step, parent)) = self.waiting.pop()
                 && let Some(found) = self.enter(step, parent)?
             {
@@ -739,28 +796,37 @@ impl<'a> Search<'a> {
         tables: &'a mut Tables,
         plan: &'a Plan,
         work: &'a mut Work,
-        Sought { hole, before, depth, visits, words, verdicts }: Sought<'_>,
+        Sought { hole, before, depth, visits, in_vain, words, right, verdicts }: Sought<'_>,
     ) -> Result<bool, StepError> {
-        let bounds = Bounds { visits, other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
+        // To come to the end once is not too much.
+        let in_vain = in_vain + plan.places.len().saturating_sub(hole);
+        let bounds = Bounds { visits, in_vain, other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
         let mut search = Self::new(tables, plan, work, bounds);
         search.shallow = (depth == Depth::Shallow).then_some(hole);
+        search.right = right.unwrap_or(search.right);
         std::mem::swap(&mut search.good, &mut verdicts.good);
         std::mem::swap(&mut search.seen, &mut verdicts.bad);
-        for &config in before {
-            let first = Step { slot: hole as u32, rest: None, config, token: None, in_gap: false };
-            search.waiting.push((first, u32::MAX));
+        for &(slot, readings) in before {
+            let first =
+                |&config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
+            search.waiting.extend(readings.iter().map(first));
         }
         let mut is_begun = depth != Depth::All;
         let outcome = loop {
             match search.resume() {
-                Ok(Outcome::Found(_)) => search.admit(hole),
+                Ok(Outcome::Found(_)) => {
+                    search.in_vain = 0;
+                    search.admit(hole);
+                }
                 Ok(Outcome::None) if !is_begun && !search.has_all() => {
                     is_begun = true;
+                    // To see all from the start is to see all there is.
+                    (search.bounds.in_vain, search.has_left_out) = (usize::MAX, false);
                     if let Err(error) = search.begin() {
                         break Err(error);
                     }
                 }
-                Ok(Outcome::None) => break Ok(depth == Depth::All || search.has_all()),
+                Ok(Outcome::None) => break Ok(depth == Depth::All && !search.has_left_out || search.has_all()),
                 Ok(Outcome::OutOfSteps) => break Ok(search.has_all()),
                 Err(error) => break Err(error),
             }
@@ -779,6 +845,14 @@ impl<'a> Search<'a> {
         }
         *words = search.bounds.other_than.take().map(|(_, words)| words).unwrap_or_default();
         outcome
+    }
+
+    /// Goes no further from where the search is. What was not seen to its end there can be entered again.
+    fn leave_out(&mut self) {
+        self.has_left_out = true;
+        for frame in self.stack.drain(..) {
+            self.seen.remove(&self.nodes[frame.node as usize].key);
+        }
     }
 
     /// Whether every token is one of those that are not sought.
