@@ -13,7 +13,6 @@ use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::mask::{MASK_BITS, get_bit, set_bit};
 use anygram_vocab::TokenId;
-use rustc_hash::FxHashSet;
 
 use crate::admit::{self, Admitted};
 use crate::canvas::{Canvas, Slot};
@@ -50,11 +49,7 @@ const MOST_VISITS: usize = 20_000;
 const SOME_IN_VAIN: usize = 64;
 const MOST_IN_VAIN: usize = 256;
 
-/// Readings before a slot from which tokens are sought.
-const MOST_READINGS: usize = 64;
-
-/// Remainders of tokens that are looked at for that, and for one token.
-const SOME_RESTS: usize = 64;
+/// Remainders of tokens that are looked at for one token.
 const MANY_RESTS: usize = 1_000;
 
 /// Where no more than so many tokens are open, readings are sought that lead to them, to so many of them.
@@ -278,37 +273,14 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Adds readings that texts can have before slots, as different as possible: those from which more bytes can follow come last, where they are
-    /// looked at first.
+    /// Adds readings that texts can have before slots, as different as possible; they come last, where they are looked at first.
     fn spread(&mut self) {
         let work = &mut self.solver.share_of_work(4);
-        let tables = &mut self.solver.tables;
-        let right = tables.right(&self.plan);
-        let Ok(Some(start)) = tables.start() else { return };
-        let mut at = vec![start];
-        for (slot, place) in self.plan.places.iter().enumerate() {
-            at.drain(..at.len().saturating_sub(MOST_READINGS));
-            let known = &mut self.readings[slot];
-            known.retain(|config| !at.contains(config));
-            known.extend_from_slice(&at);
-            let next = match place {
-                Place::Token(token) => {
-                    let mut next = Vec::new();
-                    for &config in &at {
-                        let Ok(after) = tables.read(config, *token) else { return };
-                        next.extend_from_slice(&after);
-                    }
-                    let mut seen = FxHashSet::default();
-                    next.retain(|&config| seen.insert(config));
-                    next
-                }
-                Place::Free => match tables.some_after(&at, (right.states(slot + 1), SOME_RESTS), work) {
-                    Ok(next) => next,
-                    Err(_) => return,
-                },
-                Place::Closed | Place::Gap | Place::Optional => return,
-            };
-            at = next;
+        let Ok(beam) = self.solver.tables.beam(&self.plan, work) else { return };
+        for (known, reached) in self.readings.iter_mut().zip(beam.slots()) {
+            let reached: Vec<Config> = reached.iter().map(|reached| reached.config).collect();
+            known.retain(|config| !reached.contains(config));
+            known.extend_from_slice(&reached);
         }
     }
 
@@ -336,7 +308,8 @@ impl<'a> Question<'a> {
         let work = &mut self.solver.share_of_work(4 * self.rows.len());
         let tables = &mut self.solver.tables;
         let allowed = tables.before_run(&self.plan, (before + 1, hole), token);
-        let mut readings = tables.some_after(&self.readings[before], (&allowed, MANY_RESTS), work)?;
+        let reached = tables.some_after(&self.readings[before], false, (&allowed, MANY_RESTS), work)?;
+        let mut readings: Vec<Config> = reached.into_iter().map(|reached| reached.config).collect();
         for slot in before + 1..hole {
             let Place::Token(token) = self.plan.places[slot] else { return Ok(()) };
             let mut next = Vec::new();

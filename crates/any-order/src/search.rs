@@ -12,7 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
@@ -22,12 +22,13 @@ use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{Rest, set_bit};
-use anygram_lexer::dfa::{DEAD, START};
+use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::beam::Beam;
 use crate::canvas::End;
 use crate::lattice::{Guide, Known, Lattice, Merging};
 use crate::moves::{Ending, Pieces, Walk, Walks};
@@ -319,7 +320,7 @@ impl Tables {
     }
 
     /// What any token does to a reading, or what is left of some tokens.
-    fn walk(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
+    pub fn walk(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
         let Self { constraint, stepper, walks, .. } = self;
         let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
         walks.get(stepper, constraint.language(), trie, (config.lexeme, Pieces::Exact), constraint.mask_words())
@@ -390,80 +391,6 @@ impl Tables {
             }
         }
         Ok(())
-    }
-
-    /// Some readings to which one token leads, at states of the union automaton that are allowed: of each state some that differ in what can come next, and
-    /// of those alike the one that lacks least to be a sentence; those that are unlike all before them come last. Looks at so many remainders of tokens beyond
-    /// pieces.
-    pub fn some_after(
-        &mut self,
-        before: &[Config],
-        (allowed, most_rests): (&BitSet, usize),
-        work: &mut Work,
-    ) -> Result<Vec<Config>, StepError> {
-        let mut found: BTreeMap<u32, Vec<Config>> = BTreeMap::new();
-        let mut seen = FxHashSet::default();
-        let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> = before.iter().map(|&config| (config, None)).collect();
-        for _ in 0..before.len() + most_rests {
-            let Some((config, rest)) = agenda.pop_front() else { break };
-            let walk = self.walk(config, rest.as_ref())?;
-            work.spend(1 + walk.stays.len() + walk.exits.len())?;
-            let mut add = |this: &Self, config: Config| {
-                let state = this.stepper.transducer().union_state(config.lexeme);
-                if allowed.contains(state as usize) {
-                    found.entry(state).or_default().push(config);
-                }
-            };
-            for &(lexeme, _) in &walk.stays {
-                add(self, Config { state: config.state, lexeme });
-            }
-            for (at, exit) in walk.exits.iter().enumerate() {
-                let Some(next) = self.end(config, &walk, at)? else { continue };
-                if exit.ends.n_tokens > 0 {
-                    add(self, next);
-                }
-                if agenda.len() < most_rests
-                    && let Some(beyond) = self.beyond(&walk, at, rest.as_ref(), work)?
-                    && seen.insert((next, beyond.id))
-                {
-                    agenda.push_back((next, Some(beyond)));
-                }
-            }
-        }
-        let mut ranked = Vec::new();
-        for mut configs in found.into_values() {
-            configs.sort_unstable();
-            configs.dedup();
-            configs.sort_by_cached_key(|&config| (self.lacking(config.state), config));
-            let mut seen = FxHashSet::default();
-            let mut is_first = |config: &Config| {
-                let lacking = self.lacking(config.state);
-                seen.insert((self.stepper.recognizer().viable(config.state).clone(), lacking))
-            };
-            let (unlike, alike): (Vec<_>, Vec<_>) = configs.into_iter().partition(&mut is_first);
-            // What is open widest is as good as what is nearly closed.
-            let chosen = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
-            ranked.extend(chosen.enumerate());
-        }
-        ranked.sort_by_cached_key(|&(rank, config)| (rank, Reverse(self.permissiveness(config)), config));
-        // What is open in different depths takes turns.
-        let mut n_alike: FxHashMap<u32, usize> = FxHashMap::default();
-        let mut chosen: Vec<(usize, Config)> = Vec::with_capacity(ranked.len());
-        for (_, config) in ranked {
-            let turn = n_alike.entry(self.lacking(config.state)).or_default();
-            *turn += 1;
-            chosen.push((*turn, config));
-        }
-        chosen.sort_by_key(|&(turn, _)| turn);
-        chosen.truncate(MOST_SOME);
-        Ok(chosen.into_iter().rev().map(|(_, config)| config).collect())
-    }
-
-    /// The number of bytes that can follow in a state of the union automaton.
-    fn permissiveness(&self, config: Config) -> usize {
-        let union = &self.constraint.language().lexing().lexicon.union;
-        let state = self.stepper.transducer().union_state(config.lexeme);
-        (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count()
     }
 
     /// What can stand before the slots of a canvas.
@@ -560,7 +487,8 @@ impl Tables {
         Ok(found)
     }
 
-    fn lacking(&mut self, state: StateId) -> u32 {
+    /// The fewest terminals that make a sentence of what was read.
+    pub fn lacking(&mut self, state: StateId) -> u32 {
         let recognizer = self.stepper.recognizer();
         *self.lacking.entry(state).or_insert_with(|| recognizer.minimum_remaining(state))
     }
@@ -650,12 +578,6 @@ const COST_STEPS: u64 = 200_000;
 /// Tokens up to which it is asked whether a text can be completed in so many: with more it nearly always can.
 const MOST_ROOM: u32 = 16;
 
-/// Readings at one state of the union automaton that are kept where only some are needed.
-const MOST_ALIKE: usize = 12;
-
-/// Readings of which more are not needed where only some are.
-const MOST_SOME: usize = 256;
-
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
@@ -724,11 +646,37 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether lexing alone says that there is no completion.
+    pub fn is_hopeless(&self) -> bool {
+        self.right.is_hopeless
+    }
+
     /// Lets the search ask of every place before it is entered whether it leads anywhere, as far as merged readings tell ([`crate::lattice`]). For canvases
     /// without gaps. Costs much more a place; in `scannerless` and `longest` then no place is entered in vain.
     pub fn guided(mut self, merging: Merging) -> Self {
         self.guide = Some(Lattice::new(self.tables, self.plan, merging, self.work).into_guide());
         self
+    }
+
+    /// Begins with texts that can stand left of slots, with those of the last ones first, and goes on from each until so many places were entered in
+    /// vain. That it finds nothing proves nothing.
+    pub fn run_from(mut self, beam: &Beam, in_vain: usize) -> Result<Outcome, StepError> {
+        self.has_left_out = true;
+        let mut before: Vec<u32> = Vec::new();
+        for (slot, readings) in beam.slots().iter().enumerate() {
+            let mut nodes = Vec::with_capacity(readings.len());
+            for reached in readings {
+                let key = Key { slot: slot as u32, rest: 0, config: reached.config };
+                let parent = before.get(reached.from as usize).copied().unwrap_or(u32::MAX);
+                let step = Step { slot: key.slot, rest: None, config: key.config, token: reached.token, in_gap: false };
+                nodes.push(self.nodes.len() as u32);
+                self.nodes.push(Node { key, parent, token: reached.token });
+                self.waiting.push((step, parent));
+            }
+            before = nodes;
+        }
+        self.bounds.in_vain = in_vain + self.plan.places.len();
+        self.resume()
     }
 
     /// The completion with the fewest tokens in gaps, or one of them.
