@@ -4,11 +4,15 @@
 //! |---|---|
 //! | [`charts`] | tiers of many sequences in a pool of pages: extend in batches, fork, roll back |
 //! | [`recognizer`] | one such sequence as a [`Recognizer`](anygram_recognizer::Recognizer) |
+//! | [`step`] | how sequences grow; what blocks need is planned there |
+//! | [`turn`] | whole steps: states and masks without the host in between |
 //! | [`image`](mod@image) | grammars as the kernels read them |
 //! | [`tree`] | trees of terminal sequences as the kernels read them |
 //! | [`search`] | masks: those trees searched on the device; logits masked in place |
 //! | [`output`] | one output of a model: tokens in, masks out |
 //! | [`dlpack`] | masks of the device as tensors of others |
+//! | [`options`] | how much a pool holds, and what goes wrong |
+//! | [`graphs`] | launches that come again, recorded |
 //! | [`device`] | where kernels run, and how that fails |
 //! | [`shim`] | the kernels on the CPU |
 //!
@@ -21,16 +25,22 @@ pub mod device;
 pub mod dlpack;
 #[cfg(feature = "cuda")]
 mod driver;
+pub mod graphs;
 pub mod image;
 mod layout;
+pub mod options;
 pub mod output;
 pub mod recognizer;
 pub mod search;
 pub mod shim;
+pub mod step;
 pub mod tree;
+pub mod turn;
 
-pub use charts::{ChartError, Charts, GrammarId, PoolOptions, SequenceId};
+pub use charts::{Charts, GrammarId, SequenceId};
 pub use device::DeviceError;
+pub use graphs::GraphCounts;
 pub use image::Image;
+pub use options::{ChartError, PoolOptions};
 pub use recognizer::{DeviceRecognizer, SharedCharts};
 pub use shim::ShimOptions;

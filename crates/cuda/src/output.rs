@@ -18,7 +18,8 @@ use anygram_recognizer::{Mark, RecognizerError};
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
-use crate::charts::{ChartError, SequenceId};
+use crate::charts::SequenceId;
+use crate::options::ChartError;
 use crate::recognizer::{DeviceRecognizer, SharedCharts};
 use crate::search::{Reading, TreeId};
 use crate::tree::{Special, Tree, check_language};
@@ -149,7 +150,10 @@ impl Output {
     fn tree(&mut self, lexeme: LexemeId) -> Result<TreeId, OutputError> {
         let is_boundary = self.stepper.transducer().is_boundary(lexeme);
         let key = (self.stepper.transducer().free(lexeme), is_boundary);
-        if let Some(&known) = self.trees.get(&key) {
+        let known = self.trees.get(&key).copied();
+        if let Some(known) =
+            known.filter(|&known| self.charts.lock().unwrap_or_else(PoisonError::into_inner).has_tree(known))
+        {
             return Ok(known);
         }
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());

@@ -14,8 +14,9 @@ use anygram_grammar::normal::NormalForm;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
 
-use crate::charts::{ChartError, Charts, GrammarId, SequenceId};
+use crate::charts::{Charts, GrammarId, SequenceId};
 use crate::image::Image;
+use crate::options::ChartError;
 
 /// A pool that several recognizers and searches use in turn.
 pub type SharedCharts = Arc<Mutex<Charts>>;

@@ -36,6 +36,9 @@ pub fn small() -> PoolOptions {
         stack_words: 16 << 10,
         arena_words: 64 << 10,
         queue: 4_096,
+        tree_words: 1 << 20,
+        team_blocks: 3,
+        team_from: 0,
     }
 }
 

@@ -6,3 +6,4 @@ mod common;
 mod masks;
 mod output;
 mod recognizer;
+mod teams;

@@ -155,7 +155,7 @@ fn masks_are_exported() {
     let masks = DeviceMasks { address: buffer.as_mut_ptr().expose_provenance() as u64, stride, n_words, n_rows: 2 };
     // SAFETY: the buffer has two rows of `n_words` words, `stride` apart, and lives until the end of the test.
     unsafe { charts.lock().unwrap().masks_into(&rows, 1, masks) }.unwrap();
-    assert!(charts.lock().unwrap().statuses(2).unwrap().iter().all(Result::is_ok));
+    assert!(charts.lock().unwrap().statuses(2).unwrap().0.iter().all(Result::is_ok));
     let tensor = Box::into_raw(dlpack::export(masks, dlpack::Device { kind: 1, number: 0 }, &charts));
     for (row, output) in [&mut one, &mut other].into_iter().enumerate() {
         let mut expected = vec![0; n_words];
