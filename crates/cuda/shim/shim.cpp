@@ -29,6 +29,8 @@ struct Fiber {
     Block* block = nullptr;
     Wait wait = DONE_FIBER;
     u32 generation = 0;
+    // Its warp and its block sleep when their lots are drawn.
+    u32 lot_of_warp = 0, lot_of_block = 0;
     char* stack = nullptr;
 #ifdef SHIM_UCONTEXT
     ucontext_t context;
@@ -214,8 +216,11 @@ void start(Block& block, u32 number, Dimensions grid) {
     block.warps.assign(threads / 32, Warp());
     block.barrier = Barrier();
     block.n_running = threads, block.is_there = true;
+    u32 lot_of_block = (u32)draw() % 32, lot_of_warp = 0;
     for (u32 i = 0; i < threads; i++) {
         Fiber& fiber = block.fibers[i];
+        if (i % 32 == 0) lot_of_warp = (u32)draw() % 32;
+        fiber.lot_of_block = lot_of_block, fiber.lot_of_warp = lot_of_warp;
         fiber.block = &block;
         fiber.thread = {{i, 0, 0}, {number % grid.x, number / grid.x, 0}, {threads, 1, 1}, grid, block.shared};
         start(fiber);
@@ -236,13 +241,20 @@ bool run(Launch& self, const std::vector<u32>& blocks, Dimensions grid, u32 shar
         take(block);
     }
     size_t n = order.size();
+    // For some rounds some warps, and some blocks, do nothing, so that they fall behind.
+    u32 sleeping_warps = 0, sleeping_blocks = 0, n_rounds = 0;
     while (n_left > 0) {
+        if (n_rounds == 0) {
+            sleeping_warps = draw() % 2 ? (u32)(draw() & draw()) : 0, sleeping_blocks = draw() % 4 ? 0 : (u32)draw();
+            n_rounds = 1 + (u32)draw() % (sleeping_blocks ? 1024 : 32);
+        }
+        n_rounds--;
         bool progress = false;
         u64 n_atomics = launch->n_atomics;
         // A new order each round: some steps of a shuffle, which costs less than a whole one.
         for (u32 i = 0; i < 4 + n / 16; i++) std::swap(order[draw() % n], order[draw() % n]);
         for (Fiber* fiber : order) {
-            if (!can_run(*fiber)) continue;
+            if (!can_run(*fiber) || (sleeping_warps >> fiber->lot_of_warp & 1) || (sleeping_blocks >> fiber->lot_of_block & 1)) continue;
             fiber->wait = RUNS;
             current = fiber;
             now = &fiber->thread;
@@ -250,7 +262,10 @@ bool run(Launch& self, const std::vector<u32>& blocks, Dimensions grid, u32 shar
             // Who spins has found nothing new, and if nobody has or brings anything, nobody will.
             if (fiber->wait != SPINS) progress = true;
         }
-        if (!progress && launch->n_atomics == n_atomics) return false;
+        if (!progress && launch->n_atomics == n_atomics) {
+            if (!sleeping_warps && !sleeping_blocks) return false;
+            sleeping_warps = sleeping_blocks = 0;
+        }
         for (Block& block : self.resident) {
             if (!block.is_there || block.n_running > 0) continue;
             n_left--;
