@@ -227,6 +227,12 @@ impl Charts {
         Ok(self.sequence(sequence)?.edges.len())
     }
 
+    /// The edges that lead to a state; none to the first.
+    pub fn edges(&self, sequence: SequenceId, state: StateId) -> Result<&[Edge], ChartError> {
+        let edges = self.sequence(sequence)?.edges.get(state.index());
+        edges.map(|edges| &edges[..]).ok_or(ChartError::Unknown { what: "state", id: state.index() })
+    }
+
     pub(crate) fn sequence(&self, id: SequenceId) -> Result<&Sequence, ChartError> {
         let slot = id.slot as usize;
         let place = self.places.get(slot).filter(|place| place.generation == id.generation);

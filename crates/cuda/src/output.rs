@@ -97,6 +97,11 @@ impl Output {
         &self.constraint
     }
 
+    /// The sequence that has the parser's states.
+    pub fn sequence(&self) -> SequenceId {
+        self.sequence
+    }
+
     /// The number of tokens so far.
     pub fn n_tokens(&self) -> usize {
         self.positions.len() - 1

@@ -149,13 +149,12 @@ impl Charts {
     pub fn add_tree(&mut self, tree: &Tree) -> Result<TreeId, ChartError> {
         self.search.clock += 1;
         let clock = self.search.clock;
-        if let Some(&known) = self.search.tree_ids.get(&tree.words) {
-            if let Some(loaded) = &mut self.search.trees[known.slot] {
-                loaded.used = clock;
-                if (loaded.n_words, loaded.n_terminals) == (tree.n_words, tree.n_terminals) {
-                    return Ok(known);
-                }
-            }
+        let known = self.search.tree_ids.get(&tree.words).copied();
+        if let Some((known, loaded)) = known.and_then(|id| Some((id, self.search.trees[id.slot].as_mut()?)))
+            && (loaded.n_words, loaded.n_terminals) == (tree.n_words, tree.n_terminals)
+        {
+            loaded.used = clock;
+            return Ok(known);
         }
         let (needed, limit) = (tree.words.len(), self.options.tree_words);
         if needed > limit {
@@ -297,13 +296,13 @@ impl Charts {
     }
 
     /// Whether a row can be searched: its tree is there, over this vocabulary, and so is the state.
-    fn check_reading(&self, reading: &Asked, n_words: usize, n_rounds: usize) -> Result<(), ChartError> {
+    fn check_reading(&self, reading: &Asked, n_words: usize, n_steps: usize) -> Result<(), ChartError> {
         let unknown = |what, id| Err(ChartError::Unknown { what, id });
         let tree = self.search.tree(reading.tree)?;
         let n_states = self.n_states(reading.sequence)?;
         match reading.at {
             At::State(state) if state.index() >= n_states => unknown("state", state.index()),
-            At::Made(round) if round >= n_rounds => unknown("step in its turn, number", round),
+            At::Made(step) if step >= n_steps => unknown("step in its turn, number", step),
             _ if tree.n_words != n_words => unknown("vocabulary of its own in tree", reading.tree.slot),
             _ if tree.n_terminals != self.grammar_of(reading.sequence)?.n_terminals => {
                 unknown("grammar of tree", reading.tree.slot)
@@ -326,8 +325,9 @@ impl Charts {
         let (mut configs, mut charts, mut max_depth) = (Vec::new(), Vec::new(), 0);
         self.search.clock += 1;
         for (mask, row) in rows.iter().enumerate() {
+            let n_steps = rounds.iter().filter(|round| round[mask].is_some()).count();
             let checked: Result<(), _> =
-                row.iter().try_for_each(|reading| self.check_reading(reading, masks.n_words, rounds.len()));
+                row.iter().try_for_each(|reading| self.check_reading(reading, masks.n_words, n_steps));
             self.search.errors.push(checked.err());
             for reading in row.iter().filter(|_| self.search.errors[mask].is_none()) {
                 let (grammar, tree) = (self.grammar_of(reading.sequence)?, *self.search.tree(reading.tree)?);

@@ -7,3 +7,4 @@ mod masks;
 mod output;
 mod recognizer;
 mod teams;
+mod turns;

@@ -1,0 +1,231 @@
+//! Whole steps: states and masks without the host in between, replayed as a graph; trees and ids that are dropped.
+
+use std::sync::{Arc, PoisonError};
+
+use anygram_cuda::output::Output;
+use anygram_cuda::search::{At, Reading};
+use anygram_cuda::turn::{After, Turn};
+use anygram_cuda::{ChartError, Charts, GraphCounts, Image, PoolOptions, SequenceId, SharedCharts};
+use anygram_grammar::ir::LexerMode;
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_grammar::normal::NormalForm;
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
+use anygram_recognizer::{Edge, StateId};
+use anygram_vocab::{TokenId, Vocabulary};
+
+use crate::charts::edge;
+use crate::common::{can_run, charts, grammars, pool, small};
+
+fn lock(charts: &SharedCharts) -> std::sync::MutexGuard<'_, Charts> {
+    charts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const SQL: &str = r#"
+    start: "select" column ("," column)* "from" NAME ";"
+    column: NAME | NUMBER | "-" column | "(" start ")" | column "+" column
+    NAME: /[a-z]+/
+    NUMBER: /[0-9]+(\.[0-9]+)?/
+    %ignore /[ \n]+/
+"#;
+
+fn constraint(mode: LexerMode) -> Constraint {
+    let grammar = lark::parse(SQL, &LarkOptions::default()).unwrap();
+    let options = LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ..LanguageOptions::default() };
+    Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin().clone()).unwrap()
+}
+
+/// What a token adds to a sequence, as an output on the device has read it.
+struct Heard {
+    steps: Vec<Vec<Edge>>,
+    readings: Vec<After>,
+}
+
+fn advance(charts: &SharedCharts, output: &mut Output, token: TokenId) -> Heard {
+    let before = lock(charts).n_states(output.sequence()).unwrap();
+    output.advance(token).unwrap();
+    let readings = output.readings().unwrap();
+    let charts = lock(charts);
+    let made = before..charts.n_states(output.sequence()).unwrap();
+    let edges = |state: usize| charts.edges(output.sequence(), StateId::new(state)).unwrap().to_vec();
+    let at = |state: StateId| match state.index().checked_sub(before) {
+        Some(step) => At::Made(step),
+        None => At::State(state),
+    };
+    Heard {
+        steps: made.map(edges).collect(),
+        readings: readings.iter().map(|reading| After { at: at(reading.state), tree: reading.tree }).collect(),
+    }
+}
+
+/// Turns of several sequences, each hearing of another text.
+#[test]
+fn turns_are_steps_and_masks() {
+    if !can_run() {
+        return;
+    }
+    for (seed, mode) in (0..).zip([LexerMode::Scannerless, LexerMode::Longest]) {
+        let constraint = constraint(mode);
+        let texts = ["select a, 1.5 + -b", "select x+(select y from z;)+ 17, w", "select a from b;"];
+        let texts = texts.map(|text| constraint.vocabulary().encode(text).unwrap());
+        let charts = pool(seed, PoolOptions { threads: 64, team_from: 200, ..small() });
+        let mut outputs = texts.each_ref().map(|_| Output::new(&constraint, &charts, 1).unwrap());
+        let mut matchers = texts.each_ref().map(|_| constraint.matcher().unwrap());
+        let followers: Vec<SequenceId> =
+            outputs.iter().map(|output| lock(&charts).fork(output.sequence()).unwrap()).collect();
+        for at in 0..texts.iter().map(Vec::len).max().unwrap() {
+            // A text that is over says nothing more, and its mask stays.
+            let heard: Vec<Heard> = (0..texts.len())
+                .map(|which| match texts[which].get(at) {
+                    Some(&token) => {
+                        matchers[which].advance(token).unwrap();
+                        advance(&charts, &mut outputs[which], token)
+                    }
+                    None => Heard {
+                        steps: Vec::new(),
+                        readings: (outputs[which].readings().unwrap().iter())
+                            .map(|reading| After { at: At::State(reading.state), tree: reading.tree })
+                            .collect(),
+                    },
+                })
+                .collect();
+            let steps: Vec<Vec<&[Edge]>> =
+                heard.iter().map(|heard| heard.steps.iter().map(Vec::as_slice).collect()).collect();
+            let turns: Vec<Turn<'_>> = (0..texts.len())
+                .map(|which| Turn {
+                    sequence: followers[which],
+                    steps: &steps[which],
+                    readings: &heard[which].readings,
+                })
+                .collect();
+            let mut charts = lock(&charts);
+            let (masks, turned) = charts.turn(&turns, 1).unwrap();
+            let words = charts.read_masks(masks).unwrap();
+            for (which, turned) in turned.into_iter().enumerate() {
+                assert_eq!(turned.mask, Ok(()));
+                assert!(turned.states.unwrap().iter().all(Option::is_some));
+                assert_eq!(words[which], matchers[which].mask().unwrap(), "{}, text {which}, {at}", mode.name());
+                let last = StateId::new(charts.n_states(followers[which]).unwrap() - 1);
+                let own = outputs[which].sequence();
+                assert_eq!(charts.tier(followers[which], last).unwrap(), charts.tier(own, last).unwrap());
+            }
+        }
+        let GraphCounts { recorded, replayed } = lock(&charts).graph_counts();
+        assert!(recorded > 0 && replayed > recorded, "{recorded} recorded, {replayed} replayed");
+    }
+}
+
+#[test]
+fn a_turn_that_fails_fails_alone() {
+    if !can_run() {
+        return;
+    }
+    let constraint = constraint(LexerMode::Longest);
+    let charts = pool(1, PoolOptions { threads: 64, ..small() });
+    let mut output = Output::new(&constraint, &charts, 1).unwrap();
+    let mut before = Vec::new();
+    for token in constraint.vocabulary().encode("select a, b").unwrap() {
+        before.push(advance(&charts, &mut output, token));
+    }
+    let own = output.sequence();
+    let readings = output.readings().unwrap();
+    let tree = readings[0].tree;
+    let expected = constraint.mask_words();
+    let mut charts = lock(&charts);
+    let last = readings[0].state;
+    let others: Vec<SequenceId> = (0..4).map(|_| charts.fork(own).unwrap()).collect();
+    let released = charts.fork(own).unwrap();
+    charts.release(released).unwrap();
+    let viable = charts.tier(own, last).unwrap().viable;
+    let refused = (0..viable.len()).find(|&terminal| !viable.contains(terminal)).unwrap();
+    let refused = edge(last, refused);
+    let unknown = [Edge { from: StateId(900), ..refused[0] }];
+    let here = [After { at: At::State(last), tree }];
+    let then = [After { at: At::Made(0), tree }];
+    let turn = |sequence, steps, readings| Turn { sequence, steps, readings };
+    // What is asked of a state that nothing viable leads to is empty.
+    let (none, bad): ([&[Edge]; 1], [&[Edge]; 1]) = ([&refused], [&unknown]);
+    let turns = [
+        turn(others[0], &[][..], &here[..]),
+        turn(others[1], &none, &then),
+        turn(others[2], &bad, &then),
+        turn(released, &[], &here),
+        turn(others[0], &[], &here),
+        turn(others[3], &[], &then),
+    ];
+    let (masks, turned) = charts.turn(&turns, 1).unwrap();
+    let words = charts.read_masks(masks).unwrap();
+    assert!(words.iter().all(|row| row.len() == expected));
+    let is_empty = |row: &Vec<u32>| row.iter().all(|&word| word == 0);
+    let empty: Vec<bool> = words.iter().map(is_empty).collect();
+    assert_eq!(empty, [false, true, true, true, true, true], "{turned:?}");
+    assert_eq!((&turned[0].states, &turned[0].mask), (&Ok(vec![]), &Ok(())));
+    assert_eq!((&turned[1].states, &turned[1].mask), (&Ok(vec![None]), &Ok(())));
+    assert_eq!(turned[2].states, Err(ChartError::Unknown { what: "state", id: 900 }));
+    assert!(matches!(turned[3].states, Err(ChartError::Released { .. })));
+    assert!(matches!(turned[4].states, Err(ChartError::Unknown { .. })));
+    assert!(matches!(turned[5].mask, Err(ChartError::Unknown { .. })));
+}
+
+#[test]
+fn ids_of_released_sequences_stay_errors() {
+    if !can_run() {
+        return;
+    }
+    let (_, cfg) = grammars().remove(0);
+    let mut charts = charts(0, PoolOptions { sequences: 1, ..small() });
+    let grammar = charts.add_grammar(&Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap()).unwrap();
+    let old = charts.create(&[grammar]).remove(0).unwrap();
+    charts.release(old).unwrap();
+    let new = charts.create(&[grammar]).remove(0).unwrap();
+    assert_ne!(old, new);
+    let gone = ChartError::Released { slot: 0 };
+    assert_eq!(charts.extend(&[(old, &edge(StateId(0), 0))]), [Err(gone.clone())]);
+    assert_eq!(charts.n_states(old), Err(gone.clone()));
+    assert_eq!(charts.release(old), Err(gone.clone()));
+    assert_eq!(charts.rollback(old, 1), Err(gone.clone()));
+    assert_eq!(charts.fork(old), Err(gone));
+    assert_eq!(charts.extend(&[(new, &edge(StateId(0), 0))]), [Ok(Some(StateId(1)))]);
+}
+
+#[test]
+fn trees_have_a_bound() {
+    if !can_run() {
+        return;
+    }
+    let constraint = constraint(LexerMode::Longest);
+    let tokens = constraint.vocabulary().encode("select (select ab + 1.5, x from t;) from t;").unwrap();
+    // With room for all trees, and with room for the largest only.
+    let mut largest = 0;
+    let charts = pool(0, PoolOptions { threads: 64, ..small() });
+    let mut output = Output::new(&constraint, &charts, 1).unwrap();
+    let mut known = lock(&charts).tree_words();
+    for &token in &tokens {
+        output.readings().unwrap();
+        largest = largest.max(lock(&charts).tree_words() - known);
+        known = lock(&charts).tree_words();
+        output.advance(token).unwrap();
+    }
+    assert!(known > largest && largest > 0);
+    let options = PoolOptions { threads: 64, tree_words: largest, ..small() };
+    let charts = pool(0, options);
+    let mut output = Output::new(&constraint, &charts, 1).unwrap();
+    let first = output.readings().unwrap();
+    let mut matcher = constraint.matcher().unwrap();
+    let mut words = vec![0; constraint.mask_words()];
+    for &token in &tokens {
+        output.mask_into(&mut words).unwrap();
+        assert_eq!(words, matcher.mask().unwrap());
+        assert!(lock(&charts).tree_words() <= largest);
+        output.advance(token).unwrap();
+        matcher.advance(token).unwrap();
+    }
+    // A reading of a tree that was dropped is an error of its row; the others are answered.
+    assert!(!lock(&charts).has_tree(first[0].tree));
+    let now: Vec<Reading> = output.readings().unwrap();
+    let (masks, _) = lock(&charts).masks(&[first.clone(), now], 1);
+    assert!(matches!(masks[0], Err(ChartError::TreeDropped { .. })), "{:?}", masks[0]);
+    assert_eq!(masks[1], matcher.mask().map_err(|_| masks[0].clone().unwrap_err()));
+    let charts = pool(0, PoolOptions { tree_words: 3, ..small() });
+    let mut output = Output::new(&constraint, &charts, 1).unwrap();
+    assert!(output.readings().unwrap_err().to_string().contains("tree_words"));
+}
