@@ -8,7 +8,11 @@
 // Several blocks: each has some of the words, what is final is written to a board that all read, and a counter says how many words are. They wait for each
 // other, so they have to run at the same time (a cooperative launch).
 #pragma once
+#ifdef ANYGRAM_TMA
+#include "bulk.cuh"
+#else
 #include "chart.cuh"
+#endif
 
 // Adds rows of a symbol to a word of the block.
 DEVICE void add_rows(Scratch& s, u32 symbol, u32 word, u32 rows) {
@@ -28,6 +32,12 @@ DEVICE u32 states_in(const Scratch& s, u32 word) {
 DEVICE void load_predictions(const Grammar& g, Scratch& s, const View& view, u32 word) {
     u32 row = word * 32 + lane();
     const u32* predicted = row < s.n_rows ? predicted_of(record_of(view, row)) : 0;
+#ifdef ANYGRAM_TMA
+    if (g.symbol_words <= STAGE_WORDS) {
+        const u32* stage = copy_predictions(g, s, view, word);
+        predicted = predicted ? stage + lane() * STAGE_WORDS : 0;
+    }
+#endif
     for (u32 i = warp(); i < g.symbol_words; i += n_warps()) {
         u32 bits = transpose(predicted ? predicted[i] : 0), symbol = i * 32 + lane();
         if (symbol < g.n_symbols) s.may[symbol] = bits;

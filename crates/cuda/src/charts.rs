@@ -111,7 +111,7 @@ impl Charts {
     /// A pool on a CUDA device, by its number.
     pub fn on_cuda(ordinal: usize, options: PoolOptions) -> Result<Self, ChartError> {
         #[cfg(feature = "cuda")]
-        return Self::on(Box::new(crate::driver::Cuda::new(ordinal)?), options);
+        return Self::on(Box::new(crate::driver::Cuda::new(ordinal, options.bulk_loads)?), options);
         #[cfg(not(feature = "cuda"))]
         {
             let _ = (ordinal, options);
@@ -333,12 +333,23 @@ impl Charts {
         self.device.graph_counts()
     }
 
-    /// What some calls take, in microseconds, as the device counts: from when everything before is done until everything that they ask for is.
-    pub fn timed<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<(T, f64), ChartError> {
-        self.device.note_time(false)?;
-        let result = work(self);
-        self.device.note_time(true)?;
-        Ok((result, self.device.elapsed()?))
+    /// What the launches of the last call took, in microseconds, as the device counts.
+    pub fn last_launch(&mut self) -> Result<f64, ChartError> {
+        Ok(self.device.last_run()?)
+    }
+
+    /// Words in memory of the device, for whoever has no other: they live as long as the pool.
+    pub fn buffer(&mut self, words: &[u32]) -> Result<Buffer, ChartError> {
+        let buffer = self.device.allocate(words.len())?;
+        self.device.write(&buffer, 0, words)?;
+        Ok(buffer)
+    }
+
+    /// What a buffer holds.
+    pub fn read_buffer(&mut self, buffer: &Buffer) -> Result<Vec<u32>, ChartError> {
+        let mut words = vec![0; buffer.words];
+        self.device.read(buffer, 0, &mut words)?;
+        Ok(words)
     }
 
     /// The pages that no sequence holds.

@@ -91,10 +91,8 @@ pub(crate) trait Device: Send {
     fn synchronize(&mut self) -> Result<(), DeviceError>;
     /// From here on work goes to a stream of the caller, by its handle; 0 is the device's own.
     fn set_stream(&mut self, stream: u64) -> Result<(), DeviceError>;
-    /// Notes the time when everything before is done, as the device counts: `false` begins, `true` ends.
-    fn note_time(&mut self, is_end: bool) -> Result<(), DeviceError>;
-    /// Microseconds between the two, when both have come.
-    fn elapsed(&mut self) -> Result<f64, DeviceError>;
+    /// Microseconds from the beginning to the end of the last list of launches, as the device counts, when that has come.
+    fn last_run(&mut self) -> Result<f64, DeviceError>;
 }
 
 /// A structure as words of 64 bits.

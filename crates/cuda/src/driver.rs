@@ -22,6 +22,9 @@ const CUBINS: [(i32, &[u8]); 2] = [
     (9, include_bytes!("../kernels/built/anygram.sm_90.cubin")),
 ];
 
+/// The variant that loads by the unit that copies blocks of memory, and the major number that has one.
+const BULK: (i32, &[u8]) = (9, include_bytes!("../kernels/built/anygram.sm_90.tma.cubin"));
+
 /// A CUDA device with the kernels on it.
 pub(crate) struct Cuda {
     name: String,
@@ -36,7 +39,7 @@ pub(crate) struct Cuda {
     n_multiprocessors: usize,
     allocated: Vec<sys::CUdeviceptr>,
     graphs: Graphs<sys::CUgraphExec>,
-    /// Beginning and end of what is timed.
+    /// Beginning and end of the last list of launches.
     events: [sys::CUevent; 2],
     /// What copies that may be under way read from.
     in_flight: Vec<Vec<u32>>,
@@ -52,7 +55,7 @@ fn no_device(error: DriverError) -> DeviceError {
 }
 
 impl Cuda {
-    pub(crate) fn new(ordinal: usize) -> Result<Self, DeviceError> {
+    pub(crate) fn new(ordinal: usize, bulk_loads: bool) -> Result<Self, DeviceError> {
         // SAFETY: loading the driver's library runs its initialisers, which is what is wanted; there is no other condition.
         if !unsafe { sys::is_culib_present() } {
             return Err(DeviceError::NoDevice { reason: "the driver's library was not found".to_owned() });
@@ -74,13 +77,17 @@ impl Cuda {
             let shared =
                 result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
                     .map_err(no_device)?;
+            if bulk_loads && major != BULK.0 {
+                let reason = format!("`bulk_loads` takes an architecture 9.x, this is {major}.x");
+                return Err(DeviceError::NoDevice { reason });
+            }
             let multiprocessors =
                 result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
                     .map_err(no_device)?;
             let context = result::primary_ctx::retain(device).map_err(no_device)?;
             result::ctx::set_current(context).map_err(no_device)?;
             let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
-            let (module, functions) = load(major, shared).map_err(no_device)?;
+            let (module, functions, shared) = load(major, bulk_loads, shared).map_err(no_device)?;
             let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(no_device);
             Ok(Self {
                 name,
@@ -179,11 +186,15 @@ impl Cuda {
     }
 }
 
-/// The module for an architecture and its functions, each with as much shared memory as the device has.
+/// The module for an architecture and its functions, each with as much shared memory as the device has, and the bytes of it that a launch can ask for.
 ///
 /// # Safety
 /// A context has to be current.
-unsafe fn load(major: i32, shared_bytes: i32) -> Result<(sys::CUmodule, Vec<sys::CUfunction>), DriverError> {
+unsafe fn load(
+    major: i32,
+    bulk_loads: bool,
+    shared_bytes: i32,
+) -> Result<(sys::CUmodule, Vec<sys::CUfunction>, i32), DriverError> {
     // SAFETY: the images are copied to where they are aligned as the driver reads them, with zeros behind, which end PTX; they outlive the call.
     let load = |bytes: &[u8]| unsafe {
         let mut image = vec![0u64; bytes.len() / 8 + 2];
@@ -191,19 +202,23 @@ unsafe fn load(major: i32, shared_bytes: i32) -> Result<(sys::CUmodule, Vec<sys:
         result::module::load_data(image.as_ptr().cast::<c_void>())
     };
     let own = CUBINS.iter().find(|(of, _)| *of == major).and_then(|(_, cubin)| load(cubin).ok());
-    let module = own.map_or_else(|| load(PTX), Ok)?;
-    let mut functions = Vec::new();
+    let module = if bulk_loads { load(BULK.1) } else { own.map_or_else(|| load(PTX), Ok) }?;
+    let (mut functions, mut most) = (Vec::new(), shared_bytes);
     for kernel in Kernel::ALL {
         let name = CString::new(kernel.name()).unwrap_or_default();
         // SAFETY: the module was just loaded, and its functions live as long as it.
         unsafe {
             let function = result::module::get_function(module, name)?;
-            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            result::function::set_function_attribute(function, attribute, shared_bytes)?;
+            use sys::CUfunction_attribute_enum as Attribute;
+            let fixed =
+                result::function::get_function_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+            let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            result::function::set_function_attribute(function, attribute, shared_bytes - fixed)?;
+            most = most.min(shared_bytes - fixed);
             functions.push(function);
         }
     }
-    Ok((module, functions))
+    Ok((module, functions, most))
 }
 
 impl Drop for Cuda {
@@ -296,7 +311,10 @@ impl Device for Cuda {
 
     fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError> {
         self.enter()?;
-        self.run_or_record(launches).map_err(|error| self.lose(error))
+        // SAFETY: the events live until `drop`; the stream is ours, or one that the caller keeps alive.
+        let note = |device: &Self, at: usize| unsafe { result::event::record(device.events[at], device.stream) };
+        let run = note(self, 0).and_then(|()| self.run_or_record(launches)).and_then(|()| note(self, 1));
+        run.map_err(|error| self.lose(error))
     }
 
     fn graph_counts(&self) -> GraphCounts {
@@ -318,14 +336,7 @@ impl Device for Cuda {
         Ok(())
     }
 
-    fn note_time(&mut self, is_end: bool) -> Result<(), DeviceError> {
-        self.enter()?;
-        // SAFETY: the event lives until `drop`; the stream is ours, or one that the caller keeps alive.
-        let noted = unsafe { result::event::record(self.events[usize::from(is_end)], self.stream) };
-        noted.map_err(|error| self.lose(error))
-    }
-
-    fn elapsed(&mut self) -> Result<f64, DeviceError> {
+    fn last_run(&mut self) -> Result<f64, DeviceError> {
         self.synchronize()?;
         // SAFETY: both events live until `drop`. That one was never recorded is an error, not more.
         let elapsed = unsafe { result::event::elapsed(self.events[0], self.events[1]) };

@@ -33,6 +33,8 @@ pub struct PoolOptions {
     pub team_blocks: usize,
     /// Several blocks work on a sequence whose last tier has at least so many words of rows.
     pub team_from: usize,
+    /// On a CUDA device: load by the unit that copies blocks of memory (TMA). Only to see whether that helps; it takes an `sm_90`.
+    pub bulk_loads: bool,
 }
 
 impl Default for PoolOptions {
@@ -52,6 +54,7 @@ impl Default for PoolOptions {
             tree_words: 64 << 20,
             team_blocks: 32,
             team_from: 1_024,
+            bulk_loads: false,
         }
     }
 }

@@ -355,7 +355,7 @@ impl Charts {
             let max_depth = max_depth.next_power_of_two().max(8);
             let plan = self.plan(charts.into_iter(), Sizes::search_words(max_depth), 1)?;
             let params = self.search_params(plan, &places, rows.len(), (levels, max_depth), masks)?;
-            launches.extend(self.search_launches(params, rows.len(), n_configs));
+            launches.extend(self.search_launches(params, n_configs, masks));
         }
         Ok(self.device.run(&launches)?)
     }
@@ -398,13 +398,13 @@ impl Charts {
     }
 
     /// Empty masks; the roots, the levels, what is below them; the dense sets.
-    fn search_launches(&self, mut params: SearchParams, n_rows: usize, n_configs: usize) -> Vec<Launch> {
+    fn search_launches(&self, mut params: SearchParams, n_configs: usize, masks: DeviceMasks) -> Vec<Launch> {
         let (threads, shared_words) = (self.options.threads, params.pool.shared_words as usize);
         let launch = |kernel, blocks: (usize, usize), shared_words, params: Vec<u64>| {
             let blocks = (blocks.0 as u32, blocks.1 as u32);
             Launch { kernel, grid: Grid { blocks, threads, shared_words, is_cooperative: false }, params }
         };
-        let mut launches = vec![launch(Kernel::SearchClear, (n_rows, 1), 0, words_of(&params))];
+        let mut launches = vec![launch(Kernel::SearchClear, (masks.n_rows, 1), 0, words_of(&params))];
         if n_configs == 0 {
             return launches;
         }
@@ -416,17 +416,49 @@ impl Charts {
             let kernel = if is_last { Kernel::SearchDepth } else { Kernel::SearchLevel };
             launches.push(launch(kernel, workers, shared_words, words_of(&params)));
         }
-        let or = MaskOrParams {
-            masks: params.masks,
-            mask_stride: params.mask_stride,
-            rows: params.accepted,
-            n_rows: params.n_accepted,
-            max_rows: params.max_accepted,
-            mask_words: params.mask_words,
-        };
-        let blocks = (params.mask_words.div_ceil(threads) as usize, n_rows);
-        launches.push(launch(Kernel::MaskOr, blocks, 0, words_of(&or)));
+        launches.push(self.or_launch(masks, params.accepted, params.n_accepted));
         launches
+    }
+
+    /// Adds to masks the union of token sets: to mask `i` those that lie at the addresses `sets[i]`, at most 64, each as long as a mask.
+    ///
+    /// # Safety
+    /// `masks` and all sets have to describe memory of the device, masks such that can be written as long as work of this call is under way.
+    #[allow(unsafe_code, reason = "addresses of the caller cannot be checked")]
+    pub unsafe fn or_sets(&mut self, masks: DeviceMasks, sets: &[Vec<u64>]) -> Result<(), ChartError> {
+        if sets.len() != masks.n_rows || sets.iter().any(|sets| sets.len() > MAX_ACCEPTED) {
+            return Err(ChartError::Unknown { what: "place for token set", id: MAX_ACCEPTED });
+        }
+        let device = &mut *self.device;
+        let rows = self.search.accepted.at_least(device, sets.len() * MAX_ACCEPTED * 2)?;
+        let n_rows = self.search.n_accepted.at_least(device, sets.len())?;
+        let mut words = vec![0; sets.len() * MAX_ACCEPTED * 2];
+        for (row, sets) in words.chunks_exact_mut(2 * MAX_ACCEPTED).zip(sets) {
+            let halves = sets.iter().flat_map(|&set| [set as u32, (set >> 32) as u32]);
+            row.iter_mut().zip(halves).for_each(|(word, half)| *word = half);
+        }
+        device.write(&rows, 0, &words)?;
+        device.write(&n_rows, 0, &sets.iter().map(|sets| sets.len() as u32).collect::<Vec<_>>())?;
+        let launch = self.or_launch(masks, rows.address, n_rows.address);
+        Ok(self.device.run(&[launch])?)
+    }
+
+    fn or_launch(&self, masks: DeviceMasks, rows: u64, n_rows: u64) -> Launch {
+        let params = words_of(&MaskOrParams {
+            masks: masks.address,
+            mask_stride: masks.stride as u64,
+            rows,
+            n_rows,
+            max_rows: MAX_ACCEPTED as u32,
+            mask_words: masks.n_words as u32,
+        });
+        let threads = self.options.threads;
+        let blocks = ((masks.n_words as u32).div_ceil(threads), masks.n_rows as u32);
+        Launch {
+            kernel: Kernel::MaskOr,
+            grid: Grid { blocks, threads, shared_words: 0, is_cooperative: false },
+            params,
+        }
     }
 
     /// Masks logits in place: row `i` by mask `i`; whatever has no bit becomes minus infinity.

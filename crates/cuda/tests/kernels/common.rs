@@ -39,6 +39,7 @@ pub fn small() -> PoolOptions {
         tree_words: 1 << 20,
         team_blocks: 3,
         team_from: 0,
+        bulk_loads: false,
     }
 }
 

@@ -116,3 +116,23 @@ fn teams_and_single_blocks_in_one_batch() {
         same(&mut charts, id, engine, "batch");
     }
 }
+
+/// A variant of the kernels that only devices run.
+#[test]
+fn bulk_loads_make_the_same_states() {
+    if native().is_none() {
+        eprintln!("NOT TESTED: bulk loads, which take a device");
+        return;
+    }
+    for (at, (name, cfg)) in (0..).zip(dense()) {
+        let mut charts = charts_on(at, PoolOptions { bulk_loads: true, threads: 128, ..small() });
+        let grammar = add(&mut charts, &cfg);
+        let id = charts.create(&[grammar]).remove(0).unwrap();
+        let mut engine = valiant(&cfg);
+        for terminal in word(&mut engine.clone(), &mut Random::new(at), 230) {
+            let edges = edge(StateId::new(engine.n_states() - 1), terminal);
+            assert_eq!(charts.extend(&[(id, &edges)]).remove(0).unwrap(), engine.extend(&edges).unwrap(), "{name}");
+        }
+        same(&mut charts, id, &engine, name);
+    }
+}
