@@ -86,6 +86,8 @@ pub struct Charts {
     pub(crate) slots: Buffer,
     pub(crate) steps: crate::step::Memory,
     requests: Scratch,
+    /// Buffers of callers.
+    pub(crate) buffers: Vec<Buffer>,
     pub(crate) grammars: Vec<Loaded>,
     /// The images that are there, so that each is there once.
     grammar_ids: FxHashMap<Vec<u32>, GrammarId>,
@@ -150,6 +152,7 @@ impl Charts {
             slots,
             steps: crate::step::Memory::default(),
             requests: Scratch::default(),
+            buffers: Vec::new(),
             grammars: Vec::new(),
             grammar_ids: FxHashMap::default(),
             places: vec![Slot::default(); options.sequences],
@@ -336,20 +339,6 @@ impl Charts {
     /// What the launches of the last call took, in microseconds, as the device counts.
     pub fn last_launch(&mut self) -> Result<f64, ChartError> {
         Ok(self.device.last_run()?)
-    }
-
-    /// Words in memory of the device, for whoever has no other: they live as long as the pool.
-    pub fn buffer(&mut self, words: &[u32]) -> Result<Buffer, ChartError> {
-        let buffer = self.device.allocate(words.len())?;
-        self.device.write(&buffer, 0, words)?;
-        Ok(buffer)
-    }
-
-    /// What a buffer holds.
-    pub fn read_buffer(&mut self, buffer: &Buffer) -> Result<Vec<u32>, ChartError> {
-        let mut words = vec![0; buffer.words];
-        self.device.read(buffer, 0, &mut words)?;
-        Ok(words)
     }
 
     /// The pages that no sequence holds.

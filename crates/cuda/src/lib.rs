@@ -8,7 +8,8 @@
 //! | [`turn`] | whole steps: states and masks without the host in between |
 //! | [`image`](mod@image) | grammars as the kernels read them |
 //! | [`tree`] | trees of terminal sequences as the kernels read them |
-//! | [`search`] | masks: those trees searched on the device; logits masked in place |
+//! | [`search`] | masks: those trees searched on the device |
+//! | [`interop`] | masks and logits in buffers of the caller |
 //! | [`output`] | one output of a model: tokens in, masks out |
 //! | [`dlpack`] | masks of the device as tensors of others |
 //! | [`options`] | how much a pool holds, and what goes wrong |
@@ -27,6 +28,7 @@ pub mod dlpack;
 mod driver;
 pub mod graphs;
 pub mod image;
+pub mod interop;
 mod layout;
 pub mod options;
 pub mod output;

@@ -1,4 +1,4 @@
-//! Masks: the search of trees of terminal sequences on the device, and what is done with the masks there.
+//! Masks: the search of trees of terminal sequences on the device.
 
 use anygram_recognizer::StateId;
 use rustc_hash::FxHashMap;
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::charts::{Charts, Scratch, SequenceId};
 use crate::device::{Buffer, Grid, half_words, words_of};
 use crate::graphs::Launch;
-use crate::layout::{Config, ENTRY_WORDS, Kernel, LogitsParams, MaskOrParams, NONE, SearchParams, Sizes};
+use crate::layout::{Config, ENTRY_WORDS, Kernel, MaskOrParams, NONE, SearchParams, Sizes};
 use crate::options::ChartError;
 use crate::step::Round;
 use crate::tree::Tree;
@@ -53,32 +53,8 @@ pub struct SearchCounts {
     pub stack: usize,
 }
 
-/// The type of logits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LogitType {
-    /// 32 bits.
-    F32,
-    /// 16 bits, IEEE 754.
-    F16,
-    /// 16 bits, the upper half of 32.
-    Bf16,
-}
-
-/// Logits in memory of the device, which are masked in place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Logits {
-    /// Where the first row begins.
-    pub address: u64,
-    /// Numbers from the beginning of one row to that of the next.
-    pub stride: usize,
-    /// Numbers of a row; those beyond the vocabulary are masked too.
-    pub n_columns: usize,
-    /// Their type.
-    pub of: LogitType,
-}
-
 /// Dense token sets of one mask that are added at the end, in one pass; more are added one by one.
-const MAX_ACCEPTED: usize = 64;
+pub(crate) const MAX_ACCEPTED: usize = 64;
 
 /// The counts of a search, behind the statuses of its rows.
 pub(crate) const N_COUNTS: usize = 3;
@@ -129,8 +105,8 @@ pub(crate) struct Memory {
     entries: Scratch,
     counters: Scratch,
     masks: Scratch,
-    accepted: Scratch,
-    n_accepted: Scratch,
+    pub(crate) accepted: Scratch,
+    pub(crate) n_accepted: Scratch,
     /// What was wrong with rows of the last search, and the results of steps before its statuses.
     errors: Vec<Option<ChartError>>,
     n_results: usize,
@@ -420,30 +396,7 @@ impl Charts {
         launches
     }
 
-    /// Adds to masks the union of token sets: to mask `i` those that lie at the addresses `sets[i]`, at most 64, each as long as a mask.
-    ///
-    /// # Safety
-    /// `masks` and all sets have to describe memory of the device, masks such that can be written as long as work of this call is under way.
-    #[allow(unsafe_code, reason = "addresses of the caller cannot be checked")]
-    pub unsafe fn or_sets(&mut self, masks: DeviceMasks, sets: &[Vec<u64>]) -> Result<(), ChartError> {
-        if sets.len() != masks.n_rows || sets.iter().any(|sets| sets.len() > MAX_ACCEPTED) {
-            return Err(ChartError::Unknown { what: "place for token set", id: MAX_ACCEPTED });
-        }
-        let device = &mut *self.device;
-        let rows = self.search.accepted.at_least(device, sets.len() * MAX_ACCEPTED * 2)?;
-        let n_rows = self.search.n_accepted.at_least(device, sets.len())?;
-        let mut words = vec![0; sets.len() * MAX_ACCEPTED * 2];
-        for (row, sets) in words.chunks_exact_mut(2 * MAX_ACCEPTED).zip(sets) {
-            let halves = sets.iter().flat_map(|&set| [set as u32, (set >> 32) as u32]);
-            row.iter_mut().zip(halves).for_each(|(word, half)| *word = half);
-        }
-        device.write(&rows, 0, &words)?;
-        device.write(&n_rows, 0, &sets.iter().map(|sets| sets.len() as u32).collect::<Vec<_>>())?;
-        let launch = self.or_launch(masks, rows.address, n_rows.address);
-        Ok(self.device.run(&[launch])?)
-    }
-
-    fn or_launch(&self, masks: DeviceMasks, rows: u64, n_rows: u64) -> Launch {
+    pub(crate) fn or_launch(&self, masks: DeviceMasks, rows: u64, n_rows: u64) -> Launch {
         let params = words_of(&MaskOrParams {
             masks: masks.address,
             mask_stride: masks.stride as u64,
@@ -459,42 +412,6 @@ impl Charts {
             grid: Grid { blocks, threads, shared_words: 0, is_cooperative: false },
             params,
         }
-    }
-
-    /// Masks logits in place: row `i` by mask `i`; whatever has no bit becomes minus infinity.
-    ///
-    /// # Safety
-    /// `masks` and `logits` have to describe memory of the device: `masks.n_rows` rows each, masks of at least `n_tokens` bits, logits of `n_columns`
-    /// numbers that can be written as long as work of this call is under way.
-    #[allow(unsafe_code, reason = "an address of the caller cannot be checked")]
-    pub unsafe fn mask_logits(
-        &mut self,
-        masks: DeviceMasks,
-        n_tokens: usize,
-        logits: Logits,
-    ) -> Result<(), ChartError> {
-        let (bytes, minus_infinity) = match logits.of {
-            LogitType::F32 => (4, f32::NEG_INFINITY.to_bits()),
-            LogitType::F16 => (2, 0xfc00),
-            LogitType::Bf16 => (2, 0xff80),
-        };
-        if masks.n_rows == 0 || logits.n_columns == 0 {
-            return Ok(());
-        }
-        let params = LogitsParams {
-            logits: logits.address,
-            stride: logits.stride as u64,
-            masks: masks.address,
-            mask_stride: masks.stride as u64,
-            n_columns: logits.n_columns as u32,
-            n_tokens: n_tokens as u32,
-            bytes,
-            minus_infinity,
-        };
-        let blocks = (logits.n_columns as u32).div_ceil(self.options.threads).min(64);
-        let blocks = (blocks, masks.n_rows as u32);
-        let grid = Grid { blocks, threads: self.options.threads, shared_words: 0, is_cooperative: false };
-        Ok(self.device.run(&[Launch { kernel: Kernel::MaskLogits, grid, params: words_of(&params) }])?)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::PoisonError;
 
-use anygram_cuda::search::{DeviceMasks, LogitType, Logits, Reading, SearchCounts};
+use anygram_cuda::interop::{LogitType, Logits};
+use anygram_cuda::search::{DeviceMasks, Reading, SearchCounts};
 use anygram_cuda::tree::{Tree, check_language};
 use anygram_cuda::{ChartError, Charts, DeviceRecognizer, PoolOptions, SharedCharts};
 use anygram_grammar::ir::LexerMode;
@@ -230,6 +231,13 @@ fn token_sets_are_added() {
             assert_eq!(found[row * stride + at], if at < n_words { union } else { 4 }, "row {row}, word {at}");
         }
     }
+    let buffers: Vec<_> = sets.iter().map(|set| charts.buffer(set).unwrap()).collect();
+    let together = charts.buffer(&vec![0; 2 * n_words]).unwrap();
+    charts.or_buffers(&together, &[vec![buffers[3], buffers[9]], vec![]]).unwrap();
+    let both = (0..n_words).map(|at| word(3, at) | word(9, at)).chain(vec![0; n_words]);
+    assert_eq!(charts.read_buffer(&together).unwrap(), both.collect::<Vec<_>>());
+    let short = charts.buffer(&[1]).unwrap();
+    assert!(charts.or_buffers(&together, &[vec![short], vec![]]).is_err());
     // SAFETY: nothing is launched.
     let refused = unsafe { charts.or_sets(masks, &[vec![0; 65], vec![], vec![], vec![], vec![]]) };
     assert!(matches!(refused, Err(ChartError::Unknown { .. })));
