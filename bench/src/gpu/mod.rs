@@ -69,6 +69,8 @@ pub struct Setting {
     /// Sequences of a batch, tokens before it, tokens of its vocabulary.
     batch: (usize, usize, usize),
     workers: Vec<usize>,
+    /// Levels of trees that are searched in breadth.
+    levels: std::ops::RangeInclusive<usize>,
     /// Texts of each grammar, and tokens of each.
     texts: (usize, usize),
     pool: PoolOptions,
@@ -84,6 +86,7 @@ impl Setting {
             random: (300, 103, 3_219),
             batch: (256, 100, 151_669),
             workers: vec![1, 2, 4, 8, 16, 32, 64, 128],
+            levels: 0..=2,
             texts: (40, 200),
             pool: PoolOptions {
                 pages: 64 << 10,
@@ -118,6 +121,7 @@ impl Setting {
             random: (30, 10, 80),
             batch: (3, 6, 400),
             workers: vec![1, 3],
+            levels: 0..=1,
             texts: (1, 6),
             pool,
             ..Self::full(device, shared)

@@ -1,11 +1,11 @@
-//! Figure 5 of the paper: the time of a mask against the number of blocks that search.
+//! Figure 5 of the paper: the time of a mask against the number of blocks that search, by how many levels they search in breadth.
 
 use anygram_cuda::PoolOptions;
 use anygram_cuda::output::Output;
 use anyhow::{Result, ensure};
 
 use super::texts::Work;
-use super::{Curve, LEVELS, Measured, Setting, Times, lock};
+use super::{Curve, Measured, Setting, Times, lock};
 use crate::measure::median;
 
 /// Masks of each text are taken at so many places.
@@ -13,20 +13,22 @@ const PLACES: usize = 8;
 
 pub fn measure(setting: &Setting, works: &[Work], measured: &mut Measured) -> Result<()> {
     for work in works {
-        let mut points = Vec::new();
-        for &workers in &setting.workers {
-            let time = masks(setting, work, workers)?;
-            points.push((workers as f64, time));
+        for levels in setting.levels.clone() {
+            let mut points = Vec::new();
+            for &workers in &setting.workers {
+                points.push((workers as f64, masks(setting, work, workers, levels)?));
+            }
+            let label = format!("{}, {levels} in breadth", work.name);
+            measured.workers.push(Curve { group: work.name.clone(), label, points });
         }
-        measured.workers.push(Curve { group: work.name.clone(), label: work.name.clone(), points });
     }
     Ok(())
 }
 
 /// The median mask over some places of some texts.
-fn masks(setting: &Setting, work: &Work, workers: usize) -> Result<f64> {
+fn masks(setting: &Setting, work: &Work, workers: usize, levels: usize) -> Result<f64> {
     let charts = setting.shared_charts(PoolOptions { workers, ..setting.pool })?;
-    let mut output = Output::new(&work.constraint, &charts, LEVELS)?;
+    let mut output = Output::new(&work.constraint, &charts, levels)?;
     let mut matcher = work.constraint.matcher()?;
     let mut times = Times::default();
     for text in work.texts.iter().take(PLACES) {
@@ -42,7 +44,7 @@ fn masks(setting: &Setting, work: &Work, workers: usize) -> Result<f64> {
             let expected = matcher.mask()?;
             let mut charts = lock(&charts);
             for _ in 0..3 {
-                let masks = times.run(&mut charts, |charts| charts.masks_on_device(&readings, LEVELS))?;
+                let masks = times.run(&mut charts, |charts| charts.masks_on_device(&readings, levels))?;
                 ensure!(charts.statuses(1)?.0[0].is_ok(), "a mask failed");
                 ensure!(charts.read_masks(masks)?[0] == expected, "a mask of the device is not that of the CPU");
             }

@@ -74,6 +74,8 @@ impl Cuda {
             use sys::CUdevice_attribute_enum as Attribute;
             let major = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
                 .map_err(no_device)?;
+            let minor = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+                .map_err(no_device)?;
             let shared =
                 result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
                     .map_err(no_device)?;
@@ -90,7 +92,7 @@ impl Cuda {
             let (module, functions, shared) = load(major, bulk_loads, shared).map_err(no_device)?;
             let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(no_device);
             Ok(Self {
-                name,
+                name: format!("{name} (sm_{major}{minor})"),
                 ordinal: device,
                 context,
                 module,

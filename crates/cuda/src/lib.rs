@@ -16,6 +16,7 @@
 //! | [`graphs`] | launches that come again, recorded |
 //! | [`device`] | where kernels run, and how that fails |
 //! | [`shim`] | the kernels on the CPU |
+//! | [`measured`] | where a device was measured to be faster |
 //!
 //! The kernels are in `kernels/`, CUDA C++ that is compiled twice: for devices, by a pinned compiler (`cargo xtask kernels`), and for the CPU, by the C++
 //! compiler of the machine against a shim that has fibers for threads. The tests run the second against the engines of the CPU; `docs/gpu.md`
@@ -30,6 +31,7 @@ pub mod graphs;
 pub mod image;
 pub mod interop;
 mod layout;
+pub mod measured;
 pub mod options;
 pub mod output;
 pub mod recognizer;
