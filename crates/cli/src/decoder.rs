@@ -22,9 +22,9 @@ pub enum Decoder {
     Cuda(Box<anygram_cuda::output::Output>),
 }
 
-/// Levels of the trees that are searched in breadth, before each worker goes into depth.
+/// Levels of the trees that are searched in breadth, before each worker goes into depth. No device was measured with others.
 #[cfg(feature = "cuda")]
-const LEVELS: usize = 1;
+const LEVELS: usize = 2;
 
 impl Decoder {
     /// The output of a constraint by the engine that the options name. Without a name it is the device's where a measurement says that it is faster, and it can.

@@ -31,6 +31,7 @@ DEVICE void set_bit(u32* words, u32 bit) { atomicOr(words + bit / 32, 1u << (bit
 DEVICE u32 lane() { return threadIdx.x % LANES; }
 DEVICE u32 warp() { return threadIdx.x / LANES; }
 DEVICE u32 n_warps() { return blockDim.x / LANES; }
+DEVICE u32 min_of(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE u32 highest_bit(u32 word) { return 31 - __clz((int)word); }
 DEVICE u32 lowest_bit(u32 word) { return __ffs((int)word) - 1; }
 

@@ -15,7 +15,7 @@ static const u32 IS_ROOT = 2;
 static const u32 RECORD_HEADER = 4;
 static const u32 SPAN_WORDS = 4;
 static const u32 ALIGNED = 4;
-static const u32 RESULT_WORDS = 3;
+static const u32 RESULT_WORDS = 5;
 
 DEVICE u32 aligned(u32 words) { return (words + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
@@ -81,7 +81,7 @@ struct StepParams {
     Pool pool;
     const StepRequest* requests;
     const u32* edges;
-    // [n_requests][RESULT_WORDS] status, state, and the words of its rows.
+    // [n_requests][RESULT_WORDS] status, state, the words of its rows, where its record is, and the words of record and rows if they are one piece, else 0.
     u32* results;
 };
 

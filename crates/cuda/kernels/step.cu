@@ -28,10 +28,12 @@ DEVICE bool place(const Pool& pool, u32* slot, Cursor& cursor, u32 words, u32 st
     return true;
 }
 
-// Places for the record and the rows of all its spans: in one piece if the page at hand has room, else wherever each fits. Ends with a barrier.
-DEVICE u32 place_record(const Grammar& g, const Pool& pool, u32* slot, Scratch& s) {
-    u32 whole = whole_words(g, s), n_spans = s.vars[N_SPANS];
-    bool fits = slot[1] > 0 && aligned(slot[2]) + whole <= pool.page_words;
+// Places for the record and the rows of all its spans: in one piece if the page at hand has room, or a fresh one has to be taken anyway; else wherever each
+// fits. `whole` is the words of that one piece, or 0. Ends with a barrier.
+DEVICE u32 place_record(const Grammar& g, const Pool& pool, u32* slot, Scratch& s, u32& whole) {
+    whole = whole_words(g, s);
+    u32 n_spans = s.vars[N_SPANS], room = slot[1] > 0 ? pool.page_words - min_of(aligned(slot[2]), pool.page_words) : 0;
+    bool fits = whole <= room || (record_words(g, n_spans) > room && whole <= pool.page_words);
     __syncthreads();
     if (threadIdx.x == 0) {
         Cursor cursor = {slot[1], slot[2], slot[3]};
@@ -48,6 +50,7 @@ DEVICE u32 place_record(const Grammar& g, const Pool& pool, u32* slot, Scratch& 
     __syncthreads();
     u32 status = s.vars[RESULT];
     if (fits) place_behind(g, s, s.vars[ADDRESS]);
+    else whole = 0;
     return status;
 }
 
@@ -74,9 +77,10 @@ KERNEL step(StepParams params) {
     }
     // The first block of a team writes the result; the others have nothing left to do, and look at nothing that is written.
     if (blockIdx.x > 0) return;
+    u32 whole = 0;
     if (status == DONE) {
         predict(g, s, view);
-        status = place_record(g, pool, slot, s);
+        status = place_record(g, pool, slot, s, whole);
     }
     if (status == DONE) write_record(g, s, pool.memory, slot[1], slot[2]);
     if (threadIdx.x == 0) {
@@ -85,7 +89,8 @@ KERNEL step(StepParams params) {
             slot[0] = n_states + 1;
         }
         u32* result = params.results + RESULT_WORDS * request.result;
-        result[0] = status, result[1] = n_states, result[2] = status == DONE ? s.vars[ROW_WORDS] : 0;
+        result[0] = status, result[1] = n_states;
+        if (status == DONE) result[2] = s.vars[ROW_WORDS], result[3] = s.vars[ADDRESS], result[4] = whole;
     }
 }
 

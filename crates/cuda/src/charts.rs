@@ -52,6 +52,16 @@ pub(crate) struct Sequence {
     pub(crate) edges: Vec<Box<[Edge]>>,
     /// The words of rows of the state that was made last: how dense the chart is.
     pub(crate) row_words: usize,
+    /// Where that state is.
+    pub(crate) last: Place,
+}
+
+/// Where a state's record is, and how many words it has with its rows if they are in one piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) state: usize,
+    pub(crate) address: usize,
+    pub(crate) words: usize,
 }
 
 /// A place for a sequence, and how many it had before.
@@ -209,7 +219,8 @@ impl Charts {
             return Err(ChartError::Unknown { what: "grammar", id: grammar.0 });
         }
         let id = self.free_place()?;
-        self.places[id.slot as usize].sequence = Some(Sequence { grammar, edges: Vec::new(), row_words: 0 });
+        self.places[id.slot as usize].sequence =
+            Some(Sequence { grammar, edges: Vec::new(), row_words: 0, last: Place::default() });
         Ok(id)
     }
 
@@ -299,23 +310,19 @@ impl Charts {
             return Err(ChartError::Unknown { what: "state", id: state.index() });
         }
         let Loaded { sizes, n_terminals, lefts, .. } = self.grammar_of(sequence)?.clone();
-        let slot = sequence.slot as usize * (SLOT_HEADER + self.options.max_pages + self.options.max_states);
-        let mut address = [0];
-        self.device.read(&self.slots, slot + SLOT_HEADER + self.options.max_pages + state.index(), &mut address)?;
-        let address = address[0] as usize;
-        let fixed = sizes.spans_at();
-        let mut record = vec![0; fixed];
-        self.device.read(&self.memory, address, &mut record)?;
-        let mut spans = vec![0; record[1] as usize * SPAN_WORDS];
-        self.device.read(&self.memory, address + fixed, &mut spans)?;
+        let (place, record) = self.record(sequence, state, &sizes)?;
         let mut rows = Vec::new();
-        for span in spans.chunks_exact(SPAN_WORDS) {
+        for span in record[sizes.spans_at()..][..record[1] as usize * SPAN_WORDS].chunks_exact(SPAN_WORDS) {
             let [left, first, length, at] = [span[0], span[1], span[2], span[3]].map(|n| n as usize);
             let mut words = vec![0; first + length];
-            self.device.read(&self.memory, at, &mut words[first..])?;
+            match at.checked_sub(place.address).and_then(|at| record.get(at..at + length)) {
+                Some(here) => words[first..].copy_from_slice(here),
+                None => self.device.read(&self.memory, at, &mut words[first..])?,
+            }
             let wide = words.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32);
             rows.push((NormalId(lefts[left]), wide.collect()));
         }
+        let record = &record[..sizes.spans_at()];
         let (predicted, viable) = record[RECORD_HEADER..].split_at(sizes.symbol_words);
         Ok(Tier {
             rows,
@@ -324,6 +331,24 @@ impl Charts {
             is_sentence: record[0] & IS_SENTENCE != 0,
             is_root: record[0] & IS_ROOT != 0,
         })
+    }
+
+    /// Where a state is, and its record, with the rows if they are behind it: one copy for the state that was made last.
+    fn record(&mut self, id: SequenceId, state: StateId, sizes: &Sizes) -> Result<(Place, Vec<u32>), ChartError> {
+        let mut place = self.sequence(id)?.last;
+        if place.state != state.index() || place.words == 0 {
+            let slot = id.slot as usize * (SLOT_HEADER + self.options.max_pages + self.options.max_states);
+            let mut address = [0];
+            self.device.read(&self.slots, slot + SLOT_HEADER + self.options.max_pages + state.index(), &mut address)?;
+            let address = address[0] as usize;
+            let mut header = [0; RECORD_HEADER];
+            self.device.read(&self.memory, address, &mut header)?;
+            let words = sizes.spans_at() + header[1] as usize * SPAN_WORDS;
+            place = Place { state: state.index(), address, words };
+        }
+        let mut record = vec![0; place.words];
+        self.device.read(&self.memory, place.address, &mut record)?;
+        Ok((place, record))
     }
 
     /// Waits until everything that was asked of the device is done.

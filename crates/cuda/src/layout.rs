@@ -15,7 +15,7 @@ pub const SLOT_HEADER: usize = 4;
 /// Records and spans begin at multiples of so many words.
 pub const ALIGNED: usize = 4;
 /// Words of the result of a step.
-pub const RESULT_WORDS: usize = 3;
+pub const RESULT_WORDS: usize = 5;
 
 /// The kernels, by their place in the shim's table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -19,7 +19,7 @@ pub struct PoolOptions {
     pub max_states: usize,
     /// Threads of a block: a multiple of 32, at most 1,024.
     pub threads: u32,
-    /// Blocks that search trees in depth.
+    /// Blocks that search trees in depth; in breadth it is eight times as many.
     pub workers: usize,
     /// Words of each worker's stack of tiers, a multiple of 4.
     pub stack_words: usize,

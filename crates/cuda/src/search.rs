@@ -56,6 +56,9 @@ pub struct SearchCounts {
 /// Dense token sets of one mask that are added at the end, in one pass; more are added one by one.
 pub(crate) const MAX_ACCEPTED: usize = 64;
 
+/// In breadth there are so many times as many blocks as in depth: they need no stacks, and one that finds no node is done at once.
+const IN_BREADTH: usize = 8;
+
 /// The counts of a search, behind the statuses of its rows.
 pub(crate) const N_COUNTS: usize = 3;
 
@@ -385,12 +388,15 @@ impl Charts {
             return launches;
         }
         launches.push(launch(Kernel::SearchRoots, (n_configs, 1), 0, words_of(&params)));
-        let workers = (self.options.workers.max(1), 1);
+        let workers = self.options.workers.max(1);
+        // If they need a workspace, there is one for each worker.
+        let in_breadth = if params.pool.workspace_words == 0 { (IN_BREADTH * workers).max(n_configs) } else { workers };
         for level in 0..params.n_levels {
             params.level = level;
             let is_last = level + 1 == params.n_levels;
-            let kernel = if is_last { Kernel::SearchDepth } else { Kernel::SearchLevel };
-            launches.push(launch(kernel, workers, shared_words, words_of(&params)));
+            let (kernel, blocks) =
+                if is_last { (Kernel::SearchDepth, workers) } else { (Kernel::SearchLevel, in_breadth) };
+            launches.push(launch(kernel, (blocks, 1), shared_words, words_of(&params)));
         }
         launches.push(self.or_launch(masks, params.accepted, params.n_accepted));
         launches

@@ -2,7 +2,7 @@
 
 use anygram_recognizer::{Edge, StateId};
 
-use crate::charts::{Charts, Scratch, SequenceId};
+use crate::charts::{Charts, Place, Scratch, SequenceId};
 use crate::device::{DeviceError, Grid, half_words, words_of};
 use crate::graphs::Launch;
 use crate::layout::{Kernel, NONE, Pool, RESULT_WORDS, Sizes, StepParams, StepRequest, UpParams, UpRequest};
@@ -279,12 +279,13 @@ impl Charts {
         edges: &[Edge],
         result: &[u32],
     ) -> Result<Option<StateId>, ChartError> {
-        let [status, state, row_words] = [result[0], result[1], result[2]];
+        let [status, state, row_words, address, words] = [0, 1, 2, 3, 4].map(|at| result[at]);
         match status {
             0 => {
                 let sequence = self.sequence_mut(id)?;
                 sequence.edges.push(edges.into());
                 sequence.row_words = row_words as usize;
+                sequence.last = Place { state: state as usize, address: address as usize, words: words as usize };
                 Ok(Some(StateId(state)))
             }
             1 => Ok(None),
