@@ -254,7 +254,11 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Measures all there is.
 pub fn measure(setting: &Setting) -> Result<Measured> {
-    let mut measured = Measured { device: setting.charts(setting.pool)?.device_name(), ..Measured::default() };
+    let start = Instant::now();
+    let device = setting.charts(setting.pool)?.device_name();
+    let time = start.elapsed().as_secs_f64() * 1e3;
+    let mut measured = Measured { device, ..Measured::default() };
+    measured.preparations.push(("any".to_owned(), "device, kernels and pool".to_owned(), time));
     steps::measure(setting, &mut measured)?;
     batch::measure(setting, &mut measured)?;
     sets::measure(setting, &mut measured)?;

@@ -99,10 +99,10 @@ DEVICE void close(const Grammar& g, Scratch& s, u32* draft, const u32* closure, 
     }
 }
 
-// Completes a word, all higher ones being final: `done` has its rows.
-DEVICE void solve(const Grammar& g, Scratch& s, const View& view, u32 word, const u32* closure, const u32* is_enough) {
+// Completes a word, all higher ones being final: `done` has its rows. Its predictions may be there already.
+DEVICE void solve(const Grammar& g, Scratch& s, const View& view, u32 word, bool is_loaded, const u32* closure, const u32* is_enough) {
     u32* draft = own_draft(s, word);
-    load_predictions(g, s, view, word);
+    if (!is_loaded) load_predictions(g, s, view, word);
     load_values(g, s, view, word, states_in(s, word), word);
     for (u32 symbol = threadIdx.x; symbol < g.n_symbols; symbol += blockDim.x) s.done[symbol] = 0;
     __syncthreads();
@@ -174,8 +174,8 @@ DEVICE u32 take(const Grammar& g, Scratch& s, u32 word, u32 turn) {
     return load(states);
 }
 
-// What the states of a word, which is final, give to the lower words of this block.
-DEVICE void give(const Grammar& g, Scratch& s, const View& view, u32 word, u32 turn) {
+// What the states of a word, which is final, give to the lower words of this block. For one of them the values are there already, if it is not NONE.
+DEVICE void give(const Grammar& g, Scratch& s, const View& view, u32 word, u32 turn, u32 loaded) {
     u32 states = take(g, s, word, turn);
     for (u32 lower = word; states && lower-- > 0;) {
         if (!is_own(s, lower)) continue;
@@ -186,8 +186,10 @@ DEVICE void give(const Grammar& g, Scratch& s, const View& view, u32 word, u32 t
             if (load(draft + symbol) != 0xffffffffu && has_bit(g.is_parent, symbol)) open = true;
         }
         if (!__syncthreads_or((int)open)) continue;
-        load_values(g, s, view, word, states, lower);
-        __syncthreads();
+        if (lower != loaded) {
+            load_values(g, s, view, word, states, lower);
+            __syncthreads();
+        }
         if (combine(g, s, draft, 0)) *own_any(s, lower) = 1;
     }
 }
@@ -195,20 +197,27 @@ DEVICE void give(const Grammar& g, Scratch& s, const View& view, u32 word, u32 t
 // Completes a draft: whatever follows from the rows that are set. `closure` is `up` for a tier, `first_inverse` for ANCESTOR↑. Ends with a barrier, and with
 // the board complete for the block of rank 0.
 DEVICE void fill(const Grammar& g, Scratch& s, const View& view, const u32* closure, const u32* is_enough) {
-    u32 turn = 0;
+    u32 turn = 0, next_predicted = NONE;
     // The lowest word of this block is that of its rank; there may be none.
     for (u32 word = s.n_words; word-- > s.rank;) {
         if (is_own(s, word)) {
             __syncthreads();
             bool is_empty = load(own_any(s, word)) == 0;
-            if (!is_empty) solve(g, s, view, word, closure, is_enough);
+            if (!is_empty) solve(g, s, view, word, next_predicted == word, closure, is_enough);
             if (!is_empty || s.team) publish(g, s, word, is_empty);
             if (word == s.rank) break;
             if (is_empty) continue;
+            give(g, s, view, word, turn, NONE);
         } else {
+            // What does not depend on the word that is waited for is loaded meanwhile: for the next word of this block.
+            u32 next = word - 1 - (word - 1 - s.rank) % s.n_ranks;
+            __syncthreads();
+            if (next_predicted != next) load_predictions(g, s, view, next);
+            next_predicted = next;
+            load_values(g, s, view, word, states_in(s, word), next);
             await(s, s.n_words - word);
+            give(g, s, view, word, turn, next);
         }
-        give(g, s, view, word, turn);
         turn ^= 1;
     }
     __syncthreads();

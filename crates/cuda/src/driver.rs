@@ -25,6 +25,9 @@ const CUBINS: [(i32, &[u8]); 2] = [
 /// The variant that loads by the unit that copies blocks of memory, and the major number that has one.
 const BULK: (i32, &[u8]) = (9, include_bytes!("../kernels/built/anygram.sm_90.tma.cubin"));
 
+/// Copies that may be under way before they are waited for.
+const MAX_IN_FLIGHT: usize = 256;
+
 /// A CUDA device with the kernels on it.
 pub(crate) struct Cuda {
     name: String,
@@ -291,6 +294,9 @@ impl Device for Cuda {
         assert!(at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
         if words.is_empty() {
             return Ok(());
+        }
+        if self.in_flight.len() >= MAX_IN_FLIGHT {
+            self.synchronize()?;
         }
         self.in_flight.push(words.to_vec());
         let from = &self.in_flight[self.in_flight.len() - 1];
