@@ -3,7 +3,8 @@
 //! A row lies between two that are found quickly: what lexing lets pass, a table by what stands right of the hole ([`crate::right`]), and what completions
 //! show that a search comes upon ([`crate::search`]). Where much is open on both sides they are equal after a few steps, and that is the answer. Otherwise the
 //! upper one is lowered by readings that stand for many ([`crate::admit`]), first without the parser's stack, whose tables serve all canvases, and the
-//! lower one raised by longer searches. What is open then is decided by exact merged readings, or token by token.
+//! lower one raised by longer searches, which know from lexing what has to stand left of the tokens that are open. What is open then is decided by exact merged
+//! readings, or token by token.
 
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::mask::{MASK_BITS, get_bit, set_bit};
 use anygram_vocab::TokenId;
-use rustc_hash::FxHashSet;
 
 use crate::admit::{self, Admitted};
 use crate::canvas::{Canvas, Slot};
@@ -45,16 +45,19 @@ impl Admissible {
 const FIRST_VISITS: usize = 2_000;
 const MOST_VISITS: usize = 20_000;
 
-/// Readings before a slot from which tokens are sought.
-const MOST_READINGS: usize = 64;
+/// Of these, from one reading in vain.
+const SOME_IN_VAIN: usize = 64;
+const MOST_IN_VAIN: usize = 256;
 
-/// Remainders of tokens that are looked at for that, and for one token.
-const SOME_RESTS: usize = 64;
+/// Remainders of tokens that are looked at for one token.
 const MANY_RESTS: usize = 1_000;
 
 /// Where no more than so many tokens are open, readings are sought that lead to them, to so many of them.
 const MOST_OPEN: usize = 256;
 const MOST_LED: usize = 4;
+
+/// Open tokens of a hole that are told apart by what has to stand left of them.
+const MOST_NARROW: usize = 1_024;
 
 /// Tokens that are looked at one by one in the end, and places that the search for one of them enters.
 const MOST_SINGLY: usize = 8;
@@ -247,6 +250,7 @@ impl<'a> Question<'a> {
                 for depth in (0..=2).rev() {
                     self.merge(Merging::Limited(depth), self.rows.len());
                 }
+                self.search_narrowly();
                 self.search(Depth::All, usize::MAX);
             }
         }
@@ -263,47 +267,20 @@ impl<'a> Question<'a> {
             self.merge(Merging::Limited(0), last);
         }
         self.lead_to();
-        self.search(Depth::All, MOST_VISITS);
-        // What merged readings refute without a stack costs little once it is known, and saves whole stacks.
-        if merges && self.is_open() {
-            self.merge(Merging::Limited(0), self.rows.len());
-        }
-        if merges && self.is_open() && self.merge(Merging::Exact, self.rows.len()) == Some(false) {
+        self.search_narrowly();
+        if merges && self.is_open() && self.merge(Merging::Exact, self.rows.len()) != Some(true) {
             self.try_singly();
         }
     }
 
-    /// Adds readings that texts can have before slots, as different as possible: those from which more bytes can follow come last, where they are
-    /// looked at first.
+    /// Adds readings that texts can have before slots, as different as possible; they come last, where they are looked at first.
     fn spread(&mut self) {
         let work = &mut self.solver.share_of_work(4);
-        let tables = &mut self.solver.tables;
-        let right = tables.right(&self.plan);
-        let Ok(Some(start)) = tables.start() else { return };
-        let mut at = vec![start];
-        for (slot, place) in self.plan.places.iter().enumerate() {
-            at.drain(..at.len().saturating_sub(MOST_READINGS));
-            let known = &mut self.readings[slot];
-            known.retain(|config| !at.contains(config));
-            known.extend_from_slice(&at);
-            let next = match place {
-                Place::Token(token) => {
-                    let mut next = Vec::new();
-                    for &config in &at {
-                        let Ok(after) = tables.read(config, *token) else { return };
-                        next.extend_from_slice(&after);
-                    }
-                    let mut seen = FxHashSet::default();
-                    next.retain(|&config| seen.insert(config));
-                    next
-                }
-                Place::Free => match tables.some_after(&at, (right.states(slot + 1), SOME_RESTS), work) {
-                    Ok(next) => next,
-                    Err(_) => return,
-                },
-                Place::Closed | Place::Gap | Place::Optional => return,
-            };
-            at = next;
+        let Ok(beam) = self.solver.tables.beam(&self.plan, work) else { return };
+        for (known, reached) in self.readings.iter_mut().zip(beam.slots()) {
+            let reached: Vec<Config> = reached.iter().map(|reached| reached.config).collect();
+            known.retain(|config| !reached.contains(config));
+            known.extend_from_slice(&reached);
         }
     }
 
@@ -331,7 +308,8 @@ impl<'a> Question<'a> {
         let work = &mut self.solver.share_of_work(4 * self.rows.len());
         let tables = &mut self.solver.tables;
         let allowed = tables.before_run(&self.plan, (before + 1, hole), token);
-        let mut readings = tables.some_after(&self.readings[before], (&allowed, MANY_RESTS), work)?;
+        let reached = tables.some_after(&self.readings[before], false, (&allowed, MANY_RESTS), work)?;
+        let mut readings: Vec<Config> = reached.into_iter().map(|reached| reached.config).collect();
         for slot in before + 1..hole {
             let Place::Token(token) = self.plan.places[slot] else { return Ok(()) };
             let mut next = Vec::new();
@@ -347,10 +325,12 @@ impl<'a> Question<'a> {
         let row = &mut self.rows[at];
         let sought = Sought {
             hole,
-            before: &readings,
+            before: &[(hole, &readings)],
             depth: Depth::Given,
             visits: FIRST_VISITS,
+            in_vain: SOME_IN_VAIN,
             words: &mut row.settled,
+            right: None,
             verdicts: &mut Verdicts::default(),
         };
         if Search::admissible(tables, &plan, work, sought)? {
@@ -379,10 +359,12 @@ impl<'a> Question<'a> {
             plan.ends[..=row.hole].fill(false);
             let sought = Sought {
                 hole: row.hole,
-                before: &self.readings[row.hole],
+                before: &[(row.hole, &self.readings[row.hole])],
                 depth,
                 visits,
+                in_vain: SOME_IN_VAIN,
                 words: &mut row.settled,
+                right: None,
                 verdicts: &mut verdicts,
             };
             row.undecided = match Search::admissible(&mut self.solver.tables, &plan, work, sought) {
@@ -396,6 +378,66 @@ impl<'a> Question<'a> {
         }
     }
 
+    /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left of it: of tokens that end a comment, say, that
+    /// something began one.
+    fn search_narrowly(&mut self) {
+        let mut verdicts = Verdicts::default();
+        for at in (0..self.rows.len()).rev() {
+            if !self.rows[at].is_open() {
+                continue;
+            }
+            let work = &mut self.solver.share_of_work(self.rows.len());
+            let found = self.search_row_narrowly(at, &mut verdicts, work);
+            let row = &mut self.rows[at];
+            row.undecided = match found {
+                Ok(()) if row.is_open() => Some(Undecided::Between),
+                Ok(()) => None,
+                Err(undecided) => Some(undecided),
+            };
+        }
+    }
+
+    fn search_row_narrowly(&mut self, at: usize, verdicts: &mut Verdicts, work: &mut Work) -> Result<(), Undecided> {
+        let tables = &mut self.solver.tables;
+        let row = &mut self.rows[at];
+        let hole = row.hole;
+        let mut plan = self.plan.clone();
+        plan.ends[..=hole].fill(false);
+        let right = tables.sharp_right(&plan, work)?;
+        let open: Vec<TokenId> = unset(&row.settled).collect();
+        let groups = if open.len() > MOST_NARROW {
+            vec![(right, open)]
+        } else {
+            tables.tokens_by_right((&plan, &right), (hole, &open), work)?
+        };
+        // What stands further left is more, and changed last.
+        let holes = self.canvas.holes().take_while(|&slot| slot <= hole);
+        let before: Vec<(usize, &[Config])> = holes.map(|slot| (slot, &*self.readings[slot])).collect();
+        for (right, tokens) in groups {
+            let mut words = vec![u32::MAX; row.settled.len()];
+            tokens.iter().for_each(|token| unset_bit(&mut words, *token));
+            let sought = Sought {
+                hole,
+                before: &before,
+                depth: Depth::All,
+                visits: MOST_VISITS,
+                in_vain: MOST_IN_VAIN,
+                words: &mut words,
+                right: Some(right),
+                verdicts,
+            };
+            let is_all = Search::admissible(tables, &plan, work, sought)?;
+            for token in tokens {
+                if get_bit(&words, token.index()) {
+                    set_bit(&mut row.settled, token.index());
+                } else if is_all {
+                    row.refute(token);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Strikes out of the open rows, up to a last one, what merged readings refute. Returns whether that decided them, or `None` if it took too long.
     fn merge(&mut self, merging: Merging, last: usize) -> Option<bool> {
         let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
@@ -406,7 +448,7 @@ impl<'a> Question<'a> {
         }
         // Whole stacks take long, and where that does not decide there are other ways.
         let mut work = self.solver.share_of_work(match merging {
-            Merging::Exact if is_bound => 16,
+            Merging::Exact if is_bound => 64,
             Merging::Exact => 1,
             Merging::Limited(_) => 4,
         });
@@ -430,7 +472,7 @@ impl<'a> Question<'a> {
             if !self.rows[at].is_open() {
                 continue;
             }
-            let work = &mut self.solver.share_of_work(4 * n_holes);
+            let work = &mut self.solver.share_of_work(16 * n_holes);
             if let Err(error) = self.try_some(at, work) {
                 self.rows[at].undecided = Some(error);
             }
@@ -453,10 +495,12 @@ impl<'a> Question<'a> {
                     self.solver.add_readings(&witness, &mut self.readings);
                     let sought = Sought {
                         hole,
-                        before: &self.readings[hole],
+                        before: &[(hole, &self.readings[hole])],
                         depth: Depth::Given,
                         visits: MOST_VISITS,
+                        in_vain: MOST_IN_VAIN,
                         words: &mut row.settled,
+                        right: None,
                         verdicts: &mut Verdicts::default(),
                     };
                     Search::admissible(&mut self.solver.tables, &plan, work, sought)?;
@@ -544,6 +588,22 @@ impl Row {
         let words = self.settled.iter().zip(&self.bound).zip(&self.refuted);
         words.map(|((settled, bound), refuted)| settled & bound & !refuted).collect()
     }
+}
+
+fn unset(row: &[u32]) -> impl Iterator<Item = TokenId> {
+    let ids = |(at, word): (usize, &u32)| {
+        let mut left = !word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(TokenId::new(at * MASK_BITS + bit as usize))
+        })
+    };
+    row.iter().enumerate().flat_map(ids)
+}
+
+fn unset_bit(row: &mut [u32], token: TokenId) {
+    row[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
 }
 
 fn first_unset(row: impl Iterator<Item = u32>) -> Option<TokenId> {

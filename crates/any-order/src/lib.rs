@@ -34,6 +34,7 @@ pub mod weigh;
 
 mod admissible;
 mod admit;
+mod beam;
 mod chart;
 mod gumbel;
 mod lattice;

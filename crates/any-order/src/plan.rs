@@ -61,6 +61,24 @@ impl Plan {
         Self { places: slots.iter().map(place).collect(), ends, whole: Some(canvas.end()) }
     }
 
+    pub fn has_gaps(&self) -> bool {
+        self.places.contains(&Place::Gap)
+    }
+
+    /// The same with at most so many tokens in each gap, and of each of its slots, and of its end, which slot of this one it belongs to.
+    pub fn with_few_in_gaps(&self, most: usize) -> (Self, Vec<usize>) {
+        let mut few = Self { places: Vec::new(), ends: Vec::new(), whole: self.whole };
+        let mut belongs = Vec::new();
+        for (slot, (&place, &end)) in self.places.iter().zip(&self.ends).enumerate() {
+            let (place, n) = if place == Place::Gap { (Place::Optional, most) } else { (place, 1) };
+            few.places.extend(std::iter::repeat_n(place, n));
+            few.ends.extend(std::iter::repeat_n(end, n));
+            belongs.extend(std::iter::repeat_n(slot, n));
+        }
+        belongs.push(self.places.len());
+        (few, belongs)
+    }
+
     /// The number of slots that hold one token each, before a slot.
     pub fn n_tokens_before(&self, slot: usize) -> usize {
         self.places[..slot].iter().filter(|place| **place != Place::Gap).count()

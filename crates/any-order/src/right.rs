@@ -55,6 +55,7 @@ const BOUNDARY: u32 = 1;
 const NONE: u32 = 2;
 
 /// For each slot of a canvas, and its end, the states that can stand before it.
+#[derive(Clone)]
 pub(crate) struct Right {
     sets: Vec<Arc<BitSet>>,
     ids: Vec<u32>,
@@ -131,14 +132,13 @@ impl Rights {
         }
         is_hopeless |= at == NONE;
         ids.reverse();
-        let sets = ids.iter().map(|&id| self.sets[id as usize].clone()).collect();
-        Right { sets, ids, is_hopeless }
+        self.right(ids, is_hopeless)
     }
 
     /// For each hole, in order, a row of the tokens that can stand in it as far as lexing knows: that lead from a state that can be come to with what is left of
     /// the hole to one that can stand before the next slot. Cost, for what stands left of a hole for the first time: O(nodes of the trie); for both sides: O(tokens).
     pub fn rows(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<Arc<[u32]>>, Stopped> {
-        let right = self.sharply(constraint, plan, work)?;
+        let right = self.sharply(constraint, plan, work)?.ids;
         let mut rows = Vec::new();
         // What can be left of a run of fixed tokens, and where it begins.
         let (mut before, mut run) = (BOUNDARY, 0);
@@ -250,9 +250,37 @@ impl Rights {
         self.sets[at as usize].clone()
     }
 
+    /// Sorts tokens of a hole by the states from which lexing gets through them and on: numbers for [`Rights::towards`].
+    pub fn befores(&mut self, constraint: &Constraint, right: &Right, hole: usize, tokens: &[TokenId]) -> Vec<u32> {
+        tokens.iter().map(|&token| self.before(constraint, token, right.ids[hole + 1])).collect()
+    }
+
+    /// For tokens of a hole that have one of the numbers of [`Rights::befores`]: what stands left of it is narrowed to what leads to them.
+    pub fn towards(
+        &mut self,
+        constraint: &Constraint,
+        (plan, right): (&Plan, &Right),
+        (hole, before): (usize, u32),
+        work: &mut Work,
+    ) -> Result<Right, Stopped> {
+        let mut ids = right.ids.clone();
+        let mut at = before;
+        ids[hole] = at;
+        for slot in (0..hole).rev() {
+            at = match plan.places[slot] {
+                Place::Token(token) => self.before(constraint, token, at),
+                Place::Free if at != ALL && at != NONE => self.before_any(constraint, at, work)?,
+                Place::Free => at,
+                Place::Gap | Place::Optional | Place::Closed => ids[slot],
+            };
+            ids[slot] = at;
+        }
+        Ok(self.right(ids, at == NONE))
+    }
+
     /// As [`Rights::of`], with holes that one token has to fill.
-    fn sharply(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<u32>, Stopped> {
-        let mut ids = self.of(constraint, plan).ids;
+    pub fn sharply(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Right, Stopped> {
+        let Right { mut ids, mut is_hopeless, .. } = self.of(constraint, plan);
         for slot in (0..plan.places.len()).rev() {
             let after = ids[slot + 1];
             ids[slot] = match plan.places[slot] {
@@ -263,7 +291,13 @@ impl Rights {
                 _ => ids[slot],
             };
         }
-        Ok(ids)
+        is_hopeless |= ids.first() == Some(&NONE);
+        Ok(self.right(ids, is_hopeless))
+    }
+
+    fn right(&self, ids: Vec<u32>, is_hopeless: bool) -> Right {
+        let sets = ids.iter().map(|&id| self.sets[id as usize].clone()).collect();
+        Right { sets, ids, is_hopeless }
     }
 
     fn intern(&mut self, set: BitSet) -> u32 {

@@ -12,7 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
@@ -22,12 +22,13 @@ use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{Rest, set_bit};
-use anygram_lexer::dfa::{DEAD, START};
+use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::beam::Beam;
 use crate::canvas::End;
 use crate::lattice::{Guide, Known, Lattice, Merging};
 use crate::moves::{Ending, Pieces, Walk, Walks};
@@ -84,6 +85,8 @@ pub(crate) struct Found {
 pub(crate) struct Bounds {
     /// Places entered.
     pub visits: usize,
+    /// Places entered in vain from one that the search starts with, after which it goes on with the next one.
+    pub in_vain: usize,
     /// The number of tokens of the text stays below this.
     pub below: Option<usize>,
     /// A hole, and a row of tokens that it shall not hold.
@@ -95,14 +98,17 @@ pub(crate) struct Bounds {
 /// A hole of which the tokens are sought.
 pub(crate) struct Sought<'a> {
     pub hole: usize,
-    /// Readings of texts that can stand before it.
-    pub before: &'a [Config],
-    /// Where others are sought as well.
+    /// Readings of texts that can stand before some slots up to the hole; from the last ones it is sought first.
+    pub before: &'a [(usize, &'a [Config])],
+    /// Whether it is sought from others as well.
     pub depth: Depth,
-    /// Places entered.
+    /// Places entered, and of these from one reading in vain.
     pub visits: usize,
+    pub in_vain: usize,
     /// Tokens that are not sought; those that are found come to them.
     pub words: &'a mut Vec<u32>,
+    /// What can stand before the slots, where more is known of that than what is fixed says.
+    pub right: Option<Right>,
     /// What is known of places beyond the hole, and of it also those that a search of a hole further right left.
     pub verdicts: &'a mut Verdicts,
 }
@@ -127,7 +133,7 @@ pub(crate) struct Verdicts {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { visits: usize::MAX, below: None, other_than: None, order: 0 }
+        Self { visits: usize::MAX, in_vain: usize::MAX, below: None, other_than: None, order: 0 }
     }
 }
 
@@ -314,7 +320,7 @@ impl Tables {
     }
 
     /// What any token does to a reading, or what is left of some tokens.
-    fn walk(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
+    pub fn walk(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
         let Self { constraint, stepper, walks, .. } = self;
         let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
         walks.get(stepper, constraint.language(), trie, (config.lexeme, Pieces::Exact), constraint.mask_words())
@@ -387,68 +393,6 @@ impl Tables {
         Ok(())
     }
 
-    /// Some readings to which one token leads, at states of the union automaton that are allowed: of each state some that differ in what can come next, and
-    /// of those alike the one that lacks least to be a sentence; those that are unlike all before them come last. Looks at so many remainders of tokens beyond
-    /// pieces.
-    pub fn some_after(
-        &mut self,
-        before: &[Config],
-        (allowed, most_rests): (&BitSet, usize),
-        work: &mut Work,
-    ) -> Result<Vec<Config>, StepError> {
-        let mut found: BTreeMap<u32, Vec<Config>> = BTreeMap::new();
-        let mut seen = FxHashSet::default();
-        let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> = before.iter().map(|&config| (config, None)).collect();
-        for _ in 0..before.len() + most_rests {
-            let Some((config, rest)) = agenda.pop_front() else { break };
-            let walk = self.walk(config, rest.as_ref())?;
-            work.spend(1 + walk.stays.len() + walk.exits.len())?;
-            let mut add = |this: &Self, config: Config| {
-                let state = this.stepper.transducer().union_state(config.lexeme);
-                if allowed.contains(state as usize) {
-                    found.entry(state).or_default().push(config);
-                }
-            };
-            for &(lexeme, _) in &walk.stays {
-                add(self, Config { state: config.state, lexeme });
-            }
-            for (at, exit) in walk.exits.iter().enumerate() {
-                let Some(next) = self.end(config, &walk, at)? else { continue };
-                if exit.ends.n_tokens > 0 {
-                    add(self, next);
-                }
-                if agenda.len() < most_rests
-                    && let Some(beyond) = self.beyond(&walk, at, rest.as_ref(), work)?
-                    && seen.insert((next, beyond.id))
-                {
-                    agenda.push_back((next, Some(beyond)));
-                }
-            }
-        }
-        let mut ranked = Vec::new();
-        for mut configs in found.into_values() {
-            configs.sort_unstable();
-            configs.dedup();
-            configs.sort_by_cached_key(|&config| (self.lacking(config.state), config));
-            let recognizer = self.stepper.recognizer();
-            let mut seen = FxHashSet::default();
-            let (unlike, alike): (Vec<_>, Vec<_>) =
-                configs.into_iter().partition(|config| seen.insert(recognizer.viable(config.state)));
-            // What is open widest is as good as what is nearly closed.
-            let chosen = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
-            ranked.extend(chosen.enumerate());
-        }
-        ranked.sort_by_cached_key(|&(rank, config)| (Reverse(rank), self.permissiveness(config), config));
-        Ok(ranked.into_iter().map(|(_, config)| config).collect())
-    }
-
-    /// The number of bytes that can follow in a state of the union automaton.
-    fn permissiveness(&self, config: Config) -> usize {
-        let union = &self.constraint.language().lexing().lexicon.union;
-        let state = self.stepper.transducer().union_state(config.lexeme);
-        (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count()
-    }
-
     /// What can stand before the slots of a canvas.
     pub fn right(&mut self, plan: &Plan) -> Right {
         self.rights.of(&self.constraint, plan)
@@ -458,6 +402,32 @@ impl Tables {
     pub fn before_run(&mut self, plan: &Plan, run: (usize, usize), token: TokenId) -> Arc<BitSet> {
         let right = self.right(plan);
         self.rights.before_run(&self.constraint, (plan, &right), run, token)
+    }
+
+    /// As [`Tables::right`], with holes that one token has to fill. Slower, where it is not known yet.
+    pub fn sharp_right(&mut self, plan: &Plan, work: &mut Work) -> Result<Right, StepError> {
+        Ok(self.rights.sharply(&self.constraint, plan, work)?)
+    }
+
+    /// Tokens of a hole by what has to stand left of it for them; first those for which that is least.
+    pub fn tokens_by_right(
+        &mut self,
+        (plan, right): (&Plan, &Right),
+        (hole, tokens): (usize, &[TokenId]),
+        work: &mut Work,
+    ) -> Result<Vec<(Right, Vec<TokenId>)>, StepError> {
+        let befores = self.rights.befores(&self.constraint, right, hole, tokens);
+        let mut by_before: BTreeMap<u32, Vec<TokenId>> = BTreeMap::new();
+        for (&token, before) in tokens.iter().zip(befores) {
+            by_before.entry(before).or_default().push(token);
+        }
+        let mut groups = Vec::with_capacity(by_before.len());
+        for (before, tokens) in by_before {
+            let right = self.rights.towards(&self.constraint, (plan, right), (hole, before), work)?;
+            groups.push((right, tokens));
+        }
+        groups.sort_by_key(|(right, _)| right.states(hole).count());
+        Ok(groups)
     }
 
     /// For each hole the tokens that can stand in it as far as lexing knows.
@@ -517,7 +487,8 @@ impl Tables {
         Ok(found)
     }
 
-    fn lacking(&mut self, state: StateId) -> u32 {
+    /// The fewest terminals that make a sentence of what was read.
+    pub fn lacking(&mut self, state: StateId) -> u32 {
         let recognizer = self.stepper.recognizer();
         *self.lacking.entry(state).or_insert_with(|| recognizer.minimum_remaining(state))
     }
@@ -607,9 +578,6 @@ const COST_STEPS: u64 = 200_000;
 /// Tokens up to which it is asked whether a text can be completed in so many: with more it nearly always can.
 const MOST_ROOM: u32 = 16;
 
-/// Readings at one state of the union automaton that are kept where only some are needed.
-const MOST_ALIKE: usize = 12;
-
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
@@ -639,6 +607,9 @@ pub(crate) struct Search<'a> {
     later: Vec<(Step, u32)>,
     n_in_gaps: usize,
     visits: usize,
+    /// Places entered since the start or the last completion, and whether something was left out because these were too many.
+    in_vain: usize,
+    has_left_out: bool,
     /// What the parser had done when it was last asked.
     effort: usize,
     n_specials: usize,
@@ -668,9 +639,16 @@ impl<'a> Search<'a> {
             later: Vec::new(),
             n_in_gaps: 0,
             visits: 0,
+            in_vain: 0,
+            has_left_out: false,
             effort,
             n_specials,
         }
+    }
+
+    /// Whether lexing alone says that there is no completion.
+    pub fn is_hopeless(&self) -> bool {
+        self.right.is_hopeless
     }
 
     /// Lets the search ask of every place before it is entered whether it leads anywhere, as far as merged readings tell ([`crate::lattice`]). For canvases
@@ -678,6 +656,27 @@ impl<'a> Search<'a> {
     pub fn guided(mut self, merging: Merging) -> Self {
         self.guide = Some(Lattice::new(self.tables, self.plan, merging, self.work).into_guide());
         self
+    }
+
+    /// Begins with texts that can stand left of slots, with those of the last ones first, and goes on from each until so many places were entered in
+    /// vain. That it finds nothing proves nothing.
+    pub fn run_from(mut self, beam: &Beam, in_vain: usize) -> Result<Outcome, StepError> {
+        self.has_left_out = true;
+        let mut before: Vec<u32> = Vec::new();
+        for (slot, readings) in beam.slots().iter().enumerate() {
+            let mut nodes = Vec::with_capacity(readings.len());
+            for reached in readings {
+                let key = Key { slot: slot as u32, rest: 0, config: reached.config };
+                let parent = before.get(reached.from as usize).copied().unwrap_or(u32::MAX);
+                let step = Step { slot: key.slot, rest: None, config: key.config, token: reached.token, in_gap: false };
+                nodes.push(self.nodes.len() as u32);
+                self.nodes.push(Node { key, parent, token: reached.token });
+                self.waiting.push((step, parent));
+            }
+            before = nodes;
+        }
+        self.bounds.in_vain = in_vain + self.plan.places.len();
+        self.resume()
     }
 
     /// The completion with the fewest tokens in gaps, or one of them.
@@ -703,11 +702,16 @@ impl<'a> Search<'a> {
                 let Some(step) = self.next(&mut frame)? else { continue };
                 self.stack.push(frame);
                 self.visits += 1;
+                self.in_vain += 1;
                 let effort = self.tables.stepper.recognizer().effort();
                 self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * effort.saturating_sub(self.effort))?;
                 self.effort = effort;
                 if self.visits > self.bounds.visits {
                     return Ok(Outcome::OutOfSteps);
+                }
+                if self.in_vain > self.bounds.in_vain {
+                    self.leave_out();
+                    continue;
                 }
                 if step.in_gap {
                     self.later.push((step, node));
@@ -724,6 +728,7 @@ impl<'a> Search<'a> {
                 // Those that came first are entered first.
                 self.waiting.reverse();
             }
+            self.in_vain = 0;
             if let Some((step, parent)) = self.waiting.pop()
                 && let Some(found) = self.enter(step, parent)?
             {
@@ -739,28 +744,37 @@ impl<'a> Search<'a> {
         tables: &'a mut Tables,
         plan: &'a Plan,
         work: &'a mut Work,
-        Sought { hole, before, depth, visits, words, verdicts }: Sought<'_>,
+        Sought { hole, before, depth, visits, in_vain, words, right, verdicts }: Sought<'_>,
     ) -> Result<bool, StepError> {
-        let bounds = Bounds { visits, other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
+        // To come to the end once is not too much.
+        let in_vain = in_vain + plan.places.len().saturating_sub(hole);
+        let bounds = Bounds { visits, in_vain, other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
         let mut search = Self::new(tables, plan, work, bounds);
         search.shallow = (depth == Depth::Shallow).then_some(hole);
+        search.right = right.unwrap_or(search.right);
         std::mem::swap(&mut search.good, &mut verdicts.good);
         std::mem::swap(&mut search.seen, &mut verdicts.bad);
-        for &config in before {
-            let first = Step { slot: hole as u32, rest: None, config, token: None, in_gap: false };
-            search.waiting.push((first, u32::MAX));
+        for &(slot, readings) in before {
+            let first =
+                |&config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
+            search.waiting.extend(readings.iter().map(first));
         }
         let mut is_begun = depth != Depth::All;
         let outcome = loop {
             match search.resume() {
-                Ok(Outcome::Found(_)) => search.admit(hole),
+                Ok(Outcome::Found(_)) => {
+                    search.in_vain = 0;
+                    search.admit(hole);
+                }
                 Ok(Outcome::None) if !is_begun && !search.has_all() => {
                     is_begun = true;
+                    // To see all from the start is to see all there is.
+                    (search.bounds.in_vain, search.has_left_out) = (usize::MAX, false);
                     if let Err(error) = search.begin() {
                         break Err(error);
                     }
                 }
-                Ok(Outcome::None) => break Ok(depth == Depth::All || search.has_all()),
+                Ok(Outcome::None) => break Ok(depth == Depth::All && !search.has_left_out || search.has_all()),
                 Ok(Outcome::OutOfSteps) => break Ok(search.has_all()),
                 Err(error) => break Err(error),
             }
@@ -779,6 +793,14 @@ impl<'a> Search<'a> {
         }
         *words = search.bounds.other_than.take().map(|(_, words)| words).unwrap_or_default();
         outcome
+    }
+
+    /// Goes no further from where the search is. What was not seen to its end there can be entered again.
+    fn leave_out(&mut self) {
+        self.has_left_out = true;
+        for frame in self.stack.drain(..) {
+            self.seen.remove(&self.nodes[frame.node as usize].key);
+        }
     }
 
     /// Whether every token is one of those that are not sought.

@@ -128,10 +128,26 @@ pub enum By {
     Chart,
 }
 
+/// How a short search begins.
+#[derive(Clone, Copy)]
+enum Short {
+    /// With the ways of each place in an order.
+    Order(u64),
+    /// With some readings before each slot that differ as much as possible.
+    Beam,
+}
+
 /// Steps of a search before the chart is asked: first with its holes as gaps, then as it is.
 const FIRST_VISITS: usize = 1_000;
-const RESTARTS: u64 = 10;
+const SHORT_SEARCHES: u64 = 3;
 const NEXT_VISITS: usize = 200_000;
+
+/// Places that a search enters that begins with some readings before each slot, and of these from one in vain.
+const BEAM_VISITS: usize = 20_000;
+const BEAM_IN_VAIN: usize = 64;
+
+/// Tokens in a gap that it puts there at most.
+const FEW_IN_GAPS: usize = 6;
 
 /// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
 ///
@@ -306,49 +322,52 @@ impl Solver {
         decided.unwrap_or_else(|error| Answer::Unknown(error.into()))
     }
 
-    /// A short search; then what is cheap to refute; a longer search; the chart.
+    /// Short searches; then what is cheap to refute; a longer search; the chart.
     fn decide_by_all(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
-        // A search in a gap leads on and on.
-        let first = if plan.places.contains(&Place::Gap) { FIRST_VISITS / 10 } else { FIRST_VISITS };
-        let answer = self.search(canvas, plan, first, 0, work)?;
-        if answer.decided().is_some() {
+        let (has_gaps, has_holes) = (plan.has_gaps(), plan.places.contains(&Place::Free));
+        let mut answer = Answer::Unknown(Undecided::Between);
+        // A search that began with an unlucky choice seldom comes back to it; another one begins with another.
+        for order in 0..SHORT_SEARCHES {
+            if answer.decided().is_none() {
+                answer = self.search_few(canvas, plan, Short::Order(order), work)?;
+            }
+        }
+        if answer.decided().is_none() {
+            answer = self.search_few(canvas, plan, Short::Beam, work)?;
+        }
+        if answer.decided().is_none() && has_holes && self.is_refuted_with_gaps(plan, work)? {
+            return Ok(Answer::No);
+        }
+        if answer.decided().is_none() && has_holes && !has_gaps {
+            answer = self.search_long(canvas, plan, work)?;
+        }
+        if answer.decided().is_none() {
+            answer = self.chart(canvas, plan, work)?;
+        }
+        if answer.decided().is_none() {
+            answer = self.search(canvas, plan, usize::MAX, 0, work)?;
+        }
+        Ok(answer)
+    }
+
+    /// Whether there is no completion with any number of tokens in each hole, and so none with one.
+    fn is_refuted_with_gaps(&mut self, plan: &Plan, work: &mut Work) -> Result<bool, StepError> {
+        let mut relaxed = plan.clone();
+        relaxed.places.iter_mut().filter(|place| **place == Place::Free).for_each(|place| *place = Place::Gap);
+        relaxed.places.dedup_by(|a, b| (&*a, &*b) == (&Place::Gap, &Place::Gap));
+        relaxed.ends = relaxed_ends(plan);
+        Ok(self.chart_found(&relaxed, work)?.is_none())
+    }
+
+    /// A long search, then one that merged readings guide; where these take too long, the chart may be quick.
+    fn search_long(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        let answer = self.search(canvas, plan, NEXT_VISITS, 0, work)?;
+        if answer.decided().is_some() || !Lattice::is_of_use(&self.tables) {
             return Ok(answer);
         }
-        if plan.places.contains(&Place::Free) {
-            // A search that began with an unlucky choice seldom comes back to it; another one begins with another.
-            for order in 1..=RESTARTS {
-                let answer = self.search(canvas, plan, first, order, work)?;
-                if answer.decided().is_some() {
-                    return Ok(answer);
-                }
-            }
-            // What has no completion with any number of tokens in each hole has none with one.
-            let mut relaxed = plan.clone();
-            relaxed.places.iter_mut().filter(|place| **place == Place::Free).for_each(|place| *place = Place::Gap);
-            relaxed.places.dedup_by(|a, b| (&*a, &*b) == (&Place::Gap, &Place::Gap));
-            relaxed.ends = relaxed_ends(plan);
-            if self.chart_found(&relaxed, work)?.is_none() {
-                return Ok(Answer::No);
-            }
-            let answer = self.search(canvas, plan, NEXT_VISITS, 0, work)?;
-            if answer.decided().is_some() {
-                return Ok(answer);
-            }
-            if !plan.places.contains(&Place::Gap) && Lattice::is_of_use(&self.tables) {
-                // Where that takes long, the chart may be quick.
-                let mut own = self.share_of_work(4);
-                if let Ok(answer @ (Answer::Yes(_) | Answer::No)) =
-                    self.guided(canvas, plan, (Merging::Exact, NEXT_VISITS), &mut own)
-                {
-                    return Ok(answer);
-                }
-            }
-        }
-        let answer = self.chart(canvas, plan, work)?;
-        if answer.decided().is_some() {
-            return Ok(answer);
-        }
-        self.search(canvas, plan, usize::MAX, 0, work)
+        let mut own = self.share_of_work(4);
+        let guided = self.guided(canvas, plan, (Merging::Exact, NEXT_VISITS), &mut own);
+        Ok(guided.unwrap_or(answer))
     }
 
     fn search(
@@ -362,6 +381,35 @@ impl Solver {
         let bounds = Bounds { visits, order, ..Bounds::default() };
         let outcome = Search::new(&mut self.tables, plan, work, bounds).run()?;
         self.confirmed_outcome(canvas, outcome)
+    }
+
+    /// A short search, with few tokens in gaps: one that may have any number of them leads on and on.
+    fn search_few(&mut self, canvas: &Canvas, plan: &Plan, short: Short, work: &mut Work) -> Result<Answer, StepError> {
+        let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
+        let outcome = match short {
+            Short::Order(order) => {
+                let bounds = Bounds { visits: FIRST_VISITS, order, ..Bounds::default() };
+                let search = Search::new(&mut self.tables, &few, work, bounds);
+                if search.is_hopeless() {
+                    return Ok(Answer::No);
+                }
+                search.run()?
+            }
+            Short::Beam => {
+                let beam = self.tables.beam(&few, work)?;
+                let bounds = Bounds { visits: BEAM_VISITS, ..Bounds::default() };
+                Search::new(&mut self.tables, &few, work, bounds).run_from(&beam, BEAM_IN_VAIN)?
+            }
+        };
+        match outcome {
+            Outcome::Found(mut found) => {
+                found.end = belongs[found.end];
+                found.tokens.iter_mut().for_each(|(slot, _)| *slot = belongs[*slot]);
+                self.confirmed(canvas, &found)
+            }
+            Outcome::None if !plan.has_gaps() && matches!(short, Short::Order(_)) => Ok(Answer::No),
+            Outcome::None | Outcome::OutOfSteps => Ok(Answer::Unknown(Undecided::Between)),
+        }
     }
 
     /// A search that enters no place of which merged readings say that it leads nowhere.
