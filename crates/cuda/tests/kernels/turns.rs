@@ -5,16 +5,19 @@ use std::sync::{Arc, PoisonError};
 use anygram_cuda::output::Output;
 use anygram_cuda::search::{At, Reading};
 use anygram_cuda::turn::{After, Turn};
-use anygram_cuda::{ChartError, Charts, GraphCounts, Image, PoolOptions, SequenceId, SharedCharts};
+use anygram_cuda::{
+    ChartError, Charts, DeviceError, GraphCounts, Image, PoolOptions, SequenceId, SharedCharts, ShimOptions,
+};
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_grammar::normal::NormalForm;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
-use anygram_recognizer::{Edge, StateId};
+use anygram_recognizer::{Edge, Recognizer, StateId};
+use anygram_testkit::random::Random;
 use anygram_vocab::{TokenId, Vocabulary};
 
-use crate::charts::edge;
-use crate::common::{can_run, charts, grammars, pool, small};
+use crate::charts::{edge, valiant};
+use crate::common::{can_run, charts, grammars, pool, small, word};
 
 fn lock(charts: &SharedCharts) -> std::sync::MutexGuard<'_, Charts> {
     charts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,6 +167,41 @@ fn a_turn_that_fails_fails_alone() {
     assert!(matches!(turned[3].states, Err(ChartError::Released { .. })));
     assert!(matches!(turned[4].states, Err(ChartError::Unknown { .. })));
     assert!(matches!(turned[5].mask, Err(ChartError::Unknown { .. })));
+}
+
+#[test]
+fn a_device_lost_in_a_turn_leaves_what_was_noted() {
+    if !can_run() {
+        return;
+    }
+    let (_, cfg) = grammars().remove(2);
+    let form = NormalForm::binary(&cfg);
+    let mut engine = valiant(&cfg);
+    let word = word(&mut engine.clone(), &mut Random::new(3), 12);
+    // A launch makes the sequences; then a turn without readings is a step and an empty mask.
+    let shim = ShimOptions { lost_at: Some(1 + 2 * 8), ..ShimOptions::default() };
+    let mut charts = Charts::on_shim(shim, small()).unwrap();
+    let grammar = charts.add_grammar(&Image::new(&cfg, &form).unwrap()).unwrap();
+    let ids: Vec<SequenceId> = charts.create(&[grammar; 2]).into_iter().map(Result::unwrap).collect();
+    for (at, &terminal) in word.iter().enumerate() {
+        let edges = edge(StateId::new(at.min(8)), terminal);
+        let steps: [&[Edge]; 1] = [&edges];
+        let turns = [0, 1].map(|which| Turn { sequence: ids[which], steps: &steps, readings: &[] });
+        match charts.turn(&turns, 1) {
+            Ok((_, turned)) => {
+                let state = engine.extend(&edges).unwrap();
+                assert!(turned.iter().all(|turned| turned.states == Ok(vec![state])), "{at}");
+            }
+            Err(error) => assert!(at >= 8 && matches!(error, ChartError::Device(DeviceError::Lost { .. })), "{at}"),
+        }
+    }
+    assert_eq!(engine.n_states(), 9);
+    for id in ids {
+        let mut again = valiant(&cfg);
+        charts.replay(id, &mut again).unwrap();
+        assert_eq!(again.n_states(), 9);
+        assert_eq!(again.viable(StateId(8)), engine.viable(StateId(8)));
+    }
 }
 
 #[test]
