@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use anygram::parts::grammar::ir::Symbol;
+use anygram::parts::recognizer::Edge;
 use anygram::parts::vocab::Format;
 use anygram::{Compiler, Constraint, Engine, GrammarFormat, LexerMode, LoadOptions, TokenId, Vocabulary, get_bit};
 use anygram_cuda::SequenceId;
-use anygram_cuda::output::Output;
+use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
 use anyhow::{Result, ensure};
 
-use super::{Heard, LEVELS, Measured, Setting, Times, lock};
+use super::{LEVELS, Measured, Setting, Times, lock};
 use crate::input;
 use crate::measure::timed;
 
@@ -69,14 +70,17 @@ pub fn measure(setting: &Setting, measured: &mut Measured) -> Result<()> {
         output.advance(token)?;
         matcher.advance(token)?;
     }
+    // The device is told of all that was read, before others begin from there.
+    output.readings()?;
     let followers: Vec<SequenceId> =
         (0..n_sequences).map(|_| lock(&charts).fork(output.sequence())).collect::<Result<_, _>>()?;
     let n_states = lock(&charts).n_states(output.sequence())?;
     let token = next(&mut matcher, n)?;
-    let heard = Heard::advance(&charts, &mut output, token)?;
-    let edges = heard.edges();
+    output.advance(token)?;
+    let WholeStep { steps, readings } = output.whole_step()?;
+    let steps: Vec<&[Edge]> = steps.iter().map(|edges| &edges[..]).collect();
     let turns: Vec<Turn<'_>> =
-        followers.iter().map(|&sequence| Turn { sequence, steps: &edges, readings: &heard.readings }).collect();
+        followers.iter().map(|&sequence| Turn { sequence, steps: &steps, readings: &readings }).collect();
     let mut expected = vec![0; constraint.mask_words()];
     let mut times = Times::default();
     for _ in 0..setting.runs {

@@ -15,11 +15,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use anygram::TokenId;
-use anygram::parts::recognizer::{Edge, StateId};
-use anygram_cuda::output::Output;
-use anygram_cuda::search::At;
-use anygram_cuda::turn::After;
 use anygram_cuda::{ChartError, Charts, DeviceError, PoolOptions, SharedCharts, ShimOptions};
 use anyhow::{Result, ensure};
 
@@ -206,34 +201,6 @@ impl Times {
         let cpu = (!self.cpu.is_empty()).then(|| median(&self.cpu));
         let (device, call) = (median(&self.device), median(&self.call));
         Row { work: work.into(), kind: None, aim: None, paper: None, device, call, cpu }
-    }
-}
-
-/// What a token adds to a sequence, as an output has read it: the same can then be told to others.
-struct Heard {
-    steps: Vec<Vec<Edge>>,
-    readings: Vec<After>,
-}
-
-impl Heard {
-    /// Appends a token to an output.
-    fn advance(charts: &SharedCharts, output: &mut Output, token: TokenId) -> Result<Self> {
-        let before = lock(charts).n_states(output.sequence())?;
-        output.advance(token)?;
-        let readings = output.readings()?;
-        let charts = lock(charts);
-        let edges = |state| charts.edges(output.sequence(), StateId::new(state)).map(<[Edge]>::to_vec);
-        let steps = (before..charts.n_states(output.sequence())?).map(edges).collect::<Result<_, _>>()?;
-        let at = |state: StateId| match state.index().checked_sub(before) {
-            Some(step) => At::Made(step),
-            None => At::State(state),
-        };
-        let readings = readings.iter().map(|reading| After { at: at(reading.state), tree: reading.tree });
-        Ok(Self { steps, readings: readings.collect() })
-    }
-
-    fn edges(&self) -> Vec<&[Edge]> {
-        self.steps.iter().map(Vec::as_slice).collect()
     }
 }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use anygram::parts::grammar::ir::{Pattern, TerminalKind, literal};
 use anygram::parts::grammar::normal::NormalForm;
+use anygram::parts::recognizer::Edge;
 use anygram::{
     Compiler, Constraint, Engine, Grammar, GrammarFormat, Language, LexerMode, LoadOptions, TokenId, Vocabulary,
 };
-use anygram_cuda::output::{Output, OutputError};
+use anygram_cuda::output::{Output, OutputError, WholeStep};
 use anygram_cuda::turn::Turn;
 use anygram_cuda::{ChartError, Image, SequenceId, SharedCharts};
 use anyhow::{Context, Result, ensure};
 
-use super::{Curve, Heard, LEVELS, Measured, Setting, Times, lock};
+use super::{Curve, LEVELS, Measured, Setting, Times, lock};
 use crate::input;
 use crate::measure::{median, timed};
 
@@ -183,7 +184,7 @@ fn spaced(text: &str, operators: &[String]) -> String {
     out
 }
 
-/// Reads texts by an output on the device; each token is then told to a follower, whose turn is timed.
+/// Reads texts by an output; what it then asks of the device is timed.
 fn whole_steps(setting: &Setting, work: &Work, measured: &mut Measured) -> Result<()> {
     let charts = setting.shared_charts(setting.pool)?;
     let (mut whole, mut parser) = (Times::default(), Times::default());
@@ -205,23 +206,22 @@ fn whole_steps(setting: &Setting, work: &Work, measured: &mut Measured) -> Resul
             matcher.advance(token)?;
         }
         matcher.reset();
-        let follower = lock(&charts).fork(output.sequence())?;
         for &token in text {
             let (expected, time) = timed(|| -> Result<Vec<u32>> {
                 matcher.advance(token)?;
                 Ok(matcher.mask()?)
             });
             whole.cpu.push(time);
-            let heard = Heard::advance(&charts, &mut output, token)?;
-            let n = lock(&charts).n_states(follower)?;
-            if let Some(time) = parser_step(&charts, follower, &heard, &mut parser)? {
+            output.advance(token)?;
+            let (id, step) = (output.sequence(), output.whole_step()?);
+            let n = lock(&charts).n_states(id)?;
+            if let Some(time) = parser_step(&charts, id, &step, &mut parser)? {
                 parser_at.entry(n / BUCKET * BUCKET).or_default().push(time);
             }
-            let mask = turn(&charts, follower, &heard, &mut whole)?;
+            let mask = turn(&charts, id, &step, &mut whole)?;
             whole_at.entry(n / BUCKET * BUCKET).or_default().extend(whole.device.last());
             ensure!(mask == expected?, "a mask of the device is not that of the CPU");
         }
-        lock(&charts).release(follower)?;
         output.reset();
         matcher.reset();
     }
@@ -242,8 +242,8 @@ fn whole_steps(setting: &Setting, work: &Work, measured: &mut Measured) -> Resul
 }
 
 /// Only the parser's part of a token, on a copy that is given back.
-fn parser_step(charts: &SharedCharts, id: SequenceId, heard: &Heard, times: &mut Times) -> Result<Option<f64>> {
-    let Some(edges) = heard.steps.first() else { return Ok(None) };
+fn parser_step(charts: &SharedCharts, id: SequenceId, step: &WholeStep, times: &mut Times) -> Result<Option<f64>> {
+    let Some(edges) = step.steps.first() else { return Ok(None) };
     let mut charts = lock(charts);
     let copy = charts.fork(id)?;
     let made = times.run(&mut charts, |charts| charts.extend(&[(copy, edges)]).remove(0))?;
@@ -253,9 +253,10 @@ fn parser_step(charts: &SharedCharts, id: SequenceId, heard: &Heard, times: &mut
 }
 
 /// The whole step; its mask.
-pub fn turn(charts: &SharedCharts, sequence: SequenceId, heard: &Heard, times: &mut Times) -> Result<Vec<u32>> {
+fn turn(charts: &SharedCharts, sequence: SequenceId, step: &WholeStep, times: &mut Times) -> Result<Vec<u32>> {
     let mut charts = lock(charts);
-    let turn = Turn { sequence, steps: &heard.edges(), readings: &heard.readings };
+    let steps: Vec<&[Edge]> = step.steps.iter().map(|edges| &edges[..]).collect();
+    let turn = Turn { sequence, steps: &steps, readings: &step.readings };
     let (masks, mut turned) = times.run(&mut charts, |charts| charts.turn(&[turn], LEVELS))?;
     let turned = turned.remove(0);
     ensure!(turned.states?.iter().all(Option::is_some), "a step is not viable that was read before");

@@ -190,11 +190,7 @@ impl Charts {
 
     /// Which requests one block answers, and which several, and how many: sequences whose last tier had many rows, if there are so many blocks.
     fn teams(&self, requests: &Round<'_>) -> Vec<(Vec<usize>, usize)> {
-        let is_dense = |at: &usize| {
-            requests[*at]
-                .and_then(|(id, _)| self.sequence(id).ok())
-                .is_some_and(|sequence| sequence.row_words >= self.options.team_from && sequence.edges.len() > 32)
-        };
+        let is_dense = |at: &usize| requests[*at].is_some_and(|(id, _)| self.is_dense(id));
         let (dense, thin): (Vec<usize>, Vec<usize>) = (0..requests.len()).partition(is_dense);
         let rows = dense.iter().flat_map(|&at| requests[at]).flat_map(|(id, _)| self.n_states(id)).max().unwrap_or(0);
         let mut team = self.options.team_blocks.min(rows.next_multiple_of(ROWS).div_ceil(32));
@@ -213,6 +209,12 @@ impl Charts {
             return vec![((0..requests.len()).collect(), 1)];
         }
         [(thin, 1), (dense, team)].into_iter().filter(|(chosen, _)| !chosen.is_empty()).collect()
+    }
+
+    /// Whether the last tier of a sequence has so many rows that several blocks work on the next.
+    pub fn is_dense(&self, id: SequenceId) -> bool {
+        let known = self.sequence(id);
+        known.is_ok_and(|known| known.row_words >= self.options.team_from && known.edges.len() > 32)
     }
 
     /// Launches in which several blocks worked on each sequence.

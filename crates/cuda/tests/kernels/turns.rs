@@ -14,7 +14,7 @@ use anygram_grammar::normal::NormalForm;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
 use anygram_recognizer::{Edge, Recognizer, StateId};
 use anygram_testkit::random::Random;
-use anygram_vocab::{TokenId, Vocabulary};
+use anygram_vocab::Vocabulary;
 
 use crate::charts::{edge, valiant};
 use crate::common::{can_run, charts, grammars, pool, small, word};
@@ -37,30 +37,7 @@ fn constraint(mode: LexerMode) -> Constraint {
     Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin().clone()).unwrap()
 }
 
-/// What a token adds to a sequence, as an output on the device has read it.
-struct Heard {
-    steps: Vec<Vec<Edge>>,
-    readings: Vec<After>,
-}
-
-fn advance(charts: &SharedCharts, output: &mut Output, token: TokenId) -> Heard {
-    let before = lock(charts).n_states(output.sequence()).unwrap();
-    output.advance(token).unwrap();
-    let readings = output.readings().unwrap();
-    let charts = lock(charts);
-    let made = before..charts.n_states(output.sequence()).unwrap();
-    let edges = |state: usize| charts.edges(output.sequence(), StateId::new(state)).unwrap().to_vec();
-    let at = |state: StateId| match state.index().checked_sub(before) {
-        Some(step) => At::Made(step),
-        None => At::State(state),
-    };
-    Heard {
-        steps: made.map(edges).collect(),
-        readings: readings.iter().map(|reading| After { at: at(reading.state), tree: reading.tree }).collect(),
-    }
-}
-
-/// Turns of several sequences, each hearing of another text.
+/// Turns of several outputs at once, each with a text of its own.
 #[test]
 fn turns_are_steps_and_masks() {
     if !can_run() {
@@ -73,31 +50,21 @@ fn turns_are_steps_and_masks() {
         let charts = pool(seed, PoolOptions { threads: 64, team_from: 200, ..small() });
         let mut outputs = texts.each_ref().map(|_| Output::new(&constraint, &charts, 1).unwrap());
         let mut matchers = texts.each_ref().map(|_| constraint.matcher().unwrap());
-        let followers: Vec<SequenceId> =
-            outputs.iter().map(|output| lock(&charts).fork(output.sequence()).unwrap()).collect();
         for at in 0..texts.iter().map(Vec::len).max().unwrap() {
-            // A text that is over says nothing more, and its mask stays.
-            let heard: Vec<Heard> = (0..texts.len())
-                .map(|which| match texts[which].get(at) {
-                    Some(&token) => {
-                        matchers[which].advance(token).unwrap();
-                        advance(&charts, &mut outputs[which], token)
-                    }
-                    None => Heard {
-                        steps: Vec::new(),
-                        readings: (outputs[which].readings().unwrap().iter())
-                            .map(|reading| After { at: At::State(reading.state), tree: reading.tree })
-                            .collect(),
-                    },
-                })
-                .collect();
-            let steps: Vec<Vec<&[Edge]>> =
-                heard.iter().map(|heard| heard.steps.iter().map(Vec::as_slice).collect()).collect();
+            for (which, text) in texts.iter().enumerate() {
+                // A text that is over says nothing more, and its mask stays.
+                if let Some(&token) = text.get(at) {
+                    matchers[which].advance(token).unwrap();
+                    outputs[which].advance(token).unwrap();
+                }
+            }
+            let parts = outputs.each_mut().map(|output| output.whole_step().unwrap());
+            let steps = parts.each_ref().map(|part| part.steps.iter().map(|edges| &edges[..]).collect::<Vec<_>>());
             let turns: Vec<Turn<'_>> = (0..texts.len())
                 .map(|which| Turn {
-                    sequence: followers[which],
+                    sequence: outputs[which].sequence(),
                     steps: &steps[which],
-                    readings: &heard[which].readings,
+                    readings: &parts[which].readings,
                 })
                 .collect();
             let mut charts = lock(&charts);
@@ -107,9 +74,6 @@ fn turns_are_steps_and_masks() {
                 assert_eq!(turned.mask, Ok(()));
                 assert!(turned.states.unwrap().iter().all(Option::is_some));
                 assert_eq!(words[which], matchers[which].mask().unwrap(), "{}, text {which}, {at}", mode.name());
-                let last = StateId::new(charts.n_states(followers[which]).unwrap() - 1);
-                let own = outputs[which].sequence();
-                assert_eq!(charts.tier(followers[which], last).unwrap(), charts.tier(own, last).unwrap());
             }
         }
         let GraphCounts { recorded, replayed } = lock(&charts).graph_counts();
@@ -125,10 +89,7 @@ fn a_turn_that_fails_fails_alone() {
     let constraint = constraint(LexerMode::Longest);
     let charts = pool(1, PoolOptions { threads: 64, ..small() });
     let mut output = Output::new(&constraint, &charts, 1).unwrap();
-    let mut before = Vec::new();
-    for token in constraint.vocabulary().encode("select a, b").unwrap() {
-        before.push(advance(&charts, &mut output, token));
-    }
+    constraint.vocabulary().encode("select a, b").unwrap().into_iter().for_each(|token| output.advance(token).unwrap());
     let own = output.sequence();
     let readings = output.readings().unwrap();
     let tree = readings[0].tree;
