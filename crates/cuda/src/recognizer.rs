@@ -2,7 +2,7 @@
 //!
 //! What the device computes is taken over into a chart of the CPU ([`Valiant::adopt`]), which answers all questions about states; so whatever asks a
 //! recognizer sees the rows, predictions and terminals of the kernels. When the device fails, that chart is the state that is left: the error is given
-//! once to whoever extends, and after [`DeviceRecognizer::go_on_without`] the CPU goes on with the same states.
+//! once to whoever extends, and after [`Link::go_on_without_device`] the CPU goes on with the same states.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
