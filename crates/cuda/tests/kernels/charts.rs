@@ -28,6 +28,8 @@ pub fn same(charts: &mut Charts, sequence: SequenceId, engine: &Valiant, context
     for state in (0..engine.n_states()).map(StateId::new) {
         let tier = charts.tier(sequence, state).unwrap();
         assert_eq!(tier.predicted, *engine.predicted(state), "{context}, {state:?}");
+        // Only what has rows is stored.
+        assert!(tier.rows.iter().all(|(_, words)| words.iter().any(|&word| word != 0)), "{context}, {state:?}");
         assert_eq!((&tier.viable, tier.is_sentence), (engine.viable(state), engine.is_sentence(state)), "{context}");
         for left in engine.form().left_children() {
             let words = tier.rows.iter().find(|(symbol, _)| *symbol == left).map_or(&[][..], |(_, words)| words);

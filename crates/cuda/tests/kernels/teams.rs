@@ -9,7 +9,7 @@ use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_testkit::random::Random;
 
 use crate::charts::{edge, same, valiant};
-use crate::common::{can_run, charts as charts_on, grammars, native, small, wide, word};
+use crate::common::{can_run, charts as charts_on, grammars, native, saturated, small, wide, word};
 
 fn with(seed: u64, team_blocks: usize, options: PoolOptions) -> Charts {
     if native().is_some() {
@@ -30,6 +30,7 @@ fn dense() -> Vec<(&'static str, Cfg)> {
         ["s s", "expressions", "cycles", "many rows", "right recursion", "palindromes"].contains(name)
     });
     all.extend((0..9).find_map(|seed| wide(&mut Random::new(seed))).map(|cfg| ("wide", cfg)));
+    all.push(("saturated", saturated(&mut Random::new(1))));
     all
 }
 
