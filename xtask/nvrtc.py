@@ -6,7 +6,13 @@ import sys
 
 import nvidia.cuda_nvrtc
 
-TARGETS = [("compute_80", "anygram.ptx"), ("sm_80", "anygram.sm_80.cubin"), ("sm_90", "anygram.sm_90.cubin")]
+# Architecture, file, and what is defined: the last is a variant to be measured.
+TARGETS = [
+    ("compute_80", "anygram.ptx", []),
+    ("sm_80", "anygram.sm_80.cubin", []),
+    ("sm_90", "anygram.sm_90.cubin", []),
+    ("sm_90", "anygram.sm_90.tma.cubin", [b"--define-macro=ANYGRAM_TMA"]),
+]
 
 
 def fnv(data: bytes) -> str:
@@ -17,7 +23,7 @@ def fnv(data: bytes) -> str:
     return f"{value:016x}"
 
 
-def compile_for(nvrtc: ctypes.CDLL, sources: dict[str, bytes], target: str) -> bytes:
+def compile_for(nvrtc: ctypes.CDLL, sources: dict[str, bytes], target: str, defined: list[bytes]) -> bytes:
     names = [name for name in sorted(sources) if name != "anygram.cu"]
     headers = (ctypes.c_char_p * len(names))(*[sources[name] for name in names])
     header_names = (ctypes.c_char_p * len(names))(*[name.encode() for name in names])
@@ -26,7 +32,7 @@ def compile_for(nvrtc: ctypes.CDLL, sources: dict[str, bytes], target: str) -> b
     created = nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"anygram.cu", len(names), headers, header_names)
     if created:
         sys.exit(f"nvrtcCreateProgram: {created}")
-    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17"]
+    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", *defined]
     status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
@@ -47,8 +53,8 @@ def main() -> None:
     sources = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".cu", ".cuh")}
     output.mkdir(parents=True, exist_ok=True)
     lines = [f"{name} {fnv(data)}" for name, data in sorted(sources.items())]
-    for target, name in TARGETS:
-        code = compile_for(nvrtc, sources, target)
+    for target, name, defined in TARGETS:
+        code = compile_for(nvrtc, sources, target, defined)
         (output / name).write_bytes(code)
         lines.append(f"{name} {fnv(code)}")
     (output / "files.txt").write_text("".join(f"{line}\n" for line in lines))

@@ -6,6 +6,7 @@
 mod best;
 mod canvas;
 mod draw;
+mod gpu;
 mod input;
 mod intersection;
 mod lookahead;
@@ -35,6 +36,8 @@ enum What {
     Intersection(intersection::Args),
     /// The best completion under simulated marginals.
     Best(best::Args),
+    /// The CUDA kernels on a device: beside the aims, the paper and the CPU.
+    Gpu(gpu::Args),
     /// LAVE's verification: how much it accepts of what can be completed.
     Lookahead(lookahead::Args),
 }
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         What::Canvas(args) => canvas::run(&args),
         What::Intersection(args) => intersection::run(&args),
         What::Best(args) => best::run(&args),
+        What::Gpu(args) => gpu::run(&args),
         What::Lookahead(args) => lookahead::run(&args),
     }
 }

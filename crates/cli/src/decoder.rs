@@ -1,6 +1,6 @@
 //! One output, token by token: on the CPU by a matcher, or on a device.
 
-use anygram::{Constraint, MatchError, Matcher, TokenId};
+use anygram::{Constraint, Language, MatchError, Matcher, TokenId};
 use anyhow::{Result, anyhow};
 
 use crate::input::GrammarArgs;
@@ -22,18 +22,23 @@ pub enum Decoder {
     Cuda(Box<anygram_cuda::output::Output>),
 }
 
-/// Levels of the trees that are searched in breadth, before each worker goes into depth.
+/// Levels of the trees that are searched in breadth, before each worker goes into depth. No device was measured with others.
 #[cfg(feature = "cuda")]
-const LEVELS: usize = 1;
+const LEVELS: usize = 2;
 
 impl Decoder {
-    /// The output of a constraint by the engine that the options name.
+    /// The output of a constraint by the engine that the options name. Without a name it is the device's where a measurement says that it is faster, and it can.
     pub fn new(grammar: &GrammarArgs, constraint: &Constraint) -> Result<Self> {
         if grammar.is_for_device() {
-            Self::on_device(constraint).map_err(|error| anyhow!("--engine cuda: {error:#}"))
-        } else {
-            Ok(Self::Cpu(Box::new(constraint.matcher()?)))
+            return Self::on_device(constraint).map_err(|error| anyhow!("--engine cuda: {error:#}"));
         }
+        if grammar.may_be_for_device()
+            && is_faster_on_device()
+            && let Ok(decoder) = Self::on_device(constraint)
+        {
+            return Ok(decoder);
+        }
+        Ok(Self::Cpu(Box::new(constraint.matcher()?)))
     }
 
     #[cfg(feature = "cuda")]
@@ -126,4 +131,39 @@ impl Decoder {
             Self::Cuda(output) => output.reset(),
         }
     }
+}
+
+/// Whether a device was measured to be faster for one output.
+fn is_faster_on_device() -> bool {
+    #[cfg(feature = "cuda")]
+    return anygram_cuda::measured::wins(anygram_cuda::measured::Work::Output);
+    #[cfg(not(feature = "cuda"))]
+    false
+}
+
+/// What there is to say about `--engine cuda` for a grammar: whether it can be, and why `auto` does or does not choose it.
+#[cfg(feature = "cuda")]
+pub fn about_device(language: &Language) -> String {
+    use anygram_cuda::measured::{Work, advantage};
+    let few = anygram_cuda::PoolOptions { pages: 1, sequences: 1, workers: 1, arena_words: 0, ..Default::default() };
+    let device = match anygram_cuda::Charts::on_cuda(0, few) {
+        Ok(charts) => charts.device_name(),
+        Err(error) => error.to_string(),
+    };
+    let masks = match anygram_cuda::tree::check_language(language) {
+        Ok(()) => String::new(),
+        Err(error) => format!("; {error}"),
+    };
+    let auto = match advantage(Work::Output) {
+        Some(times) if times > 1.0 => format!("`auto` chooses it: measured at {times} times one core"),
+        Some(times) => format!("`auto` does not choose it: measured at {times} times one core"),
+        None => "`auto` does not choose it: no device was measured".to_owned(),
+    };
+    format!("{device}{masks}; {auto}")
+}
+
+/// What there is to say about `--engine cuda`.
+#[cfg(not(feature = "cuda"))]
+pub fn about_device(_: &Language) -> String {
+    "not in this build (`--features cuda`); `auto` does not choose it".to_owned()
 }

@@ -154,6 +154,11 @@ impl GrammarArgs {
         self.engine == EngineChoice::Cuda
     }
 
+    /// Whether the choice of the engine is left to the program.
+    pub fn may_be_for_device(&self) -> bool {
+        self.engine == EngineChoice::Auto
+    }
+
     /// Fails if masks are to be computed on a device, for commands that compute none.
     pub fn refuse_device(&self) -> Result<()> {
         ensure!(

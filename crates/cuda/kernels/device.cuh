@@ -11,6 +11,10 @@ typedef unsigned short u16;
 #define DEVICE static __device__ __forceinline__
 extern __shared__ u32 dynamic_shared[];
 DEVICE u32* shared_memory() { return dynamic_shared; }
+// A word for other blocks, which look at it after a fence and a counter.
+DEVICE void post(u32* place, u32 value) { *(volatile u32*)place = value; }
+// In a loop that waits for another block.
+DEVICE void relax() { __nanosleep(32); }
 #else
 #include "shim.h"
 #endif
@@ -27,5 +31,15 @@ DEVICE void set_bit(u32* words, u32 bit) { atomicOr(words + bit / 32, 1u << (bit
 DEVICE u32 lane() { return threadIdx.x % LANES; }
 DEVICE u32 warp() { return threadIdx.x / LANES; }
 DEVICE u32 n_warps() { return blockDim.x / LANES; }
+DEVICE u32 min_of(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE u32 highest_bit(u32 word) { return 31 - __clz((int)word); }
 DEVICE u32 lowest_bit(u32 word) { return __ffs((int)word) - 1; }
+
+// 32 words of 32 bits turned over: bit `k` of what lane `j` gets is bit `j` of what lane `k` has. By halves, quarters, and so on.
+DEVICE u32 transpose(u32 bits) {
+    for (u32 width = 16, mask = 0x0000ffffu; width; width /= 2, mask ^= mask << width) {
+        u32 other = __shfl_xor_sync(ALL_LANES, bits, (int)width);
+        bits = lane() & width ? (bits & ~mask) | ((other >> width) & mask) : (bits & mask) | ((other & mask) << width);
+    }
+    return bits;
+}

@@ -2,11 +2,11 @@
 //
 // All of a pool's memory is 32-bit words. A *record* is a state of a chart:
 //
-//   flags | n_spans | end_page | end_used | predicted[symbol_words] | viable[terminal_words] | n_spans * (left, first, length, address)
+//   flags | n_spans | end_page | end_used | predicted[symbol_words] | viable[terminal_words] | up to 3 unused | n_spans * (left, first, length, address)
 //
 // `predicted` is ANCESTOR↓: the symbols that may begin here. `viable` has a bit for each terminal that may come next and, behind them, one that says
 // whether the text is a sentence. A *span* is the rows of one left child: `length` words at `address`, of which the first is word `first`, none
-// empty at either end. Records are written once and never again, and no page moves: so sequences that have a beginning in common share its pages.
+// empty at either end. Records and spans begin at multiples of 16 bytes. Records are written once and never again, and no page moves: so sequences that have a beginning in common share its pages.
 #pragma once
 #include "device.cuh"
 
@@ -14,6 +14,15 @@ static const u32 IS_SENTENCE = 1;
 static const u32 IS_ROOT = 2;
 static const u32 RECORD_HEADER = 4;
 static const u32 SPAN_WORDS = 4;
+static const u32 ALIGNED = 4;
+static const u32 RESULT_WORDS = 5;
+
+DEVICE u32 aligned(u32 words) { return (words + ALIGNED - 1) / ALIGNED * ALIGNED; }
+
+// Read and written in one piece.
+struct alignas(16) Span {
+    u32 left, first, length, address;
+};
 
 // What became of a request.
 enum Status { DONE = 0, NOT_VIABLE = 1, OUT_OF_PAGES = 2, TOO_MANY_STATES = 3, TOO_MANY_PAGES = 4, TOO_LARGE = 5, OUT_OF_QUEUE = 6, OUT_OF_ARENA = 7, OUT_OF_STACK = 8 };
@@ -29,8 +38,8 @@ struct Image {
     u32 lexical, lexical_symbols;
     // Rows of symbol_words, one a symbol: the symbols that it is enough for; those that it may begin with; those that may begin with it. All closed.
     u32 up, first, first_inverse;
-    // [symbol_words] the symbols that are a right child.
-    u32 is_right;
+    // [symbol_words] the symbols that are a right child; those that are a parent of two; those that are enough for another.
+    u32 is_right, is_parent, is_enough;
 };
 
 // The tiers of many sequences.
@@ -48,6 +57,10 @@ struct Pool {
     u32 shared_words;
     u32* workspace;
     u64 workspace_words;
+    // Of each sequence that several blocks work on: its board, and two counters that are zero between launches.
+    u32* boards;
+    u64 board_words;
+    u32* teams;
 };
 
 static const u32 SLOT_HEADER = 4;
@@ -58,7 +71,7 @@ DEVICE u32* slot_of(const Pool& pool, u32 slot) {
 DEVICE u32* pages_of(u32* slot) { return slot + SLOT_HEADER; }
 DEVICE u32* states_of(const Pool& pool, u32* slot) { return slot + SLOT_HEADER + pool.max_pages; }
 
-// One sequence is to be extended by the edges `first_edge ..`, pairs (from, terminal or NONE).
+// One sequence is to be extended by the edges `first_edge ..`, pairs (from, terminal or NONE). A request without a slot (NONE) is none.
 struct StepRequest {
     const u32* grammar;
     u32 slot, first_edge, n_edges, result;
@@ -68,7 +81,7 @@ struct StepParams {
     Pool pool;
     const StepRequest* requests;
     const u32* edges;
-    // [n_requests][2] status and state.
+    // [n_requests][RESULT_WORDS] status, state, the words of its rows, where its record is, and the words of record and rows if they are one piece, else 0.
     u32* results;
 };
 
@@ -108,11 +121,12 @@ struct Tree {
     u32 dense;
 };
 
-// A reading of a sequence: a state and the tree of its lexeme. `mask` is the row of masks that it adds to.
+// A reading of a sequence: a state and the tree of its lexeme. `mask` is the row of masks that it adds to; NONE if there is no such reading. Where `result` is not
+// NONE the state is the one that this step of the same graph has made.
 struct Config {
     const u32* grammar;
     const u32* tree;
-    u32 slot, state, mask, pad;
+    u32 slot, state, mask, result;
 };
 
 // A node to be reached, or reached. `row` is the number of its state, `rows` the states on the way from the config's.
@@ -123,9 +137,10 @@ struct Entry {
 struct SearchParams {
     Pool pool;
     const Config* configs;
-    u32 n_configs;
+    const u32* results;
     // The level at work, and how many there are; each has `capacity` entries.
     u32 level, n_levels, capacity;
+    u32 max_accepted;
     Entry* entries;
     // [n_levels] how many entries each level has; then the next entry that a worker takes in depth, and the words of the arena in use.
     u32* counters;
@@ -138,7 +153,6 @@ struct SearchParams {
     // Dense rows that are to be added: [n_masks][max_accepted], and how many.
     u64* accepted;
     u32* n_accepted;
-    u32 max_accepted, pad;
     // [n_masks] the worst Status.
     u32* status;
     // [3] nodes reached in all, in breadth, the deepest stack.

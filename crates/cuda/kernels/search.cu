@@ -1,9 +1,16 @@
 // Masks: a search of the trees of terminal sequences for the nodes that the parser can follow (the paper's section 6). In breadth to a level, a launch
 // each: a block takes a node, whose tier goes into an arena. Then in depth: a block is a worker with a stack of tiers of its own. Launches follow
 // each other on one stream, so blocks never wait for blocks.
-#include "chart.cuh"
+#include "predict.cuh"
 
 DEVICE void complain(const SearchParams& p, const Config& config, u32 status) { atomicMax(p.status + config.mask, status); }
+
+// The state of a reading; NONE if it was to be made and was not.
+DEVICE u32 state_of(const SearchParams& p, const Config& config) {
+    if (config.result == NONE) return config.state;
+    const u32* result = p.results + RESULT_WORDS * config.result;
+    return result[0] == DONE ? result[1] : NONE;
+}
 
 // Adds the tokens of a node that was reached: groups of which something wanted is viable. A warp takes a group.
 DEVICE void visit(const Grammar& g, const SearchParams& p, const Config& config, u32 node, const u32* viable) {
@@ -67,9 +74,12 @@ KERNEL search_clear(SearchParams p) {
 // The roots: nothing to be read. A block a config.
 KERNEL search_roots(SearchParams p) {
     const Config& config = p.configs[blockIdx.x];
+    if (config.mask == NONE) return;
+    u32 state = state_of(p, config);
+    if (state == NONE) return;
     Grammar g = open_grammar(config.grammar);
     u32* slot = slot_of(p.pool, config.slot);
-    const u32* record = p.pool.memory + states_of(p.pool, slot)[config.state];
+    const u32* record = p.pool.memory + states_of(p.pool, slot)[state];
     visit(g, p, config, 0, viable_of(g, record));
     push_children(p, blockIdx.x, 0, NONE, 0);
 }
@@ -104,7 +114,7 @@ DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config
     u32* slot = slot_of(p.pool, config.slot);
     View view = {p.pool.memory, states_of(p.pool, slot), slot[0], path_of(p)};
     Scratch s;
-    if (!open_scratch(g, p.pool, view.n_states + at.rows, search_words(p), s)) {
+    if (!open_scratch(g, p.pool, view.n_states + at.rows, search_words(p), 0, 1, s)) {
         if (threadIdx.x == 0) complain(p, config, TOO_LARGE);
         return false;
     }
@@ -112,15 +122,16 @@ DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config
     if (!compute_tier(g, s, view, edges)) return false;
     predict(g, s, view);
     if (threadIdx.x == 0) {
-        u32 words = whole_words(g, s);
+        u32 words = aligned(whole_words(g, s));
         u32 used = atomicAdd(store.top, words);
         bool fits = (u64)used + words <= store.end - store.begin;
-        if (fits) place_behind(g, s, store.begin + used);
-        else complain(p, config, store.status);
+        if (!fits) complain(p, config, store.status);
         s.vars[RESULT] = fits ? (u32)DONE : store.status;
+        s.vars[ADDRESS] = store.begin + used;
     }
     __syncthreads();
     if (s.vars[RESULT] != DONE) return false;
+    place_behind(g, s, s.vars[ADDRESS]);
     write_record(g, s, p.pool.memory, 0, 0);
     at.row = view.n_states + at.rows;
     at.rows++;
@@ -133,8 +144,8 @@ DEVICE Reached come_to(const SearchParams& p, const Entry& entry) {
     const Config& config = p.configs[entry.config];
     Reached at;
     if (entry.parent == NONE) {
-        at.row = config.state, at.rows = 0;
-        at.address = states_of(p.pool, slot_of(p.pool, config.slot))[config.state];
+        at.row = state_of(p, config), at.rows = 0;
+        at.address = states_of(p.pool, slot_of(p.pool, config.slot))[at.row];
     } else {
         const Entry& parent = p.entries[entry.parent];
         at.row = parent.row, at.rows = parent.rows, at.address = parent.address;
@@ -237,8 +248,13 @@ KERNEL search_depth(SearchParams p) {
 KERNEL mask_or(MaskOrParams p) {
     u32 word = blockIdx.x * blockDim.x + threadIdx.x;
     if (word >= p.mask_words) return;
+    const u64* rows = p.rows + (u64)blockIdx.y * p.max_rows;
     u32* place = p.masks + blockIdx.y * p.mask_stride + word;
-    u32 bits = *place, n = p.n_rows[blockIdx.y] < p.max_rows ? p.n_rows[blockIdx.y] : p.max_rows;
-    for (u32 i = 0; i < n; i++) bits |= ((const u32*)p.rows[(u64)blockIdx.y * p.max_rows + i])[word];
+    u32 bits = *place, n = p.n_rows[blockIdx.y] < p.max_rows ? p.n_rows[blockIdx.y] : p.max_rows, i = 0;
+    // Four at a time, so that four loads are under way.
+    for (; i + 4 <= n; i += 4) {
+        bits |= ((const u32*)rows[i])[word] | ((const u32*)rows[i + 1])[word] | ((const u32*)rows[i + 2])[word] | ((const u32*)rows[i + 3])[word];
+    }
+    for (; i < n; i++) bits |= ((const u32*)rows[i])[word];
     *place = bits;
 }

@@ -1,5 +1,6 @@
 //! Devices: where the kernels run. A device holds buffers of words and runs kernels one after the other.
 
+use crate::graphs::{GraphCounts, Launch};
 use crate::layout::{Kernel, Plain};
 
 /// A device that cannot do what it was asked to.
@@ -53,13 +54,15 @@ impl Buffer {
 
 /// How a kernel is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grid {
+pub(crate) struct Grid {
     /// Blocks in both directions.
     pub blocks: (u32, u32),
     /// Threads of a block; a multiple of 32.
     pub threads: u32,
     /// Words of dynamic shared memory.
     pub shared_words: usize,
+    /// Blocks wait for each other, so all have to run at the same time.
+    pub is_cooperative: bool,
 }
 
 /// Where kernels run.
@@ -70,18 +73,26 @@ pub(crate) trait Device: Send {
     fn name(&self) -> String;
     /// The most words of shared memory that a block may have.
     fn max_shared_words(&self) -> usize;
-    /// Words that are all zero; they live as long as the device.
+    /// The most blocks of a kernel that run at the same time.
+    fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize;
+    /// Words that are all zero; they live as long as the device, or until they are freed.
     fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError>;
+    /// Gives memory back that nothing will use any more.
+    fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError>;
     /// Writes words from the word `at` on.
     fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError>;
     /// Reads words from the word `at` on, when everything before is done.
     fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError>;
-    /// Runs a kernel with these bytes as its parameter.
-    fn launch(&mut self, kernel: Kernel, grid: Grid, params: &[u64]) -> Result<(), DeviceError>;
+    /// Runs kernels one after the other. A list of several that comes again is recorded as a graph, and replayed from then on.
+    fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError>;
+    /// What was recorded and replayed.
+    fn graph_counts(&self) -> GraphCounts;
     /// Waits until everything is done.
     fn synchronize(&mut self) -> Result<(), DeviceError>;
     /// From here on work goes to a stream of the caller, by its handle; 0 is the device's own.
     fn set_stream(&mut self, stream: u64) -> Result<(), DeviceError>;
+    /// Microseconds from the beginning to the end of the last list of launches, as the device counts, when that has come.
+    fn last_run(&mut self) -> Result<f64, DeviceError>;
 }
 
 /// A structure as words of 64 bits.

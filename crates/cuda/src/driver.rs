@@ -11,7 +11,8 @@ use std::ffi::{CString, c_void};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use crate::device::{Buffer, Device, DeviceError, Grid};
+use crate::device::{Buffer, Device, DeviceError};
+use crate::graphs::{Found, GraphCounts, Graphs, Launch};
 use crate::layout::Kernel;
 
 const PTX: &[u8] = include_bytes!("../kernels/built/anygram.ptx");
@@ -20,6 +21,12 @@ const CUBINS: [(i32, &[u8]); 2] = [
     (8, include_bytes!("../kernels/built/anygram.sm_80.cubin")),
     (9, include_bytes!("../kernels/built/anygram.sm_90.cubin")),
 ];
+
+/// The variant that loads by the unit that copies blocks of memory, and the major number that has one.
+const BULK: (i32, &[u8]) = (9, include_bytes!("../kernels/built/anygram.sm_90.tma.cubin"));
+
+/// Copies that may be under way before they are waited for.
+const MAX_IN_FLIGHT: usize = 256;
 
 /// A CUDA device with the kernels on it.
 pub(crate) struct Cuda {
@@ -32,7 +39,11 @@ pub(crate) struct Cuda {
     own_stream: sys::CUstream,
     stream: sys::CUstream,
     max_shared_words: usize,
+    n_multiprocessors: usize,
     allocated: Vec<sys::CUdeviceptr>,
+    graphs: Graphs<sys::CUgraphExec>,
+    /// Beginning and end of the last list of launches.
+    events: [sys::CUevent; 2],
     /// What copies that may be under way read from.
     in_flight: Vec<Vec<u32>>,
     lost: Option<String>,
@@ -47,7 +58,7 @@ fn no_device(error: DriverError) -> DeviceError {
 }
 
 impl Cuda {
-    pub(crate) fn new(ordinal: usize) -> Result<Self, DeviceError> {
+    pub(crate) fn new(ordinal: usize, bulk_loads: bool) -> Result<Self, DeviceError> {
         // SAFETY: loading the driver's library runs its initialisers, which is what is wanted; there is no other condition.
         if !unsafe { sys::is_culib_present() } {
             return Err(DeviceError::NoDevice { reason: "the driver's library was not found".to_owned() });
@@ -66,15 +77,25 @@ impl Cuda {
             use sys::CUdevice_attribute_enum as Attribute;
             let major = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
                 .map_err(no_device)?;
+            let minor = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+                .map_err(no_device)?;
             let shared =
                 result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                    .map_err(no_device)?;
+            if bulk_loads && major != BULK.0 {
+                let reason = format!("`bulk_loads` takes an architecture 9.x, this is {major}.x");
+                return Err(DeviceError::NoDevice { reason });
+            }
+            let multiprocessors =
+                result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
                     .map_err(no_device)?;
             let context = result::primary_ctx::retain(device).map_err(no_device)?;
             result::ctx::set_current(context).map_err(no_device)?;
             let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
-            let (module, functions) = load(major, shared).map_err(no_device)?;
+            let (module, functions, shared) = load(major, bulk_loads, shared).map_err(no_device)?;
+            let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(no_device);
             Ok(Self {
-                name,
+                name: format!("{name} (sm_{major}{minor})"),
                 ordinal: device,
                 context,
                 module,
@@ -82,7 +103,10 @@ impl Cuda {
                 own_stream: stream,
                 stream,
                 max_shared_words: shared as usize / 4,
+                n_multiprocessors: multiprocessors as usize,
                 allocated: Vec::new(),
+                graphs: Graphs::default(),
+                events: [event()?, event()?],
                 in_flight: Vec::new(),
                 lost: None,
             })
@@ -104,13 +128,78 @@ impl Cuda {
         self.lost = Some(reason.clone());
         DeviceError::Lost { reason }
     }
+
+    /// Puts kernels on a stream.
+    fn enqueue(&self, launches: &[Launch], stream: sys::CUstream) -> Result<(), DriverError> {
+        for Launch { kernel, grid, params } in launches {
+            let mut arguments = [params.as_ptr().cast::<c_void>().cast_mut()];
+            let (blocks, threads) = ((grid.blocks.0, grid.blocks.1, 1), (grid.threads, 1, 1));
+            let (function, bytes) = (self.functions[*kernel as usize], (grid.shared_words * 4) as u32);
+            // SAFETY: the kernel takes one structure by value, which the driver copies from `params` before it returns; the addresses in it are of
+            // buffers that live until `drop`, or of the caller, who has promised the same. A graph that holds such addresses is run only for a list of
+            // launches that is equal, so the caller has promised it again.
+            unsafe {
+                if grid.is_cooperative {
+                    result::launch_cooperative_kernel(function, blocks, threads, bytes, stream, &mut arguments)
+                } else {
+                    result::launch_kernel(function, blocks, threads, bytes, stream, &mut arguments)
+                }
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Records kernels as a graph. Nothing runs.
+    fn record(&self, launches: &[Launch]) -> Result<sys::CUgraphExec, DriverError> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is ours, and what was on it before is no part of what is captured. A capture that was begun is ended in any case. The graph
+        // is copied when it is instantiated, and destroyed here.
+        unsafe {
+            result::stream::begin_capture(self.own_stream, mode)?;
+            let enqueued = self.enqueue(launches, self.own_stream);
+            let graph = result::stream::end_capture(self.own_stream)?;
+            let instantiated =
+                enqueued.and_then(|()| result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)));
+            let _ = result::graph::destroy(graph);
+            instantiated
+        }
+    }
+
+    fn run_or_record(&mut self, launches: &[Launch]) -> Result<(), DriverError> {
+        if let [_] = launches {
+            return self.enqueue(launches, self.stream);
+        }
+        let replayed = match self.graphs.find(launches) {
+            Found::Run(dropped) => {
+                // SAFETY: nobody has the graph any more; what it is doing on a stream it does to the end.
+                dropped.map_or(Ok(()), |graph| unsafe { result::graph::exec_destroy(graph) })?;
+                None
+            }
+            Found::Replay(graph) => Some(graph),
+            Found::Record(at) => {
+                // A driver that cannot record such launches can still make them one by one.
+                let graph = self.record(launches).ok();
+                self.graphs.set(at, graph);
+                graph
+            }
+        };
+        match replayed {
+            // SAFETY: the graph was instantiated on this context, and the stream is ours, or one that the caller keeps alive.
+            Some(graph) => unsafe { result::graph::launch(graph, self.stream) },
+            None => self.enqueue(launches, self.stream),
+        }
+    }
 }
 
-/// The module for an architecture and its functions, each with as much shared memory as the device has.
+/// The module for an architecture and its functions, each with as much shared memory as the device has, and the bytes of it that a launch can ask for.
 ///
 /// # Safety
 /// A context has to be current.
-unsafe fn load(major: i32, shared_bytes: i32) -> Result<(sys::CUmodule, Vec<sys::CUfunction>), DriverError> {
+unsafe fn load(
+    major: i32,
+    bulk_loads: bool,
+    shared_bytes: i32,
+) -> Result<(sys::CUmodule, Vec<sys::CUfunction>, i32), DriverError> {
     // SAFETY: the images are copied to where they are aligned as the driver reads them, with zeros behind, which end PTX; they outlive the call.
     let load = |bytes: &[u8]| unsafe {
         let mut image = vec![0u64; bytes.len() / 8 + 2];
@@ -118,19 +207,23 @@ unsafe fn load(major: i32, shared_bytes: i32) -> Result<(sys::CUmodule, Vec<sys:
         result::module::load_data(image.as_ptr().cast::<c_void>())
     };
     let own = CUBINS.iter().find(|(of, _)| *of == major).and_then(|(_, cubin)| load(cubin).ok());
-    let module = own.map_or_else(|| load(PTX), Ok)?;
-    let mut functions = Vec::new();
+    let module = if bulk_loads { load(BULK.1) } else { own.map_or_else(|| load(PTX), Ok) }?;
+    let (mut functions, mut most) = (Vec::new(), shared_bytes);
     for kernel in Kernel::ALL {
         let name = CString::new(kernel.name()).unwrap_or_default();
         // SAFETY: the module was just loaded, and its functions live as long as it.
         unsafe {
             let function = result::module::get_function(module, name)?;
-            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            result::function::set_function_attribute(function, attribute, shared_bytes)?;
+            use sys::CUfunction_attribute_enum as Attribute;
+            let fixed =
+                result::function::get_function_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+            let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            result::function::set_function_attribute(function, attribute, shared_bytes - fixed)?;
+            most = most.min(shared_bytes - fixed);
             functions.push(function);
         }
     }
-    Ok((module, functions))
+    Ok((module, functions, most))
 }
 
 impl Drop for Cuda {
@@ -139,6 +232,12 @@ impl Drop for Cuda {
         unsafe {
             if self.enter().is_ok() {
                 let _ = result::stream::synchronize(self.stream);
+                for graph in self.graphs.take() {
+                    let _ = result::graph::exec_destroy(graph);
+                }
+                for event in self.events {
+                    let _ = result::event::destroy(event);
+                }
                 for &address in &self.allocated {
                     let _ = result::free_sync(address);
                 }
@@ -159,6 +258,17 @@ impl Device for Cuda {
         self.max_shared_words
     }
 
+    fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize {
+        let function = self.functions[kernel as usize];
+        let occupancy = self.enter().map(|()| {
+            // SAFETY: the context is current, and the function lives as long as its module, which is until `drop`.
+            unsafe {
+                result::occupancy::max_active_block_per_multiprocessor(function, threads as i32, shared_words * 4)
+            }
+        });
+        occupancy.map_or(0, |blocks| blocks.map_or(0, |blocks| blocks.max(0) as usize)) * self.n_multiprocessors
+    }
+
     fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError> {
         self.enter()?;
         let bytes = words.max(1) * 4;
@@ -172,11 +282,21 @@ impl Device for Cuda {
         }
     }
 
+    fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
+        self.synchronize()?;
+        self.allocated.retain(|&address| address != buffer.address);
+        // SAFETY: the memory was allocated here, is freed once, and nothing on the stream uses it any more.
+        unsafe { result::free_sync(buffer.address) }.map_err(|error| self.lose(error))
+    }
+
     fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError> {
         self.enter()?;
         assert!(at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
         if words.is_empty() {
             return Ok(());
+        }
+        if self.in_flight.len() >= MAX_IN_FLIGHT {
+            self.synchronize()?;
         }
         self.in_flight.push(words.to_vec());
         let from = &self.in_flight[self.in_flight.len() - 1];
@@ -197,29 +317,16 @@ impl Device for Cuda {
         self.synchronize()
     }
 
-    fn launch(&mut self, kernel: Kernel, grid: Grid, params: &[u64]) -> Result<(), DeviceError> {
+    fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError> {
         self.enter()?;
-        let mut arguments = [params.as_ptr().cast::<c_void>().cast_mut()];
-        let bytes = (grid.shared_words * 4) as u32;
-        // SAFETY: the kernel takes one structure by value, which the driver copies from `params` before it returns; the addresses in it are of
-        // buffers that live until `drop`, or of the caller, who has promised the same.
-        let launched = unsafe {
-            sys::cuLaunchKernel(
-                self.functions[kernel as usize],
-                grid.blocks.0,
-                grid.blocks.1,
-                1,
-                grid.threads,
-                1,
-                1,
-                bytes,
-                self.stream,
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-            .result()
-        };
-        launched.map_err(|error| self.lose(error))
+        // SAFETY: the events live until `drop`; the stream is ours, or one that the caller keeps alive.
+        let note = |device: &Self, at: usize| unsafe { result::event::record(device.events[at], device.stream) };
+        let run = note(self, 0).and_then(|()| self.run_or_record(launches)).and_then(|()| note(self, 1));
+        run.map_err(|error| self.lose(error))
+    }
+
+    fn graph_counts(&self) -> GraphCounts {
+        self.graphs.counts
     }
 
     fn synchronize(&mut self) -> Result<(), DeviceError> {
@@ -235,5 +342,12 @@ impl Device for Cuda {
         let given = std::ptr::with_exposed_provenance_mut::<c_void>(stream as usize).cast();
         self.stream = if stream == 0 { self.own_stream } else { given };
         Ok(())
+    }
+
+    fn last_run(&mut self) -> Result<f64, DeviceError> {
+        self.synchronize()?;
+        // SAFETY: both events live until `drop`. That one was never recorded is an error, not more.
+        let elapsed = unsafe { result::event::elapsed(self.events[0], self.events[1]) };
+        elapsed.map(|milliseconds| f64::from(milliseconds) * 1e3).map_err(|error| self.lose(error))
     }
 }

@@ -3,8 +3,8 @@
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::normal::{Form, NormalForm};
 
-use crate::charts::ChartError;
 use crate::layout::Sizes;
+use crate::options::ChartError;
 
 /// The most symbols of a normal form. Closures are tables of a bit for each pair: 8 MiB each at the limit.
 pub const MAX_SYMBOLS: usize = 8_192;
@@ -49,8 +49,14 @@ impl Image {
         (0..n_symbols).for_each(|symbol| first.set(symbol, symbol));
         up.close();
         first.close();
-        let mut is_right = vec![0u32; symbol_words];
-        rules.iter().for_each(|rule| is_right[rule.1 as usize / 32] |= 1 << (rule.1 % 32));
+        let set_of = |members: &mut dyn Iterator<Item = u32>| {
+            let mut set = vec![0u32; symbol_words];
+            members.for_each(|symbol| set[symbol as usize / 32] |= 1 << (symbol % 32));
+            set
+        };
+        let is_right = set_of(&mut rules.iter().map(|rule| rule.1));
+        let is_parent = set_of(&mut rules.iter().map(|rule| rule.2));
+        let is_enough = set_of(&mut (0..n_symbols as u32).filter(|&symbol| !up.is_empty(symbol as usize)));
         let mut lexical: Vec<(u32, u32)> = form.lexical.iter().map(|&(symbol, t)| (t.0, symbol.0)).collect();
         lexical.sort_unstable();
         lexical.dedup();
@@ -66,6 +72,8 @@ impl Image {
             first.rows.clone(),
             first.transposed().rows,
             is_right,
+            is_parent,
+            is_enough,
         ];
         let is_nullable = form.nullable.contains(form.start.index());
         let mut words: Vec<u32> =
@@ -110,6 +118,10 @@ impl Matrix {
 
     fn get(&self, from: usize, to: usize) -> bool {
         self.rows[from * self.width + to / 32] >> (to % 32) & 1 == 1
+    }
+
+    fn is_empty(&self, from: usize) -> bool {
+        self.rows[from * self.width..][..self.width].iter().all(|&word| word == 0)
     }
 
     /// The transitive closure (Warshall, 1962). Cost: n² rows at worst.

@@ -12,9 +12,13 @@ pub const RECORD_HEADER: usize = 4;
 pub const SPAN_WORDS: usize = 4;
 /// Words of a sequence before its pages.
 pub const SLOT_HEADER: usize = 4;
+/// Records and spans begin at multiples of so many words.
+pub const ALIGNED: usize = 4;
+/// Words of the result of a step.
+pub const RESULT_WORDS: usize = 5;
 
 /// The kernels, by their place in the shim's table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kernel {
     Step,
     AncestorUp,
@@ -79,7 +83,7 @@ plain! {
     Pool {
         memory: u64, references: u64, free_pages: u64, n_free: u64, slots: u64,
         page_words: u32, max_pages: u32, max_states: u32, shared_words: u32,
-        workspace: u64, workspace_words: u64,
+        workspace: u64, workspace_words: u64, boards: u64, board_words: u64, teams: u64,
     }
     StepRequest { grammar: u64, slot: u32, first_edge: u32, n_edges: u32, result: u32 }
     StepParams { pool: Pool, requests: u64, edges: u64, results: u64 }
@@ -87,11 +91,11 @@ plain! {
     UpParams { pool: Pool, requests: u64, results: u64 }
     MoveRequest { slot: u32, from: u32, n_states: u32, pad: u32 }
     MoveParams { pool: Pool, requests: u64 }
-    Config { grammar: u64, tree: u64, slot: u32, state: u32, mask: u32, pad: u32 }
+    Config { grammar: u64, tree: u64, slot: u32, state: u32, mask: u32, result: u32 }
     SearchParams {
-        pool: Pool, configs: u64, n_configs: u32, level: u32, n_levels: u32, capacity: u32, entries: u64, counters: u64,
+        pool: Pool, configs: u64, results: u64, level: u32, n_levels: u32, capacity: u32, max_accepted: u32, entries: u64, counters: u64,
         arena: u32, arena_words: u32, stacks: u32, stack_words: u32, max_depth: u32, mask_words: u32, mask_stride: u64, masks: u64,
-        accepted: u64, n_accepted: u64, max_accepted: u32, pad: u32, status: u64, counts: u64,
+        accepted: u64, n_accepted: u64, status: u64, counts: u64,
     }
     MaskOrParams { masks: u64, mask_stride: u64, rows: u64, n_rows: u64, max_rows: u32, mask_words: u32 }
     LogitsParams {
@@ -112,20 +116,31 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Words of shared memory for charts of `n_rows` rows; `small_words` in the kernels.
-    pub fn small_words(&self, n_rows: usize) -> usize {
-        const N_VARS: usize = 8;
-        N_VARS + 6 * self.symbol_words + self.terminal_words + n_rows.div_ceil(32)
+    /// Words of shared memory of a block that has `n_own` words of the rows of a chart; `small_words` in the kernels.
+    pub fn small_words(&self, n_own: usize) -> usize {
+        const N_VARS: usize = 10;
+        N_VARS + 2 * self.symbol_words + self.terminal_words + n_own
     }
 
-    /// Words of a draft of so many rows, in shared memory if there is room; `draft_words` in the kernels.
-    pub fn draft_words(&self, n_rows: usize) -> usize {
-        (self.n_symbols | 1) * n_rows.div_ceil(32) + 4 * self.n_lefts
+    /// Words that are in shared memory if there is room; `middle_words` in the kernels.
+    pub fn middle_words(&self) -> usize {
+        const VALUES: usize = 33;
+        3 * self.n_symbols + (4 + VALUES) * self.n_lefts
+    }
+
+    /// Words of so many words of rows, in shared memory if there is room for them too; `draft_words` in the kernels.
+    pub fn draft_words(&self, n_words: usize) -> usize {
+        (self.n_symbols | 1) * n_words
+    }
+
+    /// Words of a record before its spans.
+    pub fn spans_at(&self) -> usize {
+        (RECORD_HEADER + self.symbol_words + self.terminal_words).next_multiple_of(ALIGNED)
     }
 
     /// The longest record without its rows.
     pub fn record_words(&self) -> usize {
-        RECORD_HEADER + self.symbol_words + self.terminal_words + SPAN_WORDS * self.n_lefts
+        self.spans_at() + SPAN_WORDS * self.n_lefts
     }
 
     /// Words of the search before those of a chart; `search_words` in the kernels.

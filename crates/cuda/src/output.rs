@@ -1,10 +1,9 @@
 //! One output of a model whose masks are computed on a device: the counterpart of [`Matcher`](anygram_left_to_right::Matcher), with fewer services.
 //!
-//! The lexer runs on the host, a byte at a time; the parser's states and the masks are the device's. A mask is a search of the trees of the lexemes in
-//! progress, which are made when they are first needed and stay on the device. Only languages for which [`check_language`] says yes have
-//! such masks; others are a typed error.
+//! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
+//! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
+//! first needed. Only languages for which [`check_language`] says yes have such masks; others are a typed error.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use anygram_grammar::ir::TerminalId;
@@ -14,14 +13,16 @@ use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{self, set_bit};
 use anygram_left_to_right::sequences::Sequences;
 use anygram_lexer::transducer::{FreeLexeme, LexemeId};
-use anygram_recognizer::{Mark, RecognizerError};
+use anygram_recognizer::{Edge, Mark, RecognizerError, StateId};
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
-use crate::charts::{ChartError, SequenceId};
-use crate::recognizer::{DeviceRecognizer, SharedCharts};
-use crate::search::{Reading, TreeId};
+use crate::charts::SequenceId;
+use crate::options::ChartError;
+use crate::recognizer::{DeviceRecognizer, Link, SharedCharts, catch_up};
+use crate::search::{At, Reading, TreeId};
 use crate::tree::{Special, Tree, check_language};
+use crate::turn::{After, Turn, Turned};
 
 /// What could not be done; the output is as it was.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -49,6 +50,15 @@ pub enum OutputError {
     Chart(#[from] ChartError),
 }
 
+/// What a device is to do for the mask of an output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WholeStep {
+    /// The edges of each state that its sequence has to grow by.
+    pub steps: Vec<Box<[Edge]>>,
+    /// What is then asked for.
+    pub readings: Vec<After>,
+}
+
 /// The output after some tokens.
 #[derive(Clone, Debug)]
 struct Position {
@@ -62,7 +72,7 @@ pub struct Output {
     constraint: Constraint,
     charts: SharedCharts,
     sequence: SequenceId,
-    without_device: Arc<AtomicBool>,
+    link: Arc<Link>,
     stepper: Stepper,
     trees: FxHashMap<(FreeLexeme, bool), TreeId>,
     positions: Vec<Position>,
@@ -75,7 +85,8 @@ impl Output {
         let language = constraint.language();
         check_language(language)?;
         let device = DeviceRecognizer::new(language.lexing().cfg.clone(), language.limits().recognizer, charts)?;
-        let (sequence, without_device) = (device.sequence(), device.go_on_without());
+        let device = device.deferring();
+        let (sequence, link) = (device.sequence(), device.link());
         let mut stepper = Stepper::with(language, Box::new(device));
         let frontier = stepper.start(language)?.unwrap_or_default();
         let first = Position { frontier, mark: stepper.mark(), ended: false };
@@ -83,7 +94,7 @@ impl Output {
             constraint: constraint.clone(),
             charts: charts.clone(),
             sequence,
-            without_device,
+            link,
             stepper,
             trees: FxHashMap::default(),
             positions: vec![first],
@@ -94,6 +105,11 @@ impl Output {
     /// The constraint.
     pub fn constraint(&self) -> &Constraint {
         &self.constraint
+    }
+
+    /// The sequence that has the parser's states.
+    pub fn sequence(&self) -> SequenceId {
+        self.sequence
     }
 
     /// The number of tokens so far.
@@ -125,18 +141,42 @@ impl Output {
             vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| set_bit(words, token.index()));
             return Ok(());
         }
-        if self.without_device.load(Ordering::Relaxed) {
+        if self.link.is_without_device() {
             return Ok(self.mask_on_cpu(&mut words[..n_words])?);
         }
-        let row = self.readings()?;
+        let WholeStep { steps, readings } = self.whole_step()?;
+        let steps: Vec<&[Edge]> = steps.iter().map(|edges| &edges[..]).collect();
+        let turn = Turn { sequence: self.sequence, steps: &steps, readings: &readings };
         let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut masks, _) = charts.masks(&[row], self.levels);
-        words[..n_words].copy_from_slice(&masks.remove(0)?);
+        let (masks, mut turned) = charts.turn(&[turn], self.levels)?;
+        let Turned { states, mask } = turned.remove(0);
+        if states?.contains(&None) {
+            return Err(ChartError::Unknown { what: "viable state", id: charts.n_states(self.sequence)? }.into());
+        }
+        mask?;
+        words[..n_words].copy_from_slice(&charts.read_masks(masks)?.remove(0));
         Ok(())
     }
 
-    /// The readings of the output so far, for a search of many outputs at once ([`Charts::masks`](crate::Charts::masks)) into a buffer of the caller.
+    /// What the device is to do for the mask of the output so far: what it has not been told of, and the readings. For turns of many outputs at once
+    /// ([`Charts::turn`](crate::Charts::turn)), each to be made before anything else is done with the sequence.
+    pub fn whole_step(&mut self) -> Result<WholeStep, OutputError> {
+        let n_states = self.charts.lock().unwrap_or_else(PoisonError::into_inner).n_states(self.sequence)?;
+        let at = |state: StateId| match state.index().checked_sub(n_states) {
+            Some(step) => At::Made(step),
+            None => At::State(state),
+        };
+        let mut readings = Vec::new();
+        for config in self.last().frontier.clone() {
+            readings.push(After { at: at(config.state), tree: self.tree(config.lexeme)? });
+        }
+        Ok(WholeStep { steps: self.link.edges_from(n_states), readings })
+    }
+
+    /// The readings of the output so far, of which the device has been told, for a search of many outputs at once
+    /// ([`Charts::masks`](crate::Charts::masks)).
     pub fn readings(&mut self) -> Result<Vec<Reading>, OutputError> {
+        catch_up(&mut self.charts.lock().unwrap_or_else(PoisonError::into_inner), self.sequence, &self.link)?;
         let mut readings = Vec::new();
         for config in self.last().frontier.clone() {
             let tree = self.tree(config.lexeme)?;
@@ -149,7 +189,10 @@ impl Output {
     fn tree(&mut self, lexeme: LexemeId) -> Result<TreeId, OutputError> {
         let is_boundary = self.stepper.transducer().is_boundary(lexeme);
         let key = (self.stepper.transducer().free(lexeme), is_boundary);
-        if let Some(&known) = self.trees.get(&key) {
+        let known = self.trees.get(&key).copied();
+        if let Some(known) =
+            known.filter(|&known| self.charts.lock().unwrap_or_else(PoisonError::into_inner).has_tree(known))
+        {
             return Ok(known);
         }
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
@@ -255,7 +298,7 @@ impl Output {
     /// After an error of the device: from here on the CPU computes the parser's states, from those that it was told, and the masks. Nothing that was
     /// read is lost.
     pub fn go_on_without_device(&mut self) {
-        self.without_device.store(true, Ordering::Relaxed);
+        self.link.go_on_without_device();
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! What the device computes is taken over into a chart of the CPU ([`Valiant::adopt`]), which answers all questions about states; so whatever asks a
 //! recognizer sees the rows, predictions and terminals of the kernels. When the device fails, that chart is the state that is left: the error is given
-//! once to whoever extends, and after [`DeviceRecognizer::go_on_without`] the CPU goes on with the same states.
+//! once to whoever extends, and after [`Link::go_on_without_device`] the CPU goes on with the same states.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anygram_bits::BitSet;
 use anygram_grammar::cfg::Cfg;
@@ -14,11 +14,41 @@ use anygram_grammar::normal::NormalForm;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
 
-use crate::charts::{ChartError, Charts, GrammarId, SequenceId};
+use crate::charts::{Charts, GrammarId, SequenceId};
 use crate::image::Image;
+use crate::options::ChartError;
 
 /// A pool that several recognizers and searches use in turn.
 pub type SharedCharts = Arc<Mutex<Charts>>;
+
+/// What a recognizer and whoever uses its sequence know together.
+#[derive(Debug, Default)]
+pub struct Link {
+    without_device: AtomicBool,
+    /// Of each state the edges that lead to it. Those of the first states are with the device, the others it is yet to be told.
+    edges: Mutex<Vec<Box<[Edge]>>>,
+}
+
+impl Link {
+    /// From here on new states are computed on the CPU.
+    pub fn go_on_without_device(&self) {
+        self.without_device.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was asked for.
+    pub fn is_without_device(&self) -> bool {
+        self.without_device.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<[Edge]>>> {
+        self.edges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The edges of all states from this one on.
+    pub fn edges_from(&self, state: usize) -> Vec<Box<[Edge]>> {
+        self.lock().get(state..).unwrap_or_default().to_vec()
+    }
+}
 
 /// One sequence of a pool as a recognizer.
 #[derive(Debug)]
@@ -26,7 +56,9 @@ pub struct DeviceRecognizer {
     charts: SharedCharts,
     sequence: SequenceId,
     chart: Valiant,
-    without_device: Arc<AtomicBool>,
+    link: Arc<Link>,
+    /// Whether states are computed on the CPU at once, and on the device when somebody needs them there.
+    defers: bool,
 }
 
 impl DeviceRecognizer {
@@ -59,7 +91,15 @@ impl DeviceRecognizer {
         let sequence = charts.lock().unwrap_or_else(PoisonError::into_inner).create(&[grammar]).remove(0)?;
         let chart = Valiant::with_form(cfg, form, limits)
             .map_err(|_| ChartError::TooManySymbols { needed: limits.items, limit: limits.items })?;
-        Ok(Self { charts: charts.clone(), sequence, chart, without_device: Arc::default() })
+        let link = Arc::new(Link { edges: Mutex::new(vec![Box::default()]), ..Link::default() });
+        Ok(Self { charts: charts.clone(), sequence, chart, link, defers: false })
+    }
+
+    /// The same, and the device is told of new states later, by whoever needs them there ([`Link::edges_from`], from as many as its sequence has). The CPU
+    /// computes them too, so that the lexer need not wait for a device; but not where the chart is dense, which the device does faster.
+    pub fn deferring(mut self) -> Self {
+        self.defers = true;
+        self
     }
 
     /// The sequence, for searches.
@@ -72,13 +112,18 @@ impl DeviceRecognizer {
         &self.chart
     }
 
-    /// Set this to go on without the device: new states are then computed on the CPU.
-    pub fn go_on_without(&self) -> Arc<AtomicBool> {
-        self.without_device.clone()
+    /// What is known together with whoever uses the sequence.
+    pub fn link(&self) -> Arc<Link> {
+        self.link.clone()
+    }
+
+    fn is_dense(&self) -> bool {
+        self.charts.lock().unwrap_or_else(PoisonError::into_inner).is_dense(self.sequence)
     }
 
     fn extend_there(&mut self, edges: &[Edge]) -> Result<Option<StateId>, ChartError> {
         let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
+        catch_up(&mut charts, self.sequence, &self.link)?;
         let Some(state) = charts.extend(&[(self.sequence, edges)]).remove(0)? else { return Ok(None) };
         if state.index() < self.chart.n_states() {
             return Ok(Some(state));
@@ -90,6 +135,17 @@ impl DeviceRecognizer {
         charts.rollback(self.sequence, state.index())?;
         adopted?.map(Some).map_err(|_| ChartError::TooManyStates { limit: state.index() })
     }
+}
+
+/// Tells the device of all states that it has not been told of.
+pub(crate) fn catch_up(charts: &mut Charts, sequence: SequenceId, link: &Link) -> Result<(), ChartError> {
+    let n_states = charts.n_states(sequence)?;
+    for (state, edges) in (n_states..).zip(link.edges_from(n_states)) {
+        if charts.extend(&[(sequence, &edges)]).remove(0)?.is_none() {
+            return Err(ChartError::Unknown { what: "viable state", id: state });
+        }
+    }
+    Ok(())
 }
 
 impl Drop for DeviceRecognizer {
@@ -113,11 +169,15 @@ impl Recognizer for DeviceRecognizer {
     }
 
     fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError> {
-        if self.without_device.load(Ordering::Relaxed) {
-            self.chart.extend(edges)
-        } else {
-            Ok(self.extend_there(edges)?)
+        let n_states = self.chart.n_states();
+        let state = match self.link.is_without_device() || (self.defers && !self.is_dense()) {
+            true => self.chart.extend(edges)?,
+            false => self.extend_there(edges)?,
+        };
+        if self.chart.n_states() > n_states {
+            self.link.lock().push(edges.into());
         }
+        Ok(state)
     }
 
     fn viable(&self, state: StateId) -> &BitSet {
@@ -164,10 +224,13 @@ impl Recognizer for DeviceRecognizer {
         let before = self.chart.n_states();
         let released = self.chart.release(mark);
         let n_states = self.chart.n_states();
-        if n_states < before && !self.without_device.load(Ordering::Relaxed) {
+        self.link.lock().truncate(n_states);
+        if n_states < before && !self.link.is_without_device() {
             let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
-            // If that fails, the device is lost, which the next extension tells.
-            let _ = charts.rollback(self.sequence, n_states);
+            if charts.n_states(self.sequence).is_ok_and(|known| known > n_states) {
+                // If that fails, the device is lost, which the next extension tells.
+                let _ = charts.rollback(self.sequence, n_states);
+            }
         }
         released
     }

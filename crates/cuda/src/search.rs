@@ -1,16 +1,22 @@
-//! Masks: the search of trees of terminal sequences on the device, and what is done with the masks there.
+//! Masks: the search of trees of terminal sequences on the device.
 
 use anygram_recognizer::StateId;
 use rustc_hash::FxHashMap;
 
-use crate::charts::{ChartError, Charts, Scratch, SequenceId};
+use crate::charts::{Charts, Scratch, SequenceId};
 use crate::device::{Buffer, Grid, half_words, words_of};
-use crate::layout::{Config, ENTRY_WORDS, Kernel, LogitsParams, MaskOrParams, SearchParams, Sizes};
+use crate::graphs::Launch;
+use crate::layout::{Config, ENTRY_WORDS, Kernel, MaskOrParams, NONE, SearchParams, Sizes};
+use crate::options::ChartError;
+use crate::step::Round;
 use crate::tree::Tree;
 
-/// A tree on a device.
+/// A tree on a device. The id of one that was dropped is an error, also when its place has been given to another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TreeId(pub(crate) usize);
+pub struct TreeId {
+    slot: usize,
+    generation: u64,
+}
 
 /// A reading of a sequence: a state, and the tree of the lexeme in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,36 +53,44 @@ pub struct SearchCounts {
     pub stack: usize,
 }
 
-/// The type of logits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LogitType {
-    /// 32 bits.
-    F32,
-    /// 16 bits, IEEE 754.
-    F16,
-    /// 16 bits, the upper half of 32.
-    Bf16,
-}
-
-/// Logits in memory of the device, which are masked in place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Logits {
-    /// Where the first row begins.
-    pub address: u64,
-    /// Numbers from the beginning of one row to that of the next.
-    pub stride: usize,
-    /// Numbers of a row; those beyond the vocabulary are masked too.
-    pub n_columns: usize,
-    /// Their type.
-    pub of: LogitType,
-}
-
 /// Dense token sets of one mask that are added at the end, in one pass; more are added one by one.
-const MAX_ACCEPTED: usize = 64;
+pub(crate) const MAX_ACCEPTED: usize = 64;
+
+/// In breadth there are so many times as many blocks as in depth: they need no stacks, and one that finds no node is done at once.
+const IN_BREADTH: usize = 8;
+
+/// The counts of a search, behind the statuses of its rows.
+pub(crate) const N_COUNTS: usize = 3;
+
+/// Where a reading is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// At a state that is there.
+    State(StateId),
+    /// At the state that this step of the same turn makes, counted from 0; nowhere if it makes none.
+    Made(usize),
+}
+
+/// A reading, perhaps of a state that is yet to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) sequence: SequenceId,
+    pub(crate) at: At,
+    pub(crate) tree: TreeId,
+}
+
+impl From<&Reading> for Asked {
+    fn from(reading: &Reading) -> Self {
+        Self { sequence: reading.sequence, at: At::State(reading.state), tree: reading.tree }
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct LoadedTree {
-    address: u64,
+    buffer: Buffer,
+    generation: u64,
+    /// When it was last used.
+    used: u64,
     depth: usize,
     n_words: usize,
     n_terminals: usize,
@@ -85,65 +99,126 @@ struct LoadedTree {
 /// What searches use.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    trees: Vec<LoadedTree>,
+    trees: Vec<Option<LoadedTree>>,
     /// The trees that are there, so that each is there once.
     tree_ids: FxHashMap<Vec<u32>, TreeId>,
+    tree_words: usize,
+    /// Counts uses of trees, and gives each that is added a number of its own.
+    clock: u64,
     entries: Scratch,
     counters: Scratch,
     masks: Scratch,
-    accepted: Scratch,
-    n_accepted: Scratch,
-    status: Scratch,
-    counts: Scratch,
+    pub(crate) accepted: Scratch,
+    pub(crate) n_accepted: Scratch,
+    /// What was wrong with rows of the last search, and the results of steps before its statuses.
+    errors: Vec<Option<ChartError>>,
+    n_results: usize,
+}
+
+impl Memory {
+    fn tree(&self, id: TreeId) -> Result<&LoadedTree, ChartError> {
+        let tree = self.trees.get(id.slot).and_then(Option::as_ref).filter(|tree| tree.generation == id.generation);
+        tree.ok_or(ChartError::TreeDropped { tree: id.slot })
+    }
 }
 
 impl Charts {
-    /// Brings a tree to the device, where it stays as long as the pool; the same one is there once.
+    /// Brings a tree to the device; the same one is there once. Others that were not used for longer are dropped if there would be more than
+    /// [`tree_words`](crate::PoolOptions::tree_words).
     pub fn add_tree(&mut self, tree: &Tree) -> Result<TreeId, ChartError> {
-        let is_same = |known: &TreeId| {
-            let loaded = &self.search.trees[known.0];
-            (loaded.n_words, loaded.n_terminals) == (tree.n_words, tree.n_terminals)
-        };
-        if let Some(known) = self.search.tree_ids.get(&tree.words).copied().filter(is_same) {
+        self.search.clock += 1;
+        let clock = self.search.clock;
+        let known = self.search.tree_ids.get(&tree.words).copied();
+        if let Some((known, loaded)) = known.and_then(|id| Some((id, self.search.trees[id.slot].as_mut()?)))
+            && (loaded.n_words, loaded.n_terminals) == (tree.n_words, tree.n_terminals)
+        {
+            loaded.used = clock;
             return Ok(known);
         }
-        let buffer = self.device.allocate(tree.words.len())?;
+        let (needed, limit) = (tree.words.len(), self.options.tree_words);
+        if needed > limit {
+            return Err(ChartError::TreeTooLarge { needed, limit });
+        }
+        while self.search.tree_words + needed > limit {
+            self.drop_oldest_tree()?;
+        }
+        let buffer = self.device.allocate(needed)?;
         self.device.write(&buffer, 0, &tree.words)?;
         let Tree { depth, n_words, n_terminals, .. } = *tree;
-        self.search.trees.push(LoadedTree { address: buffer.address, depth, n_words, n_terminals });
-        let id = TreeId(self.search.trees.len() - 1);
-        self.search.tree_ids.insert(tree.words.clone(), id);
+        let memory = &mut self.search;
+        let slot = memory.trees.iter().position(Option::is_none).unwrap_or(memory.trees.len());
+        memory.trees.resize(memory.trees.len().max(slot + 1), None);
+        memory.trees[slot] = Some(LoadedTree { buffer, generation: clock, used: clock, depth, n_words, n_terminals });
+        memory.tree_words += needed;
+        let id = TreeId { slot, generation: clock };
+        memory.tree_ids.insert(tree.words.clone(), id);
         Ok(id)
+    }
+
+    fn drop_oldest_tree(&mut self) -> Result<(), ChartError> {
+        let trees = self.search.trees.iter().enumerate().filter_map(|(slot, tree)| Some((slot, tree.as_ref()?.used)));
+        let Some((slot, _)) = trees.min_by_key(|&(_, used)| used) else { return Ok(()) };
+        if let Some(tree) = self.search.trees[slot].take() {
+            self.search.tree_words -= tree.buffer.words();
+            self.search.tree_ids.retain(|_, id| id.generation != tree.generation);
+            self.device.free(tree.buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a tree is still there; if so it counts as used.
+    pub fn has_tree(&mut self, id: TreeId) -> bool {
+        self.search.clock += 1;
+        let clock = self.search.clock;
+        let tree = self.search.trees.get_mut(id.slot).and_then(Option::as_mut);
+        tree.filter(|tree| tree.generation == id.generation).map(|tree| tree.used = clock).is_some()
+    }
+
+    /// Words of all trees that are there.
+    pub fn tree_words(&self) -> usize {
+        self.search.tree_words
     }
 
     /// The masks of some rows, each the union over its readings, with what the search did: in breadth for `levels` levels, then in depth.
     pub fn masks(&mut self, rows: &[Vec<Reading>], levels: usize) -> (Vec<Result<Vec<u32>, ChartError>>, SearchCounts) {
-        let found = self.masks_on_device(rows, levels).and_then(|(masks, buffer)| {
-            let mut words = vec![0; masks.stride * masks.n_rows];
-            self.device.read(&buffer, 0, &mut words)?;
-            let statuses = self.statuses(rows.len())?;
-            Ok((masks, words, statuses, self.counts()?))
+        let found = self.masks_on_device(rows, levels).and_then(|masks| {
+            let words = self.read_masks(masks)?;
+            let (statuses, counts) = self.statuses(rows.len())?;
+            Ok((words, statuses, counts))
         });
         match found {
             Err(error) => (vec![Err(error); rows.len()], SearchCounts::default()),
-            Ok((masks, words, statuses, counts)) => {
-                let row = |at: usize| words[at * masks.stride..][..masks.n_words].to_vec();
-                (statuses.into_iter().enumerate().map(|(at, status)| status.map(|()| row(at))).collect(), counts)
+            Ok((words, statuses, counts)) => {
+                (words.into_iter().zip(statuses).map(|(row, status)| status.map(|()| row)).collect(), counts)
             }
         }
     }
 
     /// As [`Charts::masks`], and the masks stay on the device, until the next search. Whether they are right [`Charts::statuses`] tells.
-    pub fn masks_on_device(
-        &mut self,
-        rows: &[Vec<Reading>],
-        levels: usize,
-    ) -> Result<(DeviceMasks, Buffer), ChartError> {
-        let n_words = self.mask_words(rows)?;
+    pub fn masks_on_device(&mut self, rows: &[Vec<Reading>], levels: usize) -> Result<DeviceMasks, ChartError> {
+        let rows = asked(rows);
+        let masks = self.own_masks(&rows)?;
+        self.search_into(&[], &rows, levels, masks)?;
+        Ok(masks)
+    }
+
+    /// A place for masks in memory of the pool.
+    pub(crate) fn own_masks(&mut self, rows: &[Vec<Asked>]) -> Result<DeviceMasks, ChartError> {
+        let n_words = self.mask_words(rows);
         let buffer = self.search.masks.at_least(&mut *self.device, n_words * rows.len())?;
-        let masks = DeviceMasks { address: buffer.address, stride: n_words, n_words, n_rows: rows.len() };
-        self.search_into(rows, levels, masks)?;
-        Ok((masks, buffer))
+        Ok(DeviceMasks { address: buffer.address, stride: n_words, n_words, n_rows: rows.len() })
+    }
+
+    /// Masks that [`Charts::masks_on_device`] has left, on the host.
+    pub fn read_masks(&mut self, masks: DeviceMasks) -> Result<Vec<Vec<u32>>, ChartError> {
+        let buffer = self.search.masks.at_least(&mut *self.device, 0)?;
+        let n_words = masks.stride * masks.n_rows;
+        if masks.address != buffer.address || n_words > buffer.words {
+            return Err(ChartError::Unknown { what: "mask at address", id: masks.address as usize });
+        }
+        let mut words = vec![0; n_words];
+        self.device.read(&buffer, 0, &mut words)?;
+        Ok((0..masks.n_rows).map(|row| words[row * masks.stride..][..masks.n_words].to_vec()).collect())
     }
 
     /// As [`Charts::masks_on_device`], into a buffer of the caller, for whose `n_rows` rows the readings are; its stream is that of
@@ -159,84 +234,131 @@ impl Charts {
         levels: usize,
         masks: DeviceMasks,
     ) -> Result<(), ChartError> {
-        let needed = self.mask_words(rows)?;
+        let rows = asked(rows);
+        let masks = self.fitted(&rows, masks)?;
+        self.search_into(&[], &rows, levels, masks)
+    }
+
+    /// A buffer of the caller, as far as masks of these rows need it.
+    pub(crate) fn fitted(&self, rows: &[Vec<Asked>], masks: DeviceMasks) -> Result<DeviceMasks, ChartError> {
+        let needed = self.mask_words(rows);
         if masks.n_rows != rows.len() || masks.n_words < needed || masks.stride < masks.n_words {
             return Err(ChartError::Unknown { what: "place for mask", id: rows.len() });
         }
-        self.search_into(rows, levels, DeviceMasks { n_words: needed, ..masks })
+        Ok(DeviceMasks { n_words: needed, ..masks })
     }
 
-    /// What became of each row of the last search.
-    pub fn statuses(&mut self, n_rows: usize) -> Result<Vec<Result<(), ChartError>>, ChartError> {
-        let status = self.search.status.at_least(&mut *self.device, n_rows)?;
-        let mut words = vec![0; n_rows];
-        self.device.read(&status, 0, &mut words)?;
-        Ok(words.into_iter().map(|status| if status == 0 { Ok(()) } else { Err(self.error(status)) }).collect())
+    /// What became of each row of the last search, and what it did.
+    pub fn statuses(&mut self, n_rows: usize) -> Result<(Vec<Result<(), ChartError>>, SearchCounts), ChartError> {
+        let n_results = self.search.n_results;
+        let words = self.results(n_results, n_rows + N_COUNTS)?;
+        Ok(self.statuses_in(&words[words.len() - n_rows - N_COUNTS..]))
     }
 
-    fn counts(&mut self) -> Result<SearchCounts, ChartError> {
-        let counts = self.search.counts.at_least(&mut *self.device, 3)?;
-        let mut words = [0; 3];
-        self.device.read(&counts, 0, &mut words)?;
-        let [reached, in_breadth, stack] = words.map(|word| word as usize);
-        Ok(SearchCounts { reached, in_breadth, stack })
+    /// What became of rows, from the words that the search has left about them.
+    pub(crate) fn statuses_in(&self, words: &[u32]) -> (Vec<Result<(), ChartError>>, SearchCounts) {
+        let (statuses, counts) = words.split_at(words.len() - N_COUNTS);
+        let known = self.search.errors.iter().cloned().chain(std::iter::repeat(None));
+        let statuses = statuses.iter().zip(known).map(|(&status, error)| match (error, status) {
+            (Some(error), _) => Err(error),
+            (None, 0) => Ok(()),
+            (None, status) => Err(self.error(status)),
+        });
+        let [reached, in_breadth, stack] = [counts[0], counts[1], counts[2]].map(|word| word as usize);
+        (statuses.collect(), SearchCounts { reached, in_breadth, stack })
     }
 
-    /// Words of a mask of these rows; all trees have to be over one vocabulary, and readings over things that are there.
-    fn mask_words(&self, rows: &[Vec<Reading>]) -> Result<usize, ChartError> {
-        let mut n_words = None;
-        for reading in rows.iter().flatten() {
-            let unknown = |what, id| ChartError::Unknown { what, id };
-            let tree = self.search.trees.get(reading.tree.0).ok_or(unknown("tree", reading.tree.0))?;
-            if reading.state.index() >= self.n_states(reading.sequence)? {
-                return Err(unknown("state", reading.state.index()));
+    /// Words of a mask of these rows: those of the first tree that is there.
+    fn mask_words(&self, rows: &[Vec<Asked>]) -> usize {
+        let trees = rows.iter().flatten().filter_map(|reading| self.search.tree(reading.tree).ok());
+        trees.map(|tree| tree.n_words).next().unwrap_or(1)
+    }
+
+    /// Whether a row can be searched: its tree is there, over this vocabulary, and so is the state.
+    fn check_reading(&self, reading: &Asked, n_words: usize, n_steps: usize) -> Result<(), ChartError> {
+        let unknown = |what, id| Err(ChartError::Unknown { what, id });
+        let tree = self.search.tree(reading.tree)?;
+        let n_states = self.n_states(reading.sequence)?;
+        match reading.at {
+            At::State(state) if state.index() >= n_states => unknown("state", state.index()),
+            At::Made(step) if step >= n_steps => unknown("step in its turn, number", step),
+            _ if tree.n_words != n_words => unknown("vocabulary of its own in tree", reading.tree.slot),
+            _ if tree.n_terminals != self.grammar_of(reading.sequence)?.n_terminals => {
+                unknown("grammar of tree", reading.tree.slot)
             }
-            if *n_words.get_or_insert(tree.n_words) != tree.n_words {
-                return Err(unknown("vocabulary of its own in tree", reading.tree.0));
-            }
-            if tree.n_terminals != self.grammar_of(reading.sequence)?.n_terminals() {
-                return Err(unknown("grammar of tree", reading.tree.0));
-            }
+            _ => Ok(()),
         }
-        Ok(n_words.unwrap_or(1))
     }
 
-    /// Launches a search whose readings were checked.
-    fn search_into(&mut self, rows: &[Vec<Reading>], levels: usize, masks: DeviceMasks) -> Result<(), ChartError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
+    /// Launches steps, and a search of what they lead to. Rows that cannot be searched get an empty mask, and their errors are kept for
+    /// [`Charts::statuses`].
+    pub(crate) fn search_into(
+        &mut self,
+        rounds: &[Round<'_>],
+        rows: &[Vec<Asked>],
+        levels: usize,
+        masks: DeviceMasks,
+    ) -> Result<(), ChartError> {
+        self.search.errors.clear();
+        self.search.n_results = rounds.iter().map(Vec::len).sum();
         let (mut configs, mut charts, mut max_depth) = (Vec::new(), Vec::new(), 0);
-        for (mask, reading) in (0..).zip(rows).flat_map(|(mask, row)| row.iter().map(move |reading| (mask, reading))) {
-            let (grammar, tree) = (self.grammar_of(reading.sequence)?, self.search.trees[reading.tree.0]);
-            charts.push((grammar.sizes, self.n_states(reading.sequence)? + tree.depth));
-            max_depth = max_depth.max(tree.depth);
-            configs.push(Config {
-                grammar: grammar.address,
-                tree: tree.address,
-                slot: reading.sequence.0,
-                state: reading.state.0,
-                mask,
-                pad: 0,
-            });
+        self.search.clock += 1;
+        for (mask, row) in rows.iter().enumerate() {
+            let n_steps = rounds.iter().filter(|round| round[mask].is_some()).count();
+            let checked: Result<(), _> =
+                row.iter().try_for_each(|reading| self.check_reading(reading, masks.n_words, n_steps));
+            self.search.errors.push(checked.err());
+            for reading in row.iter().filter(|_| self.search.errors[mask].is_none()) {
+                let (grammar, tree) = (self.grammar_of(reading.sequence)?, *self.search.tree(reading.tree)?);
+                charts.push((grammar.sizes, self.n_states(reading.sequence)? + rounds.len() + tree.depth));
+                max_depth = max_depth.max(tree.depth);
+                let (state, result) = match reading.at {
+                    At::State(state) => (state.0, NONE),
+                    At::Made(round) => (NONE, (round * rows.len() + mask) as u32),
+                };
+                let (grammar, slot) = (grammar.address, reading.sequence.slot);
+                configs.push(Config { grammar, tree: tree.buffer.address, slot, state, mask: mask as u32, result });
+            }
         }
+        let clock = self.search.clock;
+        for reading in rows.iter().flatten() {
+            if let Some(Some(tree)) = self.search.trees.get_mut(reading.tree.slot) {
+                tree.used = clock;
+            }
+        }
+        // Readings that are none fill up, so that launches stay the same where a reading is more or less.
+        let n_configs = if configs.is_empty() { 0 } else { configs.len().next_power_of_two() };
+        configs.resize(n_configs, Config { mask: NONE, ..Config::default() });
+        let (mut launches, places) = self.step_launches(rounds, &half_words(&configs), rows.len() + N_COUNTS)?;
+        if !rows.is_empty() {
+            let max_depth = max_depth.next_power_of_two().max(8);
+            let plan = self.plan(charts.into_iter(), Sizes::search_words(max_depth), 1)?;
+            let params = self.search_params(plan, &places, rows.len(), (levels, max_depth), masks)?;
+            launches.extend(self.search_launches(params, n_configs, masks));
+        }
+        Ok(self.device.run(&launches)?)
+    }
+
+    fn search_params(
+        &mut self,
+        plan: crate::step::Plan,
+        places: &crate::step::Places,
+        n_rows: usize,
+        (levels, max_depth): (usize, usize),
+        masks: DeviceMasks,
+    ) -> Result<SearchParams, ChartError> {
         let options = self.options;
-        let (n_levels, workers) = (levels + 1, options.workers.max(1));
-        let plan = self.plan(charts.into_iter(), Sizes::search_words(max_depth))?;
-        let pool = self.pool(plan, workers)?;
-        let device = &mut *self.device;
-        let words = half_words(&configs);
-        let config_buffer = self.requests.at_least(device, words.len())?;
-        device.write(&config_buffer, 0, &words)?;
+        let pool = self.pool(plan, options.workers.max(1))?;
+        let (device, memory, n_levels) = (&mut *self.device, &mut self.search, levels + 1);
         let arena = options.pages * options.page_words;
-        let memory = &mut self.search;
-        let mut params = SearchParams {
+        Ok(SearchParams {
             pool,
-            configs: config_buffer.address,
-            n_configs: configs.len() as u32,
+            configs: places.others,
+            results: places.results,
             level: 0,
             n_levels: n_levels as u32,
             capacity: options.queue as u32,
+            max_accepted: MAX_ACCEPTED as u32,
             entries: memory.entries.at_least(device, n_levels * options.queue * ENTRY_WORDS)?.address,
             counters: memory.counters.at_least(device, n_levels + 2)?.address,
             arena: arena as u32,
@@ -247,70 +369,59 @@ impl Charts {
             mask_words: masks.n_words as u32,
             mask_stride: masks.stride as u64,
             masks: masks.address,
-            accepted: memory.accepted.at_least(device, rows.len() * MAX_ACCEPTED * 2)?.address,
-            n_accepted: memory.n_accepted.at_least(device, rows.len())?.address,
-            max_accepted: MAX_ACCEPTED as u32,
-            pad: 0,
-            status: memory.status.at_least(device, rows.len())?.address,
-            counts: memory.counts.at_least(device, 3)?.address,
-        };
-        let grid = |blocks: usize| Grid { blocks: (blocks as u32, 1), threads: options.threads, shared_words: plan.0 };
-        device.launch(Kernel::SearchClear, grid(rows.len()), &words_of(&params))?;
-        if configs.is_empty() {
-            return Ok(());
-        }
-        device.launch(Kernel::SearchRoots, grid(configs.len()), &words_of(&params))?;
-        for level in 0..levels {
-            params.level = level as u32;
-            device.launch(Kernel::SearchLevel, grid(workers), &words_of(&params))?;
-        }
-        params.level = levels as u32;
-        device.launch(Kernel::SearchDepth, grid(workers), &words_of(&params))?;
-        let or = MaskOrParams {
-            masks: masks.address,
-            mask_stride: masks.stride as u64,
-            rows: params.accepted,
-            n_rows: params.n_accepted,
-            max_rows: MAX_ACCEPTED as u32,
-            mask_words: masks.n_words as u32,
-        };
-        let blocks = (masks.n_words as u32).div_ceil(options.threads);
-        let grid = Grid { blocks: (blocks, rows.len() as u32), threads: options.threads, shared_words: 0 };
-        Ok(device.launch(Kernel::MaskOr, grid, &words_of(&or))?)
+            accepted: memory.accepted.at_least(device, n_rows * MAX_ACCEPTED * 2)?.address,
+            n_accepted: memory.n_accepted.at_least(device, n_rows)?.address,
+            status: places.more,
+            counts: places.more + 4 * n_rows as u64,
+        })
     }
 
-    /// Masks logits in place: row `i` by mask `i`; whatever has no bit becomes minus infinity.
-    ///
-    /// # Safety
-    /// `masks` and `logits` have to describe memory of the device: `masks.n_rows` rows each, masks of at least `n_tokens` bits, logits of `n_columns`
-    /// numbers that can be written as long as work of this call is under way.
-    #[allow(unsafe_code, reason = "an address of the caller cannot be checked")]
-    pub unsafe fn mask_logits(
-        &mut self,
-        masks: DeviceMasks,
-        n_tokens: usize,
-        logits: Logits,
-    ) -> Result<(), ChartError> {
-        let (bytes, minus_infinity) = match logits.of {
-            LogitType::F32 => (4, f32::NEG_INFINITY.to_bits()),
-            LogitType::F16 => (2, 0xfc00),
-            LogitType::Bf16 => (2, 0xff80),
+    /// Empty masks; the roots, the levels, what is below them; the dense sets.
+    fn search_launches(&self, mut params: SearchParams, n_configs: usize, masks: DeviceMasks) -> Vec<Launch> {
+        let (threads, shared_words) = (self.options.threads, params.pool.shared_words as usize);
+        let launch = |kernel, blocks: (usize, usize), shared_words, params: Vec<u64>| {
+            let blocks = (blocks.0 as u32, blocks.1 as u32);
+            Launch { kernel, grid: Grid { blocks, threads, shared_words, is_cooperative: false }, params }
         };
-        if masks.n_rows == 0 || logits.n_columns == 0 {
-            return Ok(());
+        let mut launches = vec![launch(Kernel::SearchClear, (masks.n_rows, 1), 0, words_of(&params))];
+        if n_configs == 0 {
+            return launches;
         }
-        let params = LogitsParams {
-            logits: logits.address,
-            stride: logits.stride as u64,
+        launches.push(launch(Kernel::SearchRoots, (n_configs, 1), 0, words_of(&params)));
+        let workers = self.options.workers.max(1);
+        // If they need a workspace, there is one for each worker.
+        let in_breadth = if params.pool.workspace_words == 0 { (IN_BREADTH * workers).max(n_configs) } else { workers };
+        for level in 0..params.n_levels {
+            params.level = level;
+            let is_last = level + 1 == params.n_levels;
+            let (kernel, blocks) =
+                if is_last { (Kernel::SearchDepth, workers) } else { (Kernel::SearchLevel, in_breadth) };
+            launches.push(launch(kernel, (blocks, 1), shared_words, words_of(&params)));
+        }
+        launches.push(self.or_launch(masks, params.accepted, params.n_accepted));
+        launches
+    }
+
+    pub(crate) fn or_launch(&self, masks: DeviceMasks, rows: u64, n_rows: u64) -> Launch {
+        let params = words_of(&MaskOrParams {
             masks: masks.address,
             mask_stride: masks.stride as u64,
-            n_columns: logits.n_columns as u32,
-            n_tokens: n_tokens as u32,
-            bytes,
-            minus_infinity,
-        };
-        let blocks = (logits.n_columns as u32).div_ceil(self.options.threads).min(64);
-        let grid = Grid { blocks: (blocks, masks.n_rows as u32), threads: self.options.threads, shared_words: 0 };
-        Ok(self.device.launch(Kernel::MaskLogits, grid, &words_of(&params))?)
+            rows,
+            n_rows,
+            max_rows: MAX_ACCEPTED as u32,
+            mask_words: masks.n_words as u32,
+        });
+        let threads = self.options.threads;
+        let blocks = ((masks.n_words as u32).div_ceil(threads), masks.n_rows as u32);
+        Launch {
+            kernel: Kernel::MaskOr,
+            grid: Grid { blocks, threads, shared_words: 0, is_cooperative: false },
+            params,
+        }
     }
+}
+
+/// Readings of states that are there.
+fn asked(rows: &[Vec<Reading>]) -> Vec<Vec<Asked>> {
+    rows.iter().map(|row| row.iter().map(Asked::from).collect()).collect()
 }

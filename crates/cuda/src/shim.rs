@@ -1,6 +1,9 @@
 //! The kernels on the CPU: for tests, and for whoever wants to know what a kernel does without a device.
 
+use std::time::{Duration, Instant};
+
 use crate::device::{Buffer, Device, DeviceError, Grid};
+use crate::graphs::{Found, GraphCounts, Graphs, Launch};
 use crate::layout::Kernel;
 
 /// How the shim runs.
@@ -12,6 +15,8 @@ pub struct ShimOptions {
     pub lost_at: Option<u64>,
     /// The most words of shared memory; those of a device with 48 KiB if `None`.
     pub shared_words: Option<usize>,
+    /// The most blocks of a cooperative launch; 8 if `None`.
+    pub resident_blocks: Option<usize>,
 }
 
 /// Whether the kernels can run on the CPU, that is, whether there was a C++ compiler when this was built.
@@ -25,6 +30,9 @@ pub(crate) struct Shim {
     n_launches: u64,
     #[cfg_attr(not(anygram_shim), allow(dead_code, reason = "never read where nothing can be launched"))]
     buffers: Vec<Box<[u64]>>,
+    /// A graph is a copy of its launches.
+    graphs: Graphs<Vec<Launch>>,
+    last_run: Duration,
 }
 
 impl Shim {
@@ -32,13 +40,35 @@ impl Shim {
         if !is_built() {
             return Err(DeviceError::NoShim);
         }
-        Ok(Self { options, n_launches: 0, buffers: Vec::new() })
+        let (graphs, last_run) = (Graphs::default(), Duration::ZERO);
+        Ok(Self { options, n_launches: 0, buffers: Vec::new(), graphs, last_run })
     }
 
     fn check(&self) -> Result<(), DeviceError> {
         match self.options.lost_at {
             Some(at) if self.n_launches > at => Err(DeviceError::Lost { reason: "as the test wants it".to_owned() }),
             _ => Ok(()),
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch) -> Result<(), DeviceError> {
+        let Launch { kernel, grid, params } = launch;
+        let seed = self.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(self.n_launches);
+        self.n_launches += 1;
+        if self.options.lost_at.is_some_and(|at| self.n_launches > at) {
+            return self.check();
+        }
+        let refused = || DeviceError::Lost { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) };
+        let n_blocks = grid.blocks.0 as usize * grid.blocks.1 as usize;
+        if grid.is_cooperative && n_blocks > self.resident_blocks(*kernel, grid.threads, grid.shared_words) {
+            return Err(refused());
+        }
+        match ffi::launch(*kernel, *grid, params, seed) {
+            0 => Ok(()),
+            1 => Err(DeviceError::Lost {
+                reason: format!("threads of `{}` wait for each other, seed {seed}", kernel.name()),
+            }),
+            _ => Err(refused()),
         }
     }
 }
@@ -55,6 +85,7 @@ mod ffi {
             grid_y: u32,
             threads: u32,
             shared_words: u32,
+            is_cooperative: u32,
             params: *const u64,
             seed: u64,
         ) -> i32;
@@ -66,7 +97,8 @@ mod ffi {
         // it are of buffers of this device, which outlive the call, and whose lengths the callers in this crate have checked against what the
         // kernel touches (the sanitized build of the shim checks them again). Nothing of it is kept.
         unsafe {
-            anygram_shim_launch(kernel as u32, x, y, grid.threads, grid.shared_words as u32, params.as_ptr(), seed)
+            let (shared, cooperative) = (grid.shared_words as u32, u32::from(grid.is_cooperative));
+            anygram_shim_launch(kernel as u32, x, y, grid.threads, shared, cooperative, params.as_ptr(), seed)
         }
     }
 
@@ -109,6 +141,10 @@ impl Device for Shim {
         self.options.shared_words.unwrap_or(48 << 8)
     }
 
+    fn resident_blocks(&self, _: Kernel, _: u32, _: usize) -> usize {
+        self.options.resident_blocks.unwrap_or(8)
+    }
+
     fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError> {
         self.check()?;
         // The last word may be half used; whoever writes beyond its end is found by the address sanitizer.
@@ -116,6 +152,11 @@ impl Device for Shim {
         let address = memory.as_mut_ptr().expose_provenance() as u64;
         self.buffers.push(memory);
         Ok(Buffer { address, words })
+    }
+
+    fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
+        self.buffers.retain(|memory| memory.as_ptr().addr() as u64 != buffer.address);
+        self.check()
     }
 
     fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError> {
@@ -130,19 +171,26 @@ impl Device for Shim {
         Ok(())
     }
 
-    fn launch(&mut self, kernel: Kernel, grid: Grid, params: &[u64]) -> Result<(), DeviceError> {
-        let seed = self.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(self.n_launches);
-        self.n_launches += 1;
-        if self.options.lost_at.is_some_and(|at| self.n_launches > at) {
-            return self.check();
-        }
-        match ffi::launch(kernel, grid, params, seed) {
-            0 => Ok(()),
-            1 => Err(DeviceError::Lost {
-                reason: format!("threads of `{}` wait for each other, seed {seed}", kernel.name()),
-            }),
-            _ => Err(DeviceError::Lost { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) }),
-        }
+    fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError> {
+        let replayed = match launches {
+            [_] => None,
+            _ => match self.graphs.find(launches) {
+                Found::Run(_) => None,
+                Found::Record(at) => {
+                    self.graphs.set(at, Some(launches.to_vec()));
+                    Some(launches.to_vec())
+                }
+                Found::Replay(graph) => Some(graph),
+            },
+        };
+        let start = Instant::now();
+        let done = replayed.as_deref().unwrap_or(launches).iter().try_for_each(|launch| self.launch(launch));
+        self.last_run = start.elapsed();
+        done
+    }
+
+    fn graph_counts(&self) -> GraphCounts {
+        self.graphs.counts
     }
 
     fn synchronize(&mut self) -> Result<(), DeviceError> {
@@ -151,5 +199,9 @@ impl Device for Shim {
 
     fn set_stream(&mut self, _: u64) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn last_run(&mut self) -> Result<f64, DeviceError> {
+        Ok(self.last_run.as_secs_f64() * 1e6)
     }
 }

@@ -6,8 +6,8 @@ use anygram_left_to_right::mask::Tokens;
 use anygram_left_to_right::sequences::Sequences;
 use anygram_vocab::TokenId;
 
-use crate::charts::ChartError;
 use crate::image::with_parts;
+use crate::options::ChartError;
 
 /// A tree of terminal sequences, from one lexeme, as the kernels read it.
 #[derive(Clone, Debug)]

@@ -129,6 +129,9 @@ fn a_grammar_is_explained() {
     assert_eq!(value("shortest"), "a sentence of 1 terminal");
     assert!(value("lexer").starts_with("contextual, "));
     assert!(!value("engine").is_empty() && !value("completions").is_empty() && value("memory").ends_with(" kB"));
+    // No device was ever measured.
+    assert!(value("cuda").contains("`auto` does not choose it"), "{}", value("cuda"));
+    assert_eq!(value("cuda").contains("not in this build"), !cfg!(feature = "cuda"));
     assert_eq!(value("example"), "\"a\"");
     let warning = format!(
         "\n\n{grammar}:5:1: warning: the rule `unused` is never used: nothing that derives a text leads to it from `start`\n\

@@ -10,7 +10,7 @@ use anygram_testkit::random::Random;
 
 use crate::common::{can_run, charts as charts_on, grammars, small, word};
 
-fn valiant(cfg: &Cfg) -> Valiant {
+pub fn valiant(cfg: &Cfg) -> Valiant {
     Valiant::new(cfg.clone(), RecognizerLimits::default()).unwrap()
 }
 
@@ -18,16 +18,18 @@ fn add(charts: &mut Charts, cfg: &Cfg) -> GrammarId {
     charts.add_grammar(&Image::new(cfg, &NormalForm::binary(cfg)).unwrap()).unwrap()
 }
 
-fn edge(from: StateId, terminal: usize) -> [Edge; 1] {
+pub fn edge(from: StateId, terminal: usize) -> [Edge; 1] {
     [Edge { from, terminal: Some(TerminalId::new(terminal)) }]
 }
 
 /// Holds all states of a sequence against an engine of the CPU that has the same.
-fn same(charts: &mut Charts, sequence: SequenceId, engine: &Valiant, context: &str) {
+pub fn same(charts: &mut Charts, sequence: SequenceId, engine: &Valiant, context: &str) {
     assert_eq!(charts.n_states(sequence).unwrap(), engine.n_states(), "{context}");
     for state in (0..engine.n_states()).map(StateId::new) {
         let tier = charts.tier(sequence, state).unwrap();
         assert_eq!(tier.predicted, *engine.predicted(state), "{context}, {state:?}");
+        // Only what has rows is stored.
+        assert!(tier.rows.iter().all(|(_, words)| words.iter().any(|&word| word != 0)), "{context}, {state:?}");
         assert_eq!((&tier.viable, tier.is_sentence), (engine.viable(state), engine.is_sentence(state)), "{context}");
         for left in engine.form().left_children() {
             let words = tier.rows.iter().find(|(symbol, _)| *symbol == left).map_or(&[][..], |(_, words)| words);

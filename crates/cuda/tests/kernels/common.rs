@@ -36,6 +36,10 @@ pub fn small() -> PoolOptions {
         stack_words: 16 << 10,
         arena_words: 64 << 10,
         queue: 4_096,
+        tree_words: 1 << 20,
+        team_blocks: 3,
+        team_from: 0,
+        bulk_loads: false,
     }
 }
 
@@ -114,6 +118,24 @@ pub fn wide(random: &mut Random) -> Option<Cfg> {
     }
     let cfg = Cfg { n_terminals, n_nonterminals, rules, start: NonterminalId::new(0) };
     cfg.trim(&BitSet::new(n_terminals)).ok()
+}
+
+/// A grammar over two terminals in which nearly every symbol derives nearly every text, and in which there are more left children than lanes.
+pub fn saturated(random: &mut Random) -> Cfg {
+    let n_nonterminals = 70;
+    let symbol = |n: usize| Symbol::Nonterminal(NonterminalId::new(n));
+    let mut rules = Vec::new();
+    for n in 0..n_nonterminals {
+        let lhs = NonterminalId::new(n);
+        rules.push(Rule { lhs, rhs: vec![Symbol::Terminal(TerminalId::new(n % 2))] });
+        // The first leads to the next symbol, so that none is left out.
+        rules.push(Rule { lhs, rhs: vec![symbol(n), symbol((n + 1) % n_nonterminals)] });
+        for _ in 0..2 {
+            rules.push(Rule { lhs, rhs: vec![symbol(random.below(60)), symbol(random.below(n_nonterminals))] });
+        }
+    }
+    let cfg = Cfg { n_terminals: 2, n_nonterminals, rules, start: NonterminalId::new(0) };
+    cfg.trim(&BitSet::new(2)).unwrap()
 }
 
 pub fn read(engine: &mut dyn Recognizer, from: StateId, terminal: usize) -> Option<StateId> {

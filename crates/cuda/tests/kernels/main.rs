@@ -6,3 +6,5 @@ mod common;
 mod masks;
 mod output;
 mod recognizer;
+mod teams;
+mod turns;

@@ -2,9 +2,10 @@
 
 use std::sync::PoisonError;
 
-use anygram_cuda::search::{DeviceMasks, LogitType, Logits, Reading, SearchCounts};
+use anygram_cuda::interop::{LogitType, Logits};
+use anygram_cuda::search::{DeviceMasks, Reading, SearchCounts};
 use anygram_cuda::tree::{Tree, check_language};
-use anygram_cuda::{ChartError, Charts, DeviceRecognizer, PoolOptions, SharedCharts, ShimOptions};
+use anygram_cuda::{ChartError, Charts, DeviceRecognizer, PoolOptions, SharedCharts};
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
@@ -16,7 +17,7 @@ use anygram_testkit::generate::RandomCase;
 use anygram_testkit::text::bytes_of;
 use anygram_vocab::{TokenId, TokenTrie, Vocabulary};
 
-use crate::common::{can_run, pool, small};
+use crate::common::{can_run, charts, pool, small};
 
 const MODES: [LexerMode; 2] = [LexerMode::Scannerless, LexerMode::Longest];
 
@@ -175,24 +176,25 @@ fn what_the_search_lacks_is_an_error_of_its_row() {
 #[test]
 #[allow(unsafe_code, reason = "buffers of the caller")]
 fn logits_are_masked_in_place() {
-    // The buffers are the host's, where the shim's kernels can write.
-    if !can_run() || crate::common::native().is_some() {
+    if !can_run() {
         return;
     }
-    let mut charts = Charts::on_shim(ShimOptions::default(), small()).unwrap();
+    let mut charts = charts(0, small());
     let (n_tokens, n_columns, n_rows) = (70, 75, 3);
     let words: Vec<u32> = (0..3 * n_rows as u32).map(|at| at.wrapping_mul(0x9e37_79b9)).collect();
-    let masks = DeviceMasks { address: words.as_ptr().expose_provenance() as u64, stride: 3, n_words: 3, n_rows };
+    let buffer = charts.buffer(&words).unwrap();
+    let masks = DeviceMasks { address: buffer.address(), stride: 3, n_words: 3, n_rows };
     let allowed =
         |row: usize, column: usize| column < n_tokens && words[row * 3 + column / 32] >> (column % 32) & 1 == 1;
     for (of, bytes, minus) in
         [(LogitType::F32, 4, 0xff80_0000), (LogitType::F16, 2, 0xfc00), (LogitType::Bf16, 2, 0xff80u32)]
     {
         let stride = 80;
-        let mut logits = vec![0x11u8; stride * n_rows * bytes];
-        let address = logits.as_mut_ptr().expose_provenance() as u64;
-        // SAFETY: both buffers live until the end of the call, which is done when it returns, and have the rows that are described.
-        unsafe { charts.mask_logits(masks, n_tokens, Logits { address, stride, n_columns, of }) }.unwrap();
+        let buffer = charts.buffer(&vec![0x1111_1111; stride * n_rows * bytes / 4]).unwrap();
+        // SAFETY: both buffers live as long as the pool, and have the rows that are described.
+        let logits = Logits { address: buffer.address(), stride, n_columns, of };
+        unsafe { charts.mask_logits(masks, n_tokens, logits) }.unwrap();
+        let logits: Vec<u8> = charts.read_buffer(&buffer).unwrap().into_iter().flat_map(u32::to_le_bytes).collect();
         for row in 0..n_rows {
             for column in 0..stride {
                 let number = &logits[(row * stride + column) * bytes..][..bytes];
@@ -202,4 +204,41 @@ fn logits_are_masked_in_place() {
             }
         }
     }
+}
+
+#[test]
+#[allow(unsafe_code, reason = "buffers of the caller")]
+fn token_sets_are_added() {
+    if !can_run() {
+        return;
+    }
+    let mut charts = charts(1, PoolOptions { threads: 64, ..small() });
+    let (n_words, stride, n_rows) = (150, 160, 5);
+    let word =
+        |set: usize, at: usize| ((set * 977 + at * 131) as u32).wrapping_mul(0x9e37_79b9) & 0x1111_1111 << (set % 4);
+    let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|at| word(set, at)).collect()).collect();
+    let addresses: Vec<u64> = sets.iter().map(|set| charts.buffer(set).unwrap().address()).collect();
+    let buffer = charts.buffer(&vec![4; stride * n_rows]).unwrap();
+    let masks = DeviceMasks { address: buffer.address(), stride, n_words, n_rows };
+    let chosen: Vec<Vec<usize>> = [0, 1, 4, 7, 64].iter().map(|&n| (0..n).map(|at| at * 5 % 64).collect()).collect();
+    let rows: Vec<Vec<u64>> = chosen.iter().map(|row| row.iter().map(|&set| addresses[set]).collect()).collect();
+    // SAFETY: all buffers live as long as the pool; masks have the rows that are described, and sets are as long as they.
+    unsafe { charts.or_sets(masks, &rows) }.unwrap();
+    let found = charts.read_buffer(&buffer).unwrap();
+    for (row, sets_of_row) in chosen.iter().enumerate() {
+        for at in 0..stride {
+            let union = sets_of_row.iter().fold(4, |bits, &set| bits | sets[set].get(at).copied().unwrap_or(0));
+            assert_eq!(found[row * stride + at], if at < n_words { union } else { 4 }, "row {row}, word {at}");
+        }
+    }
+    let buffers: Vec<_> = sets.iter().map(|set| charts.buffer(set).unwrap()).collect();
+    let together = charts.buffer(&vec![0; 2 * n_words]).unwrap();
+    charts.or_buffers(&together, &[vec![buffers[3], buffers[9]], vec![]]).unwrap();
+    let both = (0..n_words).map(|at| word(3, at) | word(9, at)).chain(vec![0; n_words]);
+    assert_eq!(charts.read_buffer(&together).unwrap(), both.collect::<Vec<_>>());
+    let short = charts.buffer(&[1]).unwrap();
+    assert!(charts.or_buffers(&together, &[vec![short], vec![]]).is_err());
+    // SAFETY: nothing is launched.
+    let refused = unsafe { charts.or_sets(masks, &[vec![0; 65], vec![], vec![], vec![], vec![]]) };
+    assert!(matches!(refused, Err(ChartError::Unknown { .. })));
 }

@@ -141,9 +141,6 @@ fn masks_are_exported() {
     let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
     let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
     let charts = pool(0, PoolOptions { threads: 64, ..small() });
-    if crate::common::native().is_some() {
-        return;
-    }
     let (mut one, mut other) =
         (Output::new(&constraint, &charts, 0).unwrap(), Output::new(&constraint, &charts, 0).unwrap());
     constraint.vocabulary().encode("[a").unwrap().into_iter().for_each(|token| other.advance(token).unwrap());
@@ -151,24 +148,26 @@ fn masks_are_exported() {
     let n_words = constraint.mask_words();
     // A buffer of the caller, its rows further apart than they are long.
     let stride = n_words + 5;
-    let mut buffer = vec![0x5555_5555u32; 2 * stride];
-    let masks = DeviceMasks { address: buffer.as_mut_ptr().expose_provenance() as u64, stride, n_words, n_rows: 2 };
-    // SAFETY: the buffer has two rows of `n_words` words, `stride` apart, and lives until the end of the test.
+    let buffer = charts.lock().unwrap().buffer(&vec![0x5555_5555u32; 2 * stride]).unwrap();
+    let masks = DeviceMasks { address: buffer.address(), stride, n_words, n_rows: 2 };
+    // SAFETY: the buffer has two rows of `n_words` words, `stride` apart, and lives as long as the pool.
     unsafe { charts.lock().unwrap().masks_into(&rows, 1, masks) }.unwrap();
-    assert!(charts.lock().unwrap().statuses(2).unwrap().iter().all(Result::is_ok));
+    assert!(charts.lock().unwrap().statuses(2).unwrap().0.iter().all(Result::is_ok));
     let tensor = Box::into_raw(dlpack::export(masks, dlpack::Device { kind: 1, number: 0 }, &charts));
+    // SAFETY: the tensor was just exported, and its shape and strides are two numbers each.
+    unsafe {
+        let tensor = &(*tensor).tensor;
+        assert_eq!((*tensor.shape, *tensor.shape.add(1)), (2, n_words as i64));
+        assert_eq!((*tensor.strides, *tensor.strides.add(1)), (stride as i64, 1));
+        assert_eq!((tensor.data.addr() as u64, tensor.byte_offset), (buffer.address(), 0));
+    }
+    let words = charts.lock().unwrap().read_buffer(&buffer).unwrap();
     for (row, output) in [&mut one, &mut other].into_iter().enumerate() {
         let mut expected = vec![0; n_words];
         output.mask_into(&mut expected).unwrap();
-        // SAFETY: the tensor was just exported, and describes the buffer above.
-        let found: Vec<u32> = unsafe {
-            let tensor = &(*tensor).tensor;
-            assert_eq!((*tensor.shape, *tensor.shape.add(1)), (2, n_words as i64));
-            let at = row as i64 * *tensor.strides;
-            (0..n_words).map(|word| *tensor.data.cast::<u32>().add(at as usize + word)).collect()
-        };
+        let (found, gap) = words[row * stride..(row + 1) * stride].split_at(n_words);
         assert_eq!(found, expected, "row {row}");
-        assert!(buffer[row * stride + n_words..(row + 1) * stride].iter().all(|&word| word == 0x5555_5555));
+        assert!(gap.iter().all(|&word| word == 0x5555_5555));
     }
     // SAFETY: called once, with the tensor that was exported.
     unsafe { (*tensor).deleter.unwrap()(tensor) };

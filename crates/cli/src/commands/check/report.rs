@@ -125,6 +125,7 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
         (None, _) => ", as asked for".to_owned(),
     };
     line("engine", format!("{}{why}", language.engine().name()))?;
+    line("cuda", crate::decoder::about_device(language))?;
     line("memory", format!("{} kB", language.memory_usage().div_ceil(1000)))?;
     Ok(())
 }

@@ -1,0 +1,176 @@
+//! How much a pool holds, and what goes wrong.
+
+use anygram_recognizer::RecognizerError;
+
+use crate::device::DeviceError;
+
+/// How much a pool holds. All counts are bounds: what goes beyond is an error of the sequence that asks for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolOptions {
+    /// Pages of tiers.
+    pub pages: usize,
+    /// 32-bit words of a page, a multiple of 4. The longest record of a grammar and the longest row set must fit.
+    pub page_words: usize,
+    /// Sequences at a time.
+    pub sequences: usize,
+    /// Pages of one sequence.
+    pub max_pages: usize,
+    /// States of one sequence.
+    pub max_states: usize,
+    /// Threads of a block: a multiple of 32, at most 1,024.
+    pub threads: u32,
+    /// Blocks that search trees in depth; in breadth it is eight times as many.
+    pub workers: usize,
+    /// Words of each worker's stack of tiers, a multiple of 4.
+    pub stack_words: usize,
+    /// Words for the tiers of nodes that are searched in breadth, a multiple of 4.
+    pub arena_words: usize,
+    /// Nodes of one level that wait to be searched, of all sequences of a batch.
+    pub queue: usize,
+    /// Words of all trees of terminal sequences; beyond that those are dropped that were not used for the longest time.
+    pub tree_words: usize,
+    /// The most blocks that work on one sequence; 1 for one block always.
+    pub team_blocks: usize,
+    /// Several blocks work on a sequence whose last tier has at least so many words of rows.
+    pub team_from: usize,
+    /// On a CUDA device: load by the unit that copies blocks of memory (TMA). Only to see whether that helps; it takes an `sm_90`.
+    pub bulk_loads: bool,
+}
+
+impl Default for PoolOptions {
+    /// 64 MiB of pages for up to 256 sequences of up to 4,096 states, 32 workers, and 256 MiB of trees.
+    fn default() -> Self {
+        Self {
+            pages: 4_096,
+            page_words: 4_096,
+            sequences: 256,
+            max_pages: 2_048,
+            max_states: 4_096,
+            threads: 256,
+            workers: 32,
+            stack_words: 64 << 10,
+            arena_words: 4 << 20,
+            queue: 64 << 10,
+            tree_words: 64 << 20,
+            team_blocks: 32,
+            team_from: 1_024,
+            bulk_loads: false,
+        }
+    }
+}
+
+/// What could not be done; the sequence is as it was, except where its device is lost.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChartError {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The grammar has too many symbols for tables of pairs.
+    #[error("the normal form has {needed} symbols, the kernels take {limit}; use an engine of the CPU")]
+    TooManySymbols {
+        /// The symbols.
+        needed: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// A block cannot have so many threads.
+    #[error("a block has {given} threads; set `threads` to a multiple of 32, at most 1,024")]
+    Threads {
+        /// The number that was given.
+        given: u32,
+    },
+    /// A record would not fit into a page.
+    #[error("a state may take {needed} words, a page has {given}; make the pages of the pool larger")]
+    PageTooSmall {
+        /// Words of the longest record, or of the longest row set.
+        needed: usize,
+        /// Words of a page.
+        given: usize,
+    },
+    /// No page is free.
+    #[error("all {pages} pages of the pool are in use; release sequences, or make the pool larger")]
+    OutOfPages {
+        /// The pages of the pool.
+        pages: usize,
+    },
+    /// The sequence is too long for its list of states.
+    #[error("a sequence of the pool has at most {limit} states; raise `max_states`")]
+    TooManyStates {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The sequence is too long for its list of pages.
+    #[error("a sequence of the pool has at most {limit} pages; raise `max_pages`")]
+    TooManyPages {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// All sequences are in use.
+    #[error("all {limit} sequences of the pool are in use; release some, or raise `sequences`")]
+    TooManySequences {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The sequence was released; its place may belong to another by now.
+    #[error("sequence {slot} was released, or is of another pool: make a new one")]
+    Released {
+        /// Its place in the pool.
+        slot: usize,
+    },
+    /// A state or terminal is none of the sequence, or nothing of the pool.
+    #[error("the sequence has no {what} {id}")]
+    Unknown {
+        /// What was asked about.
+        what: &'static str,
+        /// Its number.
+        id: usize,
+    },
+    /// A block has too little shared memory.
+    #[error("a block needs {needed} words of shared memory, the device has {given}; use an engine of the CPU")]
+    TooLarge {
+        /// Words needed.
+        needed: usize,
+        /// Words there are.
+        given: usize,
+    },
+    /// A search of terminal sequences needs more memory than it was given.
+    #[error("a mask needs more than the search has: raise `{option}` of the pool")]
+    SearchTooLarge {
+        /// What bounds it.
+        option: &'static str,
+    },
+    /// The tree is larger than what all trees may be together.
+    #[error("a tree of terminal sequences takes {needed} words, all together may take {limit}: raise `tree_words`")]
+    TreeTooLarge {
+        /// Words needed.
+        needed: usize,
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The tree made room for others that were used after it.
+    #[error("the tree {tree} was dropped for others that were used since: add it again, or raise `tree_words`")]
+    TreeDropped {
+        /// Its place in the pool.
+        tree: usize,
+    },
+    /// There is no tree of terminal sequences for this.
+    #[error("masks on the device need {needed}; use an engine of the CPU")]
+    NoTree {
+        /// What is lacking.
+        needed: &'static str,
+    },
+}
+
+impl From<ChartError> for RecognizerError {
+    fn from(error: ChartError) -> Self {
+        Self::Device {
+            reason: match error {
+                ChartError::Device(_) => "it was lost",
+                ChartError::OutOfPages { .. } => "its pool has no page left",
+                ChartError::TooManyStates { .. } | ChartError::TooManyPages { .. } => "the sequence is too long for it",
+                _ => "the grammar is too large for it",
+            },
+        }
+    }
+}
