@@ -20,12 +20,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::plan::{Place, Plan};
 use crate::search::Tables;
 
-/// Readings before a slot that are kept.
-const MOST_READINGS: usize = 64;
-
 /// Readings after one token of which more are not needed, and at one state of the union automaton.
 const MOST_AFTER: usize = 256;
 const MOST_ALIKE: usize = 12;
+
+/// Readings before a slot that are kept.
+const MOST_READINGS: usize = 64;
 
 /// Remainders of tokens that are looked at in a hole.
 const SOME_RESTS: usize = 64;

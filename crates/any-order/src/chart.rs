@@ -9,6 +9,8 @@
 //! Each item remembers the first cause of its being there, which leads to a completion. Cost: items are triples of a rest of a rule and two
 //! boundaries; their number grows with the square of the boundaries that holes make, so this is the last resort for canvases of many holes.
 
+use std::collections::VecDeque;
+
 use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Symbol, TerminalId};
@@ -169,7 +171,9 @@ pub(crate) struct Chart<'a> {
     reaches: Vec<Option<Reach>>,
     items: Vec<Item>,
     known: FxHashSet<(u32, u32, u32)>,
-    agenda: Vec<u32>,
+    agenda: VecDeque<u32>,
+    /// Whether items that came first are processed first.
+    in_breadth: bool,
     /// Items that wait for a nonterminal at a boundary, and items that completed one begun there.
     waiting: FxHashMap<(u32, u32), Vec<u32>>,
     completed: FxHashMap<(u32, u32), Vec<u32>>,
@@ -201,10 +205,16 @@ impl<'a> Chart<'a> {
             reaches: Vec::new(),
             items: Vec::new(),
             known: FxHashSet::default(),
-            agenda: Vec::new(),
+            agenda: VecDeque::new(),
+            in_breadth: false,
             waiting: FxHashMap::default(),
             completed: FxHashMap::default(),
         }
+    }
+
+    /// Goes on in breadth: what is found is short. In depth it is found sooner.
+    pub fn in_breadth(self) -> Self {
+        Self { in_breadth: true, ..self }
     }
 
     /// A completion; `None` if there is none.
@@ -214,7 +224,7 @@ impl<'a> Chart<'a> {
         let root = rules.root;
         let start = self.boundary((Position { slot: 0, inner: 0 }, lexeme));
         self.add(root, start, start, Cause::Predicted);
-        while let Some(id) = self.agenda.pop() {
+        while let Some(id) = if self.in_breadth { self.agenda.pop_front() } else { self.agenda.pop_back() } {
             self.work.spend(8)?;
             if let Some(found) = self.process(id)? {
                 return Ok(Some(found));
@@ -225,7 +235,7 @@ impl<'a> Chart<'a> {
 
     fn add(&mut self, rest: u32, origin: u32, at: u32, cause: Cause) {
         if self.known.insert((rest, origin, at)) {
-            self.agenda.push(self.items.len() as u32);
+            self.agenda.push_back(self.items.len() as u32);
             self.items.push(Item { rest, origin, at, cause });
         }
     }

@@ -41,6 +41,7 @@ mod lattice;
 mod moves;
 mod plan;
 mod random;
+mod relaxed;
 mod right;
 mod search;
 mod subsets;

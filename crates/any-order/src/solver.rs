@@ -13,6 +13,7 @@ use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
 use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
+use crate::relaxed::Relaxed;
 use crate::search::{Bounds, Found, Outcome, Search, Tables};
 
 /// What fills a slot of a canvas in a completion.
@@ -156,6 +157,8 @@ pub struct Solver {
     pub(crate) tables: Tables,
     matcher: Matcher,
     chart: Option<ChartTables>,
+    /// In `contextual` also that of the longest match.
+    longest: Option<ChartTables>,
     pub(crate) by: By,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
@@ -168,6 +171,7 @@ impl Solver {
             tables: Tables::new(constraint)?,
             matcher: constraint.matcher()?,
             chart: None,
+            longest: None,
             by: By::default(),
             last: None,
         })
@@ -281,8 +285,10 @@ impl Solver {
     /// Replaces tables that have grown too large.
     pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
         self.tables.renew()?;
-        if self.chart.as_ref().is_some_and(ChartTables::is_full) {
-            self.chart = None;
+        for chart in [&mut self.chart, &mut self.longest] {
+            if chart.as_ref().is_some_and(ChartTables::is_full) {
+                *chart = None;
+            }
         }
         Ok(())
     }
@@ -333,10 +339,12 @@ impl Solver {
             }
         }
         if answer.decided().is_none() {
-            answer = self.search_few(canvas, plan, Short::Beam, work)?;
+            // Where this takes long, something else may be quick.
+            let mut own = self.share_of_work(8);
+            answer = self.search_few(canvas, plan, Short::Beam, &mut own).unwrap_or(answer);
         }
-        if answer.decided().is_none() && has_holes && self.is_refuted_with_gaps(plan, work)? {
-            return Ok(Answer::No);
+        if answer.decided().is_none() && has_holes {
+            answer = self.chart_with_gaps(canvas, plan, work)?;
         }
         if answer.decided().is_none() && has_holes && !has_gaps {
             answer = self.search_long(canvas, plan, work)?;
@@ -350,13 +358,35 @@ impl Solver {
         Ok(answer)
     }
 
-    /// Whether there is no completion with any number of tokens in each hole, and so none with one.
-    fn is_refuted_with_gaps(&mut self, plan: &Plan, work: &mut Work) -> Result<bool, StepError> {
-        let mut relaxed = plan.clone();
-        relaxed.places.iter_mut().filter(|place| **place == Place::Free).for_each(|place| *place = Place::Gap);
-        relaxed.places.dedup_by(|a, b| (&*a, &*b) == (&Place::Gap, &Place::Gap));
-        relaxed.ends = relaxed_ends(plan);
-        Ok(self.chart_found(&relaxed, work)?.is_none())
+    /// What has no completion with any number of tokens in each hole has none with one. And of a completion that has too few or too many, one with as many as
+    /// there are holes can often be made.
+    fn chart_with_gaps(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        let relaxed = Relaxed::new(plan);
+        let free = self.free_chart(&relaxed.plan, work);
+        let Some(found) = free.in_breadth().run()? else { return Ok(Answer::No) };
+        if plan.has_gaps() {
+            return Ok(Answer::Unknown(Undecided::Between));
+        }
+        let answer = self.fitted(canvas, &relaxed, &found)?;
+        if answer.decided().is_some() {
+            return Ok(answer);
+        }
+        let longest = self.longest_chart(&relaxed.plan, work).map(|chart| chart.in_breadth().run());
+        match longest.transpose()?.flatten() {
+            Some(found) => self.fitted(canvas, &relaxed, &found),
+            None => Ok(answer),
+        }
+    }
+
+    /// A completion with a token in each hole, made of one that has any number of them.
+    fn fitted(&mut self, canvas: &Canvas, relaxed: &Relaxed, found: &Found) -> Result<Answer, StepError> {
+        let vocabulary = self.constraint().vocabulary().clone();
+        let as_prefix = found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
+        let mut is_text = |tokens: &[TokenId]| self.ends_as(tokens, as_prefix);
+        match relaxed.fit(&vocabulary, found, &mut is_text)? {
+            Some(found) => self.confirmed(canvas, &found),
+            None => Ok(Answer::Unknown(Undecided::Between)),
+        }
     }
 
     /// A long search, then one that merged readings guide; where these take too long, the chart may be quick.
@@ -434,21 +464,38 @@ impl Solver {
     }
 
     fn chart(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
-        match self.chart_found(plan, work)? {
+        let Some(found) = self.free_chart(plan, work).run()? else { return Ok(Answer::No) };
+        let answer = self.confirmed(canvas, &found)?;
+        if answer.decided().is_some() {
+            return Ok(answer);
+        }
+        // The text was cut as it cannot be.
+        let longest = self.longest_chart(plan, work).map(Chart::run);
+        match longest.transpose()?.flatten() {
             Some(found) => self.confirmed(canvas, &found),
-            None => Ok(Answer::No),
+            None => Ok(answer),
         }
     }
 
-    /// What the chart finds: in `contextual` by the scannerless lexing, so that only a no holds.
-    fn chart_found(&mut self, plan: &Plan, work: &mut Work) -> Result<Option<Found>, StepError> {
-        let constraint = self.tables.constraint.clone();
+    /// In `contextual` the chart of the longest match: its sentences are sentences there too.
+    fn longest_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Option<Chart<'a>> {
+        let constraint = &self.tables.constraint;
+        let lexing = constraint.language().lexing();
+        if self.longest.is_none() && lexing.mode() == LexerMode::Contextual {
+            self.longest = lexing.longest().map(|lexing| ChartTables::new(constraint, lexing));
+        }
+        self.longest.as_mut().map(|tables| Chart::new(tables, constraint, plan, work))
+    }
+
+    /// The chart: in `contextual` by the scannerless lexing, so that only a no holds.
+    fn free_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Chart<'a> {
+        let constraint = &self.tables.constraint;
         let tables = self.chart.get_or_insert_with(|| {
             let lexing = constraint.language().lexing();
             let lexing = if lexing.mode() == LexerMode::Contextual { lexing.scannerless() } else { lexing.clone() };
-            ChartTables::new(&constraint, lexing)
+            ChartTables::new(constraint, lexing)
         });
-        Chart::new(tables, &constraint, plan, work).run()
+        Chart::new(tables, constraint, plan, work)
     }
 
     /// A yes, after its witness was replayed.
@@ -489,13 +536,18 @@ impl Solver {
         text.extend(&witness.closing);
         let is_whole = end == canvas.slots().len();
         let as_prefix = is_whole && canvas.end() == (End::Prefix { remaining: None });
+        self.ends_as(&text, as_prefix)
+    }
+
+    /// Whether a text is a prefix of a sentence, or else a sentence.
+    fn ends_as(&mut self, text: &[TokenId], as_prefix: bool) -> Result<bool, StepError> {
         self.matcher.reset();
-        for &token in &text {
+        for &token in text {
             match self.matcher.advance(token) {
                 Ok(()) => {}
                 Err(MatchError::Limit(error @ StepError::Undecided { .. })) if as_prefix => return Err(error),
                 // Whether the text so far can be completed was not decided; but it is only asked what the whole text is.
-                Err(MatchError::Limit(StepError::Undecided { .. })) => return self.is_sentence(&text),
+                Err(MatchError::Limit(StepError::Undecided { .. })) => return self.is_sentence(text),
                 Err(MatchError::Limit(error)) => return Err(error),
                 Err(_) => return Ok(false),
             }
@@ -540,21 +592,4 @@ pub fn batch_canvases<T: Send>(
     let mut answers: Vec<(usize, T)> = solvers.par_iter_mut().with_max_len(1).flat_map_iter(take).collect();
     answers.sort_unstable_by_key(|&(at, _)| at);
     answers.into_iter().map(|(_, answer)| answer).collect()
-}
-
-/// Where the text can end once each run of holes and gaps is one gap.
-fn relaxed_ends(plan: &Plan) -> Vec<bool> {
-    let is_loose = |place: &Place| matches!(place, Place::Free | Place::Gap);
-    let mut ends: Vec<bool> = Vec::new();
-    for (at, (place, &end)) in plan.places.iter().zip(&plan.ends).enumerate() {
-        if at > 0 && is_loose(place) && is_loose(&plan.places[at - 1]) {
-            // An end within the run is one before it, with less in the gap.
-            if let Some(last) = ends.last_mut() {
-                *last |= end;
-            }
-        } else {
-            ends.push(end);
-        }
-    }
-    ends
 }

@@ -123,6 +123,11 @@ impl Lexicon {
         Self { mode: LexerMode::Scannerless, rank: vec![0; self.rank.len()], ..self.clone() }
     }
 
+    /// The same terminals where the longest match counts, whatever is wanted.
+    pub fn longest(&self) -> Self {
+        Self { mode: LexerMode::Longest, ..self.clone() }
+    }
+
     /// The number of terminals, those that do not compete included.
     pub fn n_terminals(&self) -> usize {
         self.rank.len()

@@ -122,6 +122,13 @@ impl Lexing {
         Self { lexicon: self.lexicon.scannerless(), boundaries: None, own_debts: None, ..self.clone() }
     }
 
+    /// The lexing of a `contextual` one in `longest`, but that no terminal is reserved: what is a sentence there is one in `contextual` too, since what wins
+    /// where all compete wins where some do. `None` if it has too many states. Cost: a copy.
+    pub fn longest(&self) -> Option<Self> {
+        self.boundaries.as_ref()?;
+        Some(Self { lexicon: self.lexicon.longest(), own_debts: None, ..self.clone() })
+    }
+
     /// The lexer mode.
     pub fn mode(&self) -> LexerMode {
         self.lexicon.mode

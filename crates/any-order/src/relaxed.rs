@@ -1,0 +1,191 @@
+//! A canvas with any number of tokens in each run of holes, and back.
+//!
+//! The relaxed question is quick to decide by the chart. Its no is one of the canvas. Its yes is a text, and a text can be cut into tokens in many ways, from the
+//! fewest that spell it to one a byte; and most can be made longer, where blanks are ignored or a name or a string stands. What is made so is a proposal.
+
+use anygram_left_to_right::language::StepError;
+use anygram_vocab::{TokenId, Vocabulary};
+
+use crate::plan::{Place, Plan};
+use crate::search::Found;
+
+/// A plan with one gap for each run of holes and gaps.
+pub(crate) struct Relaxed {
+    pub plan: Plan,
+    /// Of each slot the slots of the canvas that it stands for: the first, and how many.
+    runs: Vec<(usize, usize)>,
+    /// Where the text may end on the canvas.
+    ends: Vec<bool>,
+}
+
+/// Bytes of a run of which it is looked at how they can be cut.
+const MOST_BYTES: usize = 512;
+
+/// Ways to make a run longer that are tried.
+const MOST_TRIED: usize = 32;
+
+impl Relaxed {
+    pub fn new(plan: &Plan) -> Self {
+        let is_loose = |place: Place| matches!(place, Place::Free | Place::Gap);
+        let mut relaxed = Plan { places: Vec::new(), ends: Vec::new(), whole: plan.whole };
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for (slot, (&place, &end)) in plan.places.iter().zip(&plan.ends).enumerate() {
+            if is_loose(place)
+                && relaxed.places.last() == Some(&Place::Gap)
+                && let (Some(last), Some(run)) = (relaxed.ends.last_mut(), runs.last_mut())
+            {
+                // An end within the run is one before it, with less in the gap.
+                *last |= end;
+                run.1 += 1;
+                continue;
+            }
+            relaxed.places.push(if is_loose(place) { Place::Gap } else { place });
+            relaxed.ends.push(end);
+            runs.push((slot, 1));
+        }
+        Self { plan: relaxed, runs, ends: plan.ends.clone() }
+    }
+
+    /// A completion of the canvas, which has no gaps, made of one of the relaxed question. `is_text` says of a text whether it ends as it shall. `None` if
+    /// none comes of it.
+    pub fn fit(
+        &self,
+        vocabulary: &Vocabulary,
+        found: &Found,
+        is_text: &mut dyn FnMut(&[TokenId]) -> Result<bool, StepError>,
+    ) -> Result<Option<Found>, StepError> {
+        let mut pieces: Vec<Vec<TokenId>> = self.plan.places[..found.end].iter().map(fixed).collect();
+        // The run in which the text ends is one of them.
+        if self.plan.places.get(found.end) == Some(&Place::Gap) {
+            pieces.push(Vec::new());
+        }
+        for &(slot, token) in &found.tokens {
+            match pieces.get_mut(slot) {
+                Some(piece) => piece.push(token),
+                None => return Ok(None),
+            }
+        }
+        for slot in 0..pieces.len() {
+            if self.plan.places[slot] != Place::Gap {
+                continue;
+            }
+            let Some(bytes) = bytes_of(vocabulary, &pieces[slot]) else { return Ok(None) };
+            let (first, n) = self.runs[slot];
+            let cuts = Cuts::new(vocabulary, &bytes, n);
+            let fits = |&n_tokens: &usize| slot < found.end || self.ends[first + n_tokens];
+            let wanted = if slot < found.end { n..n + 1 } else { 0..n };
+            if let Some(n_tokens) = wanted.filter(|n_tokens| cuts.has(*n_tokens)).find(fits) {
+                pieces[slot] = cuts.tokens(vocabulary, &bytes, n_tokens);
+            } else if slot == found.end || !self.lengthen(vocabulary, (&mut pieces, slot), (&bytes, n), is_text)? {
+                return Ok(None);
+            }
+        }
+        let mut end = self.runs.get(found.end).map_or(self.ends.len(), |run| run.0);
+        if let Some(last) = pieces.get(found.end) {
+            end += last.len();
+        }
+        let mut tokens = Vec::new();
+        for (piece, &(first, _)) in pieces.iter().zip(&self.runs) {
+            tokens.extend((first..).zip(piece.iter().copied()));
+        }
+        let is_hole = |&(slot, _): &(usize, TokenId)| !self.is_fixed(slot);
+        tokens.retain(is_hole);
+        Ok(Some(Found { end, tokens, n_in_gaps: 0, closing: found.closing.clone() }))
+    }
+
+    fn is_fixed(&self, slot: usize) -> bool {
+        let run = self.runs.partition_point(|&(first, _)| first <= slot) - 1;
+        self.plan.places[run] != Place::Gap
+    }
+
+    /// Makes what stands in a run longer, to as many tokens as it has slots.
+    fn lengthen(
+        &self,
+        vocabulary: &Vocabulary,
+        (pieces, slot): (&mut [Vec<TokenId>], usize),
+        (bytes, n): (&[u8], usize),
+        is_text: &mut dyn FnMut(&[TokenId]) -> Result<bool, StepError>,
+    ) -> Result<bool, StepError> {
+        let Some(n_more) = n.checked_sub(bytes.len()).filter(|&more| more > 0) else { return Ok(false) };
+        let known = std::mem::take(&mut pieces[slot]);
+        let ends = (0..=bytes.len()).rev();
+        let places = ends.clone().map(|at| (at, b' ')).chain(ends.filter(|&at| at > 0).map(|at| (at, bytes[at - 1])));
+        for (at, byte) in places.take(MOST_TRIED) {
+            let mut longer = bytes[..at].to_vec();
+            longer.extend(std::iter::repeat_n(byte, n_more));
+            longer.extend_from_slice(&bytes[at..]);
+            let cuts = Cuts::new(vocabulary, &longer, n);
+            if !cuts.has(n) {
+                continue;
+            }
+            pieces[slot] = cuts.tokens(vocabulary, &longer, n);
+            if is_text(&pieces.concat())? {
+                return Ok(true);
+            }
+        }
+        pieces[slot] = known;
+        Ok(false)
+    }
+}
+
+fn fixed(place: &Place) -> Vec<TokenId> {
+    match place {
+        Place::Token(token) => vec![*token],
+        _ => Vec::new(),
+    }
+}
+
+fn bytes_of(vocabulary: &Vocabulary, tokens: &[TokenId]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for &token in tokens {
+        bytes.extend_from_slice(vocabulary.bytes(token)?);
+    }
+    (bytes.len() <= MOST_BYTES).then_some(bytes)
+}
+
+/// Into how many tokens a text, and each of its ends, can be cut, up to a number.
+struct Cuts {
+    most: usize,
+    /// By position and number of tokens.
+    can: Vec<bool>,
+}
+
+impl Cuts {
+    /// Cost: O(bytes × tokens that begin at one × `most`).
+    fn new(vocabulary: &Vocabulary, text: &[u8], most: usize) -> Self {
+        let row = most + 1;
+        let mut can = vec![false; (text.len() + 1) * row];
+        can[text.len() * row] = true;
+        for at in (0..text.len()).rev() {
+            for (length, _) in vocabulary.trie().prefixes(&text[at..]) {
+                for n in 1..row {
+                    let rest = can[(at + length) * row + n - 1];
+                    can[at * row + n] |= rest;
+                }
+            }
+        }
+        Self { most, can }
+    }
+
+    fn has(&self, n: usize) -> bool {
+        self.leads(0, n)
+    }
+
+    fn leads(&self, at: usize, n: usize) -> bool {
+        n <= self.most && self.can[at * (self.most + 1) + n]
+    }
+
+    /// The text in so many tokens, if it can be cut so: the longest first.
+    fn tokens(&self, vocabulary: &Vocabulary, text: &[u8], n: usize) -> Vec<TokenId> {
+        let (mut tokens, mut at) = (Vec::with_capacity(n), 0);
+        for left in (0..n).rev() {
+            let prefixes = vocabulary.trie().prefixes(&text[at..]);
+            let Some((length, token)) = prefixes.filter(|(length, _)| self.leads(at + length, left)).last() else {
+                break;
+            };
+            tokens.push(token);
+            at += length;
+        }
+        tokens
+    }
+}
