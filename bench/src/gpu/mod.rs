@@ -34,6 +34,9 @@ pub struct Args {
     /// Sizes that the shim can do in seconds.
     #[arg(long)]
     tiny: bool,
+    /// Only these parts: steps, batch, sets, texts, workers (repeatable; `workers` takes `texts`).
+    #[arg(long, value_name = "PART")]
+    only: Vec<String>,
     /// Only say which device there is.
     #[arg(long)]
     name: bool,
@@ -214,23 +217,34 @@ pub fn run(args: &Args) -> Result<()> {
         println!("{}", setting.charts(PoolOptions::default())?.device_name());
         return Ok(());
     }
-    let measured = measure(&setting)?;
+    let measured = measure(&setting, &args.only)?;
     println!("{}", report::markdown(&measured, "", None));
     report::write(&measured, args)
 }
 
-/// Measures all there is.
-pub fn measure(setting: &Setting) -> Result<Measured> {
+/// Measures some parts; all if none is named.
+pub fn measure(setting: &Setting, only: &[String]) -> Result<Measured> {
     let start = Instant::now();
     let device = setting.charts(setting.pool)?.device_name();
     let time = start.elapsed().as_secs_f64() * 1e3;
     let mut measured = Measured { device, ..Measured::default() };
     measured.preparations.push(("any".to_owned(), "device, kernels and pool".to_owned(), time));
-    steps::measure(setting, &mut measured)?;
-    batch::measure(setting, &mut measured)?;
-    sets::measure(setting, &mut measured)?;
-    let works = texts::measure(setting, &mut measured)?;
-    workers::measure(setting, &works, &mut measured)?;
+    let wants = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
+    if wants("steps") {
+        steps::measure(setting, &mut measured)?;
+    }
+    if wants("batch") {
+        batch::measure(setting, &mut measured)?;
+    }
+    if wants("sets") {
+        sets::measure(setting, &mut measured)?;
+    }
+    if wants("texts") {
+        let works = texts::measure(setting, &mut measured)?;
+        if wants("workers") {
+            workers::measure(setting, &works, &mut measured)?;
+        }
+    }
     ensure!(!measured.rows.is_empty(), "nothing was measured");
     Ok(measured)
 }
@@ -253,7 +267,7 @@ mod tests {
             return;
         }
         // Real texts take the shared data and more time: `gpu --shim --tiny` runs them too.
-        let measured = measure(&Setting::tiny(None, PathBuf::new())).unwrap();
+        let measured = measure(&Setting::tiny(None, PathBuf::new()), &[]).unwrap();
         let works: Vec<&str> = measured.rows.iter().map(|row| row.work.as_str()).collect();
         for part in ["saturated", "several blocks", "256 rows", "a mask each", "small SQL"] {
             assert!(works.iter().any(|work| work.contains(part)), "{part} is not in {works:?}");

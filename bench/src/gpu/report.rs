@@ -39,6 +39,9 @@ pub fn markdown(measured: &Measured, heading: &str, drawings: Option<&str>) -> S
         ("steps", "The time of a step against the number of states", &measured.steps),
         ("workers", "The time of a mask against the number of blocks that search", &measured.workers),
     ] {
+        if curves.is_empty() {
+            continue;
+        }
         line(format!("\n{about} (medians, µs):\n"));
         for Curve { label, points, .. } in curves {
             let points = points.iter().map(|(x, y)| format!("{x:.0}: {}", us(*y))).collect::<Vec<_>>();
@@ -60,6 +63,9 @@ pub fn write(measured: &Measured, args: &Args) -> Result<()> {
         for (name, label, curves) in
             [("steps", "states before the step", &measured.steps), ("workers", "blocks that search", &measured.workers)]
         {
+            if curves.is_empty() {
+                continue;
+            }
             let mut path = prefix.clone().into_os_string();
             path.push(format!("-{name}.svg"));
             let line = |curve: &Curve| Line {

@@ -90,3 +90,33 @@ impl<G: Clone> Graphs<G> {
         self.known.drain(..).filter_map(|known| known.graph.flatten()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launches(n: u32) -> Vec<Launch> {
+        let grid = Grid { blocks: (n, 1), threads: 32, shared_words: 0, is_cooperative: false };
+        vec![Launch { kernel: Kernel::Step, grid, params: vec![u64::from(n)] }]
+    }
+
+    #[test]
+    fn the_second_time_is_recorded_and_the_oldest_goes() {
+        let mut graphs = Graphs::default();
+        assert!(matches!(graphs.find(&launches(0)), Found::Run(None)));
+        let Found::Record(at) = graphs.find(&launches(0)) else { panic!("the second time") };
+        graphs.set(at, Some("graph"));
+        assert!(matches!(graphs.find(&launches(0)), Found::Replay("graph")));
+        // One that cannot be recorded is run, time after time.
+        graphs.find(&launches(1));
+        let Found::Record(at) = graphs.find(&launches(1)) else { panic!("the second time") };
+        graphs.set(at, None);
+        assert!(matches!(graphs.find(&launches(1)), Found::Run(None)));
+        for n in 2..MAX_GRAPHS as u32 {
+            assert!(matches!(graphs.find(&launches(n)), Found::Run(None)), "there is room");
+        }
+        assert!(matches!(graphs.find(&launches(100)), Found::Run(Some("graph"))), "the oldest is given back");
+        assert!(matches!(graphs.find(&launches(0)), Found::Run(None)), "and begins again");
+        assert_eq!(graphs.counts, GraphCounts { recorded: 1, replayed: 1 });
+    }
+}
