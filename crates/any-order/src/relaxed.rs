@@ -189,3 +189,80 @@ impl Cuts {
         tokens
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anygram_vocab::{Format, LoadOptions};
+
+    use super::*;
+    use crate::canvas::End;
+
+    fn vocabulary(tokens: &[&str]) -> Vocabulary {
+        let list: Vec<String> = tokens.iter().map(|token| format!("{token:?}")).collect();
+        let source = format!("[{}]", list.join(","));
+        Vocabulary::from_bytes(Format::JsonArray, source.as_bytes(), &LoadOptions::default()).unwrap()
+    }
+
+    fn text(vocabulary: &Vocabulary, tokens: &[TokenId]) -> String {
+        let bytes = bytes_of(vocabulary, tokens).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn texts_are_cut_into_every_number_of_tokens_that_there_is() {
+        let vocabulary = vocabulary(&["a", "b", "ab", "aba", "bb", "c"]);
+        for (whole, numbers) in
+            [("", &[0][..]), ("abab", &[2, 3, 4]), ("abb", &[2, 3]), ("abac", &[2, 3, 4]), ("ax", &[])]
+        {
+            let cuts = Cuts::new(&vocabulary, whole.as_bytes(), 5);
+            let found: Vec<usize> = (0..=6).filter(|&n| cuts.has(n)).collect();
+            assert_eq!(found, numbers, "{whole}");
+            for n in found {
+                let tokens = cuts.tokens(&vocabulary, whole.as_bytes(), n);
+                assert_eq!((tokens.len(), text(&vocabulary, &tokens).as_str()), (n, whole));
+            }
+        }
+    }
+
+    /// A canvas of fixed tokens (numbers) and holes, with a completion of the relaxed one: what is in its slots.
+    fn fitted(
+        vocabulary: &Vocabulary,
+        places: &[Option<u32>],
+        filled: &[(usize, u32)],
+        is_text: &dyn Fn(&str) -> bool,
+    ) -> Option<Found> {
+        let place = |place: &Option<u32>| place.map_or(Place::Free, |id| Place::Token(TokenId(id)));
+        let places: Vec<Place> = places.iter().map(place).collect();
+        let plan = Plan { ends: vec![false; places.len()], places, whole: Some(End::Sentence) };
+        let relaxed = Relaxed::new(&plan);
+        let tokens = filled.iter().map(|&(slot, id)| (slot, TokenId(id))).collect();
+        let found = Found { end: relaxed.plan.places.len(), tokens, n_in_gaps: 0, closing: Vec::new() };
+        let mut ask = |tokens: &[TokenId]| Ok(is_text(&text(vocabulary, tokens)));
+        relaxed.fit(vocabulary, &found, &mut ask).unwrap()
+    }
+
+    #[test]
+    fn completions_get_as_many_tokens_as_there_are_holes() {
+        let vocabulary = vocabulary(&["(", ")", "x", "xx", " "]);
+        let of = |found: Option<Found>| {
+            found.map(|found| found.tokens.iter().map(|&(slot, token)| (slot, token.0)).collect::<Vec<_>>())
+        };
+        // Two tokens are cut into three, and three into two.
+        let any = |_: &str| true;
+        assert_eq!(
+            of(fitted(&vocabulary, &[None, None, None, Some(1)], &[(0, 0), (0, 3)], &any)),
+            Some(vec![(0, 0), (1, 2), (2, 2)])
+        );
+        assert_eq!(
+            of(fitted(&vocabulary, &[None, None, Some(1)], &[(0, 0), (0, 2), (0, 2)], &any)),
+            Some(vec![(0, 0), (1, 3)])
+        );
+        // One that is too short gets blanks or longer names where these may stand.
+        let no_blanks = |text: &str| !text.contains(' ');
+        let longer = of(fitted(&vocabulary, &[Some(0), None, None, None, Some(1)], &[(1, 2)], &no_blanks));
+        assert_eq!(longer, Some(vec![(1, 2), (2, 2), (3, 2)]));
+        // What cannot be made to fit does not.
+        assert!(fitted(&vocabulary, &[Some(0), None, Some(1)], &[(1, 0), (1, 1)], &any).is_none());
+        assert!(fitted(&vocabulary, &[Some(0), None, None, Some(1)], &[(1, 2)], &|text| text == "(x)").is_none());
+    }
+}

@@ -305,6 +305,16 @@ impl Solver {
         Ok(())
     }
 
+    /// The last canvas that was found to be completable, with its witness.
+    pub(crate) fn known(&self) -> Option<&(Canvas, Witness)> {
+        self.last.as_ref()
+    }
+
+    /// Keeps a witness that is known to be one of a canvas, for questions about it.
+    pub(crate) fn remember(&mut self, canvas: Canvas, witness: Witness) {
+        self.last = Some((canvas, witness));
+    }
+
     /// The last witness, if it is one of this canvas too.
     pub(crate) fn fits(&self, canvas: &Canvas) -> Option<&Witness> {
         let (known, witness) = self.last.as_ref()?;
@@ -332,6 +342,10 @@ impl Solver {
     fn decide_by_all(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
         let (has_gaps, has_holes) = (plan.has_gaps(), plan.places.contains(&Place::Free));
         let mut answer = Answer::Unknown(Undecided::Between);
+        if has_gaps {
+            // Where this ends soon, no completion has fewer tokens in its gaps.
+            answer = self.search(canvas, plan, FIRST_VISITS / 10, 0, work)?;
+        }
         // A search that began with an unlucky choice seldom comes back to it; another one begins with another.
         for order in 0..SHORT_SEARCHES {
             if answer.decided().is_none() {
@@ -415,9 +429,15 @@ impl Solver {
 
     /// A short search, with few tokens in gaps: one that may have any number of them leads on and on.
     fn search_few(&mut self, canvas: &Canvas, plan: &Plan, short: Short, work: &mut Work) -> Result<Answer, StepError> {
-        let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
+        // The fewer the better.
+        let most = match short {
+            Short::Order(order) => (1 << order).min(FEW_IN_GAPS),
+            Short::Beam => FEW_IN_GAPS,
+        };
+        let (few, belongs) = plan.with_few_in_gaps(most);
         let outcome = match short {
             Short::Order(order) => {
+                let order = if plan.has_gaps() { 0 } else { order };
                 let bounds = Bounds { visits: FIRST_VISITS, order, ..Bounds::default() };
                 let search = Search::new(&mut self.tables, &few, work, bounds);
                 if search.is_hopeless() {

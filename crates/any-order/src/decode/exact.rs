@@ -9,7 +9,7 @@ use super::strategy::{Seeds, Strategy};
 use super::trace::{Ground, Judgement};
 use crate::admissible::Admissible;
 use crate::canvas::{Canvas, Slot};
-use crate::solver::{Answer, Filling, Solver};
+use crate::solver::{Answer, Filling, Solver, Witness};
 use crate::weigh::{Tail, Weighed, Weigher};
 
 /// How tokens are chosen.
@@ -179,6 +179,7 @@ impl Strategy for Exact {
                 return Ok(Some(best.tokens));
             }
         }
+        let known = self.solver.known().cloned();
         let Answer::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
         let token = |filling: &Filling| match filling {
             Filling::Token(token) => Some(*token),
@@ -187,18 +188,41 @@ impl Strategy for Exact {
         Ok(witness.slots.iter().map(token).collect())
     }
 
-    fn room(&mut self, canvas: &Canvas) -> Result<Option<Vec<usize>>, DecodeError> {
+    fn room(&mut self, canvas: &Canvas, most: usize) -> Result<Option<Vec<usize>>, DecodeError> {
         let is_gap = |slot: &&Slot| **slot == Slot::Gap;
         let closed: Vec<Slot> = canvas.slots().iter().filter(|slot| !is_gap(slot)).copied().collect();
         if self.is_completable(&Canvas::new(closed, canvas.end()))? == Some(true) {
             return Ok(Some(vec![0; canvas.slots().iter().filter(is_gap).count()]));
         }
+        let known = self.solver.known().cloned();
         let Answer::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
         let in_gap = |filling: &Filling| match filling {
             Filling::Tokens(tokens) => Some(tokens.len()),
             Filling::Token(_) => None,
         };
-        Ok(Some(witness.slots.iter().filter_map(in_gap).collect()))
+        let room: Vec<usize> = witness.slots.iter().filter_map(in_gap).collect();
+        if room.iter().sum::<usize>() > most {
+            // What was known of the canvas as it is stays known.
+            known.into_iter().for_each(|(canvas, witness)| self.solver.remember(canvas, witness));
+            return Ok(None);
+        }
+        // With holes in place of the tokens in gaps it is known to be completable as well, however long that would take to find out.
+        let (mut slots, mut fillings) = (Vec::new(), Vec::new());
+        for (&slot, filling) in canvas.slots().iter().zip(witness.slots) {
+            match filling {
+                Filling::Tokens(tokens) => {
+                    slots.extend(tokens.iter().map(|_| Slot::Hole));
+                    fillings.extend(tokens.into_iter().map(Filling::Token));
+                }
+                Filling::Token(_) => {
+                    slots.push(slot);
+                    fillings.push(filling);
+                }
+            }
+        }
+        let witness = Witness { slots: fillings, closing: witness.closing };
+        self.solver.remember(Canvas::new(slots, canvas.end()), witness);
+        Ok(Some(room))
     }
 
     /// Tokens are never given up for an EOS: what is kept stays.

@@ -100,8 +100,8 @@ impl<'a> Run<'a> {
     fn fill_blocks(&mut self) -> Result<Progress, DecodeError> {
         if !self.gaps.is_empty() {
             let begun = Instant::now();
-            let room = self.strategy.room(&self.with_gaps(&self.slots))?;
-            if let Some(room) = room.filter(|room| room.iter().sum::<usize>() <= self.inserted_left) {
+            let room = self.strategy.room(&self.with_gaps(&self.slots), self.inserted_left)?;
+            if let Some(room) = room {
                 self.insert(&room, begun);
             }
         }
@@ -300,8 +300,7 @@ impl<'a> Run<'a> {
         let mut judgement = self.strategy.judge(&canvas, slot, token, rows)?;
         let mut room = None;
         if !judgement.kept && !self.gaps.is_empty() && self.inserted_left > 0 {
-            room = self.strategy.room(&self.with_gaps(canvas.slots()))?;
-            room = room.filter(|room| room.iter().sum::<usize>() <= self.inserted_left);
+            room = self.strategy.room(&self.with_gaps(canvas.slots()), self.inserted_left)?;
             if room.is_some() {
                 judgement = Judgement { kept: true, proven: true, ground: Ground::Insertion };
             }

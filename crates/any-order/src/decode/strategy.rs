@@ -42,9 +42,10 @@ pub trait Strategy: Send {
         Ok(None)
     }
 
-    /// For a canvas with gaps, how many slots each needs so that it can be completed; `None` if it cannot, or if the method does not know.
-    fn room(&mut self, canvas: &Canvas) -> Result<Option<Vec<usize>>, DecodeError> {
-        let _ = canvas;
+    /// For a canvas with gaps, how many slots each needs so that it can be completed; `None` if it cannot, if all together are more than `most`, or if
+    /// the method does not know.
+    fn room(&mut self, canvas: &Canvas, most: usize) -> Result<Option<Vec<usize>>, DecodeError> {
+        let _ = (canvas, most);
         Ok(None)
     }
 
