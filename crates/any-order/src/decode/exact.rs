@@ -179,7 +179,6 @@ impl Strategy for Exact {
                 return Ok(Some(best.tokens));
             }
         }
-        let known = self.solver.known().cloned();
         let Answer::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
         let token = |filling: &Filling| match filling {
             Filling::Token(token) => Some(*token),
