@@ -80,7 +80,8 @@ const SQL: &str = r#"
     %ignore /[ \n]+/
 "#;
 
-fn sql(mode: LexerMode) -> Language {
+/// A small SQL in a lexer mode.
+pub fn sql(mode: LexerMode) -> Language {
     let grammar = lark::parse(SQL, &LarkOptions::default()).unwrap();
     let options = LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ..LanguageOptions::default() };
     Language::new(grammar, &options).unwrap()

@@ -9,32 +9,22 @@ use anygram_cuda::{
     ChartError, Charts, DeviceError, GraphCounts, Image, PoolOptions, SequenceId, SharedCharts, ShimOptions,
 };
 use anygram_grammar::ir::LexerMode;
-use anygram_grammar::lark::{self, LarkOptions};
 use anygram_grammar::normal::NormalForm;
-use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
+use anygram_left_to_right::Constraint;
 use anygram_recognizer::{Edge, Recognizer, StateId};
 use anygram_testkit::random::Random;
 use anygram_vocab::Vocabulary;
 
 use crate::charts::{edge, valiant};
 use crate::common::{can_run, charts, grammars, pool, small, word};
+use crate::masks::sql;
 
 fn lock(charts: &SharedCharts) -> std::sync::MutexGuard<'_, Charts> {
     charts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const SQL: &str = r#"
-    start: "select" column ("," column)* "from" NAME ";"
-    column: NAME | NUMBER | "-" column | "(" start ")" | column "+" column
-    NAME: /[a-z]+/
-    NUMBER: /[0-9]+(\.[0-9]+)?/
-    %ignore /[ \n]+/
-"#;
-
 fn constraint(mode: LexerMode) -> Constraint {
-    let grammar = lark::parse(SQL, &LarkOptions::default()).unwrap();
-    let options = LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ..LanguageOptions::default() };
-    Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin().clone()).unwrap()
+    Constraint::new(Arc::new(sql(mode)), Vocabulary::builtin().clone()).unwrap()
 }
 
 /// Turns of several outputs at once, each with a text of its own.
