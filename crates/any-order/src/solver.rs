@@ -429,15 +429,9 @@ impl Solver {
 
     /// A short search, with few tokens in gaps: one that may have any number of them leads on and on.
     fn search_few(&mut self, canvas: &Canvas, plan: &Plan, short: Short, work: &mut Work) -> Result<Answer, StepError> {
-        // The fewer the better.
-        let most = match short {
-            Short::Order(order) => (1 << order).min(FEW_IN_GAPS),
-            Short::Beam => FEW_IN_GAPS,
-        };
-        let (few, belongs) = plan.with_few_in_gaps(most);
+        let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
         let outcome = match short {
             Short::Order(order) => {
-                let order = if plan.has_gaps() { 0 } else { order };
                 let bounds = Bounds { visits: FIRST_VISITS, order, ..Bounds::default() };
                 let search = Search::new(&mut self.tables, &few, work, bounds);
                 if search.is_hopeless() {
