@@ -226,7 +226,7 @@ impl<'a> Question<'a> {
         let n_words = solver.constraint().mask_words();
         let holes: Vec<usize> = canvas.holes().collect();
         let bounds = match solver.by {
-            By::All | By::Bounds => solver.tables.lexical_rows(&plan, work).ok(),
+            By::All | By::Last => solver.tables.lexical_rows(&plan, work).ok(),
             By::Search | By::Chart => None,
         };
         // All that is not excluded is sought.
@@ -246,7 +246,7 @@ impl<'a> Question<'a> {
         match self.solver.by {
             By::All => self.decide_by_all(),
             By::Search | By::Chart => self.search(Depth::All, usize::MAX),
-            By::Bounds => {
+            By::Last => {
                 for depth in (0..=2).rev() {
                     self.merge(Merging::Limited(depth), self.rows.len());
                 }

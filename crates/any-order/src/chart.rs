@@ -4,7 +4,8 @@
 //! wanted is a state of a finite automaton over bytes. Its cuts make of it one over terminals, between boundaries. Whether a sentence of the grammar is
 //! among the sequences of terminals that it reads is decided by Earley's algorithm over a lattice (1970; for automata Lang 1974), whose
 //! positions are the boundaries: polynomial, gaps and cycles included. In `scannerless` and `longest` what can be lexed does not depend on the parser,
-//! so yes and no are exact. For `contextual` the chart of the scannerless lexing is asked: its no holds, its yes is a proposal.
+//! so yes and no are exact. For `contextual` the chart of the scannerless lexing is asked, whose no holds and whose yes is a proposal, and then that of the
+//! longest match of all terminals, whose yes holds.
 //!
 //! Each item remembers the first cause of its being there, which leads to a completion. Cost: items are triples of a rest of a rule and two
 //! boundaries; their number grows with the square of the boundaries that holes make, so this is the last resort for canvases of many holes.

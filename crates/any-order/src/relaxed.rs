@@ -54,11 +54,9 @@ impl Relaxed {
         found: &Found,
         is_text: &mut dyn FnMut(&[TokenId]) -> Result<bool, StepError>,
     ) -> Result<Option<Found>, StepError> {
-        let mut pieces: Vec<Vec<TokenId>> = self.plan.places[..found.end].iter().map(fixed).collect();
         // The run in which the text ends is one of them.
-        if self.plan.places.get(found.end) == Some(&Place::Gap) {
-            pieces.push(Vec::new());
-        }
+        let ends_in_run = self.plan.places.get(found.end) == Some(&Place::Gap);
+        let mut pieces = vec![Vec::new(); found.end + usize::from(ends_in_run)];
         for &(slot, token) in &found.tokens {
             match pieces.get_mut(slot) {
                 Some(piece) => piece.push(token),
@@ -125,13 +123,6 @@ impl Relaxed {
         }
         pieces[slot] = known;
         Ok(false)
-    }
-}
-
-fn fixed(place: &Place) -> Vec<TokenId> {
-    match place {
-        Place::Token(token) => vec![*token],
-        _ => Vec::new(),
     }
 }
 
@@ -235,7 +226,14 @@ mod tests {
         let places: Vec<Place> = places.iter().map(place).collect();
         let plan = Plan { ends: vec![false; places.len()], places, whole: Some(End::Sentence) };
         let relaxed = Relaxed::new(&plan);
-        let tokens = filled.iter().map(|&(slot, id)| (slot, TokenId(id))).collect();
+        // Fixed tokens are among those of a completion.
+        let mut tokens: Vec<(usize, TokenId)> = filled.iter().map(|&(slot, id)| (slot, TokenId(id))).collect();
+        for (slot, place) in relaxed.plan.places.iter().enumerate() {
+            if let Place::Token(token) = place {
+                tokens.push((slot, *token));
+            }
+        }
+        tokens.sort_by_key(|&(slot, _)| slot);
         let found = Found { end: relaxed.plan.places.len(), tokens, n_in_gaps: 0, closing: Vec::new() };
         let mut ask = |tokens: &[TokenId]| Ok(is_text(&text(vocabulary, tokens)));
         relaxed.fit(vocabulary, &found, &mut ask).unwrap()

@@ -121,8 +121,8 @@ pub enum By {
     /// By all ways, the quickest first.
     #[default]
     All,
-    /// As `Search`, and for admissible tokens first by all that bounds refute, however long that takes: what `All` does last comes first here.
-    Bounds,
+    /// By all ways, however long they take: what `All` does last comes first.
+    Last,
     /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever on.
     Search,
     /// By the chart alone: exact in `scannerless` and `longest`.
@@ -332,7 +332,8 @@ impl Solver {
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
-            By::Search | By::Bounds => self.search(canvas, plan, usize::MAX, 0, work),
+            By::Last => self.decide_by_last(canvas, plan, work),
+            By::Search => self.search(canvas, plan, usize::MAX, 0, work),
             By::Chart => self.chart(canvas, plan, work),
         };
         decided.unwrap_or_else(|error| Answer::Unknown(error.into()))
@@ -364,6 +365,23 @@ impl Solver {
             answer = self.search_long(canvas, plan, work)?;
         }
         if answer.decided().is_none() {
+            answer = self.chart(canvas, plan, work)?;
+        }
+        if answer.decided().is_none() {
+            answer = self.search(canvas, plan, usize::MAX, 0, work)?;
+        }
+        Ok(answer)
+    }
+
+    fn decide_by_last(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+        let mut answer = Answer::Unknown(Undecided::Between);
+        if plan.places.contains(&Place::Free) {
+            answer = self.chart_with_gaps(canvas, plan, work)?;
+        }
+        if answer.decided().is_none() {
+            answer = self.search_few(canvas, plan, Short::Beam, work)?;
+        }
+        if answer.decided().is_none() && plan.has_gaps() {
             answer = self.chart(canvas, plan, work)?;
         }
         if answer.decided().is_none() {
