@@ -17,6 +17,7 @@ use anygram_vocab::TokenId;
 use crate::admit::{self, Admitted};
 use crate::canvas::{Canvas, Slot};
 use crate::lattice::{Lattice, Merging};
+use crate::open::unset;
 use crate::plan::{Place, Plan};
 use crate::search::{Depth, Search, Sought, Verdicts};
 use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
@@ -266,9 +267,13 @@ impl<'a> Question<'a> {
         if merges && let Some(last) = self.rows.iter().rposition(|row| row.n_open() > MOST_OPEN) {
             self.merge(Merging::Limited(0), last);
         }
+        if merges && self.is_open() {
+            self.merge_longest();
+            self.merge(Merging::Exact, self.rows.len());
+        }
         self.lead_to();
         self.search_narrowly();
-        if merges && self.is_open() && self.merge(Merging::Exact, self.rows.len()) != Some(true) {
+        if merges && self.is_open() {
             self.try_singly();
         }
     }
@@ -438,11 +443,16 @@ impl<'a> Question<'a> {
         Ok(())
     }
 
+    /// The open rows, up to a last one, as merging takes them: what is settled is not asked again.
+    fn open_rows(&self, last: usize) -> Vec<(usize, Vec<u32>)> {
+        let open = self.rows.iter().take(last.saturating_add(1)).filter(|row| row.is_open());
+        open.map(|row| (row.hole, row.settled.clone())).collect()
+    }
+
     /// Strikes out of the open rows, up to a last one, what merged readings refute. Returns whether that decided them, or `None` if it took too long.
     fn merge(&mut self, merging: Merging, last: usize) -> Option<bool> {
         let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
-        let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
-        let holes: Vec<usize> = open.map(|row| row.hole).collect();
+        let holes = self.open_rows(last);
         if holes.is_empty() {
             return Some(true);
         }
@@ -463,6 +473,17 @@ impl<'a> Question<'a> {
             }
         }
         Some(is_exact)
+    }
+
+    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here.
+    fn merge_longest(&mut self) {
+        let holes = self.open_rows(self.rows.len());
+        let mut work = self.solver.share_of_work(64);
+        let Ok(Some(tables)) = self.solver.longest_tables() else { return };
+        let Ok(admitted) = admit::admitted(tables, &self.plan, (&holes, Merging::Exact), &mut work) else { return };
+        for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {
+            row.admit(&found);
+        }
     }
 
     /// Looks at some open tokens of each hole one by one, with a search that merged readings guide. What completions show of one serves others.
@@ -564,6 +585,14 @@ impl Row {
         self.undecided = None;
     }
 
+    /// What is in a row is admissible, or settled.
+    fn admit(&mut self, found: &[u32]) {
+        self.settled.iter_mut().zip(found).for_each(|(settled, found)| *settled |= found);
+        if !self.is_open() && !self.is_doubtful {
+            self.undecided = None;
+        }
+    }
+
     /// Nothing is admissible that is not in a row.
     fn restrict(&mut self, bound: &[u32]) {
         for ((settled, refuted), bound) in self.settled.iter_mut().zip(&mut self.refuted).zip(bound) {
@@ -588,18 +617,6 @@ impl Row {
         let words = self.settled.iter().zip(&self.bound).zip(&self.refuted);
         words.map(|((settled, bound), refuted)| settled & bound & !refuted).collect()
     }
-}
-
-fn unset(row: &[u32]) -> impl Iterator<Item = TokenId> {
-    let ids = |(at, word): (usize, &u32)| {
-        let mut left = !word;
-        std::iter::from_fn(move || {
-            let bit = (left != 0).then(|| left.trailing_zeros())?;
-            left &= left - 1;
-            Some(TokenId::new(at * MASK_BITS + bit as usize))
-        })
-    };
-    row.iter().enumerate().flat_map(ids)
 }
 
 fn unset_bit(row: &mut [u32], token: TokenId) {

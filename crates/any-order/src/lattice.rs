@@ -26,6 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
 use crate::moves::{Ending, Walk};
+use crate::open::Open;
 use crate::plan::{self, Place, Plan};
 use crate::right::Right;
 use crate::search::Tables;
@@ -51,17 +52,17 @@ pub(crate) enum Tail {
 }
 
 impl Tail {
-    pub fn is_subset(&self, words: &[u32]) -> bool {
+    pub fn is_among(&self, open: &Open) -> bool {
         match self {
-            Self::Group(ending) => ending.groups.iter().all(|tokens| tokens.is_subset(words)),
-            Self::One(token) => anygram_left_to_right::mask::get_bit(words, token.index()),
+            Self::Group(ending) => open.first(ending).is_some(),
+            Self::One(token) => open.contains(*token),
         }
     }
 
-    pub fn add_to(&self, words: &mut [u32]) {
+    pub fn remove_from(&self, open: &mut Open) {
         match self {
-            Self::Group(ending) => ending.add_to(words),
-            Self::One(token) => anygram_left_to_right::mask::set_bit(words, token.index()),
+            Self::Group(ending) => open.remove(ending),
+            Self::One(token) => open.remove_one(*token),
         }
     }
 

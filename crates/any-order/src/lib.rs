@@ -39,6 +39,7 @@ mod chart;
 mod gumbel;
 mod lattice;
 mod moves;
+mod open;
 mod plan;
 mod random;
 mod relaxed;

@@ -62,11 +62,6 @@ impl Ending {
         }
     }
 
-    /// One that is not in a row.
-    pub fn first_outside(&self, words: &[u32]) -> Option<TokenId> {
-        self.groups.iter().find_map(|tokens| tokens.first_outside(words))
-    }
-
     pub fn add_to(&self, words: &mut [u32]) {
         self.groups.iter().for_each(|tokens| tokens.add_to(words));
     }

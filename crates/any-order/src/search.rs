@@ -21,7 +21,7 @@ use anygram_left_to_right::Constraint;
 use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{Rest, set_bit};
+use anygram_left_to_right::mask::Rest;
 use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
@@ -32,6 +32,7 @@ use crate::beam::Beam;
 use crate::canvas::End;
 use crate::lattice::{Guide, Known, Lattice, Merging};
 use crate::moves::{Ending, Pieces, Walk, Walks};
+use crate::open::Open;
 use crate::plan::{self, Place, Plan};
 use crate::right::{Right, Rights};
 
@@ -89,8 +90,8 @@ pub(crate) struct Bounds {
     pub in_vain: usize,
     /// The number of tokens of the text stays below this.
     pub below: Option<usize>,
-    /// A hole, and a row of tokens that it shall not hold.
-    pub other_than: Option<(usize, Vec<u32>)>,
+    /// A hole, and the tokens that it may hold.
+    pub one_of: Option<(usize, Open)>,
     /// Another number, another order of the ways to fill a hole; 0 for what merely prolongs a piece first.
     pub order: u64,
 }
@@ -133,7 +134,7 @@ pub(crate) struct Verdicts {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { visits: usize::MAX, in_vain: usize::MAX, below: None, other_than: None, order: 0 }
+        Self { visits: usize::MAX, in_vain: usize::MAX, below: None, one_of: None, order: 0 }
     }
 }
 
@@ -599,7 +600,7 @@ pub(crate) struct Search<'a> {
     nodes: Vec<Node>,
     /// Places that need not be entered: they were.
     seen: FxHashSet<Key>,
-    /// Places beyond the hole of [`Bounds::other_than`] from which the canvas is known to be completable.
+    /// Places beyond the hole of [`Bounds::one_of`] from which the canvas is known to be completable.
     good: FxHashSet<Key>,
     stack: Vec<Frame>,
     /// Places to enter, and those to enter when these are done, for they take one more token in a gap.
@@ -748,7 +749,8 @@ impl<'a> Search<'a> {
     ) -> Result<bool, StepError> {
         // To come to the end once is not too much.
         let in_vain = in_vain + plan.places.len().saturating_sub(hole);
-        let bounds = Bounds { visits, in_vain, other_than: Some((hole, std::mem::take(words))), ..Bounds::default() };
+        let open = Open::new(std::mem::take(words));
+        let bounds = Bounds { visits, in_vain, one_of: Some((hole, open)), ..Bounds::default() };
         let mut search = Self::new(tables, plan, work, bounds);
         search.shallow = (depth == Depth::Shallow).then_some(hole);
         search.right = right.unwrap_or(search.right);
@@ -791,7 +793,7 @@ impl<'a> Search<'a> {
             std::mem::swap(&mut search.good, &mut verdicts.good);
             std::mem::swap(&mut search.seen, &mut verdicts.bad);
         }
-        *words = search.bounds.other_than.take().map(|(_, words)| words).unwrap_or_default();
+        *words = search.bounds.one_of.take().map(|(_, open)| open.into_words()).unwrap_or_default();
         outcome
     }
 
@@ -805,7 +807,7 @@ impl<'a> Search<'a> {
 
     /// Whether every token is one of those that are not sought.
     fn has_all(&self) -> bool {
-        self.bounds.other_than.as_ref().is_some_and(|(_, words)| words.iter().all(|&word| word == u32::MAX))
+        self.bounds.one_of.as_ref().is_some_and(|(_, open)| open.is_empty())
     }
 
     /// A completion was found: all tokens that lead the same way at the hole are admissible, and the search goes on from there.
@@ -818,15 +820,15 @@ impl<'a> Search<'a> {
         // The place where the search ended has no frame.
         let last = self.nodes.last().map(|node| node.key);
         self.good.extend(last.filter(|key| key.slot as usize > hole));
-        if let (Some(frame), Some((_, words))) = (self.stack.last(), &mut self.bounds.other_than) {
+        if let (Some(frame), Some((_, open))) = (self.stack.last(), &mut self.bounds.one_of) {
             match &frame.taken {
                 Some(Taken::Stay(at)) => {
-                    frame.walk_tokens(|walk| &walk.stays[*at].1).into_iter().for_each(|t| t.add_to(words));
+                    frame.walk_tokens(|walk| &walk.stays[*at].1).into_iter().for_each(|t| open.remove(t));
                 }
                 Some(Taken::End(at)) => {
-                    frame.walk_tokens(|walk| &walk.exits[*at].ends).into_iter().for_each(|t| t.add_to(words));
+                    frame.walk_tokens(|walk| &walk.exits[*at].ends).into_iter().for_each(|t| open.remove(t));
                 }
-                Some(Taken::One(token)) => set_bit(words, token.index()),
+                Some(Taken::One(token)) => open.remove_one(*token),
                 None => {}
             }
         }
@@ -921,7 +923,7 @@ impl<'a> Search<'a> {
     /// asks for them, for others it matters which one is found.
     fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
         let is_tail = slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
-        if !is_tail || self.bounds.below.is_some() || self.bounds.other_than.is_some() || !self.holes_follow(slot) {
+        if !is_tail || self.bounds.below.is_some() || self.bounds.one_of.is_some() || !self.holes_follow(slot) {
             return Ok(None);
         }
         let Some(tokens) = self.tables.finish(config, self.work)? else { return Ok(None) };
@@ -983,8 +985,7 @@ impl<'a> Search<'a> {
         let Key { slot, config, .. } = self.nodes[frame.node as usize].key;
         let in_gap = self.plan.places.get(slot as usize) == Some(&Place::Gap);
         let after = if in_gap { slot } else { slot + 1 };
-        let forbidden =
-            self.bounds.other_than.as_ref().filter(|(hole, _)| *hole == slot as usize).map(|(_, words)| words);
+        let sought = self.bounds.one_of.as_ref().filter(|(hole, _)| *hole == slot as usize).map(|(_, open)| open);
         loop {
             let n_ways = frame.ways.len();
             if frame.at == n_ways {
@@ -1009,8 +1010,8 @@ impl<'a> Search<'a> {
                 }
                 way -= 1;
             }
-            let pick = |ending: &Ending| match forbidden {
-                Some(words) => ending.first_outside(words),
+            let pick = |ending: &Ending| match sought {
+                Some(open) => open.first(ending),
                 None => ending.first,
             };
             if let Some(&(lexeme, ref tokens)) = walk.stays.get(way) {
@@ -1039,7 +1040,7 @@ impl<'a> Search<'a> {
             way -= walk.exits.len();
             if way < n_specials {
                 let Some((token, terminal)) = plan::specials(&self.tables.constraint).nth(way) else { continue };
-                if forbidden.is_some_and(|words| anygram_left_to_right::mask::get_bit(words, token.index())) {
+                if sought.is_some_and(|open| !open.contains(token)) {
                     continue;
                 }
                 let language = self.tables.constraint.language().clone();
@@ -1056,7 +1057,7 @@ impl<'a> Search<'a> {
             if way < walk.exits.len() && self.shallow != Some(slot as usize) {
                 let Some(config) = self.tables.end(config, walk, way)? else { continue };
                 let Some(rest) = self.tables.beyond(walk, way, frame.rest.as_ref(), self.work)? else { continue };
-                if forbidden.is_some_and(|words| rest.tokens.is_subset(words)) {
+                if sought.is_some_and(|open| !open.has_some(&rest)) {
                     continue;
                 }
                 return Ok(Some(Step { slot, rest: Some(rest), config, token: None, in_gap: false }));

@@ -157,8 +157,9 @@ pub struct Solver {
     pub(crate) tables: Tables,
     matcher: Matcher,
     chart: Option<ChartTables>,
-    /// In `contextual` also that of the longest match.
+    /// In `contextual` also that of the longest match, and its other tables.
     longest: Option<ChartTables>,
+    longest_tables: Option<Box<Tables>>,
     pub(crate) by: By,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
@@ -172,6 +173,7 @@ impl Solver {
             matcher: constraint.matcher()?,
             chart: None,
             longest: None,
+            longest_tables: None,
             by: By::default(),
             last: None,
         })
@@ -190,7 +192,8 @@ impl Solver {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.tables.memory_usage() + self.matcher.memory_usage()
+        let longest = self.longest_tables.as_ref().map_or(0, |tables| tables.memory_usage());
+        self.tables.memory_usage() + longest + self.matcher.memory_usage()
     }
 
     /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
@@ -285,6 +288,9 @@ impl Solver {
     /// Replaces tables that have grown too large.
     pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
         self.tables.renew()?;
+        if let Some(tables) = &mut self.longest_tables {
+            tables.renew()?;
+        }
         for chart in [&mut self.chart, &mut self.longest] {
             if chart.as_ref().is_some_and(ChartTables::is_full) {
                 *chart = None;
@@ -512,11 +518,21 @@ impl Solver {
     /// In `contextual` the chart of the longest match: its sentences are sentences there too.
     fn longest_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Option<Chart<'a>> {
         let constraint = &self.tables.constraint;
-        let lexing = constraint.language().lexing();
-        if self.longest.is_none() && lexing.mode() == LexerMode::Contextual {
-            self.longest = lexing.longest().map(|lexing| ChartTables::new(constraint, lexing));
+        if self.longest.is_none() {
+            self.longest =
+                constraint.longest().map(|longest| ChartTables::new(longest, longest.language().lexing().clone()));
         }
         self.longest.as_mut().map(|tables| Chart::new(tables, constraint, plan, work))
+    }
+
+    /// In `contextual` the tables of the longest match, in which readings can be merged.
+    pub(crate) fn longest_tables(&mut self) -> Result<Option<&mut Tables>, StepError> {
+        if self.longest_tables.is_none()
+            && let Some(longest) = self.tables.constraint.longest()
+        {
+            self.longest_tables = Some(Box::new(Tables::new(longest)?));
+        }
+        Ok(self.longest_tables.as_deref_mut())
     }
 
     /// The chart: in `contextual` by the scannerless lexing, so that only a no holds.

@@ -189,7 +189,7 @@ pub enum CompileError {
 }
 
 /// A compiled grammar: immutable, shared by all outputs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Language {
     grammar: Grammar,
     lexing: Lexing,
@@ -249,6 +249,15 @@ impl Language {
             Ok(None) => Err(empty),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A `contextual` language in `longest`: see [`Lexing::longest`]. Cost: a copy.
+    pub(crate) fn longest(&self) -> Option<Self> {
+        (self.mode() == LexerMode::Contextual).then(|| self.lexing.longest()).flatten().map(|lexing| Self {
+            lexing,
+            own_spelling: None,
+            ..self.clone()
+        })
     }
 
     /// The grammar as the front end read it.

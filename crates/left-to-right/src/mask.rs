@@ -92,6 +92,25 @@ impl Tokens {
         }
     }
 
+    /// Whether a token is one of them. Cost: O(log n).
+    pub fn contains(&self, token: TokenId) -> bool {
+        match self {
+            Self::Few(tokens) => tokens.binary_search(&token).is_ok(),
+            Self::Many(own) => get_bit(own, token.index()),
+        }
+    }
+
+    /// The lowest of some tokens, sorted, that is one of them, where that is quicker to say than to look through them.
+    pub fn first_among(&self, few: &[TokenId]) -> Option<Option<TokenId>> {
+        let is_quick = match self {
+            Self::Few(tokens) => {
+                few.len() * tokens.len().checked_ilog2().map_or(1, |log| log as usize + 1) < tokens.len()
+            }
+            Self::Many(own) => few.len() < own.len(),
+        };
+        is_quick.then(|| few.iter().copied().find(|&token| self.contains(token)))
+    }
+
     /// The members, if they are a list.
     fn listed(&self) -> &[TokenId] {
         match self {

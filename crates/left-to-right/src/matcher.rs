@@ -1,7 +1,7 @@
 //! The state of one output, token by token.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
@@ -27,6 +27,7 @@ struct Inner {
     vocabulary: Vocabulary,
     /// The tokens that the grammar names.
     specials: Vec<(TokenId, TerminalId)>,
+    longest: OnceLock<Option<Constraint>>,
 }
 
 impl Constraint {
@@ -42,7 +43,21 @@ impl Constraint {
             let token = token.ok_or_else(|| CompileError::UnknownToken { name: terminal.name.clone() })?;
             specials.push((token, TerminalId::new(at)));
         }
-        Ok(Self(Arc::new(Inner { language, vocabulary, specials })))
+        Ok(Self::of(language, vocabulary, specials))
+    }
+
+    fn of(language: Arc<Language>, vocabulary: Vocabulary, specials: Vec<(TokenId, TerminalId)>) -> Self {
+        Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new() }))
+    }
+
+    /// Of a `contextual` constraint the one in which the longest match of all terminals counts: its sentences are sentences here too, and what can be lexed does
+    /// not depend on the parser there. `None` in other modes, or if the lexer has too many states. Made when it is first asked for.
+    pub fn longest(&self) -> Option<&Self> {
+        let make = || {
+            let language = self.language().longest()?;
+            Some(Self::of(Arc::new(language), self.vocabulary().clone(), self.specials().to_vec()))
+        };
+        self.0.longest.get_or_init(make).as_ref()
     }
 
     /// The language.
