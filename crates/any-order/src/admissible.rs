@@ -251,7 +251,7 @@ impl<'a> Question<'a> {
                 for depth in (0..=2).rev() {
                     self.merge(Merging::Limited(depth), self.rows.len());
                 }
-                self.search_narrowly();
+                self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
                 self.search(Depth::All, usize::MAX);
             }
         }
@@ -267,14 +267,14 @@ impl<'a> Question<'a> {
         if merges && let Some(last) = self.rows.iter().rposition(|row| row.n_open() > MOST_OPEN) {
             self.merge(Merging::Limited(0), last);
         }
-        if merges && self.is_open() {
-            self.merge_longest();
-            self.merge(Merging::Exact, self.rows.len());
-        }
         self.lead_to();
-        self.search_narrowly();
+        self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
         if merges && self.is_open() {
-            self.try_singly();
+            self.merge_both(256);
+        }
+        self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+        if merges && self.is_open() {
+            self.merge_both(16);
         }
     }
 
@@ -385,14 +385,14 @@ impl<'a> Question<'a> {
 
     /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left of it: of tokens that end a comment, say, that
     /// something began one.
-    fn search_narrowly(&mut self) {
+    fn search_narrowly(&mut self, visits: usize, in_vain: usize) {
         let mut verdicts = Verdicts::default();
         for at in (0..self.rows.len()).rev() {
             if !self.rows[at].is_open() {
                 continue;
             }
             let work = &mut self.solver.share_of_work(self.rows.len());
-            let found = self.search_row_narrowly(at, &mut verdicts, work);
+            let found = self.search_row_narrowly(at, &mut verdicts, (visits, in_vain), work);
             let row = &mut self.rows[at];
             row.undecided = match found {
                 Ok(()) if row.is_open() => Some(Undecided::Between),
@@ -402,7 +402,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    fn search_row_narrowly(&mut self, at: usize, verdicts: &mut Verdicts, work: &mut Work) -> Result<(), Undecided> {
+    fn search_row_narrowly(&mut self, at: usize, verdicts: &mut Verdicts, (visits, in_vain): (usize, usize), work: &mut Work) -> Result<(), Undecided> {
         let tables = &mut self.solver.tables;
         let row = &mut self.rows[at];
         let hole = row.hole;
@@ -425,8 +425,8 @@ impl<'a> Question<'a> {
                 hole,
                 before: &before,
                 depth: Depth::All,
-                visits: MOST_VISITS,
-                in_vain: MOST_IN_VAIN,
+                visits,
+                in_vain,
                 words: &mut words,
                 right: Some(right),
                 verdicts,
@@ -450,7 +450,13 @@ impl<'a> Question<'a> {
     }
 
     /// Strikes out of the open rows, up to a last one, what merged readings refute. Returns whether that decided them, or `None` if it took too long.
+    fn merge_part(&mut self, parts: usize) -> Option<bool> {
+        self.merge_by(Merging::Exact, self.rows.len(), parts)
+    }
     fn merge(&mut self, merging: Merging, last: usize) -> Option<bool> {
+        self.merge_by(merging, last, 64)
+    }
+    fn merge_by(&mut self, merging: Merging, last: usize, parts: usize) -> Option<bool> {
         let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
         let holes = self.open_rows(last);
         if holes.is_empty() {
@@ -458,11 +464,11 @@ impl<'a> Question<'a> {
         }
         // Whole stacks take long, and where that does not decide there are other ways.
         let mut work = self.solver.share_of_work(match merging {
-            Merging::Exact if is_bound => 64,
+            Merging::Exact if is_bound => parts,
             Merging::Exact => 1,
             Merging::Limited(_) => 4,
         });
-        let admitted = admit::admitted(&mut self.solver.tables, &self.plan, (&holes, merging), &mut work);
+        let admitted = admit::admitted(&mut self.solver.tables, &self.plan, (&holes, merging, false), &mut work);
         let Admitted { rows, earliest_end, is_exact } = admitted.ok()?;
         self.earliest_end = self.earliest_end.max(earliest_end);
         let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
@@ -475,15 +481,23 @@ impl<'a> Question<'a> {
         Some(is_exact)
     }
 
-    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here.
-    fn merge_longest(&mut self) {
-        let holes = self.open_rows(self.rows.len());
-        let mut work = self.solver.share_of_work(64);
-        let Ok(Some(tables)) = self.solver.longest_tables() else { return };
-        let Ok(admitted) = admit::admitted(tables, &self.plan, (&holes, Merging::Exact), &mut work) else { return };
-        for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {
-            row.admit(&found);
+    fn merge_both(&mut self, parts: usize) {
+        if self.merge_longest(parts, parts>100).is_some() {
+            self.merge_by(Merging::Exact, self.rows.len(), parts);
         }
+    }
+
+    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here.
+    fn merge_longest(&mut self, parts: usize, few: bool) -> Option<()> {
+        let holes = self.open_rows(self.rows.len());
+        let mut work = self.solver.share_of_work(parts);
+        if let Some(tables) = self.solver.longest_tables().ok()? {
+            let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, few), &mut work).ok()?;
+            for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {
+                row.admit(&found);
+            }
+        }
+        Some(())
     }
 
     /// Looks at some open tokens of each hole one by one, with a search that merged readings guide. What completions show of one serves others.

@@ -27,12 +27,15 @@ pub(crate) struct Admitted {
 pub(crate) fn admitted(
     tables: &mut Tables,
     plan: &Plan,
-    (holes, merging): (&[(usize, Vec<u32>)], Merging),
+    (holes, merging, few): (&[(usize, Vec<u32>)], Merging, bool),
     work: &mut Work,
 ) -> Result<Admitted, StepError> {
     let n_words = tables.constraint.mask_words();
     let last_hole = holes.last().map(|(hole, _)| *hole);
     let mut lattice = Lattice::new(tables, plan, merging, work);
+    if few {
+        lattice = lattice.with_few_tokens();
+    }
     let mut levels: Vec<Level> = vec![lattice.first()?];
     // Beyond the last hole only the end of the text is of interest.
     let last = plan.ends.iter().rposition(|&end| end).or(last_hole);
@@ -49,8 +52,8 @@ pub(crate) fn admitted(
     }
     let mut open: Vec<Open> = holes.iter().map(|(_, known)| Open::new(known.clone())).collect();
     for (open, &(slot, _)) in open.iter_mut().zip(holes).rev() {
-        for (after, tokens) in &*lattice.spread(&levels[slot])?.outcomes {
-            if lattice.allows(slot + 1, *after) && tokens.is_among(open) && lattice.is_good(slot + 1, *after)? {
+        for (after, tokens) in lattice.outcomes(&levels[slot], None, Some(open))? {
+            if lattice.allows(slot + 1, after) && tokens.is_among(open) && lattice.is_good(slot + 1, after)? {
                 tokens.remove_from(open);
             }
         }

@@ -34,15 +34,6 @@ use crate::search::Tables;
 /// All that can stand before a slot: one reading a place of the lexer's automata, sorted.
 pub(crate) type Level = Vec<Config>;
 
-/// What one token, any, makes of some readings.
-#[derive(Debug)]
-pub(crate) struct Spread {
-    /// What comes of it, each with the tokens that lead there; large groups first.
-    pub outcomes: Box<[(Config, Tail)]>,
-    /// What comes of it, each once.
-    pub afters: Box<[Config]>,
-}
-
 /// Tokens that lead somewhere.
 #[derive(Clone, Debug)]
 pub(crate) enum Tail {
@@ -77,15 +68,16 @@ impl Tail {
 /// What is kept of it from canvas to canvas.
 #[derive(Default)]
 pub(crate) struct Known {
-    spreads: FxHashMap<Box<[Config]>, Arc<Spread>>,
+    /// By what is before the hole, and whether few tokens were put there.
+    spreads: FxHashMap<(Box<[Config]>, bool), Arc<[Config]>>,
     reads: FxHashMap<(Config, TokenId), Arc<[Config]>>,
-    n_outcomes: usize,
+    n_afters: usize,
 }
 
 impl Known {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.n_outcomes * size_of::<(Config, Tail)>() + (self.spreads.len() + self.reads.len()) * 96
+        self.n_afters * size_of::<Config>() + (self.spreads.len() + self.reads.len()) * 96
     }
 }
 
@@ -93,6 +85,8 @@ impl Known {
 pub(crate) struct Guide {
     right: Right,
     merging: Merging,
+    /// Tokens that alone are put into holes, unless all are.
+    few: Option<Arc<Rest>>,
     /// Whether the canvas can be completed from a reading before a slot, as far as it is known.
     verdicts: FxHashMap<(u32, Config), bool>,
     /// From this slot on there are only holes.
@@ -140,19 +134,25 @@ enum Ways {
     To(Arc<[Config]>),
     /// By tokens that prolong the piece or end with it; then by all.
     Walk(Arc<Walk>),
-    All(Arc<Spread>),
+    All(Arc<[Config]>),
 }
 
 impl<'a> Lattice<'a> {
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, merging: Merging, work: &'a mut Work) -> Self {
         let right = tables.right(plan);
         let tail = plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1);
-        Self::resume(tables, plan, work, Guide { right, merging, verdicts: FxHashMap::default(), tail })
+        Self::resume(tables, plan, work, Guide { right, merging, few: None, verdicts: FxHashMap::default(), tail })
     }
 
     /// Goes on with what is known.
     pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
         Self { tables, plan, work, guide }
+    }
+
+    /// The same with few tokens in holes, of each kind some: what is found so is possible, and perhaps more.
+    pub fn with_few_tokens(mut self) -> Self {
+        self.guide.few = Some(self.tables.few_tokens());
+        self
     }
 
     pub fn into_guide(self) -> Guide {
@@ -228,9 +228,9 @@ impl<'a> Lattice<'a> {
                 }
             }
             Place::Free => {
-                let spread = self.spread(level)?;
-                self.work.spend(1 + spread.afters.len())?;
-                spread.afters.iter().for_each(|&after| add(self, after));
+                let afters = self.spread(level)?;
+                self.work.spend(1 + afters.len())?;
+                afters.iter().for_each(|&after| add(self, after));
             }
             Place::Gap | Place::Optional | Place::Closed => {}
         }
@@ -308,10 +308,28 @@ impl<'a> Lattice<'a> {
     }
 
     /// What one token, any, makes of some readings. Where several come to the remainder of the same tokens, one that stands for them goes on.
-    pub fn spread(&mut self, level: &[Config]) -> Result<Arc<Spread>, StepError> {
-        if let Some(known) = self.tables.lattice.spreads.get(level) {
+    fn spread(&mut self, level: &[Config]) -> Result<Arc<[Config]>, StepError> {
+        let key = (Box::from(level), self.guide.few.is_some());
+        if let Some(known) = self.tables.lattice.spreads.get(&key) {
             return Ok(known.clone());
         }
+        let few = self.guide.few.clone();
+        let outcomes = self.outcomes(level, few.as_ref(), None)?;
+        let mut seen = FxHashSet::default();
+        let afters: Arc<[Config]> = outcomes.iter().map(|outcome| outcome.0).filter(|&after| seen.insert(after)).collect();
+        let known = &mut self.tables.lattice;
+        known.n_afters += afters.len();
+        known.spreads.insert(key, afters.clone());
+        Ok(afters)
+    }
+
+    /// What one token that is sought, or is left of `first`, makes of some readings, with the tokens that lead there; large groups first.
+    pub fn outcomes(
+        &mut self,
+        level: &[Config],
+        first: Option<&Arc<Rest>>,
+        open: Option<&Open>,
+    ) -> Result<Vec<(Config, Tail)>, StepError> {
         let language = self.tables.constraint.language().clone();
         let mut outcomes: Vec<(Config, Tail)> = Vec::new();
         // Remainders with many bytes are reached from those with more alone.
@@ -321,15 +339,23 @@ impl<'a> Lattice<'a> {
             let walk = this.tables.walk_merged(config, rest)?;
             this.work.spend(1 + walk.stays.len() + walk.exits.len())?;
             for (lexeme, tokens) in &walk.stays {
-                let after = Config { state: config.state, lexeme: *lexeme };
-                outcomes.push((after, Tail::Group(tokens.clone())));
+                if open.is_none_or(|open| open.first(tokens).is_some()) {
+                    let after = Config { state: config.state, lexeme: *lexeme };
+                    outcomes.push((after, Tail::Group(tokens.clone())));
+                }
             }
             for (at, exit) in walk.exits.iter().enumerate() {
+                let ends = exit.ends.n_tokens > 0 && open.is_none_or(|open| open.first(&exit.ends).is_some());
+                let beyond = this.tables.beyond(&walk, at, rest, this.work)?;
+                let beyond = beyond.filter(|beyond| open.is_none_or(|open| open.has_some(beyond)));
+                if !ends && beyond.is_none() {
+                    continue;
+                }
                 let Some(after) = this.tables.end(config, &walk, at)? else { continue };
-                if exit.ends.n_tokens > 0 {
+                if ends {
                     outcomes.push((after, Tail::Group(exit.ends.clone())));
                 }
-                if let Some(beyond) = this.tables.beyond(&walk, at, rest, this.work)? {
+                if let Some(beyond) = beyond {
                     let place = this.tables.stepper.transducer().place(after.lexeme);
                     let key = (Reverse(beyond.height), beyond.id, place);
                     waiting.entry(key).or_insert_with(|| (beyond, Vec::new())).1.push(after.state);
@@ -338,7 +364,7 @@ impl<'a> Lattice<'a> {
             Ok::<(), StepError>(())
         };
         for &config in level {
-            follow(self, config, None, &mut waiting)?;
+            follow(self, config, first, &mut waiting)?;
         }
         while let Some(((_, _, place), (rest, mut states))) = waiting.pop_first() {
             if let Some(config) = self.merged(&language, &mut states, place)? {
@@ -351,13 +377,7 @@ impl<'a> Lattice<'a> {
             outcomes.extend(afters.into_iter().map(|after| (after, Tail::One(token))));
         }
         outcomes.sort_by_key(|(_, tokens)| Reverse(tokens.n_tokens()));
-        let mut seen = FxHashSet::default();
-        let afters = outcomes.iter().map(|outcome| outcome.0).filter(|&after| seen.insert(after)).collect();
-        let spread = Arc::new(Spread { outcomes: outcomes.into(), afters });
-        let known = &mut self.tables.lattice;
-        known.n_outcomes += spread.outcomes.len() + spread.afters.len() / 2;
-        known.spreads.insert(level.into(), spread.clone());
-        Ok(spread)
+        Ok(outcomes)
     }
 
     /// Whether the text may end before a slot with a reading, or with holes alone behind it; `None` if that does not decide it.
@@ -462,8 +482,7 @@ impl<'a> Lattice<'a> {
             let at = frame.at;
             frame.at += 1;
             match &frame.ways {
-                Ways::To(afters) => return Ok(afters.get(at).copied()),
-                Ways::All(spread) => return Ok(spread.afters.get(at).copied()),
+                Ways::To(afters) | Ways::All(afters) => return Ok(afters.get(at).copied()),
                 Ways::Walk(walk) => {
                     if let Some(&(lexeme, _)) = walk.stays.get(at) {
                         return Ok(Some(Config { state: frame.config.state, lexeme }));

@@ -21,11 +21,11 @@ use anygram_left_to_right::Constraint;
 use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::Rest;
+use anygram_left_to_right::mask::{Rest, Tokens};
 use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
-use anygram_vocab::TokenId;
+use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::beam::Beam;
@@ -54,6 +54,8 @@ pub(crate) struct Tables {
     budgets: Option<Box<Budgets>>,
     /// The fewest terminals that states of the parser lack.
     lacking: FxHashMap<StateId, u32>,
+    /// Few tokens, of each kind some, once they are needed.
+    few: Option<Arc<Rest>>,
 }
 
 #[derive(Clone)]
@@ -240,6 +242,7 @@ impl Tables {
             lattice: Known::default(),
             budgets: None,
             lacking: FxHashMap::default(),
+            few: None,
         })
     }
 
@@ -318,6 +321,13 @@ impl Tables {
         let readings: Arc<[Config]> = readings.into();
         self.reads.insert((config, token), readings.clone());
         Ok(readings)
+    }
+
+    /// Few tokens that do most of what all can do: the short ones, and those that are one piece which cannot go on, perhaps behind a blank. As what is left of
+    /// them where nothing was read yet.
+    pub fn few_tokens(&mut self) -> Arc<Rest> {
+        let constraint = &self.constraint;
+        self.few.get_or_insert_with(|| Arc::new(few_tokens(constraint))).clone()
     }
 
     /// What any token does to a reading, or what is left of some tokens.
@@ -560,6 +570,31 @@ impl Tables {
         Ok(None)
     }
 }
+
+/// See [`Tables::few_tokens`].
+fn few_tokens(constraint: &Constraint) -> Rest {
+    let lexing = constraint.language().lexing();
+    let lexicon = &lexing.lexicon;
+    let is_whole = |bytes: &[u8]| {
+        let read = |state, byte: &u8| lexicon.union.step(state, lexicon.union.class(*byte));
+        let end = bytes.iter().fold(START, read);
+        let live = lexicon.union.live(end);
+        lexicon.union.accepts(end).iter().any(|terminal| lexicon.used.contains(terminal) && !live.contains(terminal))
+    };
+    let vocabulary = constraint.vocabulary();
+    let is_few = |bytes: &[u8]| {
+        bytes.len() <= SHORT_TOKEN || is_whole(bytes) || bytes[0] == b' ' && is_whole(&bytes[1..])
+    };
+    let few = vocabulary.trie().order().iter().filter_map(|&token| Some((token, vocabulary.bytes(token)?)));
+    let few: Vec<(TokenId, &[u8])> = few.filter(|(_, bytes)| is_few(bytes)).collect();
+    let tokens = Tokens::new(few.iter().map(|&(token, _)| token).collect(), constraint.mask_words());
+    let height = few.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
+    eprintln!("FEW {} ", few.len());
+    Rest { id: u32::MAX, trie: TokenTrie::new(few), tokens, height }
+}
+
+/// Bytes of a token that is put into holes where few are.
+const SHORT_TOKEN: usize = 2;
 
 /// The tokens on the way to a reading, each of which is known with the one before.
 fn trace(seen: &FxHashMap<Config, Option<(Config, TokenId)>>, goal: Config) -> Arc<[TokenId]> {
