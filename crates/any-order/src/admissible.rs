@@ -14,7 +14,7 @@ use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::mask::{MASK_BITS, get_bit, set_bit};
 use anygram_vocab::TokenId;
 
-use crate::admit::{self, Admitted};
+use crate::admit::{self, Admitted, Fillings};
 use crate::canvas::{Canvas, Slot};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
@@ -60,9 +60,12 @@ const MOST_LED: usize = 4;
 /// Open tokens of a hole that are told apart by what has to stand left of them.
 const MOST_NARROW: usize = 1_024;
 
-/// Tokens that are looked at one by one in the end, and places that the search for one of them enters.
-const MOST_SINGLY: usize = 8;
-const SINGLY_VISITS: usize = 500;
+/// Where more are open than so many of a hole, that is because they are not admissible, which a search sees sooner than merged readings do.
+const MANY_OPEN: usize = 8_192;
+
+/// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the end.
+const FIRST_PART: usize = 64;
+const LAST_PART: usize = 32;
 
 /// A question about a canvas without gaps, while it is answered.
 struct Question<'a> {
@@ -249,8 +252,10 @@ impl<'a> Question<'a> {
             By::Search | By::Chart => self.search(Depth::All, usize::MAX),
             By::Last => {
                 for depth in (0..=2).rev() {
-                    self.merge(Merging::Limited(depth), self.rows.len());
+                    self.merge(Merging::Limited(depth), self.rows.len(), 4);
                 }
+                self.meet(true, 4);
+                self.meet(false, 4);
                 self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
                 self.search(Depth::All, usize::MAX);
             }
@@ -265,16 +270,17 @@ impl<'a> Question<'a> {
         let merges = Lattice::is_of_use(&self.solver.tables);
         // Where much is open that is likely because it is not admissible.
         if merges && let Some(last) = self.rows.iter().rposition(|row| row.n_open() > MOST_OPEN) {
-            self.merge(Merging::Limited(0), last);
+            self.merge(Merging::Limited(0), last, 4);
         }
         self.lead_to();
         self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
-        if merges && self.is_open() {
-            self.merge_both(256);
+        if merges && self.rows.iter().all(|row| row.n_open() <= MANY_OPEN) {
+            self.meet(true, FIRST_PART);
         }
         self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
-        if merges && self.is_open() {
-            self.merge_both(16);
+        if merges {
+            self.meet(true, LAST_PART);
+            self.meet(false, LAST_PART);
         }
     }
 
@@ -402,7 +408,13 @@ impl<'a> Question<'a> {
         }
     }
 
-    fn search_row_narrowly(&mut self, at: usize, verdicts: &mut Verdicts, (visits, in_vain): (usize, usize), work: &mut Work) -> Result<(), Undecided> {
+    fn search_row_narrowly(
+        &mut self,
+        at: usize,
+        verdicts: &mut Verdicts,
+        (visits, in_vain): (usize, usize),
+        work: &mut Work,
+    ) -> Result<(), Undecided> {
         let tables = &mut self.solver.tables;
         let row = &mut self.rows[at];
         let hole = row.hole;
@@ -449,27 +461,16 @@ impl<'a> Question<'a> {
         open.map(|row| (row.hole, row.settled.clone())).collect()
     }
 
-    /// Strikes out of the open rows, up to a last one, what merged readings refute. Returns whether that decided them, or `None` if it took too long.
-    fn merge_part(&mut self, parts: usize) -> Option<bool> {
-        self.merge_by(Merging::Exact, self.rows.len(), parts)
-    }
-    fn merge(&mut self, merging: Merging, last: usize) -> Option<bool> {
-        self.merge_by(merging, last, 64)
-    }
-    fn merge_by(&mut self, merging: Merging, last: usize, parts: usize) -> Option<bool> {
-        let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
+    /// Strikes out of the open rows, up to a last one, what merged readings refute, in a part of the steps; where they are exact, that decides the rows.
+    fn merge(&mut self, merging: Merging, last: usize, n_parts: usize) {
         let holes = self.open_rows(last);
         if holes.is_empty() {
-            return Some(true);
+            return;
         }
-        // Whole stacks take long, and where that does not decide there are other ways.
-        let mut work = self.solver.share_of_work(match merging {
-            Merging::Exact if is_bound => parts,
-            Merging::Exact => 1,
-            Merging::Limited(_) => 4,
-        });
-        let admitted = admit::admitted(&mut self.solver.tables, &self.plan, (&holes, merging, false), &mut work);
-        let Admitted { rows, earliest_end, is_exact } = admitted.ok()?;
+        let mut work = self.solver.share_of_work(n_parts);
+        let merged = (&*holes, merging, Fillings::All);
+        let Ok(admitted) = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work) else { return };
+        let Admitted { rows, earliest_end, is_exact } = admitted;
         self.earliest_end = self.earliest_end.max(earliest_end);
         let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
         for (row, bound) in open.zip(rows) {
@@ -478,81 +479,34 @@ impl<'a> Question<'a> {
                 row.admit_all();
             }
         }
-        Some(is_exact)
     }
 
-    fn merge_both(&mut self, parts: usize) {
-        if self.merge_longest(parts, parts>100).is_some() {
-            self.merge_by(Merging::Exact, self.rows.len(), parts);
+    /// Decides rows by readings merged with whole stacks: what they find possible in `longest` is admissible, what they find impossible in the lexer's own mode is
+    /// not. In `contextual` that may leave something between.
+    fn meet(&mut self, with_few_tokens: bool, n_parts: usize) {
+        if !self.is_open() {
+            return;
+        }
+        let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
+        if !is_bound {
+            self.merge(Merging::Exact, self.rows.len(), 1);
+        } else if self.merge_longest(if with_few_tokens { Fillings::Few } else { Fillings::All }, n_parts).is_some() {
+            self.merge(Merging::Exact, self.rows.len(), n_parts);
         }
     }
 
-    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here.
-    fn merge_longest(&mut self, parts: usize, few: bool) -> Option<()> {
+    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here. `None` if that took
+    /// too long.
+    fn merge_longest(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {
         let holes = self.open_rows(self.rows.len());
-        let mut work = self.solver.share_of_work(parts);
+        let mut work = self.solver.share_of_work(n_parts);
         if let Some(tables) = self.solver.longest_tables().ok()? {
-            let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, few), &mut work).ok()?;
+            let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work).ok()?;
             for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {
                 row.admit(&found);
             }
         }
         Some(())
-    }
-
-    /// Looks at some open tokens of each hole one by one, with a search that merged readings guide. What completions show of one serves others.
-    fn try_singly(&mut self) {
-        let n_holes = self.rows.len();
-        for at in (0..n_holes).rev() {
-            if !self.rows[at].is_open() {
-                continue;
-            }
-            let work = &mut self.solver.share_of_work(16 * n_holes);
-            if let Err(error) = self.try_some(at, work) {
-                self.rows[at].undecided = Some(error);
-            }
-        }
-    }
-
-    fn try_some(&mut self, at: usize, work: &mut Work) -> Result<(), Undecided> {
-        let row = &mut self.rows[at];
-        let hole = row.hole;
-        let mut plan = self.plan.clone();
-        plan.ends[..=hole].fill(false);
-        for _ in 0..MOST_SINGLY {
-            let Some(token) = row.first_open() else { break };
-            let mut slots = self.canvas.slots().to_vec();
-            slots[hole] = Slot::Fixed(token);
-            let fixed = Canvas::new(slots, self.canvas.end());
-            let fixed_plan = Plan::new(self.solver.constraint(), &fixed);
-            match self.solver.guided(&fixed, &fixed_plan, (Merging::Exact, SINGLY_VISITS), work)? {
-                Answer::Yes(witness) => {
-                    self.solver.add_readings(&witness, &mut self.readings);
-                    let sought = Sought {
-                        hole,
-                        before: &[(hole, &self.readings[hole])],
-                        depth: Depth::Given,
-                        visits: MOST_VISITS,
-                        in_vain: MOST_IN_VAIN,
-                        words: &mut row.settled,
-                        right: None,
-                        verdicts: &mut Verdicts::default(),
-                    };
-                    Search::admissible(&mut self.solver.tables, &plan, work, sought)?;
-                    set_bit(&mut row.settled, token.index());
-                }
-                Answer::No => row.refute(token),
-                Answer::Unknown(reason) => {
-                    row.refute(token);
-                    row.is_doubtful = true;
-                    row.undecided = Some(reason);
-                }
-            }
-        }
-        if !row.is_open() && !row.is_doubtful {
-            row.undecided = None;
-        }
-        Ok(())
     }
 }
 
@@ -563,10 +517,8 @@ struct Row {
     bound: Vec<u32>,
     /// Those that need not be sought any more, the bits of no token included.
     settled: Vec<u32>,
-    /// Of these, those that were found not to be admissible, or not decided.
+    /// Of these, those that were found not to be admissible.
     refuted: Vec<u32>,
-    /// Whether some of these were not decided.
-    is_doubtful: bool,
     undecided: Option<Undecided>,
 }
 
@@ -574,7 +526,7 @@ impl Row {
     fn new(hole: usize, bound: Vec<u32>) -> Self {
         let settled = bound.iter().map(|word| !word).collect();
         let refuted = vec![0; bound.len()];
-        Self { hole, bound, settled, refuted, is_doubtful: false, undecided: None }
+        Self { hole, bound, settled, refuted, undecided: None }
     }
 
     /// Whether something is still to be sought.
@@ -602,7 +554,7 @@ impl Row {
     /// What is in a row is admissible, or settled.
     fn admit(&mut self, found: &[u32]) {
         self.settled.iter_mut().zip(found).for_each(|(settled, found)| *settled |= found);
-        if !self.is_open() && !self.is_doubtful {
+        if !self.is_open() {
             self.undecided = None;
         }
     }
@@ -621,10 +573,6 @@ impl Row {
     fn refute(&mut self, token: TokenId) {
         set_bit(&mut self.settled, token.index());
         set_bit(&mut self.refuted, token.index());
-    }
-
-    fn first_open(&self) -> Option<TokenId> {
-        first_unset(self.settled.iter().copied())
     }
 
     fn found(self) -> Vec<u32> {

@@ -22,18 +22,27 @@ pub(crate) struct Admitted {
     pub is_exact: bool,
 }
 
+/// What is put into holes while a row of one of them is sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fillings {
+    /// All tokens.
+    All,
+    /// Few ([`Tables::few_tokens`]): what is possible then is possible, and it takes much less time to see.
+    Few,
+}
+
 /// What can be put into some holes of a canvas without gaps, besides what the rows given hold, of which nothing is asked. Cost: slots × (places of the lexer's automata + remainders of tokens) × items of merged states
 /// at most, where it was not seen before.
 pub(crate) fn admitted(
     tables: &mut Tables,
     plan: &Plan,
-    (holes, merging, few): (&[(usize, Vec<u32>)], Merging, bool),
+    (holes, merging, fillings): (&[(usize, Vec<u32>)], Merging, Fillings),
     work: &mut Work,
 ) -> Result<Admitted, StepError> {
     let n_words = tables.constraint.mask_words();
     let last_hole = holes.last().map(|(hole, _)| *hole);
     let mut lattice = Lattice::new(tables, plan, merging, work);
-    if few {
+    if fillings == Fillings::Few {
         lattice = lattice.with_few_tokens();
     }
     let mut levels: Vec<Level> = vec![lattice.first()?];

@@ -65,11 +65,13 @@ impl Tail {
     }
 }
 
+/// What is before a hole, and whether few tokens are put there.
+type Spread = (Box<[Config]>, bool);
+
 /// What is kept of it from canvas to canvas.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// By what is before the hole, and whether few tokens were put there.
-    spreads: FxHashMap<(Box<[Config]>, bool), Arc<[Config]>>,
+    spreads: FxHashMap<Spread, Arc<[Config]>>,
     reads: FxHashMap<(Config, TokenId), Arc<[Config]>>,
     n_afters: usize,
 }
@@ -108,6 +110,8 @@ pub(crate) struct Lattice<'a> {
     tables: &'a mut Tables,
     plan: &'a Plan,
     work: &'a mut Work,
+    /// What the parser had done when it was last asked.
+    effort: usize,
     guide: Guide,
 }
 
@@ -146,7 +150,8 @@ impl<'a> Lattice<'a> {
 
     /// Goes on with what is known.
     pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
-        Self { tables, plan, work, guide }
+        let effort = tables.stepper.recognizer().effort();
+        Self { tables, plan, work, effort, guide }
     }
 
     /// The same with few tokens in holes, of each kind some: what is found so is possible, and perhaps more.
@@ -204,14 +209,6 @@ impl<'a> Lattice<'a> {
 
     /// All that can stand behind a slot, if this can stand before it.
     pub fn next(&mut self, slot: usize, level: &Level) -> Result<Level, StepError> {
-        let effort = self.tables.stepper.recognizer().effort();
-        let next = self.merged_next(slot, level)?;
-        let made = self.tables.stepper.recognizer().effort().saturating_sub(effort);
-        self.work.spend(made / ITEMS_PER_STEP)?;
-        Ok(next)
-    }
-
-    fn merged_next(&mut self, slot: usize, level: &Level) -> Result<Level, StepError> {
         let mut by_place: BTreeMap<transducer::Place, Vec<StateId>> = BTreeMap::new();
         let mut add = |this: &Self, after: Config| {
             let transducer = this.tables.stepper.transducer();
@@ -247,12 +244,20 @@ impl<'a> Lattice<'a> {
         }
         next.sort_unstable();
         next.dedup();
+        self.spend_effort()?;
         Ok(next)
     }
 
     /// Whether one of them has read a sentence.
     pub fn is_sentence(&self, level: &Level) -> bool {
         self.tables.stepper.is_sentence(level)
+    }
+
+    /// Counts what the parser did since it was last asked.
+    fn spend_effort(&mut self) -> Result<(), StepError> {
+        let effort = self.tables.stepper.recognizer().effort();
+        let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
+        Ok(self.work.spend(made / ITEMS_PER_STEP)?)
     }
 
     /// Counts steps.
@@ -316,7 +321,8 @@ impl<'a> Lattice<'a> {
         let few = self.guide.few.clone();
         let outcomes = self.outcomes(level, few.as_ref(), None)?;
         let mut seen = FxHashSet::default();
-        let afters: Arc<[Config]> = outcomes.iter().map(|outcome| outcome.0).filter(|&after| seen.insert(after)).collect();
+        let afters: Arc<[Config]> =
+            outcomes.iter().map(|outcome| outcome.0).filter(|&after| seen.insert(after)).collect();
         let known = &mut self.tables.lattice;
         known.n_afters += afters.len();
         known.spreads.insert(key, afters.clone());
@@ -368,6 +374,7 @@ impl<'a> Lattice<'a> {
         }
         while let Some(((_, _, place), (rest, mut states))) = waiting.pop_first() {
             if let Some(config) = self.merged(&language, &mut states, place)? {
+                self.spend_effort()?;
                 follow(self, config, Some(&rest), &mut waiting)?;
             }
         }
@@ -444,6 +451,7 @@ impl<'a> Lattice<'a> {
                     }
                     Some(false) => drop(self.guide.verdicts.insert((slot as u32, config), false)),
                     None => {
+                        self.spend_effort()?;
                         visits += 1;
                         if visits > MOST_VISITS {
                             return Ok(None);

@@ -22,7 +22,7 @@ use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{Rest, Tokens};
-use anygram_lexer::dfa::START;
+use anygram_lexer::dfa::{DEAD, START};
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
 use anygram_vocab::{TokenId, TokenTrie};
@@ -573,27 +573,44 @@ impl Tables {
 
 /// See [`Tables::few_tokens`].
 fn few_tokens(constraint: &Constraint) -> Rest {
-    let lexing = constraint.language().lexing();
-    let lexicon = &lexing.lexicon;
+    let lexicon = &constraint.language().lexing().lexicon;
+    let union = &lexicon.union;
     let is_whole = |bytes: &[u8]| {
-        let read = |state, byte: &u8| lexicon.union.step(state, lexicon.union.class(*byte));
-        let end = bytes.iter().fold(START, read);
-        let live = lexicon.union.live(end);
-        lexicon.union.accepts(end).iter().any(|terminal| lexicon.used.contains(terminal) && !live.contains(terminal))
+        let end = bytes.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
+        let live = union.live(end);
+        union.accepts(end).iter().any(|terminal| lexicon.used.contains(terminal) && !live.contains(terminal))
+    };
+    // What is cut off of a short token, and what is in progress then. Of bytes that all terminals take for the same one is enough.
+    let kind = |bytes: &[u8]| {
+        let (mut pieces, mut state) = (Vec::new(), START);
+        for &byte in bytes {
+            let class = union.class(byte);
+            let mut next = union.step(state, class);
+            if next == DEAD {
+                pieces.push(state);
+                next = union.step(START, class);
+            }
+            state = next;
+        }
+        let accepts = |state: u32| (union.accepts(state).clone(), union.live(state).clone());
+        let pieces: Vec<_> = pieces.into_iter().map(accepts).collect();
+        let single = (bytes.len() == 1).then(|| union.class(bytes[0]));
+        (single, pieces, accepts(state))
+    };
+    let mut kinds = FxHashSet::default();
+    let mut is_few = |bytes: &[u8]| {
+        let is_new_kind = bytes.len() <= SHORT_TOKEN && kinds.insert(kind(bytes));
+        is_new_kind || is_whole(bytes) || bytes[0] == b' ' && is_whole(&bytes[1..])
     };
     let vocabulary = constraint.vocabulary();
-    let is_few = |bytes: &[u8]| {
-        bytes.len() <= SHORT_TOKEN || is_whole(bytes) || bytes[0] == b' ' && is_whole(&bytes[1..])
-    };
-    let few = vocabulary.trie().order().iter().filter_map(|&token| Some((token, vocabulary.bytes(token)?)));
-    let few: Vec<(TokenId, &[u8])> = few.filter(|(_, bytes)| is_few(bytes)).collect();
+    let tokens = vocabulary.trie().order().iter().filter_map(|&token| Some((token, vocabulary.bytes(token)?)));
+    let few: Vec<(TokenId, &[u8])> = tokens.filter(|(_, bytes)| is_few(bytes)).collect();
     let tokens = Tokens::new(few.iter().map(|&(token, _)| token).collect(), constraint.mask_words());
     let height = few.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
-    eprintln!("FEW {} ", few.len());
     Rest { id: u32::MAX, trie: TokenTrie::new(few), tokens, height }
 }
 
-/// Bytes of a token that is put into holes where few are.
+/// Bytes of a token that is put into holes where few are, whatever it is.
 const SHORT_TOKEN: usize = 2;
 
 /// The tokens on the way to a reading, each of which is known with the one before.

@@ -434,8 +434,12 @@ impl Solver {
             return Ok(answer);
         }
         let mut own = self.share_of_work(4);
-        let guided = self.guided(canvas, plan, (Merging::Exact, NEXT_VISITS), &mut own);
-        Ok(guided.unwrap_or(answer))
+        // It enters no place of which merged readings say that it leads nowhere.
+        let bounds = Bounds { visits: NEXT_VISITS, ..Bounds::default() };
+        match Search::new(&mut self.tables, plan, &mut own, bounds).guided(Merging::Exact).run() {
+            Ok(outcome) => self.confirmed_outcome(canvas, outcome),
+            Err(_) => Ok(answer),
+        }
     }
 
     fn search(
@@ -478,19 +482,6 @@ impl Solver {
             Outcome::None if !plan.has_gaps() && matches!(short, Short::Order(_)) => Ok(Answer::No),
             Outcome::None | Outcome::OutOfSteps => Ok(Answer::Unknown(Undecided::Between)),
         }
-    }
-
-    /// A search that enters no place of which merged readings say that it leads nowhere.
-    pub(crate) fn guided(
-        &mut self,
-        canvas: &Canvas,
-        plan: &Plan,
-        (merging, visits): (Merging, usize),
-        work: &mut Work,
-    ) -> Result<Answer, StepError> {
-        let bounds = Bounds { visits, ..Bounds::default() };
-        let outcome = Search::new(&mut self.tables, plan, work, bounds).guided(merging).run()?;
-        self.confirmed_outcome(canvas, outcome)
     }
 
     fn confirmed_outcome(&mut self, canvas: &Canvas, outcome: Outcome) -> Result<Answer, StepError> {
