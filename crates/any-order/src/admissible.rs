@@ -67,6 +67,9 @@ const MANY_OPEN: usize = 8_192;
 const FIRST_PART: usize = 64;
 const LAST_PART: usize = 32;
 
+/// Readings before a slot that are kept.
+const BEAM_WIDTH: usize = 64;
+
 /// A question about a canvas without gaps, while it is answered.
 struct Question<'a> {
     solver: &'a mut Solver,
@@ -287,7 +290,7 @@ impl<'a> Question<'a> {
     /// Adds readings that texts can have before slots, as different as possible; they come last, where they are looked at first.
     fn spread(&mut self) {
         let work = &mut self.solver.share_of_work(4);
-        let Ok(beam) = self.solver.tables.beam(&self.plan, work) else { return };
+        let Ok(beam) = self.solver.tables.beam(&self.plan, BEAM_WIDTH, work) else { return };
         for (known, reached) in self.readings.iter_mut().zip(beam.slots()) {
             let reached: Vec<Config> = reached.iter().map(|reached| reached.config).collect();
             known.retain(|config| !reached.contains(config));
@@ -319,7 +322,7 @@ impl<'a> Question<'a> {
         let work = &mut self.solver.share_of_work(4 * self.rows.len());
         let tables = &mut self.solver.tables;
         let allowed = tables.before_run(&self.plan, (before + 1, hole), token);
-        let reached = tables.some_after(&self.readings[before], false, (&allowed, MANY_RESTS), work)?;
+        let reached = tables.some_after(&self.readings[before], (&allowed, MANY_RESTS), work)?;
         let mut readings: Vec<Config> = reached.into_iter().map(|reached| reached.config).collect();
         for slot in before + 1..hole {
             let Place::Token(token) = self.plan.places[slot] else { return Ok(()) };

@@ -5,11 +5,12 @@
 //! these. It is a choice: what cannot be completed from them may be completable from others.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
+use anygram_left_to_right::Constraint;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
@@ -18,17 +19,20 @@ use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::plan::{Place, Plan};
-use crate::search::Tables;
+use crate::search::{Outlook, Tables};
 
 /// Readings after one token of which more are not needed, and at one state of the union automaton.
 const MOST_AFTER: usize = 256;
 const MOST_ALIKE: usize = 12;
 
-/// Readings before a slot that are kept.
-const MOST_READINGS: usize = 64;
+/// Readings after one token of one reading that are kept, of those with the same outlook at one state of the union automaton.
+const SOME_ALIKE: usize = 2;
 
-/// Remainders of tokens that are looked at in a hole.
-const SOME_RESTS: usize = 64;
+/// Remainders of tokens of one reading that are looked at in a hole.
+const SOME_RESTS: usize = 4;
+
+/// A reading after some token, its state of the union automaton, and the token.
+pub(crate) type After = (u32, Config, Option<TokenId>);
 
 /// A reading that was come to.
 #[derive(Clone, Copy)]
@@ -54,20 +58,18 @@ impl Beam {
 
 impl Tables {
     /// Some readings before each slot, up to what follows the last hole that is not in a tail of holes. As far as there are steps.
-    pub fn beam(&mut self, plan: &Plan, work: &mut Work) -> Result<Beam, StepError> {
+    pub fn beam(&mut self, plan: &Plan, width: usize, work: &mut Work) -> Result<Beam, StepError> {
         let right = self.right(plan);
         let Some(start) = self.start()? else { return Ok(Beam { slots: Vec::new() }) };
         let mut at = vec![Reached { config: start, from: 0, token: None }];
         let mut slots = Vec::new();
         let last = plan.places.iter().rposition(|place| *place != Place::Free).unwrap_or(plan.places.len());
         for (slot, place) in plan.places.iter().enumerate().take(last + 1) {
-            at.drain(..at.len().saturating_sub(MOST_READINGS));
+            at.drain(..at.len().saturating_sub(width));
             let next = match place {
                 Place::Token(token) => self.after_token(&at, *token),
                 Place::Free | Place::Optional => {
-                    let before: Vec<Config> = at.iter().map(|reached| reached.config).collect();
-                    let may_stay = *place == Place::Optional;
-                    self.some_after(&before, may_stay, (right.states(slot + 1), SOME_RESTS), work)
+                    self.after_any(&at, *place == Place::Optional, right.states(slot + 1), work)
                 }
                 Place::Closed | Place::Gap => Ok(Vec::new()),
             };
@@ -92,23 +94,75 @@ impl Tables {
         Ok(next)
     }
 
+    /// Some readings to which one token leads, or none where there may be none, that differ as much as possible.
+    fn after_any(
+        &mut self,
+        before: &[Reached],
+        may_stay: bool,
+        allowed: &BitSet,
+        work: &mut Work,
+    ) -> Result<Vec<Reached>, StepError> {
+        let mut found = Vec::new();
+        for (from, reached) in (0..).zip(before) {
+            if may_stay {
+                let state = self.stepper.transducer().union_state(reached.config.lexeme);
+                found.push((state, Reached { config: reached.config, from, token: None }));
+            }
+            let afters = self.afters(reached.config, work)?;
+            work.spend(1 + afters.len() / 8)?;
+            found.extend(afters.iter().map(|&(state, config, token)| (state, Reached { config, from, token })));
+        }
+        found.retain(|&(state, _)| allowed.contains(state as usize));
+        Ok(self.most_different(found))
+    }
+
+    /// Readings to which one token leads from one, by state of the union automaton: of those with the same outlook some. They are kept.
+    fn afters(&mut self, config: Config, work: &mut Work) -> Result<Arc<[After]>, StepError> {
+        if let Some(known) = self.afters.get(&config) {
+            return Ok(known.clone());
+        }
+        let mut found = Vec::new();
+        self.each_after(&[config], SOME_RESTS, work, |state, reached| found.push((state, reached)))?;
+        let mut n_alike: FxHashMap<(u32, Outlook), usize> = FxHashMap::default();
+        let mut afters = Vec::new();
+        for (state, Reached { config, token, .. }) in found {
+            let n = n_alike.entry((state, self.outlook(config.state))).or_default();
+            if *n < SOME_ALIKE {
+                *n += 1;
+                afters.push((state, config, token));
+            }
+        }
+        let afters: Arc<[After]> = afters.into();
+        self.afters.insert(config, afters.clone());
+        Ok(afters)
+    }
+
     /// Some readings to which one token leads, at states of the union automaton that are allowed: of each state some that differ in what can come next and in
     /// how much is open. Those that are unlike all before them come last, and among these by turns those that lack fewer and more terminals to be a sentence.
     /// Looks at so many remainders of tokens beyond pieces. Where there may be no token as well, what it begins with is among them.
     pub fn some_after(
         &mut self,
         before: &[Config],
-        may_stay: bool,
         (allowed, most_rests): (&BitSet, usize),
         work: &mut Work,
     ) -> Result<Vec<Reached>, StepError> {
-        let mut found: BTreeMap<u32, Vec<Reached>> = BTreeMap::new();
-        for (&config, from) in before.iter().zip(0..).filter(|_| may_stay) {
-            let state = self.stepper.transducer().union_state(config.lexeme);
+        let mut found = Vec::new();
+        self.each_after(before, most_rests, work, |state, reached| {
             if allowed.contains(state as usize) {
-                found.entry(state).or_default().push(Reached { config, from, token: None });
+                found.push((state, reached));
             }
-        }
+        })?;
+        Ok(self.most_different(found))
+    }
+
+    /// Calls `each` with readings to which one token leads and their states of the union automaton, and looks at so many remainders of tokens beyond pieces.
+    fn each_after(
+        &mut self,
+        before: &[Config],
+        most_rests: usize,
+        work: &mut Work,
+        mut each: impl FnMut(u32, Reached),
+    ) -> Result<(), StepError> {
         let mut seen = FxHashSet::default();
         let mut agenda: VecDeque<(Config, Option<Arc<Rest>>, u32)> =
             before.iter().zip(0..).map(|(&config, from)| (config, None, from)).collect();
@@ -117,10 +171,7 @@ impl Tables {
             let walk = self.walk(config, rest.as_ref())?;
             work.spend(1 + walk.stays.len() + walk.exits.len())?;
             let mut add = |this: &Self, config: Config, token: Option<TokenId>| {
-                let state = this.stepper.transducer().union_state(config.lexeme);
-                if allowed.contains(state as usize) {
-                    found.entry(state).or_default().push(Reached { config, from, token });
-                }
+                each(this.stepper.transducer().union_state(config.lexeme), Reached { config, from, token });
             };
             for (lexeme, tokens) in &walk.stays {
                 add(self, Config { state: config.state, lexeme: *lexeme }, tokens.first);
@@ -138,45 +189,54 @@ impl Tables {
                 }
             }
         }
-        Ok(self.most_different(found))
+        Ok(())
     }
 
-    fn most_different(&mut self, found: BTreeMap<u32, Vec<Reached>>) -> Vec<Reached> {
+    /// Of readings by state of the union automaton, some that differ.
+    fn most_different(&mut self, found: Vec<(u32, Reached)>) -> Vec<Reached> {
+        let mut n_alike: FxHashMap<(u32, Outlook), usize> = FxHashMap::default();
+        let mut seen = FxHashSet::default();
         let mut ranked = Vec::new();
-        for mut alike in found.into_values() {
-            alike.sort_by_key(|reached| reached.config);
-            alike.dedup_by_key(|reached| reached.config);
-            alike.sort_by_cached_key(|reached| (self.lacking(reached.config.state), reached.config));
-            let mut seen = FxHashSet::default();
-            let mut is_first = |reached: &Reached| {
-                let state = reached.config.state;
-                let lacking = self.lacking(state);
-                seen.insert((self.stepper.recognizer().viable(state).clone(), lacking))
-            };
-            let (unlike, alike): (Vec<_>, Vec<_>) = alike.into_iter().partition(&mut is_first);
-            // What is open widest is as good as what is nearly closed.
-            let chosen = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
-            ranked.extend(chosen.enumerate());
+        for (state, reached) in found {
+            let outlook = self.outlook(reached.config.state);
+            let n = n_alike.entry((state, outlook)).or_default();
+            if *n < MOST_ALIKE && seen.insert(reached.config) {
+                *n += 1;
+                ranked.push((state, outlook, reached));
+            }
         }
-        ranked
-            .sort_by_cached_key(|&(rank, Reached { config, .. })| (rank, Reverse(self.permissiveness(config)), config));
+        let mut found: Vec<(u32, Outlook, Reached)> = ranked;
+        found.sort_by_key(|&(state, outlook, reached)| (state, outlook.lacking, reached.config));
+        let mut chosen = Vec::new();
+        let mut seen: FxHashSet<Outlook> = FxHashSet::default();
+        for alike in found.chunk_by(|one, other| one.0 == other.0) {
+            seen.clear();
+            let is_first = |(_, outlook, _): &&(u32, Outlook, Reached)| seen.insert(*outlook);
+            let (unlike, alike): (Vec<_>, Vec<_>) = alike.iter().partition(is_first);
+            // What is open widest is as good as what is nearly closed.
+            let some = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
+            chosen.extend(some.enumerate().map(|(rank, &(state, outlook, reached))| (rank, state, outlook, reached)));
+        }
+        chosen.sort_by_key(|&(rank, state, _, reached)| {
+            (rank, Reverse(self.permissiveness[state as usize]), reached.config)
+        });
         // What is open in different depths takes turns.
         let mut n_alike: FxHashMap<u32, usize> = FxHashMap::default();
-        let mut chosen: Vec<(usize, Reached)> = Vec::with_capacity(ranked.len());
-        for (_, reached) in ranked {
-            let turn = n_alike.entry(self.lacking(reached.config.state)).or_default();
+        let mut turns: Vec<(usize, Reached)> = Vec::with_capacity(chosen.len());
+        for (_, _, outlook, reached) in chosen {
+            let turn = n_alike.entry(outlook.lacking).or_default();
             *turn += 1;
-            chosen.push((*turn, reached));
+            turns.push((*turn, reached));
         }
-        chosen.sort_by_key(|&(turn, _)| turn);
-        chosen.truncate(MOST_AFTER);
-        chosen.into_iter().rev().map(|(_, reached)| reached).collect()
+        turns.sort_by_key(|&(turn, _)| turn);
+        turns.truncate(MOST_AFTER);
+        turns.into_iter().rev().map(|(_, reached)| reached).collect()
     }
+}
 
-    /// The number of bytes that can follow in a state of the union automaton.
-    fn permissiveness(&self, config: Config) -> usize {
-        let union = &self.constraint.language().lexing().lexicon.union;
-        let state = self.stepper.transducer().union_state(config.lexeme);
-        (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count()
-    }
+/// For each state of the union automaton the number of bytes that can follow.
+pub(crate) fn permissiveness(constraint: &Constraint) -> Box<[u16]> {
+    let union = &constraint.language().lexing().lexicon.union;
+    let follow = |state| (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count() as u16;
+    (0..union.n_states() as u32).map(follow).collect()
 }

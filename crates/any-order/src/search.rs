@@ -28,7 +28,7 @@ use anygram_recognizer::StateId;
 use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::beam::Beam;
+use crate::beam::{After, Beam, permissiveness};
 use crate::canvas::End;
 use crate::lattice::{Guide, Known, Lattice, Merging};
 use crate::moves::{Ending, Pieces, Walk, Walks};
@@ -52,10 +52,24 @@ pub(crate) struct Tables {
     pub lattice: Known,
     /// Minimum costs in tokens, once somebody asks.
     budgets: Option<Box<Budgets>>,
-    /// The fewest terminals that states of the parser lack.
-    lacking: FxHashMap<StateId, u32>,
+    /// What is to come after states of the parser, and the sets of terminals that can come next.
+    outlooks: FxHashMap<StateId, Outlook>,
+    viable: FxHashMap<BitSet, u32>,
+    /// Some of what one token makes of readings.
+    pub afters: FxHashMap<Config, Arc<[After]>>,
+    /// For each state of the union automaton the number of bytes that can follow.
+    pub permissiveness: Box<[u16]>,
     /// Few tokens, of each kind some, once they are needed.
     few: Option<Arc<Rest>>,
+}
+
+/// What is to come after a state of the parser.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Outlook {
+    /// The fewest terminals that make a sentence.
+    pub lacking: u32,
+    /// Which terminals can come next: a number for each set.
+    pub viable: u32,
 }
 
 #[derive(Clone)]
@@ -139,6 +153,9 @@ impl Default for Bounds {
         Self { visits: usize::MAX, in_vain: usize::MAX, below: None, one_of: None, order: 0 }
     }
 }
+
+/// What it takes to keep what one token makes of a reading, roughly.
+const AFTERS_BYTES: usize = 2_048;
 
 /// A place entered costs a few look-ups, and now and then a new state of the parser.
 const STEPS_PER_VISIT: usize = 16;
@@ -241,7 +258,10 @@ impl Tables {
             finishes: FxHashMap::default(),
             lattice: Known::default(),
             budgets: None,
-            lacking: FxHashMap::default(),
+            outlooks: FxHashMap::default(),
+            viable: FxHashMap::default(),
+            afters: FxHashMap::default(),
+            permissiveness: permissiveness(constraint),
             few: None,
         })
     }
@@ -253,13 +273,15 @@ impl Tables {
             + self.lattice.memory_usage()
             + self.rights.memory_usage()
             + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
-            + (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64
+            + (self.reads.len() + self.closings.len() + self.finishes.len() + self.outlooks.len()) * 64
+            + self.afters.len() * AFTERS_BYTES
     }
 
     /// Whether so much is kept that it is better to begin afresh.
     pub fn is_full(&self) -> bool {
         let limits = self.constraint.language().limits();
-        let kept = (self.reads.len() + self.closings.len() + self.finishes.len() + self.lacking.len()) * 64;
+        let afters = self.afters.len() * AFTERS_BYTES;
+        let kept = afters + (self.reads.len() + self.closings.len() + self.finishes.len() + self.outlooks.len()) * 64;
         kept + self.rights.memory_usage() + self.lattice.memory_usage() > limits.cache_bytes
             || self.stepper.recognizer().n_items() > limits.shared_items
             || self.stepper.transducer().n_lexemes() > limits.lexer.lexemes / 2
@@ -498,10 +520,19 @@ impl Tables {
         Ok(found)
     }
 
+    /// What is to come after a state of the parser.
+    pub fn outlook(&mut self, state: StateId) -> Outlook {
+        let (recognizer, viable) = (self.stepper.recognizer(), &mut self.viable);
+        *self.outlooks.entry(state).or_insert_with(|| {
+            let fresh = viable.len() as u32;
+            let viable = *viable.entry(recognizer.viable(state).clone()).or_insert(fresh);
+            Outlook { lacking: recognizer.minimum_remaining(state), viable }
+        })
+    }
+
     /// The fewest terminals that make a sentence of what was read.
     pub fn lacking(&mut self, state: StateId) -> u32 {
-        let recognizer = self.stepper.recognizer();
-        *self.lacking.entry(state).or_insert_with(|| recognizer.minimum_remaining(state))
+        self.outlook(state).lacking
     }
 
     /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, and

@@ -134,16 +134,17 @@ pub enum By {
 enum Short {
     /// With the ways of each place in an order.
     Order(u64),
-    /// With some readings before each slot that differ as much as possible.
-    Beam,
+    /// With so many readings before each slot that differ as much as possible.
+    Beam(usize),
 }
 
 /// Steps of a search before the chart is asked: first with its holes as gaps, then as it is.
 const FIRST_VISITS: usize = 1_000;
-const SHORT_SEARCHES: u64 = 3;
+const SHORT_SEARCHES: u64 = 4;
 const NEXT_VISITS: usize = 200_000;
 
 /// Places that a search enters that begins with some readings before each slot, and of these from one in vain.
+const BEAM_WIDTHS: [usize; 3] = [6, 16, 64];
 const BEAM_VISITS: usize = 20_000;
 const BEAM_IN_VAIN: usize = 64;
 
@@ -359,10 +360,12 @@ impl Solver {
                 answer = self.search_few(canvas, plan, Short::Order(order), work)?;
             }
         }
-        if answer.decided().is_none() {
-            // Where this takes long, something else may be quick.
-            let mut own = self.share_of_work(8);
-            answer = self.search_few(canvas, plan, Short::Beam, &mut own).unwrap_or(answer);
+        for width in BEAM_WIDTHS {
+            if answer.decided().is_none() {
+                // Where this takes long, something else may be quick.
+                let mut own = self.share_of_work(8);
+                answer = self.search_few(canvas, plan, Short::Beam(width), &mut own).unwrap_or(answer);
+            }
         }
         if answer.decided().is_none() && has_holes {
             answer = self.chart_with_gaps(canvas, plan, work)?;
@@ -385,7 +388,7 @@ impl Solver {
             answer = self.chart_with_gaps(canvas, plan, work)?;
         }
         if answer.decided().is_none() {
-            answer = self.search_few(canvas, plan, Short::Beam, work)?;
+            answer = self.search_few(canvas, plan, Short::Beam(BEAM_WIDTHS[2]), work)?;
         }
         if answer.decided().is_none() && plan.has_gaps() {
             answer = self.chart(canvas, plan, work)?;
@@ -467,8 +470,8 @@ impl Solver {
                 }
                 search.run()?
             }
-            Short::Beam => {
-                let beam = self.tables.beam(&few, work)?;
+            Short::Beam(width) => {
+                let beam = self.tables.beam(&few, width, work)?;
                 let bounds = Bounds { visits: BEAM_VISITS, ..Bounds::default() };
                 Search::new(&mut self.tables, &few, work, bounds).run_from(&beam, BEAM_IN_VAIN)?
             }
