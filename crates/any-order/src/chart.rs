@@ -10,7 +10,8 @@
 //! Each item remembers the first cause of its being there, which leads to a completion. Cost: items are triples of a rest of a rule and two
 //! boundaries; their number grows with the square of the boundaries that holes make, so this is the last resort for canvases of many holes.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
@@ -51,6 +52,8 @@ struct Entry {
     at: Boundary,
     parent: u32,
     ended: Ended,
+    /// The bytes in gaps on the way.
+    n_in_gaps: u32,
 }
 
 /// A terminal that was read from a boundary to another.
@@ -61,6 +64,8 @@ struct Edge {
     /// The entry before its last byte, and the token that the byte ended.
     from: u32,
     ended: Ended,
+    /// The bytes in gaps.
+    n_in_gaps: u32,
 }
 
 /// What is still to come of a rule, shared by rules that end alike.
@@ -85,6 +90,21 @@ struct Item {
     origin: u32,
     at: u32,
     cause: Cause,
+    cost: Cost,
+    is_done: bool,
+}
+
+/// The fewest bytes in gaps: of all that was read up to an item, and of what was read since it began.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    before: u32,
+    own: u32,
+}
+
+impl Cost {
+    fn and(self, more: u32) -> Self {
+        Self { before: self.before.saturating_add(more), own: self.own.saturating_add(more) }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -171,10 +191,10 @@ pub(crate) struct Chart<'a> {
     boundary_ids: FxHashMap<Boundary, u32>,
     reaches: Vec<Option<Reach>>,
     items: Vec<Item>,
-    known: FxHashSet<(u32, u32, u32)>,
-    agenda: VecDeque<u32>,
-    /// Whether items that came first are processed first.
-    in_breadth: bool,
+    known: FxHashMap<(u32, u32, u32), u32>,
+    /// Items to process with what decides which comes first: in the order of costs, or what came last.
+    agenda: BinaryHeap<(Reverse<u32>, u32)>,
+    by_cost: bool,
     /// Items that wait for a nonterminal at a boundary, and items that completed one begun there.
     waiting: FxHashMap<(u32, u32), Vec<u32>>,
     completed: FxHashMap<(u32, u32), Vec<u32>>,
@@ -205,17 +225,17 @@ impl<'a> Chart<'a> {
             boundary_ids: FxHashMap::default(),
             reaches: Vec::new(),
             items: Vec::new(),
-            known: FxHashSet::default(),
-            agenda: VecDeque::new(),
-            in_breadth: false,
+            known: FxHashMap::default(),
+            agenda: BinaryHeap::new(),
+            by_cost: false,
             waiting: FxHashMap::default(),
             completed: FxHashMap::default(),
         }
     }
 
-    /// Goes on in breadth: what is found is short. In depth it is found sooner.
-    pub fn in_breadth(self) -> Self {
-        Self { in_breadth: true, ..self }
+    /// Finds a completion with the fewest bytes in its gaps (Knuth 1977; for prefixes Stolcke 1995). In depth one is found sooner.
+    pub fn shortest(self) -> Self {
+        Self { by_cost: true, ..self }
     }
 
     /// A completion; `None` if there is none.
@@ -224,8 +244,12 @@ impl<'a> Chart<'a> {
         let Some(lexeme) = free.first(lexing, *all)? else { return Ok(None) };
         let root = rules.root;
         let start = self.boundary((Position { slot: 0, inner: 0 }, lexeme));
-        self.add(root, start, start, Cause::Predicted);
-        while let Some(id) = if self.in_breadth { self.agenda.pop_front() } else { self.agenda.pop_back() } {
+        self.add((root, start, start), Cause::Predicted, Cost::default());
+        while let Some((_, id)) = self.agenda.pop() {
+            // One that was found again at less cost waits twice.
+            if std::mem::replace(&mut self.items[id as usize].is_done, true) {
+                continue;
+            }
             self.work.spend(8)?;
             if let Some(found) = self.process(id)? {
                 return Ok(Some(found));
@@ -234,15 +258,25 @@ impl<'a> Chart<'a> {
         Ok(None)
     }
 
-    fn add(&mut self, rest: u32, origin: u32, at: u32, cause: Cause) {
-        if self.known.insert((rest, origin, at)) {
-            self.agenda.push_back(self.items.len() as u32);
-            self.items.push(Item { rest, origin, at, cause });
+    fn add(&mut self, key: (u32, u32, u32), cause: Cause, cost: Cost) {
+        let fresh = self.items.len() as u32;
+        let id = *self.known.entry(key).or_insert(fresh);
+        let priority = Reverse(if self.by_cost { cost.before } else { 0 });
+        if id == fresh {
+            let (rest, origin, at) = key;
+            self.items.push(Item { rest, origin, at, cause, cost, is_done: false });
+            self.agenda.push((priority, id));
+            return;
+        }
+        let item = &mut self.items[id as usize];
+        if self.by_cost && !item.is_done && cost.before < item.cost.before {
+            (item.cause, item.cost) = (cause, cost);
+            self.agenda.push((priority, id));
         }
     }
 
     fn process(&mut self, id: u32) -> Result<Option<Found>, StepError> {
-        let Item { rest, origin, at, .. } = self.items[id as usize];
+        let Item { rest, origin, at, cost, .. } = self.items[id as usize];
         let Rest { lhs, first, next } = self.tables.rules.rests[rest as usize];
         match first {
             None if lhs as usize == self.tables.rules.begins.len() => {
@@ -260,9 +294,9 @@ impl<'a> Chart<'a> {
                 let waiting = self.waiting.get(&(origin, lhs)).cloned().unwrap_or_default();
                 self.work.spend(waiting.len())?;
                 for waiter in waiting {
-                    let Item { rest, origin, .. } = self.items[waiter as usize];
+                    let Item { rest, origin, cost: before, .. } = self.items[waiter as usize];
                     let next = self.tables.rules.rests[rest as usize].next;
-                    self.add(next, origin, at, Cause::Completed(waiter, id));
+                    self.add((next, origin, at), Cause::Completed(waiter, id), before.and(cost.own));
                 }
             }
             Some(Symbol::Nonterminal(n)) => {
@@ -271,24 +305,24 @@ impl<'a> Chart<'a> {
                 if list.len() == 1 {
                     for rule in 0..self.tables.rules.begins[n.index()].len() {
                         let begin = self.tables.rules.begins[n.index()][rule];
-                        self.add(begin, at, at, Cause::Predicted);
+                        self.add((begin, at, at), Cause::Predicted, Cost { before: cost.before, own: 0 });
                     }
                 }
                 let completed = self.completed.get(&(at, n.0)).cloned().unwrap_or_default();
                 self.work.spend(completed.len())?;
                 for done in completed {
-                    let to = self.items[done as usize].at;
-                    self.add(next, origin, to, Cause::Completed(id, done));
+                    let Item { at: to, cost: read, .. } = self.items[done as usize];
+                    self.add((next, origin, to), Cause::Completed(id, done), cost.and(read.own));
                 }
             }
             Some(Symbol::Terminal(terminal)) => {
                 self.reach(at)?;
                 let Some(reach) = self.reaches[at as usize].take() else { return Ok(None) };
                 let from = reach.edges.partition_point(|edge| edge.terminal < terminal);
-                for (edge, &Edge { to, .. }) in
+                for (edge, &Edge { to, n_in_gaps, .. }) in
                     reach.edges.iter().enumerate().skip(from).take_while(|(_, edge)| edge.terminal == terminal)
                 {
-                    self.add(next, origin, to, Cause::Scanned(id, edge as u32));
+                    self.add((next, origin, to), Cause::Scanned(id, edge as u32), cost.and(n_in_gaps));
                 }
                 self.reaches[at as usize] = Some(reach);
             }
@@ -313,21 +347,26 @@ impl<'a> Chart<'a> {
         let mut reach = Reach::default();
         let mut seen = FxHashSet::default();
         let mut steps = Vec::new();
-        let enter = |reach: &mut Reach, seen: &mut FxHashSet<Boundary>, at: Boundary, parent: u32, ended: Ended| {
+        let enter = |reach: &mut Reach,
+                     seen: &mut FxHashSet<Boundary>,
+                     at: Boundary,
+                     parent: u32,
+                     ended: Ended,
+                     n_in_gaps: u32| {
             if seen.insert(at) {
-                reach.entries.push(Entry { at, parent, ended });
+                reach.entries.push(Entry { at, parent, ended, n_in_gaps });
             }
         };
-        enter(&mut reach, &mut seen, self.boundaries[boundary as usize], u32::MAX, None);
+        enter(&mut reach, &mut seen, self.boundaries[boundary as usize], u32::MAX, None, 0);
         let mut edges: FxHashMap<(TerminalId, u32), Edge> = FxHashMap::default();
         let mut at = 0;
         while at < reach.entries.len() {
-            let (position, lexeme) = reach.entries[at].at;
+            let Entry { at: (position, lexeme), n_in_gaps, .. } = reach.entries[at];
             let is_boundary = self.tables.free.is_boundary(lexeme);
             if position.inner == 0 {
                 if matches!(self.places.get(position.slot as usize), Some(Place::Gap | Place::Optional)) {
                     let next = Position { slot: position.slot + 1, inner: 0 };
-                    enter(&mut reach, &mut seen, (next, lexeme), at as u32, None);
+                    enter(&mut reach, &mut seen, (next, lexeme), at as u32, None, n_in_gaps);
                 }
                 let at_end = position.slot as usize == self.places.len();
                 if is_boundary && self.final_at[position.slot as usize] && reach.accepts.is_none() {
@@ -342,31 +381,33 @@ impl<'a> Chart<'a> {
                         let ChartTables { free, lexing, all, .. } = &mut *self.tables;
                         let Some(lexeme) = free.first(lexing, *all)? else { continue };
                         let to = self.boundary((next, lexeme));
-                        edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended });
+                        edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended, n_in_gaps });
                     }
                 }
             }
             steps.clear();
             self.bytes(position, &mut steps);
             self.work.spend(1 + steps.len())?;
+            let in_gap = self.places.get(position.slot as usize) == Some(&Place::Gap);
+            let n_in_gaps = n_in_gaps + u32::from(in_gap);
             for &(byte, next, ended) in &steps {
                 let ChartTables { free, lexing, all, .. } = &mut *self.tables;
                 let step = free.step(lexing, lexeme, byte)?;
                 if let Some(stay) = step.stay {
-                    enter(&mut reach, &mut seen, (next, stay), at as u32, ended);
+                    enter(&mut reach, &mut seen, (next, stay), at as u32, ended, n_in_gaps);
                 }
                 let Some(cut) = step.cut else { continue };
                 let cut = free.cut(cut).clone();
                 let Some(after) = free.boundary(lexing, *all, cut.obligations)? else { continue };
                 if cut.skip {
-                    enter(&mut reach, &mut seen, (next, after), at as u32, ended);
+                    enter(&mut reach, &mut seen, (next, after), at as u32, ended, n_in_gaps);
                 }
                 if cut.scans.is_empty() {
                     continue;
                 }
                 let to = self.boundary((next, after));
                 for &terminal in &cut.scans {
-                    edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended });
+                    edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended, n_in_gaps });
                 }
             }
             at += 1;

@@ -403,20 +403,21 @@ impl Solver {
     /// there are holes can often be made.
     fn chart_with_gaps(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
         let relaxed = Relaxed::new(plan);
-        let free = self.free_chart(&relaxed.plan, work);
-        let Some(found) = free.in_breadth().run()? else { return Ok(Answer::No) };
-        if plan.has_gaps() {
-            return Ok(Answer::Unknown(Undecided::Between));
-        }
-        let answer = self.fitted(canvas, &relaxed, &found)?;
-        if answer.decided().is_some() {
+        let mut answer = Answer::Unknown(Undecided::Between);
+        if let Some(longest) = self.longest_chart(&relaxed.plan, work)
+            && let Some(found) = longest.shortest().run()?
+        {
+            // Then there is one in `contextual` too.
+            if !plan.has_gaps() {
+                answer = self.fitted(canvas, &relaxed, &found)?;
+            }
             return Ok(answer);
         }
-        let longest = self.longest_chart(&relaxed.plan, work).map(|chart| chart.in_breadth().run());
-        match longest.transpose()?.flatten() {
-            Some(found) => self.fitted(canvas, &relaxed, &found),
-            None => Ok(answer),
+        let Some(found) = self.free_chart(&relaxed.plan, work).shortest().run()? else { return Ok(Answer::No) };
+        if !plan.has_gaps() {
+            answer = self.fitted(canvas, &relaxed, &found)?;
         }
+        Ok(answer)
     }
 
     /// A completion with a token in each hole, made of one that has any number of them.
