@@ -18,7 +18,7 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Symbol, TerminalId};
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::language::StepError;
-use anygram_lexer::transducer::{LexemeId, Lexing, Transducer, WantedId};
+use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Transducer, WantedId};
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -47,9 +47,21 @@ struct Reach {
     accepts: Option<u32>,
 }
 
+/// What one byte, or a token that the grammar names, makes of a place and a lexeme; found once, for all boundaries from which one comes there.
+struct Steps {
+    /// The next place, if the slot can be left as it is.
+    leave: Option<u32>,
+    stays: Box<[(u32, Ended)]>,
+    /// The ends of the piece, and what begins then.
+    cuts: Box<[(CutId, u32, Ended)]>,
+    specials: Box<[(TerminalId, u32, Ended)]>,
+    is_accepting: bool,
+    in_gap: bool,
+}
+
 /// A place and a lexeme on the way from a boundary.
 struct Entry {
-    at: Boundary,
+    at: u32,
     parent: u32,
     ended: Ended,
     /// The bytes in gaps on the way.
@@ -189,7 +201,10 @@ pub(crate) struct Chart<'a> {
     n_slots: usize,
     boundaries: Vec<Boundary>,
     boundary_ids: FxHashMap<Boundary, u32>,
+    steps: Vec<Option<Steps>>,
     reaches: Vec<Option<Reach>>,
+    /// Scratch: for which boundary each place and lexeme was last come to.
+    seen: Vec<u32>,
     items: Vec<Item>,
     known: FxHashMap<(u32, u32, u32), u32>,
     /// Items to process with what decides which comes first: in the order of costs, or what came last.
@@ -223,7 +238,9 @@ impl<'a> Chart<'a> {
             n_slots,
             boundaries: Vec::new(),
             boundary_ids: FxHashMap::default(),
+            steps: Vec::new(),
             reaches: Vec::new(),
+            seen: Vec::new(),
             items: Vec::new(),
             known: FxHashMap::default(),
             agenda: BinaryHeap::new(),
@@ -334,7 +351,9 @@ impl<'a> Chart<'a> {
         let fresh = self.boundaries.len() as u32;
         *self.boundary_ids.entry(boundary).or_insert_with(|| {
             self.boundaries.push(boundary);
+            self.steps.push(None);
             self.reaches.push(None);
+            self.seen.push(u32::MAX);
             fresh
         })
     }
@@ -344,77 +363,108 @@ impl<'a> Chart<'a> {
         if self.reaches[boundary as usize].is_some() {
             return Ok(());
         }
-        let mut reach = Reach::default();
-        let mut seen = FxHashSet::default();
-        let mut steps = Vec::new();
-        let enter = |reach: &mut Reach,
-                     seen: &mut FxHashSet<Boundary>,
-                     at: Boundary,
-                     parent: u32,
-                     ended: Ended,
-                     n_in_gaps: u32| {
-            if seen.insert(at) {
-                reach.entries.push(Entry { at, parent, ended, n_in_gaps });
-            }
-        };
-        enter(&mut reach, &mut seen, self.boundaries[boundary as usize], u32::MAX, None, 0);
+        let mut entries = vec![Entry { at: boundary, parent: u32::MAX, ended: None, n_in_gaps: 0 }];
+        let mut accepts = None;
         let mut edges: FxHashMap<(TerminalId, u32), Edge> = FxHashMap::default();
-        let mut at = 0;
-        while at < reach.entries.len() {
-            let Entry { at: (position, lexeme), n_in_gaps, .. } = reach.entries[at];
-            let is_boundary = self.tables.free.is_boundary(lexeme);
-            if position.inner == 0 {
-                if matches!(self.places.get(position.slot as usize), Some(Place::Gap | Place::Optional)) {
-                    let next = Position { slot: position.slot + 1, inner: 0 };
-                    enter(&mut reach, &mut seen, (next, lexeme), at as u32, None, n_in_gaps);
-                }
-                let at_end = position.slot as usize == self.places.len();
-                if is_boundary && self.final_at[position.slot as usize] && reach.accepts.is_none() {
-                    reach.accepts = Some(at as u32);
-                }
-                if at_end && !self.anything {
-                    at += 1;
-                    continue;
-                }
-                if is_boundary {
-                    for (terminal, next, ended) in self.specials(position) {
-                        let ChartTables { free, lexing, all, .. } = &mut *self.tables;
-                        let Some(lexeme) = free.first(lexing, *all)? else { continue };
-                        let to = self.boundary((next, lexeme));
-                        edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended, n_in_gaps });
-                    }
-                }
+        self.seen[boundary as usize] = boundary;
+        let mut from = 0;
+        while let Some(&Entry { at, n_in_gaps, .. }) = entries.get(from as usize) {
+            self.step(at)?;
+            let Some(steps) = &self.steps[at as usize] else { break };
+            self.work.spend(1 + (steps.stays.len() + steps.cuts.len()) / 4)?;
+            if steps.is_accepting {
+                accepts = accepts.or(Some(from));
             }
-            steps.clear();
-            self.bytes(position, &mut steps);
-            self.work.spend(1 + steps.len())?;
-            let in_gap = self.places.get(position.slot as usize) == Some(&Place::Gap);
-            let n_in_gaps = n_in_gaps + u32::from(in_gap);
-            for &(byte, next, ended) in &steps {
-                let ChartTables { free, lexing, all, .. } = &mut *self.tables;
-                let step = free.step(lexing, lexeme, byte)?;
-                if let Some(stay) = step.stay {
-                    enter(&mut reach, &mut seen, (next, stay), at as u32, ended, n_in_gaps);
+            let seen = &mut self.seen;
+            let mut enter = |at: u32, ended: Ended, n_in_gaps: u32| {
+                if std::mem::replace(&mut seen[at as usize], boundary) != boundary {
+                    entries.push(Entry { at, parent: from, ended, n_in_gaps });
                 }
-                let Some(cut) = step.cut else { continue };
-                let cut = free.cut(cut).clone();
-                let Some(after) = free.boundary(lexing, *all, cut.obligations)? else { continue };
+            };
+            if let Some(next) = steps.leave {
+                enter(next, None, n_in_gaps);
+            }
+            let n_in_gaps = n_in_gaps + u32::from(steps.in_gap);
+            for &(next, ended) in &steps.stays {
+                enter(next, ended, n_in_gaps);
+            }
+            let mut scan = |terminal: TerminalId, to: u32, ended: Ended| {
+                edges.entry((terminal, to)).or_insert(Edge { terminal, to, from, ended, n_in_gaps });
+            };
+            for &(terminal, to, ended) in &steps.specials {
+                scan(terminal, to, ended);
+            }
+            for &(cut, after, ended) in &steps.cuts {
+                let cut = self.tables.free.cut(cut);
                 if cut.skip {
-                    enter(&mut reach, &mut seen, (next, after), at as u32, ended, n_in_gaps);
+                    enter(after, ended, n_in_gaps);
                 }
-                if cut.scans.is_empty() {
-                    continue;
+                cut.scans.iter().for_each(|&terminal| scan(terminal, after, ended));
+            }
+            from += 1;
+        }
+        let mut edges: Vec<Edge> = edges.into_values().collect();
+        edges.sort_unstable_by_key(|edge| (edge.terminal, edge.to));
+        self.reaches[boundary as usize] = Some(Reach { entries, edges, accepts });
+        Ok(())
+    }
+
+    /// Works out what one byte makes of a place and a lexeme.
+    fn step(&mut self, at: u32) -> Result<(), StepError> {
+        if self.steps[at as usize].is_some() {
+            return Ok(());
+        }
+        let (position, lexeme) = self.boundaries[at as usize];
+        let is_boundary = self.tables.free.is_boundary(lexeme);
+        let place = self.places.get(position.slot as usize).copied();
+        let is_between = position.inner == 0;
+        let is_accepting = is_between && is_boundary && self.final_at[position.slot as usize];
+        let mut leave = None;
+        if is_between && matches!(place, Some(Place::Gap | Place::Optional)) {
+            leave = Some(self.boundary((Position { slot: position.slot + 1, inner: 0 }, lexeme)));
+        }
+        let at_end = is_between && position.slot as usize == self.places.len() && !self.anything;
+        let mut specials = Vec::new();
+        if is_between && is_boundary && !at_end {
+            for (terminal, next, ended) in self.specials(position) {
+                let ChartTables { free, lexing, all, .. } = &mut *self.tables;
+                let Some(lexeme) = free.first(lexing, *all)? else { continue };
+                specials.push((terminal, self.boundary((next, lexeme)), ended));
+            }
+        }
+        let mut bytes = Vec::new();
+        if !at_end {
+            self.bytes(position, &mut bytes);
+        }
+        self.work.spend(1 + bytes.len())?;
+        let (mut stays, mut cuts) = (Vec::new(), Vec::new());
+        let mut known: FxHashSet<(Option<CutId>, u32)> = FxHashSet::default();
+        for (byte, next, ended) in bytes {
+            let ChartTables { free, lexing, all, .. } = &mut *self.tables;
+            let step = free.step(lexing, lexeme, byte)?;
+            let after = match step.cut {
+                Some(cut) => {
+                    let obligations = free.cut(cut).obligations;
+                    free.boundary(lexing, *all, obligations)?.map(|after| (cut, after))
                 }
-                let to = self.boundary((next, after));
-                for &terminal in &cut.scans {
-                    edges.entry((terminal, to)).or_insert(Edge { terminal, to, from: at as u32, ended, n_in_gaps });
+                None => None,
+            };
+            if let Some(stay) = step.stay {
+                let to = self.boundary((next, stay));
+                if known.insert((None, to)) {
+                    stays.push((to, ended));
                 }
             }
-            at += 1;
+            if let Some((cut, after)) = after {
+                let to = self.boundary((next, after));
+                if known.insert((Some(cut), to)) {
+                    cuts.push((cut, to, ended));
+                }
+            }
         }
-        reach.edges = edges.into_values().collect();
-        reach.edges.sort_unstable_by_key(|edge| (edge.terminal, edge.to));
-        self.reaches[boundary as usize] = Some(reach);
+        let in_gap = place == Some(Place::Gap);
+        let (stays, cuts, specials) = (stays.into(), cuts.into(), specials.into());
+        self.steps[at as usize] = Some(Steps { leave, stays, cuts, specials, is_accepting, in_gap });
         Ok(())
     }
 
@@ -489,7 +539,8 @@ impl<'a> Chart<'a> {
         if let Some(reach) = &self.reaches[last as usize]
             && let Some(accepts) = reach.accepts
         {
-            end = (reach.entries[accepts as usize].at.0.slot as usize).min(self.n_slots);
+            let (position, _) = self.boundaries[reach.entries[accepts as usize].at as usize];
+            end = (position.slot as usize).min(self.n_slots);
             trace(last, accepts, &mut ended);
         }
         let mut stack = vec![id];
