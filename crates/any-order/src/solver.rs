@@ -144,9 +144,12 @@ const SHORT_SEARCHES: u64 = 4;
 const NEXT_VISITS: usize = 200_000;
 
 /// Places that a search enters that begins with some readings before each slot, and of these from one in vain.
-const BEAM_WIDTHS: [usize; 3] = [6, 16, 64];
-const BEAM_VISITS: usize = 20_000;
+const VISITS_PER_READING: usize = 300;
 const BEAM_IN_VAIN: usize = 64;
+
+/// Readings before a slot with which such searches begin, before the chart and after it.
+const NARROW_BEAMS: [usize; 2] = [6, 16];
+const WIDE_BEAM: usize = 64;
 
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
@@ -360,7 +363,7 @@ impl Solver {
                 answer = self.search_few(canvas, plan, Short::Order(order), work)?;
             }
         }
-        for width in BEAM_WIDTHS {
+        for width in NARROW_BEAMS {
             if answer.decided().is_none() {
                 // Where this takes long, something else may be quick.
                 let mut own = self.share_of_work(8);
@@ -369,6 +372,10 @@ impl Solver {
         }
         if answer.decided().is_none() && has_holes {
             answer = self.chart_with_gaps(canvas, plan, work)?;
+        }
+        if answer.decided().is_none() {
+            let mut own = self.share_of_work(8);
+            answer = self.search_few(canvas, plan, Short::Beam(WIDE_BEAM), &mut own).unwrap_or(answer);
         }
         if answer.decided().is_none() && has_holes && !has_gaps {
             answer = self.search_long(canvas, plan, work)?;
@@ -388,7 +395,7 @@ impl Solver {
             answer = self.chart_with_gaps(canvas, plan, work)?;
         }
         if answer.decided().is_none() {
-            answer = self.search_few(canvas, plan, Short::Beam(BEAM_WIDTHS[2]), work)?;
+            answer = self.search_few(canvas, plan, Short::Beam(WIDE_BEAM), work)?;
         }
         if answer.decided().is_none() && plan.has_gaps() {
             answer = self.chart(canvas, plan, work)?;
@@ -403,21 +410,14 @@ impl Solver {
     /// there are holes can often be made.
     fn chart_with_gaps(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
         let relaxed = Relaxed::new(plan);
-        let mut answer = Answer::Unknown(Undecided::Between);
-        if let Some(longest) = self.longest_chart(&relaxed.plan, work)
-            && let Some(found) = longest.shortest().run()?
-        {
-            // Then there is one in `contextual` too.
-            if !plan.has_gaps() {
-                answer = self.fitted(canvas, &relaxed, &found)?;
-            }
-            return Ok(answer);
+        let Some(found) = self.free_chart(&relaxed.plan, work).run()? else { return Ok(Answer::No) };
+        if plan.has_gaps() {
+            return Ok(Answer::Unknown(Undecided::Between));
         }
-        let Some(found) = self.free_chart(&relaxed.plan, work).shortest().run()? else { return Ok(Answer::No) };
-        if !plan.has_gaps() {
-            answer = self.fitted(canvas, &relaxed, &found)?;
-        }
-        Ok(answer)
+        // In `contextual` its text may be cut as it cannot be.
+        let longest = self.longest_chart(&relaxed.plan, work).map(|chart| chart.shortest().run());
+        let found = longest.transpose()?.flatten().unwrap_or(found);
+        self.fitted(canvas, &relaxed, &found)
     }
 
     /// A completion with a token in each hole, made of one that has any number of them.
@@ -473,7 +473,7 @@ impl Solver {
             }
             Short::Beam(width) => {
                 let beam = self.tables.beam(&few, width, work)?;
-                let bounds = Bounds { visits: BEAM_VISITS, ..Bounds::default() };
+                let bounds = Bounds { visits: VISITS_PER_READING * width, ..Bounds::default() };
                 Search::new(&mut self.tables, &few, work, bounds).run_from(&beam, BEAM_IN_VAIN)?
             }
         };
