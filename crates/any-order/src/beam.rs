@@ -26,10 +26,10 @@ const MOST_AFTER: usize = 256;
 const MOST_ALIKE: usize = 12;
 
 /// Readings after one token of one reading that are kept, of those with the same outlook at one state of the union automaton.
-const SOME_ALIKE: usize = 2;
+const SOME_ALIKE: usize = 4;
 
 /// Remainders of tokens of one reading that are looked at in a hole.
-const SOME_RESTS: usize = 4;
+const SOME_RESTS: usize = 16;
 
 /// A reading after some token, its state of the union automaton, and the token.
 pub(crate) type After = (u32, Config, Option<TokenId>);

@@ -262,17 +262,23 @@ impl<'a> Chart<'a> {
         let root = rules.root;
         let start = self.boundary((Position { slot: 0, inner: 0 }, lexeme));
         self.add((root, start, start), Cause::Predicted, Cost::default());
-        while let Some((_, id)) = self.agenda.pop() {
+        let mut best: Option<(u32, u32)> = None;
+        while let Some((Reverse(cost), id)) = self.agenda.pop() {
+            if best.is_some_and(|(least, _)| least <= cost) {
+                break;
+            }
             // One that was found again at less cost waits twice.
             if std::mem::replace(&mut self.items[id as usize].is_done, true) {
                 continue;
             }
             self.work.spend(8)?;
-            if let Some(found) = self.process(id)? {
-                return Ok(Some(found));
+            if let Some(n_more) = self.process(id)? {
+                let whole = self.items[id as usize].cost.before.saturating_add(n_more);
+                let goal = (if self.by_cost { whole } else { 0 }, id);
+                best = Some(best.map_or(goal, |best| best.min(goal)));
             }
         }
-        Ok(None)
+        Ok(best.map(|(_, id)| self.found(id)))
     }
 
     fn add(&mut self, key: (u32, u32, u32), cause: Cause, cost: Cost) {
@@ -292,15 +298,16 @@ impl<'a> Chart<'a> {
         }
     }
 
-    fn process(&mut self, id: u32) -> Result<Option<Found>, StepError> {
+    /// Follows an item. If the text may end behind it, the bytes in gaps that come first.
+    fn process(&mut self, id: u32) -> Result<Option<u32>, StepError> {
         let Item { rest, origin, at, cost, .. } = self.items[id as usize];
         let Rest { lhs, first, next } = self.tables.rules.rests[rest as usize];
         match first {
             None if lhs as usize == self.tables.rules.begins.len() => {
                 self.reach(at)?;
-                if self.reaches[at as usize].as_ref().is_some_and(|reach| reach.accepts.is_some()) {
-                    return Ok(Some(self.found(id)));
-                }
+                let reach = self.reaches[at as usize].as_ref();
+                let end = reach.and_then(|reach| reach.entries.get(reach.accepts? as usize));
+                return Ok(end.map(|entry| entry.n_in_gaps));
             }
             None => {
                 let list = self.completed.entry((origin, lhs)).or_default();

@@ -497,13 +497,13 @@ impl Solver {
     }
 
     fn chart(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
-        let Some(found) = self.free_chart(plan, work).run()? else { return Ok(Answer::No) };
+        let Some(found) = self.free_chart(plan, work).shortest().run()? else { return Ok(Answer::No) };
         let answer = self.confirmed(canvas, &found)?;
         if answer.decided().is_some() {
             return Ok(answer);
         }
         // The text was cut as it cannot be.
-        let longest = self.longest_chart(plan, work).map(Chart::run);
+        let longest = self.longest_chart(plan, work).map(|chart| chart.shortest().run());
         match longest.transpose()?.flatten() {
             Some(found) => self.confirmed(canvas, &found),
             None => Ok(answer),

@@ -426,5 +426,30 @@ fn what_is_done_last_is_right() {
 
 #[test]
 fn the_chart_alone_is_right() {
-    for_each_canvas(check, By::Chart, &[Engine::Earley]);
+    for_each_canvas(checked_for_length, By::Chart, &[Engine::Earley]);
+}
+
+/// Bytes in the gaps of a completion.
+fn n_in_gaps(case: &Case, answer: &Answer) -> Option<usize> {
+    let Answer::Yes(witness) = answer else { return None };
+    let bytes = |token: &TokenId| case.vocab[token.index()].as_ref().map_or(0, Vec::len);
+    let of = |filling: &Filling| match filling {
+        Filling::Tokens(tokens) => tokens.iter().map(bytes).sum(),
+        Filling::Token(_) => 0,
+    };
+    Some(witness.slots.iter().map(of).sum())
+}
+
+/// What the chart puts into gaps is no longer than what a search finds that has it as its aim to put few tokens there.
+fn checked_for_length(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -> Result<(), String> {
+    check(case, solver, canvas, tally)?;
+    let length = |by: By| {
+        let solver = Solver::new(solver.constraint()).map_err(|error| error.to_string())?;
+        let answer = solver.by(by).completable(canvas).map_err(|error| error.to_string())?;
+        Ok::<_, String>(n_in_gaps(case, &answer))
+    };
+    match length(By::Chart)?.zip(length(By::All)?) {
+        Some((own, other)) if own > other => Err(format!("{own} bytes in gaps, where {other} are enough")),
+        _ => Ok(()),
+    }
 }
