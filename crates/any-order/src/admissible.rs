@@ -65,7 +65,7 @@ const MANY_OPEN: usize = 8_192;
 
 /// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the end.
 const FIRST_PART: usize = 64;
-const LAST_PART: usize = 32;
+const LAST_PART: usize = 16;
 
 /// Readings before a slot that are kept.
 const BEAM_WIDTH: usize = 64;
@@ -257,8 +257,8 @@ impl<'a> Question<'a> {
                 for depth in (0..=2).rev() {
                     self.merge(Merging::Limited(depth), self.rows.len(), 4);
                 }
-                self.meet(true, 4);
-                self.meet(false, 4);
+                self.meet(Fillings::Few, 4);
+                self.meet(Fillings::All, 4);
                 self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
                 self.search(Depth::All, usize::MAX);
             }
@@ -277,13 +277,14 @@ impl<'a> Question<'a> {
         }
         self.lead_to();
         self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
+        let mut ended = None;
         if merges && self.rows.iter().all(|row| row.n_open() <= MANY_OPEN) {
-            self.meet(true, FIRST_PART);
+            ended = self.meet(Fillings::Few, FIRST_PART);
         }
         self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
         if merges {
-            self.meet(true, LAST_PART);
-            self.meet(false, LAST_PART);
+            // What came to its end says nothing more.
+            self.meet(if ended.is_some() { Fillings::All } else { Fillings::Few }, LAST_PART);
         }
     }
 
@@ -485,17 +486,18 @@ impl<'a> Question<'a> {
     }
 
     /// Decides rows by readings merged with whole stacks: what they find possible in `longest` is admissible, what they find impossible in the lexer's own mode is
-    /// not. In `contextual` that may leave something between.
-    fn meet(&mut self, with_few_tokens: bool, n_parts: usize) {
+    /// not. In `contextual` that may leave something between. `None` if it took too long to see what is possible.
+    fn meet(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {
         if !self.is_open() {
-            return;
+            return Some(());
         }
-        let is_bound = self.solver.constraint().language().mode() == LexerMode::Contextual;
-        if !is_bound {
+        if self.solver.constraint().language().mode() != LexerMode::Contextual {
             self.merge(Merging::Exact, self.rows.len(), 1);
-        } else if self.merge_longest(if with_few_tokens { Fillings::Few } else { Fillings::All }, n_parts).is_some() {
-            self.merge(Merging::Exact, self.rows.len(), n_parts);
+            return Some(());
         }
+        self.merge_longest(fillings, n_parts)?;
+        self.merge(Merging::Exact, self.rows.len(), n_parts);
+        Some(())
     }
 
     /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here. `None` if that took
