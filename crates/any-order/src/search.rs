@@ -301,7 +301,9 @@ impl Tables {
                 std::mem::swap(&mut fresh.rights, &mut self.rights);
             }
         }
-        *self = fresh;
+        let full = std::mem::replace(self, fresh);
+        // They are millions of small pieces, which takes a few hundred milliseconds; nobody has to wait for that.
+        rayon::spawn(move || drop(full));
         Ok(())
     }
 
