@@ -7,11 +7,11 @@
 //! so yes and no are exact. For `contextual` the chart of the scannerless lexing is asked, whose no holds and whose yes is a proposal, and then that of the
 //! longest match of all terminals, whose yes holds.
 //!
-//! Each item remembers the first cause of its being there, which leads to a completion. Cost: items are triples of a rest of a rule and two
+//! Each item remembers a cause of its being there, the cheapest where that is asked for, which leads to a completion. Cost: items are triples of a rest of a rule and two
 //! boundaries; their number grows with the square of the boundaries that holes make, so this is the last resort for canvases of many holes.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
@@ -370,33 +370,52 @@ impl<'a> Chart<'a> {
         if self.reaches[boundary as usize].is_some() {
             return Ok(());
         }
-        let mut entries = vec![Entry { at: boundary, parent: u32::MAX, ended: None, n_in_gaps: 0 }];
+        let mut entries: Vec<Entry> = Vec::new();
         let mut accepts = None;
         let mut edges: FxHashMap<(TerminalId, u32), Edge> = FxHashMap::default();
-        self.seen[boundary as usize] = boundary;
-        let mut from = 0;
-        while let Some(&Entry { at, n_in_gaps, .. }) = entries.get(from as usize) {
+        // What takes no more bytes in gaps comes first.
+        let mut now = VecDeque::from([Entry { at: boundary, parent: u32::MAX, ended: None, n_in_gaps: 0 }]);
+        let mut later = VecDeque::new();
+        loop {
+            let Some(entry) = now.pop_front() else {
+                std::mem::swap(&mut now, &mut later);
+                if now.is_empty() {
+                    break;
+                }
+                continue;
+            };
+            let Entry { at, n_in_gaps: before, .. } = entry;
+            if std::mem::replace(&mut self.seen[at as usize], boundary) == boundary {
+                continue;
+            }
+            let from = entries.len() as u32;
+            entries.push(entry);
             self.step(at)?;
             let Some(steps) = &self.steps[at as usize] else { break };
             self.work.spend(1 + (steps.stays.len() + steps.cuts.len()) / 4)?;
             if steps.is_accepting {
                 accepts = accepts.or(Some(from));
             }
-            let seen = &mut self.seen;
-            let mut enter = |at: u32, ended: Ended, n_in_gaps: u32| {
-                if std::mem::replace(&mut seen[at as usize], boundary) != boundary {
-                    entries.push(Entry { at, parent: from, ended, n_in_gaps });
+            if let Some(next) = steps.leave {
+                now.push_back(Entry { at: next, parent: from, ended: None, n_in_gaps: before });
+            }
+            let n_in_gaps = before + u32::from(steps.in_gap);
+            let queue = if steps.in_gap { &mut later } else { &mut now };
+            let seen = &self.seen;
+            let mut enter = |at: u32, ended: Ended| {
+                if seen[at as usize] != boundary {
+                    queue.push_back(Entry { at, parent: from, ended, n_in_gaps });
                 }
             };
-            if let Some(next) = steps.leave {
-                enter(next, None, n_in_gaps);
-            }
-            let n_in_gaps = n_in_gaps + u32::from(steps.in_gap);
             for &(next, ended) in &steps.stays {
-                enter(next, ended, n_in_gaps);
+                enter(next, ended);
             }
             let mut scan = |terminal: TerminalId, to: u32, ended: Ended| {
-                edges.entry((terminal, to)).or_insert(Edge { terminal, to, from, ended, n_in_gaps });
+                let edge = Edge { terminal, to, from, ended, n_in_gaps };
+                let known = edges.entry((terminal, to)).or_insert(edge);
+                if n_in_gaps < known.n_in_gaps {
+                    *known = edge;
+                }
             };
             for &(terminal, to, ended) in &steps.specials {
                 scan(terminal, to, ended);
@@ -404,11 +423,10 @@ impl<'a> Chart<'a> {
             for &(cut, after, ended) in &steps.cuts {
                 let cut = self.tables.free.cut(cut);
                 if cut.skip {
-                    enter(after, ended, n_in_gaps);
+                    enter(after, ended);
                 }
                 cut.scans.iter().for_each(|&terminal| scan(terminal, after, ended));
             }
-            from += 1;
         }
         let mut edges: Vec<Edge> = edges.into_values().collect();
         edges.sort_unstable_by_key(|edge| (edge.terminal, edge.to));
