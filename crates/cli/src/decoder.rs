@@ -150,9 +150,10 @@ pub fn about_device(language: &Language) -> String {
         Ok(charts) => charts.device_name(),
         Err(error) => error.to_string(),
     };
-    let masks = match anygram_cuda::tree::check_language(language) {
-        Ok(()) => String::new(),
-        Err(error) => format!("; {error}"),
+    let is_dependent = language.lexing().boundaries().is_none_or(|boundaries| !boundaries.is_independent());
+    let masks = match is_dependent && language.mode() != anygram::LexerMode::Scannerless {
+        true => "; what can be spelled depends on the parser, so the CPU computes masks that leave tokens in doubt",
+        false => "",
     };
     let auto = match advantage(Work::Output) {
         Some(times) if times > 1.0 => format!("`auto` chooses it: measured at {times} times one core"),

@@ -25,7 +25,18 @@ struct alignas(16) Span {
 };
 
 // What became of a request.
-enum Status { DONE = 0, NOT_VIABLE = 1, OUT_OF_PAGES = 2, TOO_MANY_STATES = 3, TOO_MANY_PAGES = 4, TOO_LARGE = 5, OUT_OF_QUEUE = 6, OUT_OF_ARENA = 7, OUT_OF_STACK = 8 };
+enum Status {
+    DONE = 0,
+    NOT_VIABLE = 1,
+    IN_DOUBT = 2,
+    OUT_OF_PAGES = 3,
+    TOO_MANY_STATES = 4,
+    TOO_MANY_PAGES = 5,
+    TOO_LARGE = 6,
+    OUT_OF_QUEUE = 7,
+    OUT_OF_ARENA = 8,
+    OUT_OF_STACK = 9
+};
 
 // A grammar in a normal form: an array of words that begins with this header. The rest is found by offsets from the beginning.
 struct Image {
@@ -115,10 +126,15 @@ struct Tree {
     u32 scan_starts, scans, child_starts, children, group_starts;
     // [n_nodes] whether the piece may be ignored as well.
     u32 skip;
-    // [n_groups] rows of terminal_words: the group may come if one of these is viable. [n_groups + 1] the places of its tokens; where that has
+    // [n_groups] rows of terminal_words: the group may come if one of these is viable. [n_groups] pairs, where its tokens begin and end; where that has
     // no members (both equal) the tokens are the dense row `dense[g]`.
-    u32 wanted, token_starts, tokens, dense_row;
+    u32 wanted, token_places, tokens, dense_row;
     u32 dense;
+    // [n_nodes] and [n_groups] pairs, where the foes of nodes and groups begin and end: pairs of a number of ends and a row of `sets`, each of terminal_words. Of
+    // these terminals none may be viable after so many ends on the way.
+    u32 node_foes, group_foes, foes, sets;
+    // [n_groups] whether the parser would have to be asked whether the group may come.
+    u32 in_doubt;
 };
 
 // A reading of a sequence: a state and the tree of its lexeme. `mask` is the row of masks that it adds to; NONE if there is no such reading. Where `result` is not
@@ -153,6 +169,8 @@ struct SearchParams {
     // Dense rows that are to be added: [n_masks][max_accepted], and how many.
     u64* accepted;
     u32* n_accepted;
+    // [n_masks] rows of mask_words: tokens that may be in the mask. None if no tree at hand has any.
+    u32* doubts;
     // [n_masks] the worst Status.
     u32* status;
     // [3] nodes reached in all, in breadth, the deepest stack.
@@ -165,6 +183,9 @@ struct MaskOrParams {
     const u64* rows;
     const u32* n_rows;
     u32 max_rows, mask_words;
+    // As of a search; none if nothing is in doubt.
+    const u32* doubts;
+    u32* status;
 };
 
 // Logits of `n_columns` columns; what a mask has no bit for becomes minus infinity. `bytes` is 2 or 4, `minus_infinity` its bits.

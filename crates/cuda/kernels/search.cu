@@ -12,23 +12,59 @@ DEVICE u32 state_of(const SearchParams& p, const Config& config) {
     return result[0] == DONE ? result[1] : NONE;
 }
 
+// The memory of a search in a block, before that of the charts: the way from the config's state, the nodes of a stack, and where the states are after so many
+// ends of pieces.
+enum Frame { FRAME_NODE, FRAME_NEXT, FRAME_ROW, FRAME_ROWS, FRAME_ADDRESS, FRAME_TOP, FRAME_WORDS };
+enum Shared { TAKE, TOP, SEARCH_VARS };
+
+DEVICE u32 search_words(const SearchParams& p) { return SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1) + p.max_depth + 2; }
+DEVICE u32* search_vars() { return shared_memory(); }
+DEVICE u32* path_of(const SearchParams&) { return shared_memory() + SEARCH_VARS; }
+DEVICE u32* frames_of(const SearchParams& p) { return shared_memory() + SEARCH_VARS + p.max_depth + 1; }
+DEVICE u32* ways_of(const SearchParams& p) { return shared_memory() + SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1); }
+
+// Whether a row of terminals and what is viable have something in common. A warp.
+DEVICE bool intersects(const Grammar& g, const u32* row, const u32* viable) {
+    u32 common = 0;
+    for (u32 i = lane(); i < g.terminal_words; i += LANES) common |= row[i] & load(viable + i);
+    return __ballot_sync(ALL_LANES, common != 0) != 0;
+}
+
+// Whether one of some foes is viable on the way. Each warp alike.
+DEVICE bool has_foes(const Grammar& g, const SearchParams& p, const u32* image, u32 first, u32 end) {
+    const Tree& tree = *(const Tree*)image;
+    const u32 *foes = image + tree.foes, *sets = image + tree.sets;
+    for (u32 i = first; i < end; i++) {
+        const u32* record = p.pool.memory + ways_of(p)[foes[2 * i]];
+        if (intersects(g, sets + (u64)foes[2 * i + 1] * g.terminal_words, viable_of(g, record))) return true;
+    }
+    return false;
+}
+
 // Adds the tokens of a node that was reached: groups of which something wanted is viable. A warp takes a group.
 DEVICE void visit(const Grammar& g, const SearchParams& p, const Config& config, u32 node, const u32* viable) {
     const u32* image = config.tree;
     const Tree& tree = *(const Tree*)image;
     u32* mask = p.masks + config.mask * p.mask_stride;
-    const u32 *starts = image + tree.token_starts, *tokens = image + tree.tokens;
+    const u32 *places = image + tree.token_places, *tokens = image + tree.tokens, *foes = image + tree.group_foes;
     u32 end = image[tree.group_starts + node + 1];
     for (u32 group = image[tree.group_starts + node] + warp(); group < end; group += n_warps()) {
-        const u32* wanted = image + tree.wanted + (u64)group * g.terminal_words;
-        u32 common = 0;
-        for (u32 i = lane(); i < g.terminal_words; i += LANES) common |= wanted[i] & load(viable + i);
-        if (!__ballot_sync(ALL_LANES, common != 0)) continue;
-        for (u32 i = starts[group] + lane(); i < starts[group + 1]; i += LANES) {
-            if (!has_bit(mask, tokens[i])) set_bit(mask, tokens[i]);
+        if (!intersects(g, image + tree.wanted + (u64)group * g.terminal_words, viable)) continue;
+        if (has_foes(g, p, image, foes[2 * group], foes[2 * group + 1])) continue;
+        bool in_doubt = image[tree.in_doubt + group];
+        u32* bits = in_doubt ? p.doubts + (u64)config.mask * p.mask_words : mask;
+        u32 begin = places[2 * group], stop = places[2 * group + 1];
+        for (u32 i = begin + lane(); i < stop; i += LANES) {
+            if (!has_bit(bits, tokens[i])) set_bit(bits, tokens[i]);
         }
-        if (starts[group] == starts[group + 1]) {
+        if (begin == stop) {
             const u32* row = image + tree.dense + (u64)image[tree.dense_row + group] * p.mask_words;
+            if (in_doubt) {
+                for (u32 i = lane(); i < p.mask_words; i += LANES) {
+                    if (row[i] & ~load(bits + i)) atomicOr(bits + i, row[i]);
+                }
+                continue;
+            }
             u32 at = 0;
             if (lane() == 0) at = atomicAdd(p.n_accepted + config.mask, 1u);
             at = __shfl_sync(ALL_LANES, at, 0);
@@ -63,7 +99,10 @@ DEVICE void push_children(const SearchParams& p, u32 config, u32 node, u32 paren
 // Empty masks and queues. A block a mask.
 KERNEL search_clear(SearchParams p) {
     u32* mask = p.masks + blockIdx.x * p.mask_stride;
-    for (u32 i = threadIdx.x; i < p.mask_words; i += blockDim.x) mask[i] = 0;
+    for (u32 i = threadIdx.x; i < p.mask_words; i += blockDim.x) {
+        mask[i] = 0;
+        if (p.doubts) p.doubts[(u64)blockIdx.x * p.mask_words + i] = 0;
+    }
     if (threadIdx.x == 0) p.n_accepted[blockIdx.x] = 0, p.status[blockIdx.x] = DONE;
     if (blockIdx.x == 0) {
         for (u32 i = threadIdx.x; i < p.n_levels + 2; i += blockDim.x) p.counters[i] = 0;
@@ -79,19 +118,12 @@ KERNEL search_roots(SearchParams p) {
     if (state == NONE) return;
     Grammar g = open_grammar(config.grammar);
     u32* slot = slot_of(p.pool, config.slot);
-    const u32* record = p.pool.memory + states_of(p.pool, slot)[state];
-    visit(g, p, config, 0, viable_of(g, record));
+    u32 address = states_of(p.pool, slot)[state];
+    if (threadIdx.x == 0) ways_of(p)[0] = address;
+    __syncthreads();
+    visit(g, p, config, 0, viable_of(g, p.pool.memory + address));
     push_children(p, blockIdx.x, 0, NONE, 0);
 }
-
-// The memory of a search in a block, before that of the charts: the way from the config's state, and the nodes of a stack.
-enum Frame { FRAME_NODE, FRAME_NEXT, FRAME_ROW, FRAME_ROWS, FRAME_ADDRESS, FRAME_TOP, FRAME_WORDS };
-enum Shared { TAKE, TOP, SEARCH_VARS };
-
-DEVICE u32 search_words(const SearchParams& p) { return SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1); }
-DEVICE u32* search_vars() { return shared_memory(); }
-DEVICE u32* path_of(const SearchParams&) { return shared_memory() + SEARCH_VARS; }
-DEVICE u32* frames_of(const SearchParams& p) { return shared_memory() + SEARCH_VARS + p.max_depth + 1; }
 
 // A state on the way, and the number of states that the way has added.
 struct Reached {
@@ -109,6 +141,8 @@ DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config
     const u32* image = config.tree;
     const Tree& tree = *(const Tree*)image;
     u32 first = image[tree.scan_starts + node], n = image[tree.scan_starts + node + 1] - first;
+    const u32* foes = image + tree.node_foes + 2 * node;
+    if (has_foes(g, p, image, foes[0], foes[1])) return false;
     added = n > 0;
     if (n == 0) return true;
     u32* slot = slot_of(p.pool, config.slot);
@@ -139,7 +173,7 @@ DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config
     return true;
 }
 
-// Where the parent of an entry is; lists the states on the way to it.
+// Where the parent of an entry of this level is; lists the states on the way to it.
 DEVICE Reached come_to(const SearchParams& p, const Entry& entry) {
     const Config& config = p.configs[entry.config];
     Reached at;
@@ -152,9 +186,12 @@ DEVICE Reached come_to(const SearchParams& p, const Entry& entry) {
     }
     __syncthreads();
     if (threadIdx.x == 0) {
+        u32 depth = p.level;
         for (u32 e = entry.parent; e != NONE; e = p.entries[e].parent) {
             if (p.entries[e].added) path_of(p)[p.entries[e].rows - 1] = p.entries[e].address;
+            ways_of(p)[depth--] = p.entries[e].address;
         }
+        ways_of(p)[0] = states_of(p.pool, slot_of(p.pool, config.slot))[state_of(p, config)];
     }
     __syncthreads();
     return at;
@@ -215,6 +252,7 @@ KERNEL search_depth(SearchParams p) {
                     frame[FRAME_NODE] = node, frame[FRAME_NEXT] = image[tree.child_starts + node];
                     frame[FRAME_ROW] = at.row, frame[FRAME_ROWS] = at.rows, frame[FRAME_ADDRESS] = at.address, frame[FRAME_TOP] = top;
                     if (added) path_of(p)[at.rows - 1] = at.address;
+                    ways_of(p)[p.level + 1 + depth] = at.address;
                     atomicMax(p.counts + 2, depth + 1);
                 }
             }
@@ -257,4 +295,5 @@ KERNEL mask_or(MaskOrParams p) {
     }
     for (; i < n; i++) bits |= ((const u32*)rows[i])[word];
     *place = bits;
+    if (p.doubts && (p.doubts[(u64)blockIdx.y * p.mask_words + word] & ~bits)) atomicMax(p.status + blockIdx.y, (u32)IN_DOUBT);
 }

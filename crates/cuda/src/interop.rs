@@ -91,7 +91,7 @@ impl Charts {
         }
         device.write(&rows, 0, &words)?;
         device.write(&n_rows, 0, &sets.iter().map(|sets| sets.len() as u32).collect::<Vec<_>>())?;
-        let launch = self.or_launch(masks, rows.address, n_rows.address);
+        let launch = self.or_launch(masks, (rows.address, n_rows.address), (0, 0));
         Ok(self.device.run(&[launch])?)
     }
 

@@ -154,12 +154,9 @@ pub enum ChartError {
         /// Its place in the pool.
         tree: usize,
     },
-    /// There is no tree of terminal sequences for this.
-    #[error("masks on the device need {needed}; use an engine of the CPU")]
-    NoTree {
-        /// What is lacking.
-        needed: &'static str,
-    },
+    /// The mask has all tokens that are certain, and there are others of which the parser has to be asked whether what they begin can be spelled.
+    #[error("the mask lacks tokens that lexing alone cannot decide; ask an engine of the CPU for it")]
+    InDoubt,
 }
 
 impl From<ChartError> for RecognizerError {

@@ -2,7 +2,7 @@
 //!
 //! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
 //! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
-//! first needed. Only languages for which [`check_language`] says yes have such masks; others are a typed error.
+//! first needed. Where a mask of the device leaves tokens in doubt, the CPU computes it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,7 +12,7 @@ use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{self, set_bit};
 use anygram_left_to_right::sequences::Sequences;
-use anygram_lexer::transducer::{FreeLexeme, LexemeId};
+use anygram_lexer::transducer::{LexemeId, Place};
 use anygram_recognizer::{Edge, Mark, RecognizerError, StateId};
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ use crate::charts::SequenceId;
 use crate::options::ChartError;
 use crate::recognizer::{DeviceRecognizer, Link, SharedCharts, catch_up};
 use crate::search::{At, Reading, TreeId};
-use crate::tree::{Special, Tree, check_language};
+use crate::tree::{Special, Tree};
 use crate::turn::{After, Turn, Turned};
 
 /// What could not be done; the output is as it was.
@@ -74,7 +74,8 @@ pub struct Output {
     sequence: SequenceId,
     link: Arc<Link>,
     stepper: Stepper,
-    trees: FxHashMap<(FreeLexeme, bool), TreeId>,
+    trees: FxHashMap<Place, TreeId>,
+    n_doubtful: usize,
     positions: Vec<Position>,
     levels: usize,
 }
@@ -83,7 +84,6 @@ impl Output {
     /// A new output. Its masks are searched in breadth for `levels` levels, then in depth.
     pub fn new(constraint: &Constraint, charts: &SharedCharts, levels: usize) -> Result<Self, OutputError> {
         let language = constraint.language();
-        check_language(language)?;
         let device = DeviceRecognizer::new(language.lexing().cfg.clone(), language.limits().recognizer, charts)?;
         let device = device.deferring();
         let (sequence, link) = (device.sequence(), device.link());
@@ -97,6 +97,7 @@ impl Output {
             link,
             stepper,
             trees: FxHashMap::default(),
+            n_doubtful: 0,
             positions: vec![first],
             levels,
         })
@@ -132,7 +133,8 @@ impl Output {
         &self.positions[self.positions.len() - 1]
     }
 
-    /// Which tokens may come next, EOS among them if the text is a sentence. On the CPU after [`Output::go_on_without_device`].
+    /// Which tokens may come next, EOS among them if the text is a sentence. On the CPU after [`Output::go_on_without_device`], and where the device leaves tokens in
+    /// doubt.
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
         let n_words = self.constraint.mask_words();
         words.fill(0);
@@ -153,9 +155,19 @@ impl Output {
         if states?.contains(&None) {
             return Err(ChartError::Unknown { what: "viable state", id: charts.n_states(self.sequence)? }.into());
         }
+        if mask == Err(ChartError::InDoubt) {
+            drop(charts);
+            self.n_doubtful += 1;
+            return Ok(self.mask_on_cpu(&mut words[..n_words])?);
+        }
         mask?;
         words[..n_words].copy_from_slice(&charts.read_masks(masks)?.remove(0));
         Ok(())
+    }
+
+    /// The masks that the device left in doubt, so that the CPU computed them.
+    pub fn n_doubtful(&self) -> usize {
+        self.n_doubtful
     }
 
     /// What the device is to do for the mask of the output so far: what it has not been told of, and the readings. For turns of many outputs at once
@@ -188,7 +200,7 @@ impl Output {
     /// The tree of a lexeme on the device.
     fn tree(&mut self, lexeme: LexemeId) -> Result<TreeId, OutputError> {
         let is_boundary = self.stepper.transducer().is_boundary(lexeme);
-        let key = (self.stepper.transducer().free(lexeme), is_boundary);
+        let key = self.stepper.transducer().place(lexeme);
         let known = self.trees.get(&key).copied();
         if let Some(known) =
             known.filter(|&known| self.charts.lock().unwrap_or_else(PoisonError::into_inner).has_tree(known))
@@ -199,14 +211,13 @@ impl Output {
         let n_words = self.constraint.mask_words();
         self.stepper.begin(language);
         let sequences = Sequences::new(&mut self.stepper, language, vocabulary.trie(), lexeme, n_words)?;
-        let sequences = sequences.ok_or(ChartError::NoTree { needed: "a lexer mode that has trees" })?;
         let specials: Vec<Special> = if is_boundary {
             let named = self.constraint.specials().iter().map(|&(token, terminal)| (Some(terminal), token));
             named.chain(vocabulary.eos().iter().map(|&token| (None, token))).collect()
         } else {
             Vec::new()
         };
-        let tree = Tree::new(language, &sequences, &specials, n_words)?;
+        let tree = Tree::new(language, &sequences, &specials, n_words);
         let tree = self.charts.lock().unwrap_or_else(PoisonError::into_inner).add_tree(&tree)?;
         self.trees.insert(key, tree);
         Ok(tree)

@@ -94,6 +94,7 @@ struct LoadedTree {
     depth: usize,
     n_words: usize,
     n_terminals: usize,
+    has_doubts: bool,
 }
 
 /// What searches use.
@@ -110,6 +111,7 @@ pub(crate) struct Memory {
     masks: Scratch,
     pub(crate) accepted: Scratch,
     pub(crate) n_accepted: Scratch,
+    doubts: Scratch,
     /// What was wrong with rows of the last search, and the results of steps before its statuses.
     errors: Vec<Option<ChartError>>,
     n_results: usize,
@@ -144,11 +146,13 @@ impl Charts {
         }
         let buffer = self.device.allocate(needed)?;
         self.device.write(&buffer, 0, &tree.words)?;
-        let Tree { depth, n_words, n_terminals, .. } = *tree;
+        let Tree { depth, n_words, n_terminals, has_doubts, .. } = *tree;
         let memory = &mut self.search;
         let slot = memory.trees.iter().position(Option::is_none).unwrap_or(memory.trees.len());
         memory.trees.resize(memory.trees.len().max(slot + 1), None);
-        memory.trees[slot] = Some(LoadedTree { buffer, generation: clock, used: clock, depth, n_words, n_terminals });
+        let generation = clock;
+        let loaded = LoadedTree { buffer, generation, used: clock, depth, n_words, n_terminals, has_doubts };
+        memory.trees[slot] = Some(loaded);
         memory.tree_words += needed;
         let id = TreeId { slot, generation: clock };
         memory.tree_ids.insert(tree.words.clone(), id);
@@ -301,7 +305,7 @@ impl Charts {
     ) -> Result<(), ChartError> {
         self.search.errors.clear();
         self.search.n_results = rounds.iter().map(Vec::len).sum();
-        let (mut configs, mut charts, mut max_depth) = (Vec::new(), Vec::new(), 0);
+        let (mut configs, mut charts, mut max_depth, mut has_doubts) = (Vec::new(), Vec::new(), 0, false);
         self.search.clock += 1;
         for (mask, row) in rows.iter().enumerate() {
             let n_steps = rounds.iter().filter(|round| round[mask].is_some()).count();
@@ -312,6 +316,7 @@ impl Charts {
                 let (grammar, tree) = (self.grammar_of(reading.sequence)?, *self.search.tree(reading.tree)?);
                 charts.push((grammar.sizes, self.n_states(reading.sequence)? + rounds.len() + tree.depth));
                 max_depth = max_depth.max(tree.depth);
+                has_doubts |= tree.has_doubts;
                 let (state, result) = match reading.at {
                     At::State(state) => (state.0, NONE),
                     At::Made(round) => (NONE, (round * rows.len() + mask) as u32),
@@ -333,7 +338,7 @@ impl Charts {
         if !rows.is_empty() {
             let max_depth = max_depth.next_power_of_two().max(8);
             let plan = self.plan(charts.into_iter(), Sizes::search_words(max_depth), 1)?;
-            let params = self.search_params(plan, &places, rows.len(), (levels, max_depth), masks)?;
+            let params = self.search_params(plan, &places, (rows.len(), has_doubts), (levels, max_depth), masks)?;
             launches.extend(self.search_launches(params, n_configs, masks));
         }
         Ok(self.device.run(&launches)?)
@@ -343,7 +348,7 @@ impl Charts {
         &mut self,
         plan: crate::step::Plan,
         places: &crate::step::Places,
-        n_rows: usize,
+        (n_rows, has_doubts): (usize, bool),
         (levels, max_depth): (usize, usize),
         masks: DeviceMasks,
     ) -> Result<SearchParams, ChartError> {
@@ -371,6 +376,10 @@ impl Charts {
             masks: masks.address,
             accepted: memory.accepted.at_least(device, n_rows * MAX_ACCEPTED * 2)?.address,
             n_accepted: memory.n_accepted.at_least(device, n_rows)?.address,
+            doubts: match has_doubts {
+                true => memory.doubts.at_least(device, n_rows * masks.n_words)?.address,
+                false => 0,
+            },
             status: places.more,
             counts: places.more + 4 * n_rows as u64,
         })
@@ -387,7 +396,8 @@ impl Charts {
         if n_configs == 0 {
             return launches;
         }
-        launches.push(launch(Kernel::SearchRoots, (n_configs, 1), 0, words_of(&params)));
+        let root_words = Sizes::search_words(params.max_depth as usize);
+        launches.push(launch(Kernel::SearchRoots, (n_configs, 1), root_words, words_of(&params)));
         let workers = self.options.workers.max(1);
         // If they need a workspace, there is one for each worker.
         let in_breadth = if params.pool.workspace_words == 0 { (IN_BREADTH * workers).max(n_configs) } else { workers };
@@ -398,11 +408,18 @@ impl Charts {
                 if is_last { (Kernel::SearchDepth, workers) } else { (Kernel::SearchLevel, in_breadth) };
             launches.push(launch(kernel, (blocks, 1), shared_words, words_of(&params)));
         }
-        launches.push(self.or_launch(masks, params.accepted, params.n_accepted));
+        let doubts = (params.doubts, params.status);
+        launches.push(self.or_launch(masks, (params.accepted, params.n_accepted), doubts));
         launches
     }
 
-    pub(crate) fn or_launch(&self, masks: DeviceMasks, rows: u64, n_rows: u64) -> Launch {
+    /// Adds the union of dense rows to masks, which are marked where something else is in doubt.
+    pub(crate) fn or_launch(
+        &self,
+        masks: DeviceMasks,
+        (rows, n_rows): (u64, u64),
+        (doubts, status): (u64, u64),
+    ) -> Launch {
         let params = words_of(&MaskOrParams {
             masks: masks.address,
             mask_stride: masks.stride as u64,
@@ -410,6 +427,8 @@ impl Charts {
             n_rows,
             max_rows: MAX_ACCEPTED as u32,
             mask_words: masks.n_words as u32,
+            doubts,
+            status,
         });
         let threads = self.options.threads;
         let blocks = ((masks.n_words as u32).div_ceil(threads), masks.n_rows as u32);

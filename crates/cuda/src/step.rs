@@ -299,12 +299,13 @@ impl Charts {
     pub(crate) fn error(&self, status: u32) -> ChartError {
         let PoolOptions { pages, max_pages, max_states, .. } = self.options;
         match status {
-            2 => ChartError::OutOfPages { pages },
-            3 => ChartError::TooManyStates { limit: max_states },
-            4 => ChartError::TooManyPages { limit: max_pages },
-            6 => ChartError::SearchTooLarge { option: "queue" },
-            7 => ChartError::SearchTooLarge { option: "arena_words" },
-            8 => ChartError::SearchTooLarge { option: "stack_words" },
+            2 => ChartError::InDoubt,
+            3 => ChartError::OutOfPages { pages },
+            4 => ChartError::TooManyStates { limit: max_states },
+            5 => ChartError::TooManyPages { limit: max_pages },
+            7 => ChartError::SearchTooLarge { option: "queue" },
+            8 => ChartError::SearchTooLarge { option: "arena_words" },
+            9 => ChartError::SearchTooLarge { option: "stack_words" },
             _ => ChartError::TooLarge { needed: 0, given: self.device.max_shared_words() },
         }
     }

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
-use anygram_lexer::transducer::{CutId, FreeLexeme, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
+use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
@@ -415,17 +415,6 @@ impl Stepper {
         let limited = self.recognizer.limit_stack(state, depth)?;
         self.work.spend(1 + self.recognizer.n_items().saturating_sub(before))?;
         Ok(limited)
-    }
-
-    /// A lexeme together with what a parser state wants of it; `None` if nothing wanted can come of it.
-    pub(crate) fn bind(
-        &mut self,
-        language: &Language,
-        state: StateId,
-        lexeme: &FreeLexeme,
-    ) -> Result<Option<LexemeId>, StepError> {
-        let wanted = self.wanted(language, state);
-        Ok(self.transducer.bind(language.lexing(), lexeme, wanted)?)
     }
 
     /// What the ends of all pending pieces lead to, as one parser state (`scannerless`).

@@ -15,6 +15,8 @@
 //! Call *common* the terminals that can be spelled from every boundary. If they suffice to derive the start symbol and every proper suffix of
 //! every rule (whatever a parser has begun, suffixes are what it needs), every viable parse can be completed from every boundary: parsing and
 //! lexing are [independent](Boundaries::is_independent), and nothing need be asked. Nearly all grammars with ignored blanks are so.
+//! In others this often holds of all boundaries but some: *safe* classes are those from which terminals that suffice can be spelled so that a safe class
+//! is reached again. A text that comes to one can be completed whatever was parsed ([`Boundaries::enough`]).
 //!
 //! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
 
@@ -66,6 +68,8 @@ pub struct Boundaries {
     finish: Sets,
     common: BitSet,
     is_independent: bool,
+    /// Where that is not so: of each node the terminals with which it can reach a safe class; one more bit if ignored pieces alone do. `None` if no class is safe.
+    enough: Option<Sets>,
 }
 
 /// The moves of an automaton of pieces, byte by byte.
@@ -132,6 +136,7 @@ impl Boundaries {
             finish: Sets::default(),
             common: lexicon.used.clone(),
             is_independent: false,
+            enough: None,
         };
         if !this.explore(lexicon, specials, limits, work)? {
             return Ok(None);
@@ -154,6 +159,16 @@ impl Boundaries {
         this.is_independent = suffices(cfg, &this.common);
         let Some(classes) = this.graph.classify(this.is_independent, bytes, work)? else { return Ok(None) };
         this.classes = classes;
+        if !this.is_independent
+            && let Some(safe) = this.classes.safe(&this.graph, cfg, &lexicon.used, work)?
+        {
+            let is_safe = |boundary: u32| safe.contains(this.classes.of_boundary[boundary as usize].index());
+            let ends = this.graph.ends.iter().filter(|&&(.., boundary)| is_safe(boundary));
+            let ends = ends.map(|&(node, terminal, _)| (node, terminal as usize));
+            let starts = (0u32..).zip(&this.graph.starts).filter(|&(boundary, _)| is_safe(boundary));
+            let starts = starts.map(|(_, &node)| (node, n_terminals));
+            this.enough = this.graph.propagate(n_terminals + 1, ends.chain(starts), bytes, work)?;
+        }
         Ok(Some(this))
     }
 
@@ -230,9 +245,23 @@ impl Boundaries {
         self.nodes.get(&(state, debt)).map(|&node| node as usize)
     }
 
+    /// The number of a lexeme in progress with a debt of these states, if it can arise.
+    pub fn find_node(&self, state: State, debt: impl Iterator<Item = State>) -> Option<usize> {
+        let mut debt: Vec<State> = debt.collect();
+        debt.sort_unstable();
+        debt.dedup();
+        self.node(state, self.find_debt(&debt)?)
+    }
+
     /// The terminals that a lexeme can become, after ignored pieces if need be; one more bit if ignored pieces alone can end the text.
     pub fn finish(&self, node: usize) -> &CompactSet {
         self.finish.get(node)
+    }
+
+    /// Terminals of which one that the parser accepts is enough for a lexeme to be completed; where the bit behind them is set, it can be in any case. `None` if no such
+    /// terminals are known.
+    pub fn enough(&self, node: usize) -> Option<&CompactSet> {
+        if self.is_independent { Some(self.finish(node)) } else { Some(self.enough.as_ref()?.get(node)) }
     }
 
     /// The classes of boundaries to which ignored pieces alone lead (if the lexeme is a boundary, its own is one).
@@ -264,6 +293,7 @@ impl Boundaries {
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
         self.finish.memory_usage()
+            + self.enough.as_ref().map_or(0, Sets::memory_usage)
             + self.classes.reach.memory_usage()
             + self.nodes.len() * 2 * size_of::<((State, DebtId), u32)>()
             + size_of_val(&*self.graph.same)
@@ -566,6 +596,32 @@ impl Graph {
 }
 
 impl Classes {
+    /// Classes from which terminals that suffice can be spelled so that one of them is reached again. Sought from above: of all classes those go that cannot spell what the
+    /// boundary that owes nothing can.
+    fn safe(&self, graph: &Graph, cfg: &Cfg, used: &BitSet, work: &mut Work) -> Result<Option<BitSet>, Stopped> {
+        let steps = self.steps(graph);
+        let mut safe = BitSet::full(self.n_classes);
+        loop {
+            work.spend(1 + steps.len())?;
+            let mut spelled = vec![BitSet::new(used.len()); self.n_classes];
+            for &(from, terminal, to) in &steps {
+                if safe.contains(to) {
+                    spelled[from].insert(terminal);
+                }
+            }
+            let free = self.of_boundary[0].index();
+            let n_before = safe.count();
+            for class in 0..self.n_classes {
+                if safe.contains(class) && !spelled[free].is_subset(&spelled[class]) {
+                    safe.remove(class);
+                }
+            }
+            if safe.count() == n_before {
+                return Ok(suffices(cfg, &spelled[free]).then_some(safe));
+            }
+        }
+    }
+
     fn steps(&self, graph: &Graph) -> Vec<(usize, usize, usize)> {
         let mut steps = Vec::new();
         for (&node, &from) in graph.starts.iter().zip(&self.of_boundary) {

@@ -17,7 +17,7 @@
 //! # Which lexemes can be completed
 //!
 //! In `scannerless`, and wherever parsing and lexing are independent (see [`crate::boundary`]), a lexeme exists only if some text completes
-//! it, given that the parser's state is viable. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it needs
+//! it, given that the parser's state is viable; so it is with most lexemes of other grammars. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it needs
 //! can be spelled from here.
 
 use anygram_bits::work::Work;
@@ -191,19 +191,23 @@ pub enum Prospect {
     Unknown,
 }
 
-/// A lexeme without what a parser wants of it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct FreeLexeme {
-    state: State,
-    /// The states that must not accept any more.
-    owed: Box<[State]>,
-}
-
 /// A lexeme whatever is wanted of it: a state of the automaton, and what is owed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Place {
     state: State,
     obligations: ObligationsId,
+}
+
+impl Place {
+    /// The state of the union automaton since the piece began; at a boundary the start.
+    pub fn state(self) -> State {
+        self.state
+    }
+
+    /// What pieces before it owe.
+    pub fn obligations(self) -> ObligationsId {
+        self.obligations
+    }
 }
 
 /// Where a byte leads.
@@ -311,23 +315,6 @@ impl Transducer {
     /// The lexeme at a place of which this is wanted; `None` if nothing wanted can come of it.
     pub fn at(&mut self, lexing: &Lexing, place: Place, wanted: WantedId) -> Result<Option<LexemeId>, LexerError> {
         self.lexeme(lexing, place.state, wanted, place.obligations)
-    }
-
-    /// The lexeme without what is wanted of it. (In `contextual` what is owed depends on that, and is lost.)
-    pub fn free(&self, lexeme: LexemeId) -> FreeLexeme {
-        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].0;
-        FreeLexeme { state, owed: self.obligations[obligations.index()].iter().map(|&(state, _)| state).collect() }
-    }
-
-    /// A lexeme of which this is wanted; `None` if nothing wanted can come of it. (For `scannerless` and `longest`.)
-    pub fn bind(
-        &mut self,
-        lexing: &Lexing,
-        lexeme: &FreeLexeme,
-        wanted: WantedId,
-    ) -> Result<Option<LexemeId>, LexerError> {
-        let obligations = self.intern_obligations(lexeme.owed.iter().map(|&state| (state, WantedId(0))).collect());
-        self.lexeme(lexing, lexeme.state, wanted, obligations)
     }
 
     /// Whether no byte of the piece was read.
@@ -530,7 +517,13 @@ impl Transducer {
         Ok(step)
     }
 
-    fn step_obligations(&mut self, lexing: &Lexing, id: ObligationsId, class: usize) -> Option<ObligationsId> {
+    /// The states that obligations forbid to accept.
+    pub fn owed(&self, obligations: ObligationsId) -> impl Iterator<Item = State> {
+        self.obligations[obligations.index()].iter().map(|&(state, _)| state)
+    }
+
+    /// What is left of obligations after a byte class; `None` if they were broken.
+    pub fn step_obligations(&mut self, lexing: &Lexing, id: ObligationsId, class: usize) -> Option<ObligationsId> {
         if id.0 == 0 {
             return Some(id);
         }
@@ -622,7 +615,9 @@ impl Transducer {
                 if set.is_empty() {
                     return Ok(None);
                 }
-                if !boundaries.is_independent() && !set.contains(end) {
+                let enough = boundaries.enough(node);
+                let is_enough = enough.is_some_and(|enough| enough.contains(end) || enough.intersects(&set));
+                if !is_enough && !set.contains(end) {
                     prospect = Prospect::Unknown;
                 }
                 set
@@ -657,23 +652,16 @@ impl Transducer {
     fn is_safe(&self, lexing: &Lexing, state: State, wanted: WantedId, obligations: ObligationsId) -> bool {
         let Some(boundaries) = &lexing.boundaries else { return false };
         let Some(node) = self.find_node(lexing, state, obligations) else { return false };
-        let (finish, wanted) = (boundaries.finish(node), &self.wanted[wanted.index()]);
-        let ignored_alone = finish.contains(lexing.end());
-        if boundaries.is_independent() {
-            // From the boundary that ignored pieces lead to, any viable parse can be completed.
-            return ignored_alone || finish.intersects(wanted);
-        }
-        ignored_alone && wanted.contains(lexing.end())
+        let wanted = &self.wanted[wanted.index()];
+        // From the boundary that ignored pieces lead to, any viable parse can be completed.
+        let is_enough = |enough: &CompactSet| enough.contains(lexing.end()) || enough.intersects(wanted);
+        boundaries.enough(node).is_some_and(is_enough)
+            || (boundaries.finish(node).contains(lexing.end()) && wanted.contains(lexing.end()))
     }
 
     fn find_node(&self, lexing: &Lexing, state: State, obligations: ObligationsId) -> Option<usize> {
-        let boundaries = lexing.boundaries.as_ref()?;
         let union = &lexing.lexicon.union;
-        let owed = &self.obligations[obligations.index()];
-        let mut debt: Vec<State> = owed.iter().map(|&(state, _)| union.blind(state)).collect();
-        debt.sort_unstable();
-        debt.dedup();
-        boundaries.node(state, boundaries.find_debt(&debt)?)
+        lexing.boundaries.as_ref()?.find_node(state, self.owed(obligations).map(|state| union.blind(state)))
     }
 
     fn intern_wanted(&mut self, set: CompactSet) -> WantedId {

@@ -7,7 +7,7 @@ use anygram::parts::grammar::ir::{Grammar, Symbol, TerminalId};
 use anygram::parts::grammar::normal::{NormalForm, NormalId};
 use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
 use anygram::parts::left_to_right::mask::MASK_BITS;
-use anygram::parts::left_to_right::sequences::Sequences;
+use anygram::parts::left_to_right::sequences::{Rows, Sequences};
 use anyhow::{Result, bail};
 use clap::{Subcommand, ValueEnum};
 
@@ -48,7 +48,7 @@ enum What {
     Automaton(GrammarArgs),
     /// The boundaries between pieces, and what each forbids to follow.
     Boundaries(GrammarArgs),
-    /// The trees of terminal sequences that tokens can hold after a text, and how much of them the parser reaches (`scannerless` and `longest`).
+    /// The trees of terminal sequences that tokens can hold after a text, and how much of them the parser reaches.
     Sequences {
         #[command(flatten)]
         grammar: GrammarArgs,
@@ -252,26 +252,27 @@ fn sequences(
         frontier = next;
     }
     let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];
+    let mut doubts = words.clone();
     for (at, config) in frontier.iter().enumerate() {
         stepper.begin(&language);
         let n_words = words.len();
         let tree = Sequences::new(&mut stepper, &language, vocabulary.trie(), config.lexeme, n_words)?;
-        let Some(tree) = tree else {
-            bail!("in the mode contextual there is no such tree; use --lexer longest or scannerless")
-        };
-        let search = tree.add_tokens(&mut stepper, &language, config.state, workers, &mut words)?;
+        let rows = &mut Rows { allowed: &mut words, doubts: &mut doubts };
+        let search = tree.add_tokens(&mut stepper, config.state, workers, rows)?;
         writeln!(
             output,
-            "reading {at}: {} sequences of at most {} ends of pieces; {} reached, {} of them in breadth, then a stack of {}",
+            "reading {at}: {} sequences of at most {} ends of pieces, {} groups of tokens; {} sequences reached, {} of them in breadth, then a stack of {}",
             tree.n_nodes(),
             tree.depth(),
+            tree.nodes().map(|node| node.groups().len()).sum::<usize>(),
             search.reached,
             search.in_breadth,
             search.stack
         )?;
     }
     let allowed: u32 = words.iter().map(|word| word.count_ones()).sum();
-    writeln!(output, "{allowed} of {} tokens may follow", vocabulary.len())?;
+    let open: u32 = words.iter().zip(&doubts).map(|(word, doubts)| (doubts & !word).count_ones()).sum();
+    writeln!(output, "{allowed} of {} tokens may follow; the parser has to be asked about {open}", vocabulary.len())?;
     Ok(())
 }
 
