@@ -238,7 +238,7 @@ impl<'a> Question<'a> {
         };
         // All that is not excluded is sought.
         let bounds = match bounds {
-            Some(bounds) => bounds.iter().map(|row| row.to_vec()).collect(),
+            Some(bounds) => bounds,
             None => vec![vec![u32::MAX; n_words]; holes.len()],
         };
         let rows = holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
@@ -255,7 +255,7 @@ impl<'a> Question<'a> {
             By::Search | By::Chart => self.search(Depth::All, usize::MAX),
             By::Last => {
                 for depth in (0..=2).rev() {
-                    self.merge(Merging::Limited(depth), self.rows.len(), 4);
+                    self.merge(Merging::Limited(depth), |_, _| true, 4);
                 }
                 self.meet(Fillings::Few, 4);
                 self.meet(Fillings::All, 4);
@@ -272,8 +272,9 @@ impl<'a> Question<'a> {
         self.search(Depth::Given, FIRST_VISITS);
         let merges = Lattice::is_of_use(&self.solver.tables);
         // Where much is open that is likely because it is not admissible.
-        if merges && let Some(last) = self.rows.iter().rposition(|row| row.n_open() > MOST_OPEN) {
-            self.merge(Merging::Limited(0), last, 4);
+        let is_large = |row: &Row| (MOST_OPEN + 1..=MANY_OPEN).contains(&row.n_open());
+        if merges && let Some(last) = self.rows.iter().rposition(is_large) {
+            self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
         self.lead_to();
         self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
@@ -282,6 +283,10 @@ impl<'a> Question<'a> {
             ended = self.meet(Fillings::Few, FIRST_PART);
         }
         self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+        if merges && self.rows.iter().any(|row| row.n_open() > MANY_OPEN) {
+            self.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4);
+            self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+        }
         if merges {
             // What came to its end says nothing more.
             self.meet(if ended.is_some() { Fillings::All } else { Fillings::Few }, LAST_PART);
@@ -459,15 +464,12 @@ impl<'a> Question<'a> {
         Ok(())
     }
 
-    /// The open rows, up to a last one, as merging takes them: what is settled is not asked again.
-    fn open_rows(&self, last: usize) -> Vec<(usize, Vec<u32>)> {
-        let open = self.rows.iter().take(last.saturating_add(1)).filter(|row| row.is_open());
-        open.map(|row| (row.hole, row.settled.clone())).collect()
-    }
-
-    /// Strikes out of the open rows, up to a last one, what merged readings refute, in a part of the steps; where they are exact, that decides the rows.
-    fn merge(&mut self, merging: Merging, last: usize, n_parts: usize) {
-        let holes = self.open_rows(last);
+    /// Strikes out of some open rows what merged readings refute, in a part of the steps; where they are exact, that decides the rows.
+    fn merge(&mut self, merging: Merging, is_asked: impl Fn(usize, &Row) -> bool, n_parts: usize) {
+        let asked: Vec<bool> =
+            self.rows.iter().enumerate().map(|(at, row)| row.is_open() && is_asked(at, row)).collect();
+        let open = self.rows.iter().zip(&asked).filter(|(_, asked)| **asked);
+        let holes: Vec<(usize, Vec<u32>)> = open.map(|(row, _)| (row.hole, row.settled.clone())).collect();
         if holes.is_empty() {
             return;
         }
@@ -476,8 +478,8 @@ impl<'a> Question<'a> {
         let Ok(admitted) = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work) else { return };
         let Admitted { rows, earliest_end, is_exact } = admitted;
         self.earliest_end = self.earliest_end.max(earliest_end);
-        let open = self.rows.iter_mut().take(last.saturating_add(1)).filter(|row| row.is_open());
-        for (row, bound) in open.zip(rows) {
+        let open = self.rows.iter_mut().zip(asked).filter(|(_, asked)| *asked);
+        for ((row, _), bound) in open.zip(rows) {
             row.restrict(&bound);
             if is_exact {
                 row.admit_all();
@@ -492,18 +494,20 @@ impl<'a> Question<'a> {
             return Some(());
         }
         if self.solver.constraint().language().mode() != LexerMode::Contextual {
-            self.merge(Merging::Exact, self.rows.len(), 1);
+            self.merge(Merging::Exact, |_, _| true, 1);
             return Some(());
         }
         self.merge_longest(fillings, n_parts)?;
-        self.merge(Merging::Exact, self.rows.len(), n_parts);
+        self.merge(Merging::Exact, |_, _| true, n_parts);
         Some(())
     }
 
     /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here. `None` if that took
     /// too long.
     fn merge_longest(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {
-        let holes = self.open_rows(self.rows.len());
+        // What is settled is not asked again.
+        let open = self.rows.iter().filter(|row| row.is_open());
+        let holes: Vec<(usize, Vec<u32>)> = open.map(|row| (row.hole, row.settled.clone())).collect();
         let mut work = self.solver.share_of_work(n_parts);
         if let Some(tables) = self.solver.longest_tables().ok()? {
             let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work).ok()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_left_to_right::Constraint;
-use anygram_left_to_right::mask::set_bit;
+use anygram_left_to_right::mask::{Tokens, set_bit};
 use anygram_lexer::dfa::{DEAD, START};
 use anygram_lexer::union::Union;
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
@@ -27,28 +27,28 @@ pub(crate) struct Rights {
     holes: FxHashMap<u32, u32>,
     /// The trie of the tokens read backwards, once it is needed.
     backwards: Option<TokenTrie>,
-    /// Where tokens lead from sets of states.
-    ways: FxHashMap<u32, Ways>,
+    /// Where tokens lead from sets of states: single ones, of which small sets consist, and larger sets.
+    ways: FxHashMap<u32, Arc<Ways>>,
+    ways_bytes: usize,
     forward: FxHashMap<(u32, TokenId), u32>,
-    /// The tokens that lead from one set into another.
-    rows: FxHashMap<(u32, u32), Arc<[u32]>>,
 }
 
 /// Where tokens lead from a set of states.
 struct Ways {
-    /// The sets that they lead to.
-    sets: Vec<BitSet>,
-    /// Of each token, by sorted position in the trie, the number of its set; of tokens that lead nowhere it is that of an empty one.
-    of: Box<[u32]>,
-    /// All of them together.
-    all: u32,
+    /// The sets that they lead to, with the tokens that do.
+    groups: Vec<(BitSet, Tokens)>,
+    /// All of these sets together.
+    all: BitSet,
 }
 
 /// Fixed tokens before a hole that are looked at: what stands further left says nothing more, or would only make the sets more that are kept.
 const MOST_BEFORE: usize = 4;
 
-/// Sets of which it is kept where tokens lead.
-const MOST_WAYS: usize = 64;
+/// Larger sets of states are not taken apart.
+const FEW_STATES: usize = 16;
+
+/// The part of what may be kept in all that says where tokens lead.
+const PART_OF_WAYS: usize = 2;
 
 const ALL: u32 = 0;
 const BOUNDARY: u32 = 1;
@@ -76,6 +76,19 @@ impl Right {
     }
 }
 
+impl Ways {
+    fn memory_usage(&self) -> usize {
+        let group = |(set, tokens): &(BitSet, Tokens)| {
+            let tokens = match tokens {
+                Tokens::Few(tokens) => size_of_val(&**tokens),
+                Tokens::Many(words) => size_of_val(&**words),
+            };
+            size_of::<(BitSet, Tokens)>() + set.memory_usage() + tokens
+        };
+        self.groups.iter().map(group).sum()
+    }
+}
+
 impl Rights {
     pub fn new(constraint: &Constraint) -> Self {
         let n_states = constraint.language().lexing().lexicon.union.n_states();
@@ -86,8 +99,8 @@ impl Rights {
             holes: FxHashMap::default(),
             backwards: None,
             ways: FxHashMap::default(),
+            ways_bytes: 0,
             forward: FxHashMap::default(),
-            rows: FxHashMap::default(),
         };
         this.intern(BitSet::full(n_states));
         this.intern(BitSet::from_members(n_states, [START as usize]));
@@ -97,12 +110,9 @@ impl Rights {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let ways = |ways: &Ways| ways.sets.len() * 128 + size_of_val(&*ways.of);
-        let rows = self.rows.values().map(|row| size_of_val(&**row)).sum::<usize>();
         self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>()
-            + self.ways.values().map(ways).sum::<usize>()
+            + self.ways_bytes
             + self.backwards.as_ref().map_or(0, TokenTrie::memory_usage)
-            + rows
             + (self.steps.len() + self.forward.len()) * 24
     }
 
@@ -136,8 +146,9 @@ impl Rights {
     }
 
     /// For each hole, in order, a row of the tokens that can stand in it as far as lexing knows: that lead from a state that can be come to with what is left of
-    /// the hole to one that can stand before the next slot. Cost, for what stands left of a hole for the first time: O(nodes of the trie); for both sides: O(tokens).
-    pub fn rows(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<Arc<[u32]>>, Stopped> {
+    /// the hole to one that can stand before the next slot. Cost: O(nodes of the trie) for a state left of a hole for the first time, else words of a row × sets of
+    /// states that tokens lead to.
+    pub fn rows(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<Vec<u32>>, Stopped> {
         let right = self.sharply(constraint, plan, work)?.ids;
         let mut rows = Vec::new();
         // What can be left of a run of fixed tokens, and where it begins.
@@ -156,60 +167,76 @@ impl Rights {
                     _ => ALL,
                 };
             }
-            rows.push(self.row(constraint, (left, right[slot + 1]), work)?);
-            before = self.ways(constraint, left, work)?.all;
+            let (row, all) = self.row(constraint, (left, right[slot + 1]), work)?;
+            rows.push(row);
+            before = self.intern(all);
             run = slot + 1;
         }
         Ok(rows)
     }
 
+    /// The tokens that lead from one set into another, and all states that tokens lead to.
     fn row(
         &mut self,
         constraint: &Constraint,
         (left, right): (u32, u32),
         work: &mut Work,
-    ) -> Result<Arc<[u32]>, Stopped> {
-        if let Some(known) = self.rows.get(&(left, right)) {
-            return Ok(known.clone());
-        }
+    ) -> Result<(Vec<u32>, BitSet), Stopped> {
         let (before, after) = (self.sets[left as usize].clone(), self.sets[right as usize].clone());
-        let trie = constraint.vocabulary().trie();
-        work.spend(trie.n_tokens() / 16)?;
-        let Ways { sets, of, .. } = self.ways(constraint, left, work)?;
-        let leads_on: Vec<bool> = sets.iter().map(|set| set.intersects(&after)).collect();
+        let n_states = before.len();
+        // A byte leads from a set to what it leads to from the states in it, and so does a token. Many states are as good as all.
+        let parts: Vec<u32> = match before.count() {
+            count if count <= FEW_STATES => {
+                before.iter().map(|state| self.intern(BitSet::from_members(n_states, [state]))).collect()
+            }
+            count if count > n_states / 4 => vec![ALL],
+            _ => vec![left],
+        };
         let mut row = vec![0; constraint.mask_words()];
-        for (token, &to) in trie.order().iter().zip(of) {
-            if leads_on[to as usize] {
-                set_bit(&mut row, token.index());
+        let mut all = BitSet::new(n_states);
+        for part in parts {
+            let ways = self.ways(constraint, part, work)?;
+            work.spend(1 + ways.groups.len() + row.len() / 16)?;
+            let reached = ways.groups.iter().filter(|(set, _)| set.intersects(&after));
+            reached.for_each(|(_, tokens)| tokens.add_to(&mut row));
+            all.union_with(&ways.all);
+        }
+        if before.contains(START as usize) {
+            for (token, _) in plan::specials(constraint) {
+                all.insert(START as usize);
+                if after.contains(START as usize) {
+                    set_bit(&mut row, token.index());
+                }
             }
         }
-        if before.contains(START as usize) && after.contains(START as usize) {
-            plan::specials(constraint).for_each(|(token, _)| set_bit(&mut row, token.index()));
-        }
-        let row: Arc<[u32]> = row.into();
-        self.rows.insert((left, right), row.clone());
-        Ok(row)
+        Ok((row, all))
     }
 
-    fn ways(&mut self, constraint: &Constraint, left: u32, work: &mut Work) -> Result<&Ways, Stopped> {
-        if !self.ways.contains_key(&left) {
-            if self.ways.len() == MOST_WAYS {
-                self.ways.clear();
-            }
-            let union = &constraint.language().lexing().lexicon.union;
-            let (trie, from) = (constraint.vocabulary().trie(), &self.sets[left as usize]);
-            let (sets, of) = walk(trie, union, from, |states, class| step(union, states, class), work)?;
-            let mut all = BitSet::new(union.n_states());
-            for set in &sets[1..] {
-                all.union_with(set);
-            }
-            if plan::specials(constraint).next().is_some() && self.sets[left as usize].contains(START as usize) {
-                all.insert(START as usize);
-            }
-            let all = self.intern(all);
-            self.ways.insert(left, Ways { sets, of, all });
+    fn ways(&mut self, constraint: &Constraint, left: u32, work: &mut Work) -> Result<Arc<Ways>, Stopped> {
+        if let Some(known) = self.ways.get(&left) {
+            return Ok(known.clone());
         }
-        Ok(&self.ways[&left])
+        let union = &constraint.language().lexing().lexicon.union;
+        let (trie, from) = (constraint.vocabulary().trie(), &self.sets[left as usize]);
+        let (sets, of) = walk(trie, union, from, |states, class| step(union, states, class), work)?;
+        let mut tokens: Vec<Vec<TokenId>> = vec![Vec::new(); sets.len()];
+        of.iter().zip(trie.order()).for_each(|(&to, &token)| tokens[to as usize].push(token));
+        let n_words = constraint.mask_words();
+        let mut ways = Ways { groups: Vec::new(), all: BitSet::new(union.n_states()) };
+        for (set, tokens) in sets.into_iter().zip(tokens).filter(|(set, tokens)| !set.is_empty() && !tokens.is_empty())
+        {
+            ways.all.union_with(&set);
+            ways.groups.push((set, Tokens::new(tokens, n_words)));
+        }
+        let bytes = ways.memory_usage();
+        if self.ways_bytes + bytes > constraint.language().limits().cache_bytes / PART_OF_WAYS {
+            self.ways.clear();
+            self.ways_bytes = 0;
+        }
+        self.ways_bytes += bytes;
+        let ways = Arc::new(ways);
+        self.ways.insert(left, ways.clone());
+        Ok(ways)
     }
 
     /// The states to which a token leads from a set.

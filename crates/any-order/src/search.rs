@@ -466,7 +466,7 @@ impl Tables {
     }
 
     /// For each hole the tokens that can stand in it as far as lexing knows.
-    pub fn lexical_rows(&mut self, plan: &Plan, work: &mut Work) -> Result<Vec<Arc<[u32]>>, StepError> {
+    pub fn lexical_rows(&mut self, plan: &Plan, work: &mut Work) -> Result<Vec<Vec<u32>>, StepError> {
         Ok(self.rights.rows(&self.constraint, plan, work)?)
     }
 
