@@ -4,12 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anygram::decode::{Decoded, Event, Why};
+use anygram::decode::{Decoded, Event, Recorded, Why};
 use anygram::parts::any_order::intersection::{Complete, Intersection, IntersectionOptions};
-use anygram::{
-    Answer, Canvas, Compiler, Constraint, Decoder, End, GrammarFormat, Model, ModelError, OpenSlots, Slot, Solver,
-    TokenId, View,
-};
+use anygram::{Answer, Canvas, Compiler, Constraint, Decoder, End, GrammarFormat, Slot, Solver, TokenId};
 use anygram_models::tasks::{Example, Split, Task};
 use anygram_models::{EOS, Session, vocabulary};
 
@@ -60,7 +57,7 @@ impl<'a> Worker<'a> {
         let (constraint, examples) = &self.tasks.0[&item.task];
         let example = &examples[item.prompt];
         let session = item.model.model()?.session(&vocabulary()?.encode(&example.prompt)?)?;
-        let mut model = Watched { session, answers: Vec::new() };
+        let mut model = Recorded::new(session);
         let decoder = match self.decoders.entry((item.task, item.method)) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
@@ -86,7 +83,7 @@ impl<'a> Worker<'a> {
             Some(tokens) => Some(Said { text: text_of(&tokens)?, tokens, has_eos: true }),
             None => decoded.tokens().map(said).transpose()?,
         };
-        let log_prob = if completed.is_some() { None } else { model.log_prob(&decoded, said.as_ref()) };
+        let log_prob = if completed.is_some() { None } else { log_prob(&model, &decoded, said.as_ref()) };
         let (syntactic, failure) = self.judge(item, &decoded.canvas, said.as_ref(), example)?;
         let (model_us, constraint_us) = decoded.trace.sums();
         let text = said.as_ref().map(|said| match &said.text {
@@ -210,49 +207,10 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// A session that keeps its answers, to know afterwards what the model gave each token.
-struct Watched {
-    session: Session,
-    /// For each question the slots and their rows.
-    answers: Vec<(Vec<usize>, Vec<f32>)>,
-}
-
-impl Watched {
-    /// The sum over the tokens up to the first EOS, the EOS among them.
-    fn log_prob(&self, decoded: &Decoded, said: Option<&Said>) -> Option<f64> {
-        let said = said?;
-        let n_counted = said.tokens.len() + usize::from(said.has_eos);
-        let mut kept: Vec<Option<f64>> = vec![None; decoded.canvas.slots().len()];
-        for event in decoded.trace.events() {
-            let (step, slot, token) = match event {
-                Event::Proposed(proposal) if proposal.judgement.kept => (proposal.step, proposal.slot, proposal.token),
-                Event::Filled { step, slot, token, .. } => (*step, *slot, *token),
-                _ => continue,
-            };
-            kept[slot] = self.of(step, slot, token);
-        }
-        kept[..n_counted].iter().copied().sum()
-    }
-
-    fn of(&self, step: usize, slot: usize, token: TokenId) -> Option<f64> {
-        let (slots, rows) = self.answers.get(step)?;
-        let row = slots.iter().position(|&asked| asked == slot)?;
-        rows.get(row * self.session.vocabulary_size() + token.index()).map(|&value| value.into())
-    }
-}
-
-impl Model for Watched {
-    fn vocabulary_size(&self) -> usize {
-        self.session.vocabulary_size()
-    }
-
-    fn open_slots(&self) -> OpenSlots {
-        self.session.open_slots()
-    }
-
-    fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
-        self.session.log_probs(view, rows)?;
-        self.answers.push((view.wanted.to_vec(), rows.to_vec()));
-        Ok(())
-    }
+/// The sum over the tokens up to the first EOS, the EOS among them, of what the model gave them.
+fn log_prob(model: &Recorded<Session>, decoded: &Decoded, said: Option<&Said>) -> Option<f64> {
+    let said = said?;
+    let n_counted = said.tokens.len() + usize::from(said.has_eos);
+    let given = model.log_probs_of(&decoded.trace, decoded.canvas.slots().len());
+    given[..n_counted].iter().map(|given| given.map(f64::from)).sum()
 }

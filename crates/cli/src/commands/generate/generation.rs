@@ -1,10 +1,8 @@
 //! One text by one method, and what is reported of it.
 
-use anygram::decode::{Event, Named, Trace};
+use anygram::decode::{Answered, Named, Recorded, Trace};
 use anygram::{Canvas, End};
-use anygram::{
-    Constraint, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, Reading, Slot, TokenId, View, Vocabulary,
-};
+use anygram::{Constraint, DecodeOptions, Decoded, Decoder, Reading, Slot, TokenId, Vocabulary};
 use anygram_models::tasks::Example;
 use anygram_models::{Session, SmallModel};
 use anyhow::Result;
@@ -98,9 +96,9 @@ impl Generator {
         let canvas = Canvas::new(vec![Slot::Hole; self.n_slots], End::Sentence);
         let mut generations = Vec::with_capacity(self.decoders.len());
         for (method, decoder) in &mut self.decoders {
-            let mut model = Recorded { session: session.clone(), answers: Vec::new() };
+            let mut model = Recorded::new(session.clone());
             let decoded = decoder.decode(&canvas, &mut model, &self.options)?;
-            generations.push(report(&self.constraint, question, method, decoded, &model.answers)?);
+            generations.push(report(&self.constraint, question, method, decoded, &model)?);
         }
         // Other draws for the next prompt.
         self.options.seed = self.options.seed.wrapping_add(1);
@@ -124,7 +122,7 @@ fn report(
     question: &Question,
     method: &'static str,
     decoded: Decoded,
-    answers: &[Answer],
+    model: &Recorded<Session>,
 ) -> Result<Generation> {
     let vocabulary = constraint.vocabulary();
     let slots: Vec<Option<TokenId>> = decoded.canvas.slots().iter().map(token).collect();
@@ -150,14 +148,14 @@ fn report(
         n_proposed: trace.proposals().count(),
         n_refused: trace.n_refused(),
         n_forced: steps(&trace, slots.len()).iter().map(|step| step.n_forced).sum(),
-        log_prob: log_prob(&trace, answers, &slots[..slots.len().min(end + 1)]),
+        log_prob: log_prob(&model.log_probs_of(&trace, slots.len()), &slots[..slots.len().min(end + 1)]),
         model_us,
         constraint_us,
         text,
         reading,
         slots,
         trace,
-        answers: answers.iter().map(Answer::likeliest).collect(),
+        answers: model.answers().iter().map(likeliest).collect(),
     })
 }
 
@@ -169,75 +167,17 @@ fn token(slot: &Slot) -> Option<TokenId> {
 }
 
 /// The sum over these slots; `None` if one is open, or the model was not asked about it.
-fn log_prob(trace: &Trace, answers: &[Answer], slots: &[Option<TokenId>]) -> Option<f64> {
-    let mut given = vec![None; slots.len()];
-    let mut answer = None;
-    let mut n_asked = 0;
-    for event in trace.events() {
-        let (slot, token) = match event {
-            Event::Asked { .. } => {
-                answer = answers.get(n_asked);
-                n_asked += 1;
-                continue;
-            }
-            Event::Proposed(proposal) if proposal.judgement.kept => (proposal.slot, proposal.token),
-            Event::Filled { slot, token, .. } => (*slot, *token),
-            _ => continue,
-        };
-        if let Some(given) = given.get_mut(slot) {
-            *given = answer.and_then(|answer| answer.log_prob(slot, token));
-        }
-    }
-    given.into_iter().zip(slots).map(|(given, slot)| slot.and(given)).sum()
+fn log_prob(given: &[Option<f32>], slots: &[Option<TokenId>]) -> Option<f64> {
+    given.iter().zip(slots).map(|(given, slot)| slot.and(*given).map(f64::from)).sum()
 }
 
-/// One answer of the model: rows of log-probabilities for slots.
-struct Answer {
-    slots: Vec<usize>,
-    rows: Vec<f32>,
-}
-
-impl Answer {
-    fn row(&self, at: usize) -> &[f32] {
-        let n_columns = self.rows.len() / self.slots.len().max(1);
-        &self.rows[at * n_columns..(at + 1) * n_columns]
-    }
-
-    fn log_prob(&self, slot: usize, token: TokenId) -> Option<f64> {
-        let at = self.slots.iter().position(|asked| *asked == slot)?;
-        self.row(at).get(token.index()).map(|&log_prob| log_prob.into())
-    }
-
-    fn likeliest(&self) -> Likeliest {
-        let best = |(at, slot): (usize, &usize)| {
-            let mut tokens: Vec<(TokenId, f32)> =
-                self.row(at).iter().enumerate().map(|(id, &value)| (TokenId::new(id), value)).collect();
-            tokens.sort_by(|a, b| b.1.total_cmp(&a.1));
-            tokens.truncate(N_LIKELIEST);
-            (*slot, tokens)
-        };
-        Likeliest { slots: self.slots.iter().enumerate().map(best).collect() }
-    }
-}
-
-/// A model whose answers are kept.
-struct Recorded {
-    session: Session,
-    answers: Vec<Answer>,
-}
-
-impl Model for Recorded {
-    fn vocabulary_size(&self) -> usize {
-        self.session.vocabulary_size()
-    }
-
-    fn open_slots(&self) -> OpenSlots {
-        self.session.open_slots()
-    }
-
-    fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
-        self.session.log_probs(view, rows)?;
-        self.answers.push(Answer { slots: view.wanted.to_vec(), rows: rows.to_vec() });
-        Ok(())
-    }
+fn likeliest(answer: &Answered) -> Likeliest {
+    let best = |(slot, row): (usize, &[f32])| {
+        let mut tokens: Vec<(TokenId, f32)> =
+            row.iter().enumerate().map(|(id, &value)| (TokenId::new(id), value)).collect();
+        tokens.sort_by(|a, b| b.1.total_cmp(&a.1));
+        tokens.truncate(N_LIKELIEST);
+        (slot, tokens)
+    };
+    Likeliest { slots: answer.rows().map(best).collect() }
 }
