@@ -18,7 +18,7 @@ use crate::admit::{self, Admitted, Fillings};
 use crate::canvas::{Canvas, Slot};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
-use crate::plan::{Place, Plan};
+use crate::plan::Plan;
 use crate::search::{Depth, Search, Sought, Verdicts};
 use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
 
@@ -50,12 +50,8 @@ const MOST_VISITS: usize = 20_000;
 const SOME_IN_VAIN: usize = 64;
 const MOST_IN_VAIN: usize = 256;
 
-/// Remainders of tokens that are looked at for one token.
-const MANY_RESTS: usize = 1_000;
-
-/// Where no more than so many tokens are open, readings are sought that lead to them, to so many of them.
+/// More open tokens than that in a row are likely because they are not admissible.
 const MOST_OPEN: usize = 256;
-const MOST_LED: usize = 4;
 
 /// Open tokens of a hole that are told apart by what has to stand left of them.
 const MOST_NARROW: usize = 1_024;
@@ -68,7 +64,7 @@ const FIRST_PART: usize = 64;
 const LAST_PART: usize = 16;
 
 /// Readings before a slot that are kept.
-const BEAM_WIDTH: usize = 64;
+const BEAM_WIDTH: usize = 40;
 
 /// A question about a canvas without gaps, while it is answered.
 struct Question<'a> {
@@ -276,7 +272,6 @@ impl<'a> Question<'a> {
         if merges && let Some(last) = self.rows.iter().rposition(is_large) {
             self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
-        self.lead_to();
         self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
         let mut ended = None;
         if merges && self.rows.iter().all(|row| row.n_open() <= MANY_OPEN) {
@@ -302,61 +297,6 @@ impl<'a> Question<'a> {
             known.retain(|config| !reached.contains(config));
             known.extend_from_slice(&reached);
         }
-    }
-
-    /// Looks for readings before holes from which tokens that are open can be read, and seeks what is open from there.
-    fn lead_to(&mut self) {
-        let n_holes = self.rows.len();
-        for at in (1..n_holes).rev() {
-            if !self.rows[at].is_open() || self.rows[at].n_open() > MOST_OPEN {
-                continue;
-            }
-            let mut tried = self.rows[at].settled.clone();
-            for _ in 0..MOST_LED {
-                let open = tried.iter().zip(&self.rows[at].settled).map(|(tried, settled)| tried | settled);
-                let Some(token) = first_unset(open) else { break };
-                set_bit(&mut tried, token.index());
-                if self.lead_to_token(at, token).is_err() {
-                    return;
-                }
-            }
-        }
-    }
-
-    fn lead_to_token(&mut self, at: usize, token: TokenId) -> Result<(), Undecided> {
-        let (hole, before) = (self.rows[at].hole, self.rows[at - 1].hole);
-        let work = &mut self.solver.share_of_work(4 * self.rows.len());
-        let tables = &mut self.solver.tables;
-        let allowed = tables.before_run(&self.plan, (before + 1, hole), token);
-        let reached = tables.some_after(&self.readings[before], (&allowed, MANY_RESTS), work)?;
-        let mut readings: Vec<Config> = reached.into_iter().map(|reached| reached.config).collect();
-        for slot in before + 1..hole {
-            let Place::Token(token) = self.plan.places[slot] else { return Ok(()) };
-            let mut next = Vec::new();
-            for config in readings {
-                next.extend_from_slice(&tables.read(config, token)?);
-            }
-            next.sort_unstable();
-            next.dedup();
-            readings = next;
-        }
-        let mut plan = self.plan.clone();
-        plan.ends[..=hole].fill(false);
-        let row = &mut self.rows[at];
-        let sought = Sought {
-            hole,
-            before: &[(hole, &readings)],
-            depth: Depth::Given,
-            visits: FIRST_VISITS,
-            in_vain: SOME_IN_VAIN,
-            words: &mut row.settled,
-            right: None,
-            verdicts: &mut Verdicts::default(),
-        };
-        if Search::admissible(tables, &plan, work, sought)? {
-            row.undecided = None;
-        }
-        Ok(())
     }
 
     fn is_open(&self) -> bool {
@@ -592,9 +532,4 @@ impl Row {
 
 fn unset_bit(row: &mut [u32], token: TokenId) {
     row[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
-}
-
-fn first_unset(row: impl Iterator<Item = u32>) -> Option<TokenId> {
-    let (at, word) = row.enumerate().find(|(_, word)| *word != u32::MAX)?;
-    Some(TokenId::new(at * MASK_BITS + word.trailing_ones() as usize))
 }

@@ -137,24 +137,6 @@ impl Tables {
         Ok(afters)
     }
 
-    /// Some readings to which one token leads, at states of the union automaton that are allowed: of each state some that differ in what can come next and in
-    /// how much is open. Those that are unlike all before them come last, and among these by turns those that lack fewer and more terminals to be a sentence.
-    /// Looks at so many remainders of tokens beyond pieces. Where there may be no token as well, what it begins with is among them.
-    pub fn some_after(
-        &mut self,
-        before: &[Config],
-        (allowed, most_rests): (&BitSet, usize),
-        work: &mut Work,
-    ) -> Result<Vec<Reached>, StepError> {
-        let mut found = Vec::new();
-        self.each_after(before, most_rests, work, |state, reached| {
-            if allowed.contains(state as usize) {
-                found.push((state, reached));
-            }
-        })?;
-        Ok(self.most_different(found))
-    }
-
     /// Calls `each` with readings to which one token leads and their states of the union automaton, and looks at so many remainders of tokens beyond pieces.
     fn each_after(
         &mut self,

@@ -259,24 +259,6 @@ impl Rights {
         id
     }
 
-    /// The states between which and a slot lie only fixed tokens, of which the last one is given and what comes right of it: those from which lexing gets through.
-    pub fn before_run(
-        &mut self,
-        constraint: &Constraint,
-        (plan, right): (&Plan, &Right),
-        (from, hole): (usize, usize),
-        token: TokenId,
-    ) -> Arc<BitSet> {
-        let mut at = self.before(constraint, token, right.ids[hole + 1]);
-        for place in plan.places[from..hole].iter().rev() {
-            at = match place {
-                Place::Token(token) => self.before(constraint, *token, at),
-                _ => ALL,
-            };
-        }
-        self.sets[at as usize].clone()
-    }
-
     /// Sorts tokens of a hole by the states from which lexing gets through them and on: numbers for [`Rights::towards`].
     pub fn befores(&mut self, constraint: &Constraint, right: &Right, hole: usize, tokens: &[TokenId]) -> Vec<u32> {
         tokens.iter().map(|&token| self.before(constraint, token, right.ids[hole + 1])).collect()

@@ -433,12 +433,6 @@ impl Tables {
         self.rights.of(&self.constraint, plan)
     }
 
-    /// The states of the union automaton that a token in a hole lets pass, and then what is fixed between a slot before it and the hole.
-    pub fn before_run(&mut self, plan: &Plan, run: (usize, usize), token: TokenId) -> Arc<BitSet> {
-        let right = self.right(plan);
-        self.rights.before_run(&self.constraint, (plan, &right), run, token)
-    }
-
     /// As [`Tables::right`], with holes that one token has to fill. Slower, where it is not known yet.
     pub fn sharp_right(&mut self, plan: &Plan, work: &mut Work) -> Result<Right, StepError> {
         Ok(self.rights.sharply(&self.constraint, plan, work)?)
