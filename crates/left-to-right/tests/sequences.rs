@@ -6,6 +6,7 @@ use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::mask::{self, Scratch, Walks};
 use anygram_left_to_right::sequences::{Rows, Search, Sequences};
 use anygram_left_to_right::{Engine, Language, LanguageOptions};
+use anygram_testkit::competing;
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::text::bytes_of;
 use anygram_vocab::{TokenId, TokenTrie, Vocabulary};
@@ -108,6 +109,20 @@ fn masks_of_a_small_sql() {
                 assert!(search.reached > 30, "{name}: {search:?}");
             }
         }
+    }
+}
+
+#[test]
+fn what_competes_depends_on_the_parser() {
+    let grammar = lark::parse(competing::GRAMMAR, &LarkOptions::default()).unwrap();
+    let language =
+        Language::new(grammar, &LanguageOptions { lexer: Some(LexerMode::Contextual), ..LanguageOptions::default() });
+    let trie = TokenTrie::new((0..).map(TokenId).zip(competing::TOKENS.map(str::as_bytes)));
+    for workers in [1, 1_000] {
+        let n_tokens = competing::TOKENS.len();
+        let found =
+            compare("competing", language.as_ref().unwrap(), &trie, n_tokens, competing::TEXT.as_bytes(), workers);
+        assert_eq!((found.n_masks, found.n_doubtful), (competing::TEXT.len() + 1, 0));
     }
 }
 

@@ -11,6 +11,7 @@
 //! | [`random`] | a small deterministic generator of random numbers |
 //! | [`generate`] | random grammars, vocabularies and texts, each replayed from its seed |
 //! | [`cases`] | behaviour as data: `testdata/cases/*.toml` and a runner that takes closures |
+//! | [`competing`] | a grammar, tokens and a text for which it depends on the parser what wins in `contextual` |
 //! | [`shared`] | where the shared data is, for tests that use it |
 //! | [`laws`] | what any left-to-right engine must satisfy, as plain functions |
 //!
@@ -30,6 +31,7 @@ pub mod generate;
 pub mod random;
 
 pub mod cases;
+pub mod competing;
 pub mod laws;
 
 pub mod shared;

@@ -13,6 +13,7 @@ use anygram_left_to_right::mask::{self, Scratch, Walks};
 use anygram_left_to_right::sequences::Sequences;
 use anygram_left_to_right::{Engine, Language, LanguageOptions};
 use anygram_recognizer::RecognizerLimits;
+use anygram_testkit::competing;
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::text::bytes_of;
 use anygram_vocab::{TokenId, TokenTrie, Vocabulary};
@@ -116,6 +117,24 @@ fn masks_of_a_small_sql() {
             assert!(counts.stack > 0 || levels == 4, "{name}: {counts:?}");
             assert!(counts.reached > 30, "{name}: {counts:?}");
         }
+    }
+}
+
+#[test]
+fn what_competes_depends_on_the_parser() {
+    if !can_run() {
+        return;
+    }
+    let grammar = lark::parse(competing::GRAMMAR, &LarkOptions::default()).unwrap();
+    let lexer = Some(LexerMode::Contextual);
+    let language =
+        Language::new(grammar, &LanguageOptions { engine: Engine::Valiant, lexer, ..LanguageOptions::default() });
+    let trie = TokenTrie::new((0..).map(TokenId).zip(competing::TOKENS.map(str::as_bytes)));
+    for levels in [0, 1, 3] {
+        let (n_tokens, how) = (competing::TOKENS.len(), (levels as u64, levels, small()));
+        let text = competing::TEXT.as_bytes();
+        let (_, n_masks, n_doubtful) = compare("competing", language.as_ref().unwrap(), &trie, n_tokens, text, how);
+        assert_eq!((n_masks, n_doubtful), (text.len() + 1, 0), "{levels} levels");
     }
 }
 
