@@ -12,12 +12,14 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
-use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect, Transducer};
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use anygram_lexer::LexerError;
+use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
+use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::frontier::{Config, Frontier, Stepper};
@@ -25,6 +27,9 @@ use crate::language::{Language, StepError};
 
 /// Masks are rows of 32-bit words, bit `id % 32` of word `id / 32`, as serving engines share them.
 pub const MASK_BITS: usize = u32::BITS as usize;
+
+/// Words of a row that are looked at together.
+const STRETCH: usize = 64;
 
 /// Sets a token's bit.
 pub fn set_bit(words: &mut [u32], id: usize) {
@@ -69,9 +74,15 @@ impl Tokens {
         match self {
             Self::Few(tokens) => tokens.iter().copied().find(|token| !get_bit(words, token.index())),
             Self::Many(own) => {
+                // Stretch by stretch, so that several words are looked at at once.
+                let stretches = own.chunks(STRETCH).zip(words.chunks(STRETCH));
+                let has_some = |(own, words): &(&[u32], &[u32])| {
+                    own.iter().zip(*words).fold(0, |left, (&own, &word)| left | own & !word) != 0
+                };
+                let (stretch, (own, words)) = stretches.enumerate().find(|(_, stretch)| has_some(stretch))?;
                 let left = own.iter().zip(words).map(|(&own, &word)| own & !word);
                 let (at, left) = left.enumerate().find(|&(_, left)| left != 0)?;
-                Some(TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize))
+                Some(TokenId::new((stretch * STRETCH + at) * MASK_BITS + left.trailing_zeros() as usize))
             }
         }
     }
@@ -194,7 +205,9 @@ struct Exit {
     rest: Option<Arc<Rest>>,
 }
 
-/// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at, for all lexemes at the place.
+/// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at, for all lexemes at the place. A smaller trie is
+/// walked whole at once.
+const FEW_NODES: usize = 1_000;
 const MANY_NODES: usize = 10_000;
 
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
@@ -223,6 +236,62 @@ pub struct Scratch {
     ancestors: Vec<(NodeId, usize)>,
     /// Readings and the rests that they were followed into.
     done: FxHashSet<(Config, u32)>,
+}
+
+/// The characters that lead from a place back to it, if no piece can end before or inside of them: what tokens have of them changes nothing.
+fn returning(
+    transducer: &mut Transducer,
+    lexing: &Lexing,
+    place: Place,
+    has_rests: bool,
+    wanted: Option<LexemeId>,
+) -> Result<Alphabet, LexerError> {
+    // Where the piece could end here, it could end behind the character just as well, and the longer one wins.
+    if has_rests && lexing.mode() == LexerMode::Scannerless && transducer.can_end(lexing, place) {
+        return Ok(Alphabet::EMPTY);
+    }
+    let union = &lexing.lexicon.union;
+    let mut step = |from: Place, class: usize| -> Result<Option<Place>, LexerError> {
+        let ends_inside = from != place && transducer.can_end(lexing, from);
+        if ends_inside { Ok(None) } else { transducer.step_to_wanted(lexing, (from, wanted), class) }
+    };
+    let mut known = vec![None; union.n_classes()];
+    let mut alphabet = Alphabet::EMPTY;
+    for byte in 0..128 {
+        let class = union.class(byte);
+        let returns = match known[class] {
+            Some(known) => known,
+            None => *known[class].insert(step(place, class)? == Some(place)),
+        };
+        if returns {
+            alphabet.insert_ascii(byte);
+        }
+    }
+    let classes = |bytes: RangeInclusive<u8>| {
+        let mut classes: Vec<usize> = bytes.map(|byte| union.class(byte)).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    };
+    // Inside of characters: where one is, and what comes.
+    let mut open: Vec<(Place, Vec<usize>, Option<Inside>)> =
+        Inside::starts().map(|(leads, inside)| (place, classes(leads), Some(inside))).collect();
+    let mut seen: FxHashSet<(Place, Option<Inside>)> = FxHashSet::default();
+    while let Some((from, classes_here, then)) = open.pop() {
+        for class in classes_here {
+            let Some(to) = step(from, class)? else { return Ok(alphabet) };
+            if !seen.insert((to, then)) {
+                continue;
+            }
+            match then {
+                Some(inside) => open.push((to, classes(inside.bytes()), inside.next())),
+                None if to == place => {}
+                None => return Ok(alphabet),
+            }
+        }
+    }
+    alphabet.insert_others();
+    Ok(alphabet)
 }
 
 /// Adds the bits of all byte tokens that leave the frontier viable to `words`.
@@ -381,7 +450,7 @@ impl Walks {
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it, perhaps more. Kept where it serves other
-    /// lexemes too. Cost, once: ten thousand nodes if the lexeme wants little, else the nodes of the trie that any piece can reach.
+    /// lexemes too. Cost, once: a thousand nodes if the lexeme wants little, else the nodes of the trie that any piece can reach and that do not merely prolong it.
     pub fn sweep(
         &mut self,
         stepper: &mut Stepper,
@@ -406,7 +475,7 @@ impl Walks {
 
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each node that is reached.
     ///
-    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`MANY_NODES`]; says whether that was all.
+    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`FEW_NODES`]; says whether that was all.
     fn walk_trie(
         &mut self,
         stepper: &mut Stepper,
@@ -426,6 +495,8 @@ impl Walks {
             /// Whether a byte class can follow, once it is known.
             follow: Box<[Option<bool>]>,
             tops: Vec<NodeId>,
+            /// The characters that lead back here, and here alone, once they are known.
+            returning: Option<Alphabet>,
         }
         let lexing = language.lexing();
         let transducer = stepper.transducer_mut();
@@ -438,6 +509,7 @@ impl Walks {
             can_end: has_rests && transducer.can_end(lexing, place),
             follow: Box::default(),
             tops: Vec::new(),
+            returning: None,
         };
         let mut groups = vec![grow(transducer, start)];
         let mut ids: FxHashMap<Place, u32> = FxHashMap::from_iter([(start, 0)]);
@@ -452,7 +524,7 @@ impl Walks {
             let (id, node) = (NodeId(at), trie.node(NodeId(at)));
             let Some(&(_, parent)) = ancestors.last() else { break };
             n_steps += 1;
-            if wanted.is_some() && n_steps > MANY_NODES {
+            if wanted.is_some() && n_steps > FEW_NODES {
                 stepper.spend(n_steps)?;
                 return Ok((Arc::default(), false));
             }
@@ -470,12 +542,7 @@ impl Walks {
             }
             let mut next = table[parent as usize * n_classes + class];
             if next == NOT_YET {
-                let mut place = transducer.step_place(lexing, group.place, class);
-                if let (Some(wanted), Some(to)) = (wanted, place) {
-                    let step = transducer.step_to_loosely(lexing, wanted, to)?;
-                    place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
-                }
-                next = match place {
+                next = match transducer.step_to_wanted(lexing, (group.place, wanted), class)? {
                     None => NONE,
                     Some(place) => *ids.entry(place).or_insert_with(|| {
                         groups.push(grow(transducer, place));
@@ -489,15 +556,27 @@ impl Walks {
                 at = node.end.0;
                 continue;
             }
-            if node.lo < node.own_hi {
-                let (lo, hi) = (node.lo as u32, node.own_hi as u32);
-                let tokens = &mut groups[next as usize].tokens;
-                match tokens.last_mut() {
+            let group = &mut groups[next as usize];
+            let has_more = node.end.0 > at + 1;
+            let returns = has_more && {
+                let returning = match group.returning {
+                    Some(known) => known,
+                    None => *group.returning.insert(returning(transducer, lexing, group.place, has_rests, wanted)?),
+                };
+                trie.alphabet(id).is_subset(returning)
+            };
+            let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
+            if lo < hi {
+                match group.tokens.last_mut() {
                     Some(last) if last.1 == lo => last.1 = hi,
-                    _ => tokens.push((lo, hi)),
+                    _ => group.tokens.push((lo, hi)),
                 }
             }
-            if node.end.0 > at + 1 {
+            if returns {
+                at = node.end.0;
+                continue;
+            }
+            if has_more {
                 ancestors.push((node.end.0, next));
             }
             at += 1;

@@ -38,6 +38,7 @@
 //! Only the module `load::hugging_face` knows the `tokenizers` crate, and its encoder is the only part of this crate
 //! whose memory is estimated and not counted.
 
+mod alphabet;
 mod builtin;
 mod encode;
 mod error;
@@ -46,6 +47,7 @@ mod table;
 mod trie;
 mod vocabulary;
 
+pub use alphabet::{Alphabet, Inside};
 pub use error::{VocabError, VocabErrorKind};
 pub use load::{Format, LoadOptions};
 pub use trie::{Children, Node, NodeId, TokenTrie};

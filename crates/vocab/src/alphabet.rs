@@ -1,0 +1,232 @@
+//! With which characters the tokens below a node of a trie go on.
+//!
+//! A piece of text that is in progress mostly goes on with whatever character of many: of a name, of a string, of a comment. Where all characters below a
+//! node are of that kind, nothing has to be walked there. So each node knows the set of the characters below it, a subset of ASCII and of everything else as
+//! one: 128 bits, of which a vocabulary has a few thousand different ones.
+
+use std::ops::RangeInclusive;
+
+use rustc_hash::FxHashMap;
+
+use crate::{NodeId, TokenTrie};
+
+/// A set of characters: those of ASCII, all others together, and what is not text in UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Alphabet(u128);
+
+/// The bits of NUL and DEL, which hardly any token contains, stand for what is not text: these two, broken UTF-8, tokens that end inside of a character.
+const NO_TEXT: Alphabet = Alphabet(1);
+const NOT_ASCII: Alphabet = Alphabet(1 << 127);
+
+impl Alphabet {
+    /// Nothing but the end of tokens.
+    pub const EMPTY: Self = Self(0);
+
+    /// Whether everything in this set is in another, and is text.
+    #[inline]
+    pub fn is_subset(self, other: Self) -> bool {
+        self.0 & !(other.0 & !NO_TEXT.0) == 0
+    }
+
+    /// Adds a character of ASCII.
+    pub fn insert_ascii(&mut self, byte: u8) {
+        self.0 |= Self::of_ascii(byte).0;
+    }
+
+    /// Adds all characters that are not in ASCII.
+    pub fn insert_others(&mut self) {
+        self.0 |= NOT_ASCII.0;
+    }
+
+    fn of_ascii(byte: u8) -> Self {
+        if (1..127).contains(&byte) { Self(1 << byte) } else { NO_TEXT }
+    }
+
+    fn union_with(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Where one is between the bytes of a character that is not in ASCII.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Inside {
+    /// The bytes that can be next.
+    first: u8,
+    last: u8,
+    /// How many are missing after that one.
+    n_more: u8,
+}
+
+impl Inside {
+    /// The ways in which such a character begins, with the bytes that begin so (RFC 3629, section 4).
+    pub fn starts() -> impl Iterator<Item = (RangeInclusive<u8>, Self)> {
+        [
+            (0xC2..=0xDF, 0x80, 0xBF, 0),
+            (0xE0..=0xE0, 0xA0, 0xBF, 1),
+            (0xE1..=0xEC, 0x80, 0xBF, 1),
+            (0xED..=0xED, 0x80, 0x9F, 1),
+            (0xEE..=0xEF, 0x80, 0xBF, 1),
+            (0xF0..=0xF0, 0x90, 0xBF, 2),
+            (0xF1..=0xF3, 0x80, 0xBF, 2),
+            (0xF4..=0xF4, 0x80, 0x8F, 2),
+        ]
+        .into_iter()
+        .map(|(leads, first, last, n_more)| (leads, Self { first, last, n_more }))
+    }
+
+    /// The bytes that can be next.
+    pub fn bytes(self) -> RangeInclusive<u8> {
+        self.first..=self.last
+    }
+
+    /// Where one is after one of these bytes; `None` behind the character.
+    pub fn next(self) -> Option<Self> {
+        (self.n_more > 0).then(|| Self { first: 0x80, last: 0xBF, n_more: self.n_more - 1 })
+    }
+}
+
+/// The alphabets below the nodes of a trie.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Alphabets {
+    different: Vec<Alphabet>,
+    /// One a node; empty if they were not found out.
+    of: Vec<u32>,
+}
+
+impl Alphabets {
+    /// Cost: O(nodes).
+    pub fn new(trie: &TokenTrie) -> Self {
+        let mut this = Self { different: vec![Alphabet::EMPTY], of: vec![0; trie.n_nodes()] };
+        let mut ids = FxHashMap::from_iter([(Alphabet::EMPTY, 0)]);
+        for node in (0..trie.n_nodes()).rev().map(NodeId::new) {
+            let mut below = Alphabet::EMPTY;
+            for child in trie.children(node) {
+                let byte = trie.byte(child);
+                let lead =
+                    if byte.is_ascii() { None } else { Inside::starts().find(|(leads, _)| leads.contains(&byte)) };
+                below.union_with(match lead {
+                    _ if byte.is_ascii() => Alphabet(Alphabet::of_ascii(byte).0 | this.get(child).0),
+                    Some((_, inside)) => this.through(trie, child, inside),
+                    None => NO_TEXT,
+                });
+            }
+            this.of[node.index()] = *ids.entry(below).or_insert_with(|| {
+                this.different.push(below);
+                this.different.len() as u32 - 1
+            });
+        }
+        this
+    }
+
+    /// What is below a node inside of a character.
+    fn through(&self, trie: &TokenTrie, node: NodeId, inside: Inside) -> Alphabet {
+        if !trie.tokens_at(node).is_empty() {
+            return NO_TEXT;
+        }
+        let mut below = NOT_ASCII;
+        for child in trie.children(node) {
+            below.union_with(match inside.next() {
+                _ if !inside.bytes().contains(&trie.byte(child)) => NO_TEXT,
+                Some(next) => self.through(trie, child, next),
+                None => self.get(child),
+            });
+        }
+        below
+    }
+
+    /// The characters below a node.
+    #[inline]
+    pub fn get(&self, node: NodeId) -> Alphabet {
+        match self.of.get(node.index()) {
+            Some(&id) => self.different[id as usize],
+            None => NO_TEXT,
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        4 * self.of.capacity() + size_of::<Alphabet>() * self.different.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TokenId;
+    use proptest::prelude::*;
+
+    const PARTS: [&[u8]; 14] = [
+        b"a",
+        b"b",
+        b" ",
+        b"\0",
+        b"\x7f",
+        "é".as_bytes(),
+        "中".as_bytes(),
+        "😀".as_bytes(),
+        b"\xc3",
+        b"\xa9",
+        b"\xe4\xb8",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xff",
+    ];
+
+    /// What the tokens have beyond the path to a node, character by character.
+    fn spelled(rests: &[&[u8]]) -> Alphabet {
+        let mut alphabet = Alphabet::EMPTY;
+        for rest in rests {
+            let Ok(text) = std::str::from_utf8(rest) else { return NO_TEXT };
+            for character in text.chars() {
+                match u8::try_from(character).ok().filter(u8::is_ascii) {
+                    Some(0 | 127) => return NO_TEXT,
+                    Some(byte) => alphabet.insert_ascii(byte),
+                    None => alphabet.insert_others(),
+                }
+            }
+        }
+        alphabet
+    }
+
+    proptest! {
+        #[test]
+        fn of_all_nodes(picks in prop::collection::vec(prop::collection::vec(0..PARTS.len(), 1..5), 1..40)) {
+            let tokens: Vec<Vec<u8>> = picks.iter().map(|parts| parts.iter().flat_map(|&part| PARTS[part].to_vec()).collect()).collect();
+            let trie = TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+            let mut open = vec![(TokenTrie::ROOT, Vec::new())];
+            while let Some((node, path)) = open.pop() {
+                for child in trie.children(node) {
+                    let longer: Vec<u8> = path.iter().copied().chain([trie.byte(child)]).collect();
+                    open.push((child, longer));
+                }
+                let rests: Vec<&[u8]> = tokens.iter().filter_map(|token| token.strip_prefix(&*path)).collect();
+                let (found, expected) = (trie.alphabet(node), spelled(&rests));
+                if expected == NO_TEXT {
+                    prop_assert!(!found.is_subset(Alphabet(u128::MAX)), "{:?}", path);
+                } else {
+                    prop_assert_eq!(found, expected, "{:?}", path);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_is_left_of_tokens() {
+        let trie = TokenTrie::new([(TokenId(0), &b"ab"[..]), (TokenId(1), b"abc")]);
+        let below = trie.below(&[NodeId(2)]);
+        assert!(below.n_nodes() > 1);
+        assert!(!below.alphabet(NodeId(1)).is_subset(Alphabet(u128::MAX)));
+    }
+
+    #[test]
+    fn subsets() {
+        let mut letters = Alphabet::EMPTY;
+        letters.insert_ascii(b'a');
+        assert!(
+            Alphabet::EMPTY.is_subset(letters) && letters.is_subset(letters) && !letters.is_subset(Alphabet::EMPTY)
+        );
+        // What is not text is in no other set, whatever that is said to hold.
+        letters.insert_ascii(0);
+        assert!(!letters.is_subset(letters));
+    }
+}
