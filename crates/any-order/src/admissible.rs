@@ -11,10 +11,11 @@ use std::sync::Arc;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::frontier::Config;
-use anygram_left_to_right::mask::{MASK_BITS, get_bit, set_bit};
+use anygram_left_to_right::mask::{get_bit, set_bit};
 use anygram_vocab::TokenId;
 
 use crate::admit::{self, Admitted, Fillings};
+use crate::beam::Width;
 use crate::canvas::{Canvas, Slot};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
@@ -61,10 +62,16 @@ const MANY_OPEN: usize = 8_192;
 
 /// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the end.
 const FIRST_PART: usize = 64;
-const LAST_PART: usize = 16;
+const LAST_PART: usize = 24;
 
-/// Readings before a slot that are kept.
-const BEAM_WIDTH: usize = 40;
+/// Of what merged readings take, the part in which they have to say what they refute: where they say it at all they do so soon, and what they make of parser states
+/// in vain has to be kept.
+const PART_OF_BOUND: usize = 4;
+
+/// Readings before a slot: a search that looks at what single tokens do needs few, one for tokens of which much stands further left as many as can be had
+/// cheaply.
+const BEAM_WIDTH: Width = Width { some: 40, all: 256, alike: 48 };
+const FIRST_READINGS: usize = 24;
 
 /// A question about a canvas without gaps, while it is answered.
 struct Question<'a> {
@@ -76,6 +83,8 @@ struct Question<'a> {
     readings: Vec<Vec<Config>>,
     /// The EOS that ends the text stands in no slot before this.
     earliest_end: usize,
+    /// Whether merged readings have said all that they refute.
+    is_bounded: bool,
 }
 
 impl Solver {
@@ -242,7 +251,7 @@ impl<'a> Question<'a> {
         if let Some(witness) = solver.witnessed(canvas, &plan, work) {
             solver.add_readings(&witness, &mut readings);
         }
-        Self { solver, canvas, plan, rows, readings, earliest_end: 0 }
+        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false }
     }
 
     fn decide(&mut self) {
@@ -273,8 +282,10 @@ impl<'a> Question<'a> {
             self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
         self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
+        // Few tokens are found by a longer search sooner than by merged readings.
         let mut ended = None;
-        if merges && self.rows.iter().all(|row| row.n_open() <= MANY_OPEN) {
+        let most = self.rows.iter().map(Row::n_open).max().unwrap_or(0);
+        if merges && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
             ended = self.meet(Fillings::Few, FIRST_PART);
         }
         self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
@@ -282,9 +293,12 @@ impl<'a> Question<'a> {
             self.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4);
             self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
         }
-        if merges {
-            // What came to its end says nothing more.
-            self.meet(if ended.is_some() { Fillings::All } else { Fillings::Few }, LAST_PART);
+        // What came to its end says nothing more.
+        if merges && (ended.is_some() || self.meet(Fillings::Few, LAST_PART).is_some()) {
+            self.meet(Fillings::All, LAST_PART);
+        }
+        if self.rows.iter().any(|row| row.n_open() > MOST_OPEN) {
+            self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
         }
     }
 
@@ -317,9 +331,13 @@ impl<'a> Question<'a> {
             let work = &mut self.solver.share_of_work(if visits == usize::MAX { 1 } else { n_holes });
             let mut plan = self.plan.clone();
             plan.ends[..=row.hole].fill(false);
+            let mut before = &*self.readings[row.hole];
+            if depth == Depth::Shallow {
+                before = &before[before.len().saturating_sub(FIRST_READINGS)..];
+            }
             let sought = Sought {
                 hole: row.hole,
-                before: &[(row.hole, &self.readings[row.hole])],
+                before: &[(row.hole, before)],
                 depth,
                 visits,
                 in_vain: SOME_IN_VAIN,
@@ -369,53 +387,44 @@ impl<'a> Question<'a> {
         let hole = row.hole;
         let mut plan = self.plan.clone();
         plan.ends[..=hole].fill(false);
-        let right = tables.sharp_right(&plan, work)?;
         let open: Vec<TokenId> = unset(&row.settled).collect();
-        let groups = if open.len() > MOST_NARROW {
-            vec![(right, open)]
-        } else {
-            tables.tokens_by_right((&plan, &right), (hole, &open), work)?
-        };
+        let mut right = tables.sharp_right(&plan, work)?;
+        if open.len() <= MOST_NARROW {
+            right = tables.towards((&plan, &right), (hole, &open), work)?;
+        }
         // What stands further left is more, and changed last.
         let holes = self.canvas.holes().take_while(|&slot| slot <= hole);
         let before: Vec<(usize, &[Config])> = holes.map(|slot| (slot, &*self.readings[slot])).collect();
-        for (right, tokens) in groups {
-            let mut words = vec![u32::MAX; row.settled.len()];
-            tokens.iter().for_each(|token| unset_bit(&mut words, *token));
-            let sought = Sought {
-                hole,
-                before: &before,
-                depth: Depth::All,
-                visits,
-                in_vain,
-                words: &mut words,
-                right: Some(right),
-                verdicts,
-            };
-            let is_all = Search::admissible(tables, &plan, work, sought)?;
-            for token in tokens {
-                if get_bit(&words, token.index()) {
-                    set_bit(&mut row.settled, token.index());
-                } else if is_all {
-                    row.refute(token);
-                }
-            }
+        let sought = Sought {
+            hole,
+            before: &before,
+            depth: Depth::All,
+            visits,
+            in_vain,
+            words: &mut row.settled,
+            right: Some(right),
+            verdicts,
+        };
+        if Search::admissible(tables, &plan, work, sought)? {
+            row.close();
         }
         Ok(())
     }
 
     /// Strikes out of some open rows what merged readings refute, in a part of the steps; where they are exact, that decides the rows.
-    fn merge(&mut self, merging: Merging, is_asked: impl Fn(usize, &Row) -> bool, n_parts: usize) {
+    fn merge(&mut self, merging: Merging, is_asked: impl Fn(usize, &Row) -> bool, n_parts: usize) -> bool {
         let asked: Vec<bool> =
             self.rows.iter().enumerate().map(|(at, row)| row.is_open() && is_asked(at, row)).collect();
         let open = self.rows.iter().zip(&asked).filter(|(_, asked)| **asked);
         let holes: Vec<(usize, Vec<u32>)> = open.map(|(row, _)| (row.hole, row.settled.clone())).collect();
         if holes.is_empty() {
-            return;
+            return true;
         }
         let mut work = self.solver.share_of_work(n_parts);
         let merged = (&*holes, merging, Fillings::All);
-        let Ok(admitted) = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work) else { return };
+        let Ok(admitted) = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work) else {
+            return false;
+        };
         let Admitted { rows, earliest_end, is_exact } = admitted;
         self.earliest_end = self.earliest_end.max(earliest_end);
         let open = self.rows.iter_mut().zip(asked).filter(|(_, asked)| *asked);
@@ -425,6 +434,7 @@ impl<'a> Question<'a> {
                 row.admit_all();
             }
         }
+        true
     }
 
     /// Decides rows by readings merged with whole stacks: what they find possible in `longest` is admissible, what they find impossible in the lexer's own mode is
@@ -437,8 +447,8 @@ impl<'a> Question<'a> {
             self.merge(Merging::Exact, |_, _| true, 1);
             return Some(());
         }
+        self.is_bounded = self.is_bounded || self.merge(Merging::Exact, |_, _| true, n_parts * PART_OF_BOUND);
         self.merge_longest(fillings, n_parts)?;
-        self.merge(Merging::Exact, |_, _| true, n_parts);
         Some(())
     }
 
@@ -519,17 +529,8 @@ impl Row {
         }
     }
 
-    fn refute(&mut self, token: TokenId) {
-        set_bit(&mut self.settled, token.index());
-        set_bit(&mut self.refuted, token.index());
-    }
-
     fn found(self) -> Vec<u32> {
         let words = self.settled.iter().zip(&self.bound).zip(&self.refuted);
         words.map(|((settled, bound), refuted)| settled & bound & !refuted).collect()
     }
-}
-
-fn unset_bit(row: &mut [u32], token: TokenId) {
-    row[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
 }

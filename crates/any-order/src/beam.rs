@@ -21,9 +21,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::plan::{Place, Plan};
 use crate::search::{Outlook, Tables};
 
-/// Readings after one token of which more are not needed, and at one state of the union automaton.
+/// Readings after one token of which more are not needed.
 const MOST_AFTER: usize = 256;
-const MOST_ALIKE: usize = 12;
 
 /// Readings after one token of one reading that are kept, of those with the same outlook at one state of the union automaton.
 const SOME_ALIKE: usize = 4;
@@ -44,6 +43,24 @@ pub(crate) struct Reached {
     pub token: Option<TokenId>,
 }
 
+/// How many readings before a slot are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Width {
+    /// Those from which the beam goes on.
+    pub some: usize,
+    /// All.
+    pub all: usize,
+    /// At one state of the union automaton.
+    pub alike: usize,
+}
+
+impl Width {
+    /// No more than the beam goes on from.
+    pub const fn narrow(some: usize) -> Self {
+        Self { some, all: some, alike: 12 }
+    }
+}
+
 /// For each slot, up to some slot, readings that can stand before it; what it is best to begin with comes last.
 pub(crate) struct Beam {
     slots: Vec<Vec<Reached>>,
@@ -58,22 +75,28 @@ impl Beam {
 
 impl Tables {
     /// Some readings before each slot, up to what follows the last hole that is not in a tail of holes. As far as there are steps.
-    pub fn beam(&mut self, plan: &Plan, width: usize, work: &mut Work) -> Result<Beam, StepError> {
+    pub fn beam(&mut self, plan: &Plan, width: Width, work: &mut Work) -> Result<Beam, StepError> {
         let right = self.right(plan);
         let Some(start) = self.start()? else { return Ok(Beam { slots: Vec::new() }) };
         let mut at = vec![Reached { config: start, from: 0, token: None }];
         let mut slots = Vec::new();
         let last = plan.places.iter().rposition(|place| *place != Place::Free).unwrap_or(plan.places.len());
         for (slot, place) in plan.places.iter().enumerate().take(last + 1) {
-            at.drain(..at.len().saturating_sub(width));
+            at.drain(..at.len().saturating_sub(width.all));
+            let skipped = at.len().saturating_sub(width.some);
             let next = match place {
-                Place::Token(token) => self.after_token(&at, *token),
-                Place::Free | Place::Optional => {
-                    self.after_any(&at, *place == Place::Optional, right.states(slot + 1), work)
-                }
+                Place::Token(token) => self.after_token(&at[skipped..], *token),
+                Place::Free | Place::Optional => self.after_any(
+                    &at[skipped..],
+                    *place == Place::Optional,
+                    (right.states(slot + 1), width.alike),
+                    work,
+                ),
                 Place::Closed | Place::Gap => Ok(Vec::new()),
             };
-            slots.push(std::mem::replace(&mut at, next.unwrap_or_default()));
+            let mut next = next.unwrap_or_default();
+            next.iter_mut().for_each(|reached| reached.from += skipped as u32);
+            slots.push(std::mem::replace(&mut at, next));
             if at.is_empty() {
                 break;
             }
@@ -99,7 +122,7 @@ impl Tables {
         &mut self,
         before: &[Reached],
         may_stay: bool,
-        allowed: &BitSet,
+        (allowed, most_alike): (&BitSet, usize),
         work: &mut Work,
     ) -> Result<Vec<Reached>, StepError> {
         let mut found = Vec::new();
@@ -113,7 +136,7 @@ impl Tables {
             found.extend(afters.iter().map(|&(state, config, token)| (state, Reached { config, from, token })));
         }
         found.retain(|&(state, _)| allowed.contains(state as usize));
-        Ok(self.most_different(found))
+        Ok(self.most_different(found, most_alike))
     }
 
     /// Readings to which one token leads from one, by state of the union automaton: of those with the same outlook some. They are kept.
@@ -175,14 +198,14 @@ impl Tables {
     }
 
     /// Of readings by state of the union automaton, some that differ.
-    fn most_different(&mut self, found: Vec<(u32, Reached)>) -> Vec<Reached> {
+    fn most_different(&mut self, found: Vec<(u32, Reached)>, most_alike: usize) -> Vec<Reached> {
         let mut n_alike: FxHashMap<(u32, Outlook), usize> = FxHashMap::default();
         let mut seen = FxHashSet::default();
         let mut ranked = Vec::new();
         for (state, reached) in found {
             let outlook = self.outlook(reached.config.state);
             let n = n_alike.entry((state, outlook)).or_default();
-            if *n < MOST_ALIKE && seen.insert(reached.config) {
+            if *n < most_alike && seen.insert(reached.config) {
                 *n += 1;
                 ranked.push((state, outlook, reached));
             }
@@ -196,7 +219,7 @@ impl Tables {
             let is_first = |(_, outlook, _): &&(u32, Outlook, Reached)| seen.insert(*outlook);
             let (unlike, alike): (Vec<_>, Vec<_>) = alike.iter().partition(is_first);
             // What is open widest is as good as what is nearly closed.
-            let some = unlike.into_iter().chain(alike.into_iter().rev()).take(MOST_ALIKE);
+            let some = unlike.into_iter().chain(alike.into_iter().rev()).take(most_alike);
             chosen.extend(some.enumerate().map(|(rank, &(state, outlook, reached))| (rank, state, outlook, reached)));
         }
         chosen.sort_by_key(|&(rank, state, _, reached)| {

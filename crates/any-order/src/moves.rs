@@ -62,10 +62,6 @@ impl Ending {
         }
     }
 
-    pub fn add_to(&self, words: &mut [u32]) {
-        self.groups.iter().for_each(|tokens| tokens.add_to(words));
-    }
-
     /// What most tokens do comes first.
     fn order(&self) -> Option<(Reverse<usize>, TokenId)> {
         self.first.map(|first| (Reverse(self.n_tokens), first))

@@ -1,24 +1,39 @@
 //! The tokens of a hole that are sought.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use anygram_left_to_right::mask::{self, MASK_BITS, Rest, Tokens};
 use anygram_vocab::TokenId;
+use rustc_hash::FxHashMap;
 
 use crate::moves::Ending;
 
 /// Where no more are left, they are kept as a list as well: it is quicker to ask of each where it is than of all others whether they are among them.
 const FEW: usize = 64;
 
+/// Smaller sets are quicker looked through than looked up.
+const SMALL: usize = 8;
+
+/// A set and one of it that was open.
+type Known = (Arc<Tokens>, Option<TokenId>);
+
 /// The tokens that are not in a row.
 pub(crate) struct Open {
     words: Vec<u32>,
+    n_open: usize,
     few: Option<Vec<TokenId>>,
+    /// Of sets that were asked about one that was open, by where they are; they are kept, so that no other comes to be there.
+    known: RefCell<FxHashMap<*const Tokens, Known>>,
+    /// The same of what is left of tokens, by its number.
+    rests: RefCell<FxHashMap<u32, Option<TokenId>>>,
 }
 
 impl Open {
     /// Those outside a row, whose bits of no token are set.
     pub fn new(words: Vec<u32>) -> Self {
-        let mut this = Self { words, few: None };
-        this.update();
+        let mut this = Self { words, n_open: 0, few: None, known: RefCell::default(), rests: RefCell::default() };
+        this.count();
         this
     }
 
@@ -28,10 +43,7 @@ impl Open {
     }
 
     pub fn is_empty(&self) -> bool {
-        match &self.few {
-            Some(few) => few.is_empty(),
-            None => self.words.iter().all(|&word| word == u32::MAX),
-        }
+        self.n_open == 0
     }
 
     pub fn contains(&self, token: TokenId) -> bool {
@@ -43,31 +55,71 @@ impl Open {
         quickly.unwrap_or_else(|| tokens.first_outside(&self.words))
     }
 
+    /// What was said before if it still holds: what was not open is not any more.
+    fn still(&self, known: Option<Option<TokenId>>) -> Option<Option<TokenId>> {
+        known.filter(|known| known.is_none_or(|first| self.contains(first)))
+    }
+
     /// One of some tokens that is sought.
     pub fn first(&self, ending: &Ending) -> Option<TokenId> {
-        ending.groups.iter().find_map(|tokens| self.first_in(tokens))
+        ending.groups.iter().find_map(|tokens| {
+            if matches!(&**tokens, Tokens::Few(few) if few.len() <= SMALL) {
+                return self.first_in(tokens);
+            }
+            let mut known = self.known.borrow_mut();
+            let place = Arc::as_ptr(tokens);
+            self.still(known.get(&place).map(|(_, first)| *first)).unwrap_or_else(|| {
+                let first = self.first_in(tokens);
+                known.insert(place, (tokens.clone(), first));
+                first
+            })
+        })
     }
 
     /// Whether one of those that have a remainder is sought.
     pub fn has_some(&self, rest: &Rest) -> bool {
-        self.first_in(&rest.tokens).is_some()
+        let mut known = self.rests.borrow_mut();
+        let first = self.still(known.get(&rest.id).copied()).unwrap_or_else(|| {
+            let first = self.first_in(&rest.tokens);
+            known.insert(rest.id, first);
+            first
+        });
+        first.is_some()
     }
 
     /// They are not sought any more.
     pub fn remove(&mut self, ending: &Ending) {
-        ending.add_to(&mut self.words);
-        self.update();
+        for tokens in &ending.groups {
+            match &**tokens {
+                Tokens::Few(few) => few.iter().for_each(|&token| self.remove_one(token)),
+                Tokens::Many(_) => {
+                    tokens.add_to(&mut self.words);
+                    self.count();
+                }
+            }
+        }
     }
 
     /// It is not sought any more.
     pub fn remove_one(&mut self, token: TokenId) {
+        if !self.contains(token) {
+            return;
+        }
         mask::set_bit(&mut self.words, token.index());
-        self.update();
+        self.n_open -= 1;
+        match &mut self.few {
+            Some(few) => few.retain(|&other| other != token),
+            None => self.list(),
+        }
     }
 
-    fn update(&mut self) {
-        let n_open: u32 = self.words.iter().map(|word| word.count_zeros()).sum();
-        self.few = (n_open as usize <= FEW).then(|| unset(&self.words).collect());
+    fn count(&mut self) {
+        self.n_open = self.words.iter().map(|word| word.count_zeros() as usize).sum();
+        self.list();
+    }
+
+    fn list(&mut self) {
+        self.few = (self.n_open <= FEW).then(|| unset(&self.words).collect());
     }
 }
 

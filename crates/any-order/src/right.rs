@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_left_to_right::Constraint;
-use anygram_left_to_right::mask::{Tokens, set_bit};
+use anygram_left_to_right::mask::{Rest, Tokens, set_bit};
 use anygram_lexer::dfa::{DEAD, START};
 use anygram_lexer::union::Union;
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
@@ -30,6 +30,8 @@ pub(crate) struct Rights {
     /// Where tokens lead from sets of states: single ones, of which small sets consist, and larger sets.
     ways: FxHashMap<u32, Arc<Ways>>,
     ways_bytes: usize,
+    /// Where what is left of tokens leads from a boundary.
+    beyond: FxHashMap<u32, Arc<BitSet>>,
     forward: FxHashMap<(u32, TokenId), u32>,
 }
 
@@ -69,6 +71,11 @@ impl Right {
         &self.sets[slot]
     }
 
+    /// Whether every state can stand before a slot.
+    pub fn is_all(&self, slot: usize) -> bool {
+        self.ids[slot] == ALL
+    }
+
     /// Whether a state can stand before a slot.
     #[inline]
     pub fn allows(&self, slot: usize, state: u32) -> bool {
@@ -100,6 +107,7 @@ impl Rights {
             backwards: None,
             ways: FxHashMap::default(),
             ways_bytes: 0,
+            beyond: FxHashMap::default(),
             forward: FxHashMap::default(),
         };
         this.intern(BitSet::full(n_states));
@@ -113,6 +121,7 @@ impl Rights {
         self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>()
             + self.ways_bytes
             + self.backwards.as_ref().map_or(0, TokenTrie::memory_usage)
+            + self.beyond.values().map(|set| set.memory_usage() + 32).sum::<usize>()
             + (self.steps.len() + self.forward.len()) * 24
     }
 
@@ -239,6 +248,23 @@ impl Rights {
         Ok(ways)
     }
 
+    /// All states to which what is left of some tokens leads from a boundary. Cost, once: its nodes.
+    pub fn beyond(&mut self, constraint: &Constraint, rest: &Rest, work: &mut Work) -> Result<Arc<BitSet>, Stopped> {
+        if let Some(known) = self.beyond.get(&rest.id) {
+            return Ok(known.clone());
+        }
+        let union = &constraint.language().lexing().lexicon.union;
+        let from = &self.sets[BOUNDARY as usize];
+        let sets = walk(&rest.trie, union, from, |states, class| step(union, states, class), work)?.0;
+        let mut all = BitSet::new(union.n_states());
+        for set in &sets[1..] {
+            all.union_with(set);
+        }
+        let all = Arc::new(all);
+        self.beyond.insert(rest.id, all.clone());
+        Ok(all)
+    }
+
     /// The states to which a token leads from a set.
     fn after(&mut self, constraint: &Constraint, token: TokenId, before: u32) -> u32 {
         if let Some(&known) = self.forward.get(&(before, token)) {
@@ -259,21 +285,21 @@ impl Rights {
         id
     }
 
-    /// Sorts tokens of a hole by the states from which lexing gets through them and on: numbers for [`Rights::towards`].
-    pub fn befores(&mut self, constraint: &Constraint, right: &Right, hole: usize, tokens: &[TokenId]) -> Vec<u32> {
-        tokens.iter().map(|&token| self.before(constraint, token, right.ids[hole + 1])).collect()
-    }
-
-    /// For tokens of a hole that have one of the numbers of [`Rights::befores`]: what stands left of it is narrowed to what leads to them.
+    /// If one of some tokens is put into a hole: what stands left of it is narrowed to what leads to them.
     pub fn towards(
         &mut self,
         constraint: &Constraint,
         (plan, right): (&Plan, &Right),
-        (hole, before): (usize, u32),
+        (hole, tokens): (usize, &[TokenId]),
         work: &mut Work,
     ) -> Result<Right, Stopped> {
         let mut ids = right.ids.clone();
-        let mut at = before;
+        let mut before = BitSet::new(self.sets[ALL as usize].len());
+        for &token in tokens {
+            let one = self.before(constraint, token, right.ids[hole + 1]);
+            before.union_with(&self.sets[one as usize]);
+        }
+        let mut at = self.intern(before);
         ids[hole] = at;
         for slot in (0..hole).rev() {
             at = match plan.places[slot] {

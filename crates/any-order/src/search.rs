@@ -11,8 +11,8 @@
 //! at worst, hence the limit.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
@@ -186,6 +186,8 @@ struct Frame {
     first: usize,
     /// The way taken last, where it is the end of a token.
     taken: Option<Taken>,
+    /// See [`Search::useful`], once it is asked for.
+    useful: Option<Arc<BitSet>>,
 }
 
 /// How a token ended.
@@ -387,6 +389,11 @@ impl Tables {
         Ok(beyond)
     }
 
+    /// Whether lexing gets from a boundary with what is left of some token into one of some states.
+    pub fn leads(&mut self, rest: &Rest, states: &BitSet, work: &mut Work) -> Result<bool, StepError> {
+        Ok(self.rights.beyond(&self.constraint, rest, work)?.intersects(states))
+    }
+
     pub fn end(&mut self, config: Config, walk: &Walk, exit: usize) -> Result<Option<Config>, StepError> {
         self.stepper.end(self.constraint.language(), (config.state, walk.exits[exit].cut))
     }
@@ -438,25 +445,14 @@ impl Tables {
         Ok(self.rights.sharply(&self.constraint, plan, work)?)
     }
 
-    /// Tokens of a hole by what has to stand left of it for them; first those for which that is least.
-    pub fn tokens_by_right(
+    /// What can stand before the slots of a canvas if one of these tokens is put into a hole.
+    pub fn towards(
         &mut self,
-        (plan, right): (&Plan, &Right),
-        (hole, tokens): (usize, &[TokenId]),
+        plan: (&Plan, &Right),
+        hole: (usize, &[TokenId]),
         work: &mut Work,
-    ) -> Result<Vec<(Right, Vec<TokenId>)>, StepError> {
-        let befores = self.rights.befores(&self.constraint, right, hole, tokens);
-        let mut by_before: BTreeMap<u32, Vec<TokenId>> = BTreeMap::new();
-        for (&token, before) in tokens.iter().zip(befores) {
-            by_before.entry(before).or_default().push(token);
-        }
-        let mut groups = Vec::with_capacity(by_before.len());
-        for (before, tokens) in by_before {
-            let right = self.rights.towards(&self.constraint, (plan, right), (hole, before), work)?;
-            groups.push((right, tokens));
-        }
-        groups.sort_by_key(|(right, _)| right.states(hole).count());
-        Ok(groups)
+    ) -> Result<Right, StepError> {
+        Ok(self.rights.towards(&self.constraint, plan, hole, work)?)
     }
 
     /// For each hole the tokens that can stand in it as far as lexing knows.
@@ -693,6 +689,10 @@ pub(crate) struct Search<'a> {
     /// What the parser had done when it was last asked.
     effort: usize,
     n_specials: usize,
+    /// The ways to leave a slot with a piece at a place, or what is left of tokens there, that can be of use, as far as lexing and the tokens that are sought know; and
+    /// after how many completions that was found out.
+    useful: FxHashMap<(u32, LexemeId, u32), (usize, Arc<BitSet>)>,
+    n_found: usize,
 }
 
 impl<'a> Search<'a> {
@@ -723,6 +723,8 @@ impl<'a> Search<'a> {
             has_left_out: false,
             effort,
             n_specials,
+            useful: FxHashMap::default(),
+            n_found: 0,
         }
     }
 
@@ -891,6 +893,7 @@ impl<'a> Search<'a> {
 
     /// A completion was found: all tokens that lead the same way at the hole are admissible, and the search goes on from there.
     fn admit(&mut self, hole: usize) {
+        self.n_found += 1;
         let beyond = self.stack.iter().position(|frame| self.nodes[frame.node as usize].key.slot as usize > hole);
         let n_kept = beyond.unwrap_or(self.stack.len());
         for frame in self.stack.drain(n_kept..) {
@@ -967,7 +970,7 @@ impl<'a> Search<'a> {
             0 => 0,
             order => mixed(order ^ u64::from(slot) << 32 ^ u64::from(node)) as usize % ways.len().max(1),
         };
-        self.stack.push(Frame { node, rest, ways, at: 0, first, taken: None });
+        self.stack.push(Frame { node, rest, ways, at: 0, first, taken: None, useful: None });
         Ok(None)
     }
 
@@ -1045,6 +1048,69 @@ impl<'a> Search<'a> {
         Found { end, tokens, n_in_gaps: self.n_in_gaps, closing }
     }
 
+    /// The ways of a walk that can be of use: of the hole of which tokens are sought all, of other slots those that go on behind the end of a piece.
+    fn useful(&mut self, after: u32, frame: &Frame) -> Result<Arc<BitSet>, StepError> {
+        let Key { slot, rest: rest_id, config } = self.nodes[frame.node as usize].key;
+        let Ways::Walk { leave, walk, n_specials } = &frame.ways else {
+            return Ok(Arc::new(BitSet::new(0)));
+        };
+        let is_sought = self.bounds.one_of.as_ref().is_some_and(|(hole, _)| *hole == slot as usize);
+        let n_found = if is_sought { self.n_found } else { 0 };
+        let key = (slot, config.lexeme, rest_id);
+        let known = self.useful.get(&key).cloned();
+        if let Some((known_after, useful)) = &known
+            && *known_after == n_found
+        {
+            return Ok(useful.clone());
+        }
+        let (n_stays, n_exits) = (walk.stays.len(), walk.exits.len());
+        let first = usize::from(*leave);
+        let mut useful = BitSet::new(frame.ways.len());
+        let was_useful = |way: usize| known.as_ref().is_none_or(|(_, useful)| useful.contains(way));
+        if is_sought && let Some((_, open)) = &self.bounds.one_of {
+            let can_end = self.right.allows(after as usize, START);
+            let stays = walk.stays.iter().zip(first..).filter(|(_, way)| was_useful(*way));
+            let stays =
+                stays.filter(|((lexeme, tokens), _)| self.is_allowed(after, *lexeme) && open.first(tokens).is_some());
+            useful.extend(stays.map(|(_, way)| way));
+            let ends = walk.exits.iter().zip(first + n_stays..).filter(|(_, way)| was_useful(*way));
+            let ends = ends.filter(|(exit, _)| can_end && open.first(&exit.ends).is_some());
+            useful.extend(ends.map(|(_, way)| way));
+        }
+        let beyond = first + n_stays + n_exits + n_specials;
+        useful.insert_range(if is_sought { beyond - n_specials } else { 0 }, beyond);
+        for (at, exit) in walk.exits.iter().enumerate().filter(|(at, _)| was_useful(beyond + at)) {
+            if self.shallow == Some(slot as usize) {
+                break;
+            }
+            // What nobody asked for yet is not made for this.
+            if !exit.knows_rest() || self.goes_on(after, walk, at, frame.rest.as_ref())?.is_some() {
+                useful.insert(beyond + at);
+            }
+        }
+        let useful = Arc::new(useful);
+        self.useful.insert(key, (n_found, useful.clone()));
+        Ok(useful)
+    }
+
+    /// What is left of tokens beyond an exit, if lexing can get through it, and tokens are among them that are sought.
+    fn goes_on(
+        &mut self,
+        after: u32,
+        walk: &Walk,
+        exit: usize,
+        rest: Option<&Arc<Rest>>,
+    ) -> Result<Option<Arc<Rest>>, StepError> {
+        let Some(beyond) = self.tables.beyond(walk, exit, rest, self.work)? else { return Ok(None) };
+        let sought = self.bounds.one_of.as_ref().filter(|(hole, _)| *hole + 1 == after as usize);
+        if sought.is_some_and(|(_, open)| !open.has_some(&beyond)) {
+            return Ok(None);
+        }
+        let leads = self.right.is_all(after as usize)
+            || self.tables.leads(&beyond, self.right.states(after as usize), self.work)?;
+        Ok(Some(beyond).filter(|_| leads))
+    }
+
     fn ways(&mut self, slot: usize, config: Config, rest: Option<&Arc<Rest>>) -> Result<Ways, StepError> {
         let Some(&place) = self.plan.places.get(slot) else { return Ok(Ways::None) };
         Ok(match place {
@@ -1064,7 +1130,7 @@ impl<'a> Search<'a> {
         let Key { slot, config, .. } = self.nodes[frame.node as usize].key;
         let in_gap = self.plan.places.get(slot as usize) == Some(&Place::Gap);
         let after = if in_gap { slot } else { slot + 1 };
-        let sought = self.bounds.one_of.as_ref().filter(|(hole, _)| *hole == slot as usize).map(|(_, open)| open);
+        let is_sought = self.bounds.one_of.as_ref().is_some_and(|(hole, _)| *hole == slot as usize);
         loop {
             let n_ways = frame.ways.len();
             if frame.at == n_ways {
@@ -1089,6 +1155,17 @@ impl<'a> Search<'a> {
                 }
                 way -= 1;
             }
+            if is_sought || way >= walk.stays.len() + walk.exits.len() + n_specials {
+                if frame.useful.is_none() {
+                    frame.useful = Some(self.useful(after, frame)?);
+                    frame.at -= 1;
+                    continue;
+                }
+                if frame.useful.as_ref().is_some_and(|useful| !useful.contains(at)) {
+                    continue;
+                }
+            }
+            let sought = self.bounds.one_of.as_ref().filter(|_| is_sought).map(|(_, open)| open);
             let pick = |ending: &Ending| match sought {
                 Some(open) => open.first(ending),
                 None => ending.first,
@@ -1135,10 +1212,7 @@ impl<'a> Search<'a> {
             way -= n_specials;
             if way < walk.exits.len() && self.shallow != Some(slot as usize) {
                 let Some(config) = self.tables.end(config, walk, way)? else { continue };
-                let Some(rest) = self.tables.beyond(walk, way, frame.rest.as_ref(), self.work)? else { continue };
-                if sought.is_some_and(|open| !open.has_some(&rest)) {
-                    continue;
-                }
+                let Some(rest) = self.goes_on(after, walk, way, frame.rest.as_ref())? else { continue };
                 return Ok(Some(Step { slot, rest: Some(rest), config, token: None, in_gap: false }));
             }
             return Ok(None);

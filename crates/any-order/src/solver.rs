@@ -9,6 +9,7 @@ use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 use rayon::prelude::*;
 
+use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
 use crate::lattice::{Lattice, Merging};
@@ -472,7 +473,7 @@ impl Solver {
                 search.run()?
             }
             Short::Beam(width) => {
-                let beam = self.tables.beam(&few, width, work)?;
+                let beam = self.tables.beam(&few, Width::narrow(width), work)?;
                 let bounds = Bounds { visits: VISITS_PER_READING * width, ..Bounds::default() };
                 Search::new(&mut self.tables, &few, work, bounds).run_from(&beam, BEAM_IN_VAIN)?
             }
