@@ -62,7 +62,7 @@ const MANY_OPEN: usize = 8_192;
 
 /// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the end.
 const FIRST_PART: usize = 64;
-const LAST_PART: usize = 24;
+const LAST_PART: usize = 16;
 
 /// Of what merged readings take, the part in which they have to say what they refute: where they say it at all they do so soon, and what they make of parser states
 /// in vain has to be kept.

@@ -121,7 +121,7 @@ impl Rights {
         self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>()
             + self.ways_bytes
             + self.backwards.as_ref().map_or(0, TokenTrie::memory_usage)
-            + self.beyond.values().map(|set| set.memory_usage() + 32).sum::<usize>()
+            + self.beyond.len() * (self.sets[0].memory_usage() + 64)
             + (self.steps.len() + self.forward.len()) * 24
     }
 
