@@ -17,7 +17,6 @@ use std::sync::{Arc, OnceLock};
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
-use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -207,8 +206,10 @@ struct Exit {
 
 /// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at, for all lexemes at the place. A smaller trie is
 /// walked whole at once.
-const FEW_NODES: usize = 1_000;
 const MANY_NODES: usize = 10_000;
+
+/// The same where many lexemes at a place are asked about.
+const FEW_NODES: usize = 1_000;
 
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
 #[derive(Default)]
@@ -239,21 +240,16 @@ pub struct Scratch {
 }
 
 /// The characters that lead from a place back to it, if no piece can end before or inside of them: what tokens have of them changes nothing.
-fn returning(
-    transducer: &mut Transducer,
-    lexing: &Lexing,
-    place: Place,
-    has_rests: bool,
-    wanted: Option<LexemeId>,
-) -> Result<Alphabet, LexerError> {
+fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_rests: bool) -> Alphabet {
     // Where the piece could end here, it could end behind the character just as well, and the longer one wins.
     if has_rests && lexing.mode() == LexerMode::Scannerless && transducer.can_end(lexing, place) {
-        return Ok(Alphabet::EMPTY);
+        return Alphabet::EMPTY;
     }
     let union = &lexing.lexicon.union;
-    let mut step = |from: Place, class: usize| -> Result<Option<Place>, LexerError> {
+    // What is wanted at the place is wanted on the way back to it.
+    let mut step = |from: Place, class: usize| {
         let ends_inside = from != place && transducer.can_end(lexing, from);
-        if ends_inside { Ok(None) } else { transducer.step_to_wanted(lexing, (from, wanted), class) }
+        if ends_inside { None } else { transducer.step_place(lexing, from, class) }
     };
     let mut known = vec![None; union.n_classes()];
     let mut alphabet = Alphabet::EMPTY;
@@ -261,7 +257,7 @@ fn returning(
         let class = union.class(byte);
         let returns = match known[class] {
             Some(known) => known,
-            None => *known[class].insert(step(place, class)? == Some(place)),
+            None => *known[class].insert(step(place, class) == Some(place)),
         };
         if returns {
             alphabet.insert_ascii(byte);
@@ -279,19 +275,19 @@ fn returning(
     let mut seen: FxHashSet<(Place, Option<Inside>)> = FxHashSet::default();
     while let Some((from, classes_here, then)) = open.pop() {
         for class in classes_here {
-            let Some(to) = step(from, class)? else { return Ok(alphabet) };
+            let Some(to) = step(from, class) else { return alphabet };
             if !seen.insert((to, then)) {
                 continue;
             }
             match then {
                 Some(inside) => open.push((to, classes(inside.bytes()), inside.next())),
                 None if to == place => {}
-                None => return Ok(alphabet),
+                None => return alphabet,
             }
         }
     }
     alphabet.insert_others();
-    Ok(alphabet)
+    alphabet
 }
 
 /// Adds the bits of all byte tokens that leave the frontier viable to `words`.
@@ -450,7 +446,7 @@ impl Walks {
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it, perhaps more. Kept where it serves other
-    /// lexemes too. Cost, once: a thousand nodes if the lexeme wants little, else the nodes of the trie that any piece can reach and that do not merely prolong it.
+    /// lexemes too. Cost, once: some thousand nodes if the lexeme wants little, else the nodes of the trie that any piece can reach and that do not merely prolong it.
     pub fn sweep(
         &mut self,
         stepper: &mut Stepper,
@@ -475,7 +471,7 @@ impl Walks {
 
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each node that is reached.
     ///
-    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`FEW_NODES`]; says whether that was all.
+    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`MANY_NODES`] or [`FEW_NODES`]; says whether that was all.
     fn walk_trie(
         &mut self,
         stepper: &mut Stepper,
@@ -517,6 +513,8 @@ impl Walks {
         let n_nodes = trie.n_nodes() as u32;
         let mut ancestors = vec![(n_nodes, 0u32)];
         let (mut at, mut n_steps) = (1, 0);
+        // A canvas asks about what many parser states want, an output about few.
+        let most = if self.apart { FEW_NODES } else { MANY_NODES };
         while at < n_nodes {
             while ancestors.last().is_some_and(|&(end, _)| at >= end) {
                 ancestors.pop();
@@ -524,7 +522,7 @@ impl Walks {
             let (id, node) = (NodeId(at), trie.node(NodeId(at)));
             let Some(&(_, parent)) = ancestors.last() else { break };
             n_steps += 1;
-            if wanted.is_some() && n_steps > FEW_NODES {
+            if wanted.is_some() && n_steps > most {
                 stepper.spend(n_steps)?;
                 return Ok((Arc::default(), false));
             }
@@ -561,7 +559,7 @@ impl Walks {
             let returns = has_more && {
                 let returning = match group.returning {
                     Some(known) => known,
-                    None => *group.returning.insert(returning(transducer, lexing, group.place, has_rests, wanted)?),
+                    None => *group.returning.insert(returning(transducer, lexing, group.place, has_rests)),
                 };
                 trie.alphabet(id).is_subset(returning)
             };
