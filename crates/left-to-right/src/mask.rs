@@ -12,7 +12,6 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 
 use anygram_bits::BitSet;
@@ -263,26 +262,26 @@ fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_res
             alphabet.insert_ascii(byte);
         }
     }
-    let classes = |bytes: RangeInclusive<u8>| {
-        let mut classes: Vec<usize> = bytes.map(|byte| union.class(byte)).collect();
-        classes.sort_unstable();
-        classes.dedup();
-        classes
-    };
-    // Inside of characters: where one is, and what comes.
-    let mut open: Vec<(Place, Vec<usize>, Option<Inside>)> =
-        Inside::starts().map(|(leads, inside)| (place, classes(leads), Some(inside))).collect();
+    // Inside of characters: where one is, which bytes come, and what then. Most places that lead back by letters lead nowhere by other characters, which the first of
+    // them says.
     let mut seen: FxHashSet<(Place, Option<Inside>)> = FxHashSet::default();
-    while let Some((from, classes_here, then)) = open.pop() {
-        for class in classes_here {
-            let Some(to) = step(from, class) else { return alphabet };
-            if !seen.insert((to, then)) {
-                continue;
-            }
-            match then {
-                Some(inside) => open.push((to, classes(inside.bytes()), inside.next())),
-                None if to == place => {}
-                None => return alphabet,
+    for (leads, inside) in Inside::starts() {
+        let mut open = vec![(place, leads, Some(inside))];
+        while let Some((from, bytes, then)) = open.pop() {
+            let mut last = None;
+            for class in bytes.map(|byte| union.class(byte)) {
+                if last.replace(class) == Some(class) {
+                    continue;
+                }
+                let Some(to) = step(from, class) else { return alphabet };
+                if !seen.insert((to, then)) {
+                    continue;
+                }
+                match then {
+                    Some(inside) => open.push((to, inside.bytes(), inside.next())),
+                    None if to == place => {}
+                    None => return alphabet,
+                }
             }
         }
     }
@@ -540,7 +539,12 @@ impl Walks {
             }
             let mut next = table[parent as usize * n_classes + class];
             if next == NOT_YET {
-                next = match transducer.step_to_wanted(lexing, (group.place, wanted), class)? {
+                let mut place = transducer.step_place(lexing, group.place, class);
+                if let (Some(wanted), Some(to)) = (wanted, place) {
+                    let step = transducer.step_to_loosely(lexing, wanted, to)?;
+                    place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
+                }
+                next = match place {
                     None => NONE,
                     Some(place) => *ids.entry(place).or_insert_with(|| {
                         groups.push(grow(transducer, place));
@@ -556,12 +560,11 @@ impl Walks {
             }
             let group = &mut groups[next as usize];
             let has_more = node.end.0 > at + 1;
-            let returns = has_more && {
-                let returning = match group.returning {
-                    Some(known) => known,
-                    None => *group.returning.insert(returning(transducer, lexing, group.place, has_rests)),
-                };
-                trie.alphabet(id).is_subset(returning)
+            let below = trie.alphabet(id);
+            // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the place.
+            let returns = has_more && below.is_text() && {
+                let find = || returning(transducer, lexing, group.place, has_rests);
+                below.is_subset(*group.returning.get_or_insert_with(find))
             };
             let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
             if lo < hi {

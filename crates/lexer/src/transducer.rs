@@ -400,20 +400,6 @@ impl Transducer {
         Some(Place { state, obligations })
     }
 
-    /// As [`Transducer::step_place`], if a lexeme is given only to where a piece can be in progress or end that it wants, as
-    /// [`Transducer::step_to_loosely`] sees it.
-    pub fn step_to_wanted(
-        &mut self,
-        lexing: &Lexing,
-        (place, wanted): (Place, Option<LexemeId>),
-        class: usize,
-    ) -> Result<Option<Place>, LexerError> {
-        let place = self.step_place(lexing, place, class);
-        let (Some(wanted), Some(to)) = (wanted, place) else { return Ok(place) };
-        let step = self.step_to_loosely(lexing, wanted, to)?;
-        Ok(place.filter(|_| step.stay.is_some() || step.cut.is_some()))
-    }
-
     /// Whether a piece can end at a place.
     pub fn can_end(&self, lexing: &Lexing, place: Place) -> bool {
         !lexing.lexicon.union.accepts(place.state).is_empty()
