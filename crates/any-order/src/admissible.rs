@@ -73,6 +73,19 @@ const PART_OF_BOUND: usize = 4;
 const BEAM_WIDTH: Width = Width { some: 40, all: 256, alike: 48 };
 const FIRST_READINGS: usize = 24;
 
+/// Readings before the slots up to a hole from which alone tokens are sought that are few, and places entered. What one beam misses another has: in each, others of the
+/// readings that look alike.
+const BEAMS: [(Width, usize); 2] = [(Width::narrow(24), 4_000), (Width { some: 64, all: 64, alike: 24 }, 20_000)];
+
+/// Where a search for tokens begins.
+#[derive(Clone, Copy)]
+enum From {
+    /// With the readings known before slots; then with all there are.
+    All,
+    /// With some before each slot, as different as possible, of those that can lead to the tokens as far as lexing knows.
+    Beam(Width),
+}
+
 /// A question about a canvas without gaps, while it is answered.
 struct Question<'a> {
     solver: &'a mut Solver,
@@ -85,6 +98,8 @@ struct Question<'a> {
     earliest_end: usize,
     /// Whether merged readings have said all that they refute.
     is_bounded: bool,
+    /// What searches found out about places behind holes.
+    verdicts: Verdicts,
 }
 
 impl Solver {
@@ -251,7 +266,7 @@ impl<'a> Question<'a> {
         if let Some(witness) = solver.witnessed(canvas, &plan, work) {
             solver.add_readings(&witness, &mut readings);
         }
-        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false }
+        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false, verdicts: Verdicts::default() }
     }
 
     fn decide(&mut self) {
@@ -264,7 +279,7 @@ impl<'a> Question<'a> {
                 }
                 self.meet(Fillings::Few, 4);
                 self.meet(Fillings::All, 4);
-                self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+                self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
                 self.search(Depth::All, usize::MAX);
             }
         }
@@ -281,24 +296,27 @@ impl<'a> Question<'a> {
         if merges && let Some(last) = self.rows.iter().rposition(is_large) {
             self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
-        self.search_narrowly(FIRST_VISITS, SOME_IN_VAIN);
+        self.search_narrowly(From::All, FIRST_VISITS, SOME_IN_VAIN);
+        for (width, visits) in BEAMS {
+            self.search_narrowly(From::Beam(width), visits, SOME_IN_VAIN);
+        }
         // Few tokens are found by a longer search sooner than by merged readings.
         let mut ended = None;
         let most = self.rows.iter().map(Row::n_open).max().unwrap_or(0);
         if merges && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
             ended = self.meet(Fillings::Few, FIRST_PART);
         }
-        self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+        self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
         if merges && self.rows.iter().any(|row| row.n_open() > MANY_OPEN) {
             self.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4);
-            self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+            self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
         }
         // What came to its end says nothing more.
         if merges && (ended.is_some() || self.meet(Fillings::Few, LAST_PART).is_some()) {
             self.meet(Fillings::All, LAST_PART);
         }
         if self.rows.iter().any(|row| row.n_open() > MOST_OPEN) {
-            self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
+            self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
         }
     }
 
@@ -320,7 +338,6 @@ impl<'a> Question<'a> {
     /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those further left. What one hole takes is not
     /// taken from others.
     fn search(&mut self, depth: Depth, visits: usize) {
-        let mut verdicts = Verdicts::default();
         let n_holes = self.rows.len();
         for (at, row) in self.rows.iter_mut().enumerate().rev().filter(|(_, row)| row.is_open()) {
             // What stands before the first hole is known, so to see all from there is to see all there is.
@@ -337,13 +354,13 @@ impl<'a> Question<'a> {
             }
             let sought = Sought {
                 hole: row.hole,
-                before: &[(row.hole, before)],
+                before: &[(row.hole, before.to_vec())],
                 depth,
                 visits,
                 in_vain: SOME_IN_VAIN,
                 words: &mut row.settled,
                 right: None,
-                verdicts: &mut verdicts,
+                verdicts: &mut self.verdicts,
             };
             row.undecided = match Search::admissible(&mut self.solver.tables, &plan, work, sought) {
                 Ok(true) => {
@@ -358,14 +375,13 @@ impl<'a> Question<'a> {
 
     /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left of it: of tokens that end a comment, say, that
     /// something began one.
-    fn search_narrowly(&mut self, visits: usize, in_vain: usize) {
-        let mut verdicts = Verdicts::default();
+    fn search_narrowly(&mut self, from: From, visits: usize, in_vain: usize) {
         for at in (0..self.rows.len()).rev() {
             if !self.rows[at].is_open() {
                 continue;
             }
             let work = &mut self.solver.share_of_work(self.rows.len());
-            let found = self.search_row_narrowly(at, &mut verdicts, (visits, in_vain), work);
+            let found = self.search_row_narrowly(at, from, (visits, in_vain), work);
             let row = &mut self.rows[at];
             row.undecided = match found {
                 Ok(()) if row.is_open() => Some(Undecided::Between),
@@ -378,7 +394,7 @@ impl<'a> Question<'a> {
     fn search_row_narrowly(
         &mut self,
         at: usize,
-        verdicts: &mut Verdicts,
+        from: From,
         (visits, in_vain): (usize, usize),
         work: &mut Work,
     ) -> Result<(), Undecided> {
@@ -392,18 +408,30 @@ impl<'a> Question<'a> {
         if open.len() <= MOST_NARROW {
             right = tables.towards((&plan, &right), (hole, &open), work)?;
         }
+        let beam = match from {
+            From::All => None,
+            From::Beam(_) if open.len() > MOST_NARROW => return Ok(()),
+            From::Beam(width) => Some(tables.beam_up_to((&plan, &right), hole, width, work)?),
+        };
         // What stands further left is more, and changed last.
         let holes = self.canvas.holes().take_while(|&slot| slot <= hole);
-        let before: Vec<(usize, &[Config])> = holes.map(|slot| (slot, &*self.readings[slot])).collect();
+        let before: Vec<(usize, Vec<Config>)> = holes
+            .map(|slot| {
+                let known = &self.readings[slot];
+                let Some(beam) = &beam else { return (slot, known.clone()) };
+                let reached = beam.slots().get(slot).into_iter().flatten().map(|reached| reached.config);
+                (slot, reached.filter(|config| !known.contains(config)).collect())
+            })
+            .collect();
         let sought = Sought {
             hole,
             before: &before,
-            depth: Depth::All,
+            depth: if beam.is_some() { Depth::Given } else { Depth::All },
             visits,
             in_vain,
             words: &mut row.settled,
             right: Some(right),
-            verdicts,
+            verdicts: &mut self.verdicts,
         };
         if Search::admissible(tables, &plan, work, sought)? {
             row.close();
@@ -502,6 +530,7 @@ impl Row {
         let open: Vec<u32> = self.settled.iter().map(|word| !word).collect();
         self.refuted.iter_mut().zip(&open).for_each(|(word, open)| *word |= open);
         self.settled.fill(u32::MAX);
+        self.undecided = None;
     }
 
     /// All that is not settled is admissible.

@@ -19,6 +19,7 @@ use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::plan::{Place, Plan};
+use crate::right::Right;
 use crate::search::{Outlook, Tables};
 
 /// Readings after one token of which more are not needed.
@@ -77,10 +78,21 @@ impl Tables {
     /// Some readings before each slot, up to what follows the last hole that is not in a tail of holes. As far as there are steps.
     pub fn beam(&mut self, plan: &Plan, width: Width, work: &mut Work) -> Result<Beam, StepError> {
         let right = self.right(plan);
+        let last = plan.places.iter().rposition(|place| *place != Place::Free).unwrap_or(plan.places.len());
+        self.beam_up_to((plan, &right), last, width, work)
+    }
+
+    /// The same up to some slot, of those that can stand before slots.
+    pub fn beam_up_to(
+        &mut self,
+        (plan, right): (&Plan, &Right),
+        last: usize,
+        width: Width,
+        work: &mut Work,
+    ) -> Result<Beam, StepError> {
         let Some(start) = self.start()? else { return Ok(Beam { slots: Vec::new() }) };
         let mut at = vec![Reached { config: start, from: 0, token: None }];
         let mut slots = Vec::new();
-        let last = plan.places.iter().rposition(|place| *place != Place::Free).unwrap_or(plan.places.len());
         for (slot, place) in plan.places.iter().enumerate().take(last + 1) {
             at.drain(..at.len().saturating_sub(width.all));
             let skipped = at.len().saturating_sub(width.some);

@@ -116,7 +116,7 @@ pub(crate) struct Bounds {
 pub(crate) struct Sought<'a> {
     pub hole: usize,
     /// Readings of texts that can stand before some slots up to the hole; from the last ones it is sought first.
-    pub before: &'a [(usize, &'a [Config])],
+    pub before: &'a [(usize, Vec<Config>)],
     /// Whether it is sought from others as well.
     pub depth: Depth,
     /// Places entered, and of these from one reading in vain.
@@ -675,8 +675,8 @@ pub(crate) struct Search<'a> {
     nodes: Vec<Node>,
     /// Places that need not be entered: they were.
     seen: FxHashSet<Key>,
-    /// Places beyond the hole of [`Bounds::one_of`] from which the canvas is known to be completable.
-    good: FxHashSet<Key>,
+    /// The same of places beyond the hole of [`Bounds::one_of`], where what is found out holds for other searches too.
+    verdicts: Verdicts,
     stack: Vec<Frame>,
     /// Places to enter, and those to enter when these are done, for they take one more token in a gap.
     waiting: Vec<(Step, u32)>,
@@ -713,7 +713,7 @@ impl<'a> Search<'a> {
             shallow: None,
             nodes: Vec::new(),
             seen: FxHashSet::default(),
-            good: FxHashSet::default(),
+            verdicts: Verdicts::default(),
             stack: Vec::new(),
             waiting: Vec::new(),
             later: Vec::new(),
@@ -835,11 +835,10 @@ impl<'a> Search<'a> {
         let mut search = Self::new(tables, plan, work, bounds);
         search.shallow = (depth == Depth::Shallow).then_some(hole);
         search.right = right.unwrap_or(search.right);
-        std::mem::swap(&mut search.good, &mut verdicts.good);
-        std::mem::swap(&mut search.seen, &mut verdicts.bad);
-        for &(slot, readings) in before {
+        search.verdicts = std::mem::take(verdicts);
+        for (slot, readings) in before {
             let first =
-                |&config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
+                |&config| (Step { slot: *slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
             search.waiting.extend(readings.iter().map(first));
         }
         let mut is_begun = depth != Depth::All;
@@ -866,13 +865,9 @@ impl<'a> Search<'a> {
             }
         };
         // What lies beyond the hole does not depend on it, unless it was being looked at.
-        for frame in &search.stack {
-            search.seen.remove(&search.nodes[frame.node as usize].key);
-        }
-        search.seen.retain(|key| key.slot as usize > hole);
+        search.leave_out();
         if outcome.is_ok() {
-            std::mem::swap(&mut search.good, &mut verdicts.good);
-            std::mem::swap(&mut search.seen, &mut verdicts.bad);
+            *verdicts = std::mem::take(&mut search.verdicts);
         }
         *words = search.bounds.one_of.take().map(|(_, open)| open.into_words()).unwrap_or_default();
         outcome
@@ -881,9 +876,20 @@ impl<'a> Search<'a> {
     /// Goes no further from where the search is. What was not seen to its end there can be entered again.
     fn leave_out(&mut self) {
         self.has_left_out = true;
-        for frame in self.stack.drain(..) {
-            self.seen.remove(&self.nodes[frame.node as usize].key);
+        for frame in std::mem::take(&mut self.stack) {
+            let key = self.nodes[frame.node as usize].key;
+            self.entered(&key).remove(&key);
         }
+    }
+
+    /// Whether a place lies beyond the hole of which tokens are sought.
+    fn is_beyond(&self, key: &Key) -> bool {
+        self.bounds.one_of.as_ref().is_some_and(|(hole, _)| key.slot as usize > *hole)
+    }
+
+    /// The places like this one that were entered.
+    fn entered(&mut self, key: &Key) -> &mut FxHashSet<Key> {
+        if self.is_beyond(key) { &mut self.verdicts.bad } else { &mut self.seen }
     }
 
     /// Whether every token is one of those that are not sought.
@@ -897,11 +903,11 @@ impl<'a> Search<'a> {
         let beyond = self.stack.iter().position(|frame| self.nodes[frame.node as usize].key.slot as usize > hole);
         let n_kept = beyond.unwrap_or(self.stack.len());
         for frame in self.stack.drain(n_kept..) {
-            self.good.insert(self.nodes[frame.node as usize].key);
+            self.verdicts.good.insert(self.nodes[frame.node as usize].key);
         }
         // The place where the search ended has no frame.
         let last = self.nodes.last().map(|node| node.key);
-        self.good.extend(last.filter(|key| key.slot as usize > hole));
+        self.verdicts.good.extend(last.filter(|key| key.slot as usize > hole));
         if let (Some(frame), Some((_, open))) = (self.stack.last(), &mut self.bounds.one_of) {
             match &frame.taken {
                 Some(Taken::Stay(at)) => {
@@ -923,8 +929,8 @@ impl<'a> Search<'a> {
         if rest.is_none() && !self.is_allowed(slot, config.lexeme) {
             return Ok(None);
         }
-        let is_good = self.good.contains(&key);
-        if !is_good && !self.seen.insert(key) {
+        let is_good = self.is_beyond(&key) && self.verdicts.good.contains(&key);
+        if !is_good && !self.entered(&key).insert(key) {
             return Ok(None);
         }
         if rest.is_none()
