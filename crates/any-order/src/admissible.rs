@@ -64,6 +64,12 @@ const MANY_OPEN: usize = 8_192;
 const FIRST_PART: usize = 64;
 const LAST_PART: usize = 16;
 
+/// Merged readings that take no more than this part are quick.
+const QUICK_PART: usize = 1_024;
+
+/// How often the part is halved that merged readings take in the end, where most of what was open stayed so the last times.
+const MOST_HALVED: u32 = 3;
+
 /// Of what merged readings take, the part in which they have to say what they refute: where they say it at all they do so soon, and what they make of parser states
 /// in vain has to be kept.
 const PART_OF_BOUND: usize = 4;
@@ -297,6 +303,10 @@ impl<'a> Question<'a> {
             self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
         self.search_narrowly(From::All, FIRST_VISITS, SOME_IN_VAIN);
+        // Where merged readings were quick the last time they likely are again, and leave nothing open.
+        if merges && self.solver.merging.is_quick {
+            self.meet(Fillings::Few, QUICK_PART);
+        }
         for (width, visits) in BEAMS {
             self.search_narrowly(From::Beam(width), visits, SOME_IN_VAIN);
         }
@@ -311,9 +321,18 @@ impl<'a> Question<'a> {
             self.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4);
             self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
         }
-        // What came to its end says nothing more.
-        if merges && (ended.is_some() || self.meet(Fillings::Few, LAST_PART).is_some()) {
-            self.meet(Fillings::All, LAST_PART);
+        let n_open = self.n_open();
+        if merges && n_open > 0 {
+            let n_parts = LAST_PART << self.solver.merging.n_in_vain;
+            // What came to its end says nothing more.
+            if ended.is_some() || self.meet(Fillings::Few, n_parts).is_some() {
+                self.meet(Fillings::All, n_parts);
+            }
+            let merging = &mut self.solver.merging;
+            merging.n_in_vain = (merging.n_in_vain + 1).min(MOST_HALVED);
+            if self.n_open() <= n_open / 2 {
+                self.solver.merging.n_in_vain = 0;
+            }
         }
         if self.rows.iter().any(|row| row.n_open() > MOST_OPEN) {
             self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
@@ -333,6 +352,10 @@ impl<'a> Question<'a> {
 
     fn is_open(&self) -> bool {
         self.rows.iter().any(Row::is_open)
+    }
+
+    fn n_open(&self) -> usize {
+        self.rows.iter().map(Row::n_open).sum()
     }
 
     /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those further left. What one hole takes is not
@@ -488,7 +511,10 @@ impl<'a> Question<'a> {
         let holes: Vec<(usize, Vec<u32>)> = open.map(|row| (row.hole, row.settled.clone())).collect();
         let mut work = self.solver.share_of_work(n_parts);
         if let Some(tables) = self.solver.longest_tables().ok()? {
-            let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work).ok()?;
+            let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work);
+            let steps = self.solver.constraint().language().limits().canvas_steps;
+            self.solver.merging.is_quick = admitted.is_ok() && work.used() <= steps / QUICK_PART as u64;
+            let admitted = admitted.ok()?;
             for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {
                 row.admit(&found);
             }

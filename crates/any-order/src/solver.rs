@@ -155,6 +155,15 @@ const WIDE_BEAM: usize = 64;
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
 
+/// How merged readings fared when they were last asked for what holes can hold.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct MergingPace {
+    /// They came to their end soon.
+    pub is_quick: bool,
+    /// How often in a row they left open most of what was open, up to some number.
+    pub n_in_vain: u32,
+}
+
 /// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
 ///
 /// Costs memory like a [`Matcher`]; use one a thread.
@@ -168,6 +177,7 @@ pub struct Solver {
     pub(crate) by: By,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
+    pub(crate) merging: MergingPace,
 }
 
 impl Solver {
@@ -181,6 +191,7 @@ impl Solver {
             longest_tables: None,
             by: By::default(),
             last: None,
+            merging: MergingPace::default(),
         })
     }
 
