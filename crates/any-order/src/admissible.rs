@@ -20,6 +20,7 @@ use crate::canvas::{Canvas, Slot};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
 use crate::plan::Plan;
+use crate::right::Right;
 use crate::search::{Depth, Search, Sought, Verdicts};
 use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
 
@@ -427,7 +428,11 @@ impl<'a> Question<'a> {
         let mut plan = self.plan.clone();
         plan.ends[..=hole].fill(false);
         let open: Vec<TokenId> = unset(&row.settled).collect();
-        let mut right = tables.sharp_right(&plan, work)?;
+        let right = match &row.right {
+            Some(right) => right,
+            None => row.right.insert(tables.sharp_right(&plan, work)?),
+        };
+        let mut right = right.clone();
         if open.len() <= MOST_NARROW {
             right = tables.towards((&plan, &right), (hole, &open), work)?;
         }
@@ -532,6 +537,8 @@ struct Row {
     settled: Vec<u32>,
     /// Of these, those that were found not to be admissible.
     refuted: Vec<u32>,
+    /// What can stand before slots if the text does not end up to the hole, once it is asked for.
+    right: Option<Right>,
     undecided: Option<Undecided>,
 }
 
@@ -539,7 +546,7 @@ impl Row {
     fn new(hole: usize, bound: Vec<u32>) -> Self {
         let settled = bound.iter().map(|word| !word).collect();
         let refuted = vec![0; bound.len()];
-        Self { hole, bound, settled, refuted, undecided: None }
+        Self { hole, bound, settled, refuted, right: None, undecided: None }
     }
 
     /// Whether something is still to be sought.

@@ -37,7 +37,7 @@ pub(crate) type Level = Vec<Config>;
 /// Tokens that lead somewhere.
 #[derive(Clone, Debug)]
 pub(crate) enum Tail {
-    Group(Arc<Ending>),
+    Group(Ending),
     /// A token that the grammar names.
     One(TokenId),
 }

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// The tokens after which the piece is in progress, by lexeme; large sets first.
-    pub stays: Box<[(LexemeId, Arc<Ending>)]>,
+    pub stays: Box<[(LexemeId, Ending)]>,
     /// The ways in which the piece can end.
     pub exits: Box<[Exit]>,
 }
@@ -30,16 +30,16 @@ pub(crate) struct Walk {
 pub(crate) struct Exit {
     pub cut: CutId,
     /// The tokens that end here, if any do.
-    pub ends: Arc<Ending>,
+    pub ends: Ending,
     /// Where others go on, in the trie that was walked.
     tops: Box<[NodeId]>,
     rest: OnceLock<Arc<Rest>>,
 }
 
 /// The tokens that do one thing: those of some groups of a sweep.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ending {
-    pub groups: Box<[Arc<Tokens>]>,
+    pub groups: Arc<[Arc<Tokens>]>,
     pub n_tokens: usize,
     /// The lowest, if there is one.
     pub first: Option<TokenId>,
@@ -160,14 +160,14 @@ fn see(
             cuts.entry(cut).or_default().push(group);
         }
     }
-    let mut stays: Vec<_> = stays.into_iter().map(|(stay, groups)| (stay, Arc::new(Ending::new(&groups)))).collect();
+    let mut stays: Vec<_> = stays.into_iter().map(|(stay, groups)| (stay, Ending::new(&groups))).collect();
     let mut exits = Vec::with_capacity(cuts.len());
     for (cut, groups) in cuts {
         let obligations = transducer.cut(cut).obligations;
         let survives = |top: &NodeId| transducer.survives(lexing, obligations, trie.byte(*top));
         let mut tops: Vec<NodeId> = groups.iter().flat_map(|group| group.tops()).copied().filter(survives).collect();
         tops.sort_unstable();
-        let ends = Arc::new(Ending::new(&groups));
+        let ends = Ending::new(&groups);
         if ends.n_tokens > 0 || !tops.is_empty() {
             exits.push(Exit { cut, ends, tops: tops.into(), rest: OnceLock::new() });
         }

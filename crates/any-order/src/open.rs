@@ -97,7 +97,7 @@ impl Open {
 
     /// They are not sought any more.
     pub fn remove(&mut self, ending: &Ending) {
-        for tokens in &ending.groups {
+        for tokens in ending.groups.iter() {
             match &**tokens {
                 Tokens::Few(few) => few.iter().for_each(|&token| self.remove_one(token)),
                 Tokens::Many(_) => {

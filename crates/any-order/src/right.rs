@@ -29,6 +29,9 @@ pub(crate) struct Rights {
     backwards: Option<TokenTrie>,
     /// Where tokens lead from sets of states: single ones, of which small sets consist, and larger sets.
     ways: FxHashMap<u32, Arc<Ways>>,
+    /// The tokens that lead from one set into another, and the set of all states that tokens lead to from the first.
+    rows: FxHashMap<(u32, u32), (Arc<[u32]>, u32)>,
+    /// What these take.
     ways_bytes: usize,
     /// Where what is left of tokens leads from a boundary.
     beyond: FxHashMap<u32, Arc<BitSet>>,
@@ -106,6 +109,7 @@ impl Rights {
             holes: FxHashMap::default(),
             backwards: None,
             ways: FxHashMap::default(),
+            rows: FxHashMap::default(),
             ways_bytes: 0,
             beyond: FxHashMap::default(),
             forward: FxHashMap::default(),
@@ -142,7 +146,7 @@ impl Rights {
                 Place::Free | Place::Gap | Place::Optional if at == NONE && !end => NONE,
                 Place::Free | Place::Gap | Place::Optional => ALL,
             };
-            if end && at != ALL {
+            if end && !self.sets[at as usize].contains(START as usize) {
                 let mut set = (*self.sets[at as usize]).clone();
                 set.insert(START as usize);
                 at = self.intern(set);
@@ -177,8 +181,8 @@ impl Rights {
                 };
             }
             let (row, all) = self.row(constraint, (left, right[slot + 1]), work)?;
-            rows.push(row);
-            before = self.intern(all);
+            rows.push(row.to_vec());
+            before = all;
             run = slot + 1;
         }
         Ok(rows)
@@ -190,7 +194,11 @@ impl Rights {
         constraint: &Constraint,
         (left, right): (u32, u32),
         work: &mut Work,
-    ) -> Result<(Vec<u32>, BitSet), Stopped> {
+    ) -> Result<(Arc<[u32]>, u32), Stopped> {
+        if let Some(known) = self.rows.get(&(left, right)) {
+            work.spend(1)?;
+            return Ok(known.clone());
+        }
         let (before, after) = (self.sets[left as usize].clone(), self.sets[right as usize].clone());
         let n_states = before.len();
         // A byte leads from a set to what it leads to from the states in it, and so does a token. Many states are as good as all.
@@ -218,7 +226,20 @@ impl Rights {
                 }
             }
         }
-        Ok((row, all))
+        let row = (Arc::from(row), self.intern(all));
+        self.keep(constraint, size_of_val(&*row.0));
+        self.rows.insert((left, right), row.clone());
+        Ok(row)
+    }
+
+    /// Counts what is kept of where tokens lead; if that is too much, what was kept before is dropped.
+    fn keep(&mut self, constraint: &Constraint, bytes: usize) {
+        if self.ways_bytes + bytes > constraint.language().limits().cache_bytes / PART_OF_WAYS {
+            self.ways.clear();
+            self.rows.clear();
+            self.ways_bytes = 0;
+        }
+        self.ways_bytes += bytes;
     }
 
     fn ways(&mut self, constraint: &Constraint, left: u32, work: &mut Work) -> Result<Arc<Ways>, Stopped> {
@@ -237,12 +258,7 @@ impl Rights {
             ways.all.union_with(&set);
             ways.groups.push((set, Tokens::new(tokens, n_words)));
         }
-        let bytes = ways.memory_usage();
-        if self.ways_bytes + bytes > constraint.language().limits().cache_bytes / PART_OF_WAYS {
-            self.ways.clear();
-            self.ways_bytes = 0;
-        }
-        self.ways_bytes += bytes;
+        self.keep(constraint, ways.memory_usage());
         let ways = Arc::new(ways);
         self.ways.insert(left, ways.clone());
         Ok(ways)

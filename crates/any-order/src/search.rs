@@ -488,7 +488,7 @@ impl Tables {
             let walk = self.walk(reading, None)?;
             work.spend(walk.stays.len() + STEPS_PER_VISIT * walk.exits.len())?;
             let mut next: Vec<(Config, TokenId)> = Vec::with_capacity(walk.stays.len() + walk.exits.len());
-            let staying = |&(lexeme, ref tokens): &(LexemeId, Arc<Ending>)| {
+            let staying = |&(lexeme, ref tokens): &(LexemeId, Ending)| {
                 Some((Config { state: reading.state, lexeme }, tokens.first?))
             };
             next.extend(walk.stays.iter().filter_map(staying));
