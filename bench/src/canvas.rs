@@ -320,6 +320,30 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
         answer?;
         warm.push(time);
     }
+    // As a model decodes: what was known of the block before serves it with one hole filled.
+    let mut steps = Vec::new();
+    for canvas in canvases {
+        let mut canvas = block(canvas);
+        solver.admissible(&canvas)?;
+        let Answer::Yes(witness) = solver.completable(&canvas)? else { continue };
+        while let holes = canvas.holes().collect::<Vec<_>>()
+            && holes.len() > 1
+        {
+            let slot = holes[holes.len() * 5 / 8];
+            let Filling::Token(token) = witness.slots[slot] else { break };
+            canvas.set(slot, token)?;
+            let (answer, time) = timed(|| solver.admissible(&canvas));
+            answer?;
+            steps.push(time);
+        }
+    }
+    println!(
+        "{name}: admissible, step by step: {} steps, p50 {} us, p99 {} us, most {} us",
+        steps.len(),
+        us(quantile(&steps, 0.5)),
+        us(quantile(&steps, 0.99)),
+        us(quantile(&steps, 1.0))
+    );
     // When much of the grammar was seen in other blocks.
     let later = &times[times.len() / 2..];
     let [first, later, again] = [&*times, later, &*warm].map(|times| [0.5, 1.0].map(|at| us(quantile(times, at))));

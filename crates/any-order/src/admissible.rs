@@ -19,7 +19,7 @@ use crate::beam::Width;
 use crate::canvas::{Canvas, Slot};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
-use crate::plan::Plan;
+use crate::plan::{Place, Plan};
 use crate::right::Right;
 use crate::search::{Depth, Search, Sought, Verdicts};
 use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
@@ -93,6 +93,36 @@ enum From {
     Beam(Width),
 }
 
+/// What was found out about a canvas without gaps that serves others: of its slots and ends, behind which places it can be completed; and of each hole what it can hold at
+/// most, which filling other holes never enlarges.
+pub(crate) struct Kept {
+    plan: Plan,
+    verdicts: Verdicts,
+    rows: Vec<(usize, Vec<u32>)>,
+}
+
+impl Kept {
+    /// What holds of another canvas too.
+    fn of(self, plan: &Plan) -> (Verdicts, Vec<(usize, Vec<u32>)>) {
+        let Self { plan: before, mut verdicts, rows } = self;
+        if before.whole != plan.whole || before.places.len() != plan.places.len() {
+            return (Verdicts::default(), Vec::new());
+        }
+        let slots = |plan: &Plan| plan.places.iter().copied().zip(plan.ends.iter().copied()).collect::<Vec<_>>();
+        let (before, now) = (slots(&before), slots(plan));
+        let pairs = || before.iter().zip(&now);
+        verdicts.keep_from(pairs().rposition(|(before, now)| before != now).map_or(0, |last| last + 1));
+        // Whether all that it has of completions the other had.
+        let is_part = pairs().all(|(before, now)| before.0 == now.0 || before.0 == Place::Free);
+        (verdicts, if is_part { rows } else { Vec::new() })
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.verdicts.memory_usage() + self.rows.iter().map(|(_, row)| size_of_val(&**row)).sum::<usize>()
+    }
+}
+
 /// A question about a canvas without gaps, while it is answered.
 struct Question<'a> {
     solver: &'a mut Solver,
@@ -121,7 +151,9 @@ impl Solver {
         let plan = Plan::new(self.constraint(), canvas);
         let mut question = Question::new(self, canvas, plan, &mut work);
         question.decide();
-        let Question { rows, earliest_end, .. } = question;
+        let Question { rows, earliest_end, plan, verdicts, .. } = question;
+        let possible = rows.iter().map(|row| (row.hole, row.possible())).collect();
+        self.tables.kept = Some(Box::new(Kept { plan, verdicts, rows: possible }));
         let earliest = self.earliest_end(canvas, earliest_end, &mut work);
         let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
         for row in rows {
@@ -268,12 +300,16 @@ impl<'a> Question<'a> {
             Some(bounds) => bounds,
             None => vec![vec![u32::MAX; n_words]; holes.len()],
         };
-        let rows = holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
+        let mut rows: Vec<Row> = holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
+        let (verdicts, known) = solver.tables.kept.take().map(|kept| kept.of(&plan)).unwrap_or_default();
+        for (hole, possible) in known {
+            rows.iter_mut().filter(|row| row.hole == hole).for_each(|row| row.restrict(&possible));
+        }
         let mut readings = vec![Vec::new(); canvas.slots().len()];
         if let Some(witness) = solver.witnessed(canvas, &plan, work) {
             solver.add_readings(&witness, &mut readings);
         }
-        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false, verdicts: Verdicts::default() }
+        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false, verdicts }
     }
 
     fn decide(&mut self) {
@@ -589,6 +625,11 @@ impl Row {
         if !self.is_open() {
             self.undecided = None;
         }
+    }
+
+    /// What was not refuted.
+    fn possible(&self) -> Vec<u32> {
+        self.bound.iter().zip(&self.refuted).map(|(bound, refuted)| bound & !refuted).collect()
     }
 
     fn found(self) -> Vec<u32> {

@@ -28,6 +28,7 @@ use anygram_recognizer::StateId;
 use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::admissible::Kept;
 use crate::beam::{After, Beam, permissiveness};
 use crate::canvas::End;
 use crate::lattice::{Guide, Known, Lattice, Merging};
@@ -61,6 +62,8 @@ pub(crate) struct Tables {
     pub permissiveness: Box<[u16]>,
     /// Few tokens, of each kind some, once they are needed.
     few: Option<Arc<Rest>>,
+    /// What was found out about the last canvas whose admissible tokens were sought.
+    pub kept: Option<Box<Kept>>,
 }
 
 /// What is to come after a state of the parser.
@@ -146,6 +149,19 @@ pub(crate) enum Depth {
 pub(crate) struct Verdicts {
     good: FxHashSet<Key>,
     bad: FxHashSet<Key>,
+}
+
+impl Verdicts {
+    /// Forgets what was found out about places before a slot.
+    pub fn keep_from(&mut self, slot: usize) {
+        for keys in [&mut self.good, &mut self.bad] {
+            keys.retain(|key| key.slot as usize >= slot);
+        }
+    }
+
+    pub fn memory_usage(&self) -> usize {
+        (self.good.capacity() + self.bad.capacity()) * size_of::<Key>()
+    }
 }
 
 impl Default for Bounds {
@@ -265,6 +281,7 @@ impl Tables {
             afters: FxHashMap::default(),
             permissiveness: permissiveness(constraint),
             few: None,
+            kept: None,
         })
     }
 
@@ -277,6 +294,7 @@ impl Tables {
             + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
             + (self.reads.len() + self.closings.len() + self.finishes.len() + self.outlooks.len()) * 64
             + self.afters.len() * AFTERS_BYTES
+            + self.kept.as_ref().map_or(0, |kept| kept.memory_usage())
     }
 
     /// Whether so much is kept that it is better to begin afresh.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anygram_any_order::{Answer, By, Canvas, End, Filling, Slot, Solver, Witness};
+use anygram_any_order::{Admissible, Answer, By, Canvas, End, Filling, Slot, Solver, Witness};
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
@@ -339,38 +339,39 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
 }
 
 /// What holds of all canvases.
-fn laws(
-    case: &Case,
-    solver: &mut Solver,
-    canvas: &Canvas,
-    admissible: &anygram_any_order::Admissible,
-) -> Result<(), String> {
+fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissible) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let holes: Vec<usize> = canvas.holes().collect();
-    // Filling never enlarges; what was cleared and set again is as before.
-    if let [first, .., _] = holes[..]
-        && let Some(token) =
-            (0..case.vocab.len() as u32).map(TokenId).find(|&token| admissible.get(0, token) == Some(true))
-    {
+    // Filling never enlarges; what was cleared and set again is as before; what is known of another canvas changes nothing.
+    let mut fillings = Vec::new();
+    for at in [0, holes.len().saturating_sub(1)].into_iter().take(holes.len().saturating_sub(1)) {
+        let can_stand = |&token: &TokenId| admissible.get(at, token) == Some(true);
+        fillings.extend((0..case.vocab.len() as u32).map(TokenId).find(can_stand).map(|token| (at, token)));
+    }
+    // A limit may be hit by one and not by the other, for the other knows more.
+    let differs = |one: &Admissible, other: &Admissible| {
+        let decided = |at: usize| one.undecided[at].is_none() && other.undecided[at].is_none();
+        (0..one.masks.len()).any(|at| decided(at) && one.masks[at] != other.masks[at])
+    };
+    for (filled, token) in fillings {
         let mut changed = canvas.clone();
-        changed.set(first, token).map_err(|error| failed(&error))?;
+        changed.set(holes[filled], token).map_err(|error| failed(&error))?;
         let after = solver.admissible(&changed).map_err(|error| failed(&error))?;
-        for (at, mask) in after.masks.iter().enumerate() {
-            if admissible.undecided[at + 1].is_none()
-                && mask.iter().zip(&admissible.masks[at + 1]).any(|(after, before)| after & !before != 0)
+        let others = (0..holes.len()).filter(|&at| at != filled);
+        for (mask, at) in after.masks.iter().zip(others) {
+            if admissible.undecided[at].is_none()
+                && mask.iter().zip(&admissible.masks[at]).any(|(after, before)| after & !before != 0)
             {
-                return Err(format!("filling slot {first} with {token:?} enlarges the set of hole {}", at + 1));
+                return Err(format!("filling slot {} with {token:?} enlarges the set of hole {at}", holes[filled]));
             }
         }
-        changed.clear(first).map_err(|error| failed(&error))?;
+        let mut fresh = Solver::new(solver.constraint()).map_err(|error| failed(&error))?;
+        if differs(&after, &fresh.admissible(&changed).map_err(|error| failed(&error))?) {
+            return Err(format!("after {canvas:?} the answer to {changed:?} is another"));
+        }
+        changed.clear(holes[filled]).map_err(|error| failed(&error))?;
         let again = solver.admissible(&changed).map_err(|error| failed(&error))?;
-        // A limit may be hit by one and not by the other, for the other knows more.
-        let differs = |hole: usize| {
-            again.undecided[hole].is_none()
-                && admissible.undecided[hole].is_none()
-                && again.masks[hole] != admissible.masks[hole]
-        };
-        if &changed != canvas || (0..again.masks.len()).any(differs) {
+        if &changed != canvas || differs(&again, admissible) {
             return Err("set and cleared, the answer differs".to_owned());
         }
     }
