@@ -344,7 +344,7 @@ fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissib
     let holes: Vec<usize> = canvas.holes().collect();
     // Filling never enlarges; what was cleared and set again is as before; what is known of another canvas changes nothing.
     let mut fillings = Vec::new();
-    for at in [0, holes.len().saturating_sub(1)].into_iter().take(holes.len().saturating_sub(1)) {
+    for at in [0, holes.len().saturating_sub(1)].into_iter().filter(|_| holes.len() > 1) {
         let can_stand = |&token: &TokenId| admissible.get(at, token) == Some(true);
         fillings.extend((0..case.vocab.len() as u32).map(TokenId).find(can_stand).map(|token| (at, token)));
     }

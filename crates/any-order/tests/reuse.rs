@@ -1,0 +1,50 @@
+//! What a solver knows of one canvas does not leak into answers about others.
+
+use std::sync::Arc;
+
+use anygram_any_order::{Canvas, End, Slot, Solver};
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
+
+/// The tokens of each hole, as text.
+fn rows(solver: &mut Solver, canvas: &Canvas) -> Vec<String> {
+    let admissible = solver.admissible(canvas).unwrap();
+    let vocabulary = solver.constraint().vocabulary().clone();
+    let row = |hole: usize| -> String {
+        assert_eq!(admissible.undecided[hole], None);
+        let tokens = (0..vocabulary.len()).map(TokenId::new);
+        let tokens = tokens.filter(|&token| admissible.get(hole, token) == Some(true));
+        tokens.map(|token| String::from_utf8_lossy(vocabulary.bytes(token).unwrap()).into_owned()).collect()
+    };
+    (0..canvas.holes().count()).map(row).collect()
+}
+
+#[test]
+fn a_slot_set_cleared_or_changed_is_another_canvas() {
+    let grammar = lark::parse("start: \"a\" \"b\" | \"a\" \"c\" | \"d\" \"c\"", &LarkOptions::default()).unwrap();
+    let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+    let vocabulary =
+        Vocabulary::from_bytes(Format::JsonArray, br#"["a", "b", "c", "d"]"#, &LoadOptions::default()).unwrap();
+    let constraint = Constraint::new(language, vocabulary).unwrap();
+    let mut solver = Solver::new(&constraint).unwrap();
+    let [b, c, d] = [1, 2, 3].map(|id| Slot::Fixed(TokenId(id)));
+    let steps = [
+        ([Slot::Hole, Slot::Hole], vec!["ad", "bc"]),
+        ([Slot::Hole, b], vec!["a"]),
+        ([Slot::Hole, c], vec!["ad"]),
+        ([Slot::Hole, Slot::Hole], vec!["ad", "bc"]),
+        ([d, Slot::Hole], vec!["c"]),
+        ([Slot::Hole, Slot::Hole], vec!["ad", "bc"]),
+        ([d, b], vec![]),
+        ([d, Slot::Hole], vec!["c"]),
+    ];
+    for (slots, expected) in steps {
+        for end in [End::Sentence, End::Prefix { remaining: None }] {
+            let canvas = Canvas::new(slots.to_vec(), end);
+            assert_eq!(rows(&mut solver, &canvas), expected, "{canvas:?}");
+            // Once more, by what is known of the same canvas.
+            assert_eq!(rows(&mut solver, &canvas), expected, "{canvas:?}");
+        }
+    }
+}
