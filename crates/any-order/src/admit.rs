@@ -10,7 +10,7 @@ use anygram_left_to_right::language::StepError;
 use crate::lattice::{Lattice, Level, Merging};
 use crate::open::Open;
 use crate::plan::Plan;
-use crate::search::Tables;
+use crate::tables::Tables;
 
 /// What a pass found out.
 pub(crate) struct Admitted {

@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::plan::{Place, Plan};
 use crate::right::Right;
-use crate::search::{Outlook, Tables};
+use crate::tables::{Outlook, Tables};
 
 /// Readings after one token of which more are not needed.
 const MOST_AFTER: usize = 256;

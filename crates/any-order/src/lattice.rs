@@ -29,7 +29,7 @@ use crate::moves::{Ending, Walk};
 use crate::open::Open;
 use crate::plan::{self, Place, Plan};
 use crate::right::Right;
-use crate::search::Tables;
+use crate::tables::Tables;
 
 /// All that can stand before a slot: one reading a place of the lexer's automata, sorted.
 pub(crate) type Level = Vec<Config>;

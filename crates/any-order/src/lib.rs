@@ -46,6 +46,7 @@ mod relaxed;
 mod right;
 mod search;
 mod subsets;
+mod tables;
 
 pub use admissible::Admissible;
 pub use canvas::{Canvas, CanvasError, End, Slot};

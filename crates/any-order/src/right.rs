@@ -30,13 +30,16 @@ pub(crate) struct Rights {
     /// Where tokens lead from sets of states: single ones, of which small sets consist, and larger sets.
     ways: FxHashMap<u32, Arc<Ways>>,
     /// The tokens that lead from one set into another, and the set of all states that tokens lead to from the first.
-    rows: FxHashMap<(u32, u32), (Arc<[u32]>, u32)>,
+    rows: FxHashMap<(u32, u32), Row>,
     /// What these take.
     ways_bytes: usize,
     /// Where what is left of tokens leads from a boundary.
     beyond: FxHashMap<u32, Arc<BitSet>>,
     forward: FxHashMap<(u32, TokenId), u32>,
 }
+
+/// A row of tokens, and the set of all states that tokens lead to.
+type Row = (Arc<[u32]>, u32);
 
 /// Where tokens lead from a set of states.
 struct Ways {
@@ -189,12 +192,7 @@ impl Rights {
     }
 
     /// The tokens that lead from one set into another, and all states that tokens lead to.
-    fn row(
-        &mut self,
-        constraint: &Constraint,
-        (left, right): (u32, u32),
-        work: &mut Work,
-    ) -> Result<(Arc<[u32]>, u32), Stopped> {
+    fn row(&mut self, constraint: &Constraint, (left, right): (u32, u32), work: &mut Work) -> Result<Row, Stopped> {
         if let Some(known) = self.rows.get(&(left, right)) {
             work.spend(1)?;
             return Ok(known.clone());

@@ -15,7 +15,8 @@ use crate::chart::{Chart, ChartTables};
 use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
 use crate::relaxed::Relaxed;
-use crate::search::{Bounds, Found, Outcome, Search, Tables};
+use crate::search::{Bounds, Found, Outcome, Search};
+use crate::tables::Tables;
 
 /// What fills a slot of a canvas in a completion.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

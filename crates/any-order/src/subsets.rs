@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
 use crate::plan;
-use crate::search::Tables;
+use crate::tables::Tables;
 
 /// A set of readings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

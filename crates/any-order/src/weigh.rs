@@ -20,9 +20,9 @@ use crate::canvas::{Canvas, End, Slot};
 use crate::gumbel;
 use crate::log_probs::{LogProbs, LogProbsError, Row};
 use crate::random::{Random, log_sum};
-use crate::search::Tables;
 use crate::solver::Undecided;
 use crate::subsets::{Subset, Subsets};
+use crate::tables::Tables;
 
 /// Whether the holes after the first EOS count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
