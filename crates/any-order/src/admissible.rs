@@ -6,6 +6,7 @@
 //! lower one raised by longer searches, which know from lexing what has to stand left of the tokens that are open. What is open then is decided by exact merged
 //! readings, or token by token.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
@@ -80,21 +81,23 @@ const PART_OF_BOUND: usize = 4;
 const BEAM_WIDTH: Width = Width { some: 40, all: 256, alike: 48 };
 const FIRST_READINGS: usize = 24;
 
-/// Readings before the slots up to a hole from which alone tokens are sought that are few, and places entered. What one beam misses another has: in each, others of the
-/// readings that look alike.
+/// Where few tokens of a hole are open: readings before the slots up to it from which they are sought, those alone, and places entered. What one beam misses another often has.
 const BEAMS: [(Width, usize); 2] = [(Width::narrow(24), 4_000), (Width { some: 64, all: 64, alike: 24 }, 20_000)];
+
+/// The part of what may be kept in all that says from which places a canvas can be completed.
+const PART_OF_VERDICTS: usize = 8;
 
 /// Where a search for tokens begins.
 #[derive(Clone, Copy)]
-enum From {
+enum Begin {
     /// With the readings known before slots; then with all there are.
     All,
     /// With some before each slot, as different as possible, of those that can lead to the tokens as far as lexing knows.
     Beam(Width),
 }
 
-/// What was found out about a canvas without gaps that serves others: of its slots and ends, behind which places it can be completed; and of each hole what it can hold at
-/// most, which filling other holes never enlarges.
+/// What was found out about a canvas without gaps that serves others: from which places it can be completed, and from which not, which depends on what stands behind them alone;
+/// and what each hole can hold at most, which filling other holes never enlarges.
 pub(crate) struct Kept {
     plan: Plan,
     verdicts: Verdicts,
@@ -103,7 +106,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// What holds of another canvas too.
-    fn of(self, plan: &Plan) -> (Verdicts, Vec<(usize, Vec<u32>)>) {
+    fn for_plan(self, plan: &Plan) -> (Verdicts, Vec<(usize, Vec<u32>)>) {
         let Self { plan: before, mut verdicts, rows } = self;
         if before.whole != plan.whole || before.places.len() != plan.places.len() {
             return (Verdicts::default(), Vec::new());
@@ -112,8 +115,9 @@ impl Kept {
         let (before, now) = (slots(&before), slots(plan));
         let pairs = || before.iter().zip(&now);
         verdicts.keep_from(pairs().rposition(|(before, now)| before != now).map_or(0, |last| last + 1));
-        // Whether all that it has of completions the other had.
-        let is_part = pairs().all(|(before, now)| before.0 == now.0 || before.0 == Place::Free);
+        // Whether the other had all completions that it has: EOS and PAD are told apart by where texts may end.
+        let is_part =
+            pairs().all(|(before, now)| (before.0 == now.0 || before.0 == Place::Free) && (before.1 || !now.1));
         (verdicts, if is_part { rows } else { Vec::new() })
     }
 
@@ -153,6 +157,8 @@ impl Solver {
         question.decide();
         let Question { rows, earliest_end, plan, verdicts, .. } = question;
         let possible = rows.iter().map(|row| (row.hole, row.possible())).collect();
+        let most = self.constraint().language().limits().cache_bytes / PART_OF_VERDICTS;
+        let verdicts = if verdicts.memory_usage() <= most { verdicts } else { Verdicts::default() };
         self.tables.kept = Some(Box::new(Kept { plan, verdicts, rows: possible }));
         let earliest = self.earliest_end(canvas, earliest_end, &mut work);
         let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
@@ -301,7 +307,7 @@ impl<'a> Question<'a> {
             None => vec![vec![u32::MAX; n_words]; holes.len()],
         };
         let mut rows: Vec<Row> = holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
-        let (verdicts, known) = solver.tables.kept.take().map(|kept| kept.of(&plan)).unwrap_or_default();
+        let (verdicts, known) = solver.tables.kept.take().map(|kept| kept.for_plan(&plan)).unwrap_or_default();
         for (hole, possible) in known {
             rows.iter_mut().filter(|row| row.hole == hole).for_each(|row| row.restrict(&possible));
         }
@@ -322,7 +328,7 @@ impl<'a> Question<'a> {
                 }
                 self.meet(Fillings::Few, 4);
                 self.meet(Fillings::All, 4);
-                self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
+                self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
                 self.search(Depth::All, usize::MAX);
             }
         }
@@ -339,24 +345,24 @@ impl<'a> Question<'a> {
         if merges && let Some(last) = self.rows.iter().rposition(is_large) {
             self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
-        self.search_narrowly(From::All, FIRST_VISITS, SOME_IN_VAIN);
+        self.search_narrowly(Begin::All, FIRST_VISITS, SOME_IN_VAIN);
         // Where merged readings were quick the last time they likely are again, and leave nothing open.
+        let mut ended = None;
         if merges && self.solver.merging.is_quick {
-            self.meet(Fillings::Few, QUICK_PART);
+            ended = self.meet(Fillings::Few, QUICK_PART);
         }
         for (width, visits) in BEAMS {
-            self.search_narrowly(From::Beam(width), visits, SOME_IN_VAIN);
+            self.search_narrowly(Begin::Beam(width), visits, SOME_IN_VAIN);
         }
         // Few tokens are found by a longer search sooner than by merged readings.
-        let mut ended = None;
         let most = self.rows.iter().map(Row::n_open).max().unwrap_or(0);
-        if merges && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
+        if merges && ended.is_none() && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
             ended = self.meet(Fillings::Few, FIRST_PART);
         }
-        self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
+        self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
         if merges && self.rows.iter().any(|row| row.n_open() > MANY_OPEN) {
             self.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4);
-            self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
+            self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
         }
         let n_open = self.n_open();
         if merges && n_open > 0 {
@@ -365,14 +371,12 @@ impl<'a> Question<'a> {
             if ended.is_some() || self.meet(Fillings::Few, n_parts).is_some() {
                 self.meet(Fillings::All, n_parts);
             }
+            let in_vain = self.n_open() > n_open / 2;
             let merging = &mut self.solver.merging;
-            merging.n_in_vain = (merging.n_in_vain + 1).min(MOST_HALVED);
-            if self.n_open() <= n_open / 2 {
-                self.solver.merging.n_in_vain = 0;
-            }
+            merging.n_in_vain = if in_vain { (merging.n_in_vain + 1).min(MOST_HALVED) } else { 0 };
         }
         if self.rows.iter().any(|row| row.n_open() > MOST_OPEN) {
-            self.search_narrowly(From::All, MOST_VISITS, MOST_IN_VAIN);
+            self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
         }
     }
 
@@ -414,7 +418,7 @@ impl<'a> Question<'a> {
             }
             let sought = Sought {
                 hole: row.hole,
-                before: &[(row.hole, before.to_vec())],
+                before: &[(row.hole, Cow::Borrowed(before))],
                 depth,
                 visits,
                 in_vain: SOME_IN_VAIN,
@@ -435,7 +439,7 @@ impl<'a> Question<'a> {
 
     /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left of it: of tokens that end a comment, say, that
     /// something began one.
-    fn search_narrowly(&mut self, from: From, visits: usize, in_vain: usize) {
+    fn search_narrowly(&mut self, from: Begin, visits: usize, in_vain: usize) {
         for at in (0..self.rows.len()).rev() {
             if !self.rows[at].is_open() {
                 continue;
@@ -454,7 +458,7 @@ impl<'a> Question<'a> {
     fn search_row_narrowly(
         &mut self,
         at: usize,
-        from: From,
+        from: Begin,
         (visits, in_vain): (usize, usize),
         work: &mut Work,
     ) -> Result<(), Undecided> {
@@ -468,21 +472,21 @@ impl<'a> Question<'a> {
             Some(right) => right,
             None => row.right.insert(tables.sharp_right(&plan, work)?),
         };
-        let mut right = right.clone();
-        if open.len() <= MOST_NARROW {
-            right = tables.towards((&plan, &right), (hole, &open), work)?;
-        }
+        let right = match open.len() {
+            0..=MOST_NARROW => tables.towards((&plan, right), (hole, &open), work)?,
+            _ => right.clone(),
+        };
         let beam = match from {
-            From::All => None,
-            From::Beam(_) if open.len() > MOST_NARROW => return Ok(()),
-            From::Beam(width) => Some(tables.beam_up_to((&plan, &right), hole, width, work)?),
+            Begin::All => None,
+            Begin::Beam(_) if open.len() > MOST_NARROW => return Ok(()),
+            Begin::Beam(width) => Some(tables.beam_up_to((&plan, &right), hole, width, work)?),
         };
         // What stands further left is more, and changed last.
         let holes = self.canvas.holes().take_while(|&slot| slot <= hole);
-        let before: Vec<(usize, Vec<Config>)> = holes
+        let before: Vec<(usize, Cow<'_, [Config]>)> = holes
             .map(|slot| {
                 let known = &self.readings[slot];
-                let Some(beam) = &beam else { return (slot, known.clone()) };
+                let Some(beam) = &beam else { return (slot, Cow::Borrowed(&**known)) };
                 let reached = beam.slots().get(slot).into_iter().flatten().map(|reached| reached.config);
                 (slot, reached.filter(|config| !known.contains(config)).collect())
             })

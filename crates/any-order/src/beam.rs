@@ -93,8 +93,12 @@ impl Tables {
         let Some(start) = self.start()? else { return Ok(Beam { slots: Vec::new() }) };
         let mut at = vec![Reached { config: start, from: 0, token: None }];
         let mut slots = Vec::new();
-        for (slot, place) in plan.places.iter().enumerate().take(last + 1) {
+        for (slot, place) in plan.places.iter().enumerate() {
             at.drain(..at.len().saturating_sub(width.all));
+            if slot == last {
+                slots.push(at);
+                break;
+            }
             let skipped = at.len().saturating_sub(width.some);
             let next = match place {
                 Place::Token(token) => self.after_token(&at[skipped..], *token),

@@ -31,7 +31,6 @@ pub(crate) struct Rights {
     ways: FxHashMap<u32, Arc<Ways>>,
     /// The tokens that lead from one set into another, and the set of all states that tokens lead to from the first.
     rows: FxHashMap<(u32, u32), Row>,
-    /// What these take.
     ways_bytes: usize,
     /// Where what is left of tokens leads from a boundary.
     beyond: FxHashMap<u32, Arc<BitSet>>,
@@ -57,6 +56,9 @@ const FEW_STATES: usize = 16;
 
 /// The part of what may be kept in all that says where tokens lead.
 const PART_OF_WAYS: usize = 2;
+
+/// The same of rows.
+const PART_OF_ROWS: usize = 16;
 
 const ALL: u32 = 0;
 const BOUNDARY: u32 = 1;
@@ -127,6 +129,7 @@ impl Rights {
     pub fn memory_usage(&self) -> usize {
         self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>()
             + self.ways_bytes
+            + self.rows.values().next().map_or(0, |(row, _)| self.rows.len() * size_of_val(&**row))
             + self.backwards.as_ref().map_or(0, TokenTrie::memory_usage)
             + self.beyond.len() * (self.sets[0].memory_usage() + 64)
             + (self.steps.len() + self.forward.len()) * 24
@@ -225,19 +228,12 @@ impl Rights {
             }
         }
         let row = (Arc::from(row), self.intern(all));
-        self.keep(constraint, size_of_val(&*row.0));
+        let bytes = size_of_val(&*row.0);
+        if (self.rows.len() + 1) * bytes > constraint.language().limits().cache_bytes / PART_OF_ROWS {
+            self.rows.clear();
+        }
         self.rows.insert((left, right), row.clone());
         Ok(row)
-    }
-
-    /// Counts what is kept of where tokens lead; if that is too much, what was kept before is dropped.
-    fn keep(&mut self, constraint: &Constraint, bytes: usize) {
-        if self.ways_bytes + bytes > constraint.language().limits().cache_bytes / PART_OF_WAYS {
-            self.ways.clear();
-            self.rows.clear();
-            self.ways_bytes = 0;
-        }
-        self.ways_bytes += bytes;
     }
 
     fn ways(&mut self, constraint: &Constraint, left: u32, work: &mut Work) -> Result<Arc<Ways>, Stopped> {
@@ -256,7 +252,12 @@ impl Rights {
             ways.all.union_with(&set);
             ways.groups.push((set, Tokens::new(tokens, n_words)));
         }
-        self.keep(constraint, ways.memory_usage());
+        let bytes = ways.memory_usage();
+        if self.ways_bytes + bytes > constraint.language().limits().cache_bytes / PART_OF_WAYS {
+            self.ways.clear();
+            self.ways_bytes = 0;
+        }
+        self.ways_bytes += bytes;
         let ways = Arc::new(ways);
         self.ways.insert(left, ways.clone());
         Ok(ways)

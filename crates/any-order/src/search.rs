@@ -9,6 +9,7 @@
 //! places, and a search that ends without a completion proves that there is none; their number is exponential in the number of holes
 //! at worst, hence the limit.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
@@ -68,7 +69,7 @@ pub(crate) struct Bounds {
 pub(crate) struct Sought<'a> {
     pub hole: usize,
     /// Readings of texts that can stand before some slots up to the hole; from the last ones it is sought first.
-    pub before: &'a [(usize, Vec<Config>)],
+    pub before: &'a [(usize, Cow<'a, [Config]>)],
     /// Whether it is sought from others as well.
     pub depth: Depth,
     /// Places entered, and of these from one reading in vain.
@@ -78,7 +79,7 @@ pub(crate) struct Sought<'a> {
     pub words: &'a mut Vec<u32>,
     /// What can stand before the slots, where more is known of that than what is fixed says.
     pub right: Option<Right>,
-    /// What is known of places beyond the hole, and of it also those that a search of a hole further right left.
+    /// What all searches so far found out about places; of those beyond the hole it is used, and added to.
     pub verdicts: &'a mut Verdicts,
 }
 
@@ -97,19 +98,21 @@ pub(crate) enum Depth {
 #[derive(Default)]
 pub(crate) struct Verdicts {
     good: FxHashSet<Key>,
-    bad: FxHashSet<Key>,
+    /// Those that were entered; which are not good are not completable, once nothing is being looked at.
+    entered: FxHashSet<Key>,
 }
 
 impl Verdicts {
     /// Forgets what was found out about places before a slot.
     pub fn keep_from(&mut self, slot: usize) {
-        for keys in [&mut self.good, &mut self.bad] {
+        for keys in [&mut self.good, &mut self.entered] {
             keys.retain(|key| key.slot as usize >= slot);
+            keys.shrink_to(2 * keys.len());
         }
     }
 
     pub fn memory_usage(&self) -> usize {
-        (self.good.capacity() + self.bad.capacity()) * size_of::<Key>()
+        (self.good.capacity() + self.entered.capacity()) * size_of::<Key>()
     }
 }
 
@@ -421,9 +424,11 @@ impl<'a> Search<'a> {
         };
         // What lies beyond the hole does not depend on it, unless it was being looked at.
         search.leave_out();
-        if outcome.is_ok() {
-            *verdicts = std::mem::take(&mut search.verdicts);
+        if outcome.is_err() {
+            // Of the place where it stopped not all was seen.
+            search.verdicts.entered.clear();
         }
+        *verdicts = std::mem::take(&mut search.verdicts);
         *words = search.bounds.one_of.take().map(|(_, open)| open.into_words()).unwrap_or_default();
         outcome
     }
@@ -444,7 +449,7 @@ impl<'a> Search<'a> {
 
     /// The places like this one that were entered.
     fn entered(&mut self, key: &Key) -> &mut FxHashSet<Key> {
-        if self.is_beyond(key) { &mut self.verdicts.bad } else { &mut self.seen }
+        if self.is_beyond(key) { &mut self.verdicts.entered } else { &mut self.seen }
     }
 
     /// Whether every token is one of those that are not sought.

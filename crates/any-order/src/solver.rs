@@ -156,7 +156,7 @@ const WIDE_BEAM: usize = 64;
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
 
-/// How merged readings fared when they were last asked for what holes can hold.
+/// How merged readings fared, in `contextual`, when they were last asked for what holes can hold.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct MergingPace {
     /// They came to their end soon.
@@ -304,6 +304,9 @@ impl Solver {
 
     /// Replaces tables that have grown too large.
     pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
+        if self.tables.is_full() {
+            self.merging = MergingPace::default();
+        }
         self.tables.renew()?;
         if let Some(tables) = &mut self.longest_tables {
             tables.renew()?;
@@ -630,7 +633,7 @@ impl Solver {
 /// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and the error of one does not touch the others.
 ///
 /// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. Which solver takes which is left to chance, and with it which of several
-/// witnesses is found; what is decided is not. There are as many threads as solvers, of rayon's pool in which this is called. No solver, no answers.
+/// witnesses is found, and what stays undecided at a limit; no answer depends on it. There are as many threads as solvers, of rayon's pool in which this is called. No solver, no answers.
 pub fn batch_canvases<T: Send>(
     solvers: &mut [Solver],
     canvases: &[Canvas],

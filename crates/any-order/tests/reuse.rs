@@ -48,3 +48,35 @@ fn a_slot_set_cleared_or_changed_is_another_canvas() {
         }
     }
 }
+
+#[test]
+fn eos_pad_and_what_is_no_text_are_told_apart() {
+    let grammar = lark::parse("start: \"a\" | \"a\" \"b\"", &LarkOptions::default()).unwrap();
+    let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+    let options = LoadOptions { eos: vec![2], pad: Some(3), ..LoadOptions::default() };
+    let source = br#"["a", "b", null, null, null]"#;
+    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, source, &options).unwrap();
+    let constraint = Constraint::new(language, vocabulary).unwrap();
+    let [eos, pad, mask] = [2, 3, 4].map(|id| Slot::Fixed(TokenId(id)));
+    let canvases: Vec<Vec<Slot>> = [eos, pad, mask, Slot::Hole]
+        .into_iter()
+        .flat_map(|last| [vec![Slot::Hole, last], vec![Slot::Hole, Slot::Hole, last]])
+        .collect();
+    for one in &canvases {
+        for other in &canvases {
+            let mut solver = Solver::new(&constraint).unwrap();
+            solver.admissible(&Canvas::new(one.clone(), End::Sentence)).unwrap();
+            let other = Canvas::new(other.clone(), End::Sentence);
+            let mut fresh = Solver::new(&constraint).unwrap();
+            let expected = fresh.admissible(&other).unwrap();
+            assert_eq!(solver.admissible(&other).unwrap(), expected, "{one:?}, then {other:?}");
+        }
+    }
+    let mut solver = Solver::new(&constraint).unwrap();
+    let first = |solver: &mut Solver, last| {
+        let admissible = solver.admissible(&Canvas::new(vec![Slot::Hole, last], End::Sentence)).unwrap();
+        admissible.get(0, TokenId(0))
+    };
+    assert_eq!(first(&mut solver, pad), Some(false), "nothing ends the text");
+    assert_eq!(first(&mut solver, eos), Some(true));
+}
