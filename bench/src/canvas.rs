@@ -333,7 +333,14 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
             let Filling::Token(token) = witness.slots[slot] else { break };
             canvas.set(slot, token)?;
             let (answer, time) = timed(|| solver.admissible(&canvas));
-            answer?;
+            let answer = answer?;
+            for (at, slot) in canvas.holes().enumerate() {
+                let Filling::Token(token) = witness.slots[slot] else { break };
+                ensure!(
+                    answer.get(at, token) != Some(false),
+                    "slot {slot} cannot hold {token:?}, though a completion has it there: {canvas:?}"
+                );
+            }
             steps.push(time);
         }
     }

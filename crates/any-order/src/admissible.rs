@@ -323,6 +323,7 @@ impl<'a> Question<'a> {
             By::All => self.decide_by_all(),
             By::Search | By::Chart => self.search(Depth::All, usize::MAX),
             By::Last => {
+                self.search_from_beams();
                 for depth in (0..=2).rev() {
                     self.merge(Merging::Limited(depth), |_, _| true, 4);
                 }
@@ -351,9 +352,7 @@ impl<'a> Question<'a> {
         if merges && self.solver.merging.is_quick {
             ended = self.meet(Fillings::Few, QUICK_PART);
         }
-        for (width, visits) in BEAMS {
-            self.search_narrowly(Begin::Beam(width), visits, SOME_IN_VAIN);
-        }
+        self.search_from_beams();
         // Few tokens are found by a longer search sooner than by merged readings.
         let most = self.rows.iter().map(Row::n_open).max().unwrap_or(0);
         if merges && ended.is_none() && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
@@ -452,6 +451,12 @@ impl<'a> Question<'a> {
                 Ok(()) => None,
                 Err(undecided) => Some(undecided),
             };
+        }
+    }
+
+    fn search_from_beams(&mut self) {
+        for (width, visits) in BEAMS {
+            self.search_narrowly(Begin::Beam(width), visits, SOME_IN_VAIN);
         }
     }
 
