@@ -33,6 +33,9 @@ pub struct Args {
     /// Measures `admissible` too, for the blocks of 32.
     #[arg(long)]
     admissible: bool,
+    /// Measures canvases of so many holes and nothing else.
+    #[arg(long, num_args = 0..)]
+    holes: Vec<usize>,
 }
 
 #[derive(serde::Deserialize)]
@@ -178,6 +181,10 @@ pub fn run(args: &Args) -> Result<()> {
         let path = args.data.join(format!("canvas/{name}.jsonl"));
         let texts = Texts::new(&constraint, &args.data.join(format!("replay/{name}.tok.jsonl")))?;
         let mut solver = Solver::new(&constraint)?;
+        if !args.holes.is_empty() {
+            holes_alone(&constraint, name, &args.holes)?;
+            continue;
+        }
         let mut rows = Vec::new();
         for (setting, canvases) in questions(&path, &args.settings, args.most)? {
             rows.push(measure(&mut solver, &setting, &canvases, &texts, lone)?);
@@ -297,6 +304,41 @@ fn measure(
         n_known.to_string(),
         (warm.undecided + spoiled.undecided).to_string(),
     ])
+}
+
+/// Canvases of holes alone, each asked of a solver that knows nothing and then once more.
+fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<()> {
+    let mut rows = Vec::new();
+    for &size in sizes {
+        for (kind, end) in [("prefix", End::Prefix { remaining: None }), ("sentence", End::Sentence)] {
+            let canvas = Canvas::new(vec![Slot::Hole; size], end);
+            let (answer, first) = timed(|| anyhow::Ok(Solver::new(constraint)?.completable(&canvas)?));
+            ensure!(!matches!(answer?, Answer::No), "{size} holes hold no {kind}");
+            let mut solver = Solver::new(constraint)?;
+            let (answer, new) = timed(|| solver.admissible(&canvas));
+            let answer = answer?;
+            let (_, again) = timed(|| solver.admissible(&canvas));
+            let Answer::Yes(witness) = solver.completable(&canvas)? else { continue };
+            for (hole, filling) in witness.slots.iter().enumerate() {
+                let Filling::Token(token) = filling else { break };
+                ensure!(answer.get(hole, *token) != Some(false), "slot {hole} of {size} cannot hold {token:?}");
+            }
+            let n_tokens: usize = answer.masks.iter().flatten().map(|word| word.count_ones() as usize).sum();
+            let n_open = answer.undecided.iter().flatten().count();
+            rows.push(vec![
+                format!("{size} {kind}"),
+                us(first),
+                us(new),
+                us(again),
+                n_tokens.to_string(),
+                n_open.to_string(),
+                (solver.memory_usage() >> 20).to_string(),
+            ]);
+        }
+    }
+    let columns = ["holes", "completable", "admissible", "again", "tokens", "open", "MiB"];
+    print_table(&format!("{name}: holes alone, microseconds"), &columns, &rows);
+    Ok(())
 }
 
 /// All admissible tokens of a block: the slots up to the end of the block of 32 that holds the last fixed one.

@@ -398,17 +398,21 @@ impl<'a> Question<'a> {
         self.rows.iter().map(Row::n_open).sum()
     }
 
+    fn n_open_rows(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_open()).count()
+    }
+
     /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those further left. What one hole takes is not
     /// taken from others.
     fn search(&mut self, depth: Depth, visits: usize) {
-        let n_holes = self.rows.len();
+        let n_rows = self.n_open_rows();
         for (at, row) in self.rows.iter_mut().enumerate().rev().filter(|(_, row)| row.is_open()) {
             // What stands before the first hole is known, so to see all from there is to see all there is.
             let (depth, visits) = match depth {
                 Depth::Given if at == 0 => (Depth::All, MOST_VISITS),
                 _ => (depth, visits),
             };
-            let work = &mut self.solver.share_of_work(if visits == usize::MAX { 1 } else { n_holes });
+            let work = &mut self.solver.share_of_work(if visits == usize::MAX { 1 } else { n_rows });
             let mut plan = self.plan.clone();
             plan.ends[..=row.hole].fill(false);
             let mut before = &*self.readings[row.hole];
@@ -439,11 +443,12 @@ impl<'a> Question<'a> {
     /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left of it: of tokens that end a comment, say, that
     /// something began one.
     fn search_narrowly(&mut self, from: Begin, visits: usize, in_vain: usize) {
+        let n_rows = self.n_open_rows();
         for at in (0..self.rows.len()).rev() {
             if !self.rows[at].is_open() {
                 continue;
             }
-            let work = &mut self.solver.share_of_work(self.rows.len());
+            let work = &mut self.solver.share_of_work(n_rows);
             let found = self.search_row_narrowly(at, from, (visits, in_vain), work);
             let row = &mut self.rows[at];
             row.undecided = match found {

@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::frontier::Config;
@@ -102,12 +101,9 @@ impl Tables {
             let skipped = at.len().saturating_sub(width.some);
             let next = match place {
                 Place::Token(token) => self.after_token(&at[skipped..], *token),
-                Place::Free | Place::Optional => self.after_any(
-                    &at[skipped..],
-                    *place == Place::Optional,
-                    (right.states(slot + 1), width.alike),
-                    work,
-                ),
+                Place::Free | Place::Optional => {
+                    self.after_any(&at[skipped..], *place == Place::Optional, (right, slot + 1, width.alike), work)
+                }
                 Place::Closed | Place::Gap => Ok(Vec::new()),
             };
             let mut next = next.unwrap_or_default();
@@ -138,7 +134,7 @@ impl Tables {
         &mut self,
         before: &[Reached],
         may_stay: bool,
-        (allowed, most_alike): (&BitSet, usize),
+        (right, slot, most_alike): (&Right, usize, usize),
         work: &mut Work,
     ) -> Result<Vec<Reached>, StepError> {
         let mut found = Vec::new();
@@ -151,7 +147,7 @@ impl Tables {
             work.spend(1 + afters.len() / 8)?;
             found.extend(afters.iter().map(|&(state, config, token)| (state, Reached { config, from, token })));
         }
-        found.retain(|&(state, _)| allowed.contains(state as usize));
+        found.retain(|&(state, _)| right.allows(slot, state));
         Ok(self.most_different(found, most_alike))
     }
 

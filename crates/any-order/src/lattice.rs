@@ -110,8 +110,9 @@ pub(crate) struct Lattice<'a> {
     tables: &'a mut Tables,
     plan: &'a Plan,
     work: &'a mut Work,
-    /// What the parser had done when it was last asked.
+    /// What the parser and walks over tokens had done when they were last asked.
     effort: usize,
+    n_steps: u64,
     guide: Guide,
 }
 
@@ -150,8 +151,8 @@ impl<'a> Lattice<'a> {
 
     /// Goes on with what is known.
     pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
-        let effort = tables.stepper.recognizer().effort();
-        Self { tables, plan, work, effort, guide }
+        let (effort, n_steps) = (tables.stepper.recognizer().effort(), tables.stepper.n_steps());
+        Self { tables, plan, work, effort, n_steps, guide }
     }
 
     /// The same with few tokens in holes, of each kind some: what is found so is possible, and perhaps more.
@@ -253,11 +254,13 @@ impl<'a> Lattice<'a> {
         self.tables.stepper.is_sentence(level)
     }
 
-    /// Counts what the parser did since it was last asked.
+    /// Counts what the parser did, and walks over tokens that nobody took before, since it was last asked.
     fn spend_effort(&mut self) -> Result<(), StepError> {
-        let effort = self.tables.stepper.recognizer().effort();
+        let Tables { stepper, .. } = &*self.tables;
+        let (effort, n_steps) = (stepper.recognizer().effort(), stepper.n_steps());
         let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
-        Ok(self.work.spend(made / ITEMS_PER_STEP)?)
+        let walked = n_steps.saturating_sub(std::mem::replace(&mut self.n_steps, n_steps));
+        Ok(self.work.spend(made / ITEMS_PER_STEP + walked as usize)?)
     }
 
     /// Counts steps.
@@ -371,6 +374,7 @@ impl<'a> Lattice<'a> {
         };
         for &config in level {
             follow(self, config, first, &mut waiting)?;
+            self.spend_effort()?;
         }
         while let Some(((_, _, place), (rest, mut states))) = waiting.pop_first() {
             if let Some(config) = self.merged(&language, &mut states, place)? {

@@ -108,7 +108,8 @@ impl Walks {
         }
         let sweep = self.sweeps.sweep(stepper, language, (id, trie), lexeme, n_words)?;
         let walk = Arc::new(see(stepper, language, trie, &sweep, (lexeme, pieces))?);
-        if self.memory_usage() > language.limits().cache_bytes {
+        // Sweeps take as much at most.
+        if self.bytes > language.limits().cache_bytes / 2 {
             self.walks.clear();
             self.bytes = 0;
         }

@@ -3,14 +3,19 @@
 //! From the right, each run of fixed tokens is read backwards with sets of states of the union automaton: those from which some cutting of the run into
 //! pieces survives it, whatever the parser says. A reading in another state leads nowhere, in every lexer mode: other modes only have fewer cuts. Sets
 //! are interned and a step is remembered, so that a canvas costs a look-up a slot where its tokens were seen before.
+//!
+//! Of the parser one thing is known: the terminals that a sentence can end with. So there is a second copy of the states, for a text of which nothing but ignored
+//! pieces follows: from the last piece that is not ignored, which has to be one of these terminals, a cut leads to the copy of the start state.
 
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
+use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::mask::{Rest, Tokens, set_bit};
 use anygram_lexer::dfa::{DEAD, START};
+use anygram_lexer::transducer::Lexing;
 use anygram_lexer::union::Union;
 use anygram_vocab::{NodeId, TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
@@ -18,9 +23,25 @@ use rustc_hash::FxHashMap;
 use crate::canvas::End;
 use crate::plan::{self, Place, Plan};
 
+/// How bytes lead from state to state, of which there are two copies: see the module.
+struct Steps {
+    /// Of each state whether it accepts a terminal with which a sentence can end.
+    ends: BitSet,
+    /// Of each state whether some ignored terminal matches there, or can still match.
+    skips: BitSet,
+    /// Of each state whether it accepts an ignored terminal.
+    skipped: BitSet,
+    /// The terminals with which a sentence can end.
+    last: BitSet,
+    ignored: BitSet,
+}
+
 /// Interned sets of states, and what tokens do to them.
 pub(crate) struct Rights {
+    by: Arc<Steps>,
     sets: Vec<Arc<BitSet>>,
+    /// The same without regard to which copy of a state is meant.
+    merged: Vec<Arc<BitSet>>,
     ids: FxHashMap<Arc<BitSet>, u32>,
     steps: FxHashMap<(u32, TokenId), u32>,
     /// What can stand before a hole, by what can stand behind it.
@@ -60,21 +81,29 @@ const PART_OF_WAYS: usize = 2;
 /// The same of rows.
 const PART_OF_ROWS: usize = 16;
 
+/// All states, of both copies.
 const ALL: u32 = 0;
-const BOUNDARY: u32 = 1;
-const NONE: u32 = 2;
+/// None.
+const NONE: u32 = 1;
+/// The boundary where a text begins.
+const BEGIN: u32 = 2;
+/// The boundary where a sentence ends.
+const END: u32 = 3;
+/// Any boundary.
+const BOUNDARY: u32 = 4;
 
 /// For each slot of a canvas, and its end, the states that can stand before it.
 #[derive(Clone)]
 pub(crate) struct Right {
     sets: Vec<Arc<BitSet>>,
+    merged: Vec<Arc<BitSet>>,
     ids: Vec<u32>,
     /// Whether some slot cannot be passed and the text cannot end before it.
     pub is_hopeless: bool,
 }
 
 impl Right {
-    /// The states that can stand before a slot.
+    /// The states that can stand before a slot, for [`Rights::beyond`].
     pub fn states(&self, slot: usize) -> &BitSet {
         &self.sets[slot]
     }
@@ -87,7 +116,7 @@ impl Right {
     /// Whether a state can stand before a slot.
     #[inline]
     pub fn allows(&self, slot: usize, state: u32) -> bool {
-        self.sets.get(slot).is_none_or(|set| set.contains(state as usize))
+        self.merged.get(slot).is_none_or(|set| set.contains(state as usize))
     }
 }
 
@@ -106,9 +135,13 @@ impl Ways {
 
 impl Rights {
     pub fn new(constraint: &Constraint) -> Self {
-        let n_states = constraint.language().lexing().lexicon.union.n_states();
+        let lexing = constraint.language().lexing();
+        let n_states = lexing.lexicon.union.n_states();
+        let by = Arc::new(Steps::new(lexing));
         let mut this = Self {
+            by: by.clone(),
             sets: Vec::new(),
+            merged: Vec::new(),
             ids: FxHashMap::default(),
             steps: FxHashMap::default(),
             holes: FxHashMap::default(),
@@ -119,9 +152,13 @@ impl Rights {
             beyond: FxHashMap::default(),
             forward: FxHashMap::default(),
         };
-        this.intern(BitSet::full(n_states));
-        this.intern(BitSet::from_members(n_states, [START as usize]));
-        this.intern(BitSet::new(n_states));
+        let (start, end) = (START as usize, by.end());
+        let can_be_empty = lexing.cfg.nullable().contains(lexing.cfg.start.index());
+        this.intern(BitSet::full(2 * n_states));
+        this.intern(by.none());
+        this.intern(BitSet::from_members(2 * n_states, [start].into_iter().chain(can_be_empty.then_some(end))));
+        this.intern(BitSet::from_members(2 * n_states, [end]));
+        this.intern(BitSet::from_members(2 * n_states, [start, end]));
         this
     }
 
@@ -139,7 +176,7 @@ impl Rights {
     pub fn of(&mut self, constraint: &Constraint, plan: &Plan) -> Right {
         let mut at = match plan.whole {
             None => NONE,
-            Some(End::Sentence) => BOUNDARY,
+            Some(End::Sentence) => END,
             Some(End::Prefix { .. }) => ALL,
         };
         let mut ids = vec![at];
@@ -152,12 +189,8 @@ impl Rights {
                 Place::Free | Place::Gap | Place::Optional if at == NONE && !end => NONE,
                 Place::Free | Place::Gap | Place::Optional => ALL,
             };
-            if end && !self.sets[at as usize].contains(START as usize) {
-                let mut set = (*self.sets[at as usize]).clone();
-                set.insert(START as usize);
-                at = self.intern(set);
-            }
-            ids.push(at);
+            ids.push(if end { self.with_end(at) } else { at });
+            at = ids[ids.len() - 1];
         }
         is_hopeless |= at == NONE;
         ids.reverse();
@@ -171,7 +204,7 @@ impl Rights {
         let right = self.sharply(constraint, plan, work)?.ids;
         let mut rows = Vec::new();
         // What can be left of a run of fixed tokens, and where it begins.
-        let (mut before, mut run) = (BOUNDARY, 0);
+        let (mut before, mut run) = (BEGIN, 0);
         for (slot, place) in plan.places.iter().enumerate() {
             if *place != Place::Free {
                 continue;
@@ -219,13 +252,12 @@ impl Rights {
             reached.for_each(|(_, tokens)| tokens.add_to(&mut row));
             all.union_with(&ways.all);
         }
-        if before.contains(START as usize) {
-            for (token, _) in plan::specials(constraint) {
-                all.insert(START as usize);
-                if after.contains(START as usize) {
-                    set_bit(&mut row, token.index());
-                }
+        for (token, terminal) in plan::specials(constraint) {
+            let to = self.by.read(&before, terminal);
+            if to.intersects(&after) {
+                set_bit(&mut row, token.index());
             }
+            all.union_with(&to);
         }
         let row = (Arc::from(row), self.intern(all));
         let bytes = size_of_val(&*row.0);
@@ -242,11 +274,11 @@ impl Rights {
         }
         let union = &constraint.language().lexing().lexicon.union;
         let (trie, from) = (constraint.vocabulary().trie(), &self.sets[left as usize]);
-        let (sets, of) = walk(trie, union, from, |states, class| step(union, states, class), work)?;
+        let (sets, of) = walk(trie, union, from, |states, class| self.by.step(union, states, class), work)?;
         let mut tokens: Vec<Vec<TokenId>> = vec![Vec::new(); sets.len()];
         of.iter().zip(trie.order()).for_each(|(&to, &token)| tokens[to as usize].push(token));
         let n_words = constraint.mask_words();
-        let mut ways = Ways { groups: Vec::new(), all: BitSet::new(union.n_states()) };
+        let mut ways = Ways { groups: Vec::new(), all: self.by.none() };
         for (set, tokens) in sets.into_iter().zip(tokens).filter(|(set, tokens)| !set.is_empty() && !tokens.is_empty())
         {
             ways.all.union_with(&set);
@@ -270,8 +302,8 @@ impl Rights {
         }
         let union = &constraint.language().lexing().lexicon.union;
         let from = &self.sets[BOUNDARY as usize];
-        let sets = walk(&rest.trie, union, from, |states, class| step(union, states, class), work)?.0;
-        let mut all = BitSet::new(union.n_states());
+        let sets = walk(&rest.trie, union, from, |states, class| self.by.step(union, states, class), work)?.0;
+        let mut all = self.by.none();
         for set in &sets[1..] {
             all.union_with(set);
         }
@@ -286,14 +318,14 @@ impl Rights {
             return known;
         }
         let union = &constraint.language().lexing().lexicon.union;
-        let mut set = BitSet::new(union.n_states());
+        let from = &self.sets[before as usize];
+        let mut set = self.by.none();
         if let Some(bytes) = constraint.vocabulary().bytes(token) {
-            set = (*self.sets[before as usize]).clone();
-            bytes.iter().for_each(|&byte| set = step(union, &set, union.class(byte)));
+            set = (**from).clone();
+            bytes.iter().for_each(|&byte| set = self.by.step(union, &set, union.class(byte)));
         }
-        let is_named = plan::specials(constraint).any(|(named, _)| named == token);
-        if is_named && self.sets[before as usize].contains(START as usize) {
-            set.insert(START as usize);
+        for (_, terminal) in plan::specials(constraint).filter(|(named, _)| *named == token) {
+            set.union_with(&self.by.read(from, terminal));
         }
         let id = self.intern(set);
         self.forward.insert((before, token), id);
@@ -309,7 +341,7 @@ impl Rights {
         work: &mut Work,
     ) -> Result<Right, Stopped> {
         let mut ids = right.ids.clone();
-        let mut before = BitSet::new(self.sets[ALL as usize].len());
+        let mut before = self.by.none();
         for &token in tokens {
             let one = self.before(constraint, token, right.ids[hole + 1]);
             before.union_with(&self.sets[one as usize]);
@@ -335,8 +367,9 @@ impl Rights {
             let after = ids[slot + 1];
             ids[slot] = match plan.places[slot] {
                 Place::Token(token) if ids[slot] != NONE => self.before(constraint, token, after),
-                Place::Free if !plan.ends[slot] && after != ALL && after != NONE => {
-                    self.before_any(constraint, after, work)?
+                Place::Free if after != ALL && after != NONE => {
+                    let before = self.before_any(constraint, after, work)?;
+                    if plan.ends[slot] { self.with_end(before) } else { before }
                 }
                 _ => ids[slot],
             };
@@ -346,8 +379,19 @@ impl Rights {
     }
 
     fn right(&self, ids: Vec<u32>, is_hopeless: bool) -> Right {
-        let sets = ids.iter().map(|&id| self.sets[id as usize].clone()).collect();
-        Right { sets, ids, is_hopeless }
+        let sets = |of: &[Arc<BitSet>]| ids.iter().map(|&id| of[id as usize].clone()).collect();
+        Right { sets: sets(&self.sets), merged: sets(&self.merged), ids, is_hopeless }
+    }
+
+    /// A set, with the boundary where a sentence ends.
+    fn with_end(&mut self, id: u32) -> u32 {
+        let (set, end) = (&self.sets[id as usize], self.by.end());
+        if set.contains(end) {
+            return id;
+        }
+        let mut set = (**set).clone();
+        set.insert(end);
+        self.intern(set)
     }
 
     fn intern(&mut self, set: BitSet) -> u32 {
@@ -355,6 +399,7 @@ impl Rights {
         let set = Arc::new(set);
         *self.ids.entry(set).or_insert_with_key(|set| {
             self.sets.push(set.clone());
+            self.merged.push(Arc::new(self.by.merged(set)));
             fresh
         })
     }
@@ -367,13 +412,14 @@ impl Rights {
         let union = &constraint.language().lexing().lexicon.union;
         let backwards = self.backwards.get_or_insert_with(|| backwards(constraint));
         let from = &self.sets[after as usize];
-        let sets = walk(backwards, union, from, |states, class| step_back(union, states, class), work)?.0;
-        let mut set = BitSet::new(union.n_states());
+        let by = &self.by;
+        let sets = walk(backwards, union, from, |states, class| by.step_back(union, states, class), work)?.0;
+        let mut set = by.none();
         for before in &sets[1..] {
             set.union_with(before);
         }
-        if from.contains(START as usize) && plan::specials(constraint).next().is_some() {
-            set.insert(START as usize);
+        for (_, terminal) in plan::specials(constraint) {
+            set.union_with(&by.read_back(from, terminal));
         }
         let id = self.intern(set);
         self.holes.insert(after, id);
@@ -386,15 +432,15 @@ impl Rights {
             return known;
         }
         let union = &constraint.language().lexing().lexicon.union;
-        let mut set = BitSet::new(union.n_states());
+        let mut set = self.by.none();
         let target = self.sets[after as usize].clone();
         if let Some(bytes) = constraint.vocabulary().bytes(token) {
             let mut at = (*target).clone();
-            bytes.iter().rev().for_each(|&byte| at = step_back(union, &at, union.class(byte)));
+            bytes.iter().rev().for_each(|&byte| at = self.by.step_back(union, &at, union.class(byte)));
             set = at;
         }
-        if target.contains(START as usize) && plan::specials(constraint).any(|(named, _)| named == token) {
-            set.insert(START as usize);
+        for (_, terminal) in plan::specials(constraint).filter(|(named, _)| *named == token) {
+            set.union_with(&self.by.read_back(&target, terminal));
         }
         let id = self.intern(set);
         self.steps.insert((after, token), id);
@@ -402,29 +448,118 @@ impl Rights {
     }
 }
 
-/// What a byte leads to, whatever is cut there.
-fn step(union: &Union, states: &BitSet, class: usize) -> BitSet {
-    let mut next = BitSet::new(union.n_states());
-    for state in states.iter() {
-        let state = union.step(state as u32, class);
-        if state != DEAD {
-            next.insert(state as usize);
-            if !union.accepts(state).is_empty() {
-                next.insert(START as usize);
-            }
+impl Steps {
+    fn new(lexing: &Lexing) -> Self {
+        let union = &lexing.lexicon.union;
+        let (last, ignored) = (lexing.cfg.last_terminals(), lexing.lexicon.ignored.clone());
+        let states = |holds: &dyn Fn(u32) -> bool| {
+            BitSet::from_members(union.n_states(), (0..union.n_states()).filter(|&state| holds(state as u32)))
+        };
+        Self {
+            ends: states(&|state| union.accepts(state).iter().any(|terminal| last.contains(terminal))),
+            skips: states(&|state| {
+                let mut terminals = union.accepts(state).iter().chain(union.live(state).iter());
+                terminals.any(|terminal| ignored.contains(terminal))
+            }),
+            skipped: states(&|state| union.accepts(state).iter().any(|terminal| ignored.contains(terminal))),
+            last,
+            ignored,
         }
     }
-    next
-}
 
-/// From where a byte leads into some states, whatever is cut there.
-fn step_back(union: &Union, states: &BitSet, class: usize) -> BitSet {
-    let can_cut = states.contains(START as usize);
-    let leads = |&state: &usize| {
-        let next = union.step(state as u32, class);
-        next != DEAD && (states.contains(next as usize) || can_cut && !union.accepts(next).is_empty())
-    };
-    BitSet::from_members(union.n_states(), (0..union.n_states()).filter(leads))
+    /// The number of states of one copy.
+    fn n_states(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The boundary behind the last piece that is not ignored.
+    fn end(&self) -> usize {
+        self.n_states() + START as usize
+    }
+
+    fn none(&self) -> BitSet {
+        BitSet::new(2 * self.n_states())
+    }
+
+    /// The states of a set, whichever copies they are.
+    fn merged(&self, set: &BitSet) -> BitSet {
+        BitSet::from_members(self.n_states(), set.iter().map(|state| state % self.n_states()))
+    }
+
+    /// What a byte leads to, whatever is cut there.
+    fn step(&self, union: &Union, states: &BitSet, class: usize) -> BitSet {
+        let n_states = self.n_states();
+        let mut next = self.none();
+        for at in states.iter() {
+            let state = union.step((at % n_states) as u32, class);
+            if state == DEAD {
+                continue;
+            }
+            let to = state as usize;
+            if at < n_states {
+                next.insert(to);
+                if !union.accepts(state).is_empty() {
+                    next.insert(START as usize);
+                }
+                if self.ends.contains(to) {
+                    next.insert(self.end());
+                }
+            } else if self.skips.contains(to) {
+                next.insert(n_states + to);
+                if self.skipped.contains(to) {
+                    next.insert(self.end());
+                }
+            }
+        }
+        next
+    }
+
+    /// From where a byte leads into some states, whatever is cut there.
+    fn step_back(&self, union: &Union, states: &BitSet, class: usize) -> BitSet {
+        let n_states = self.n_states();
+        let (can_cut, can_end) = (states.contains(START as usize), states.contains(self.end()));
+        let mut before = self.none();
+        for state in 0..n_states {
+            let next = union.step(state as u32, class);
+            if next == DEAD {
+                continue;
+            }
+            let to = next as usize;
+            if states.contains(to) || can_cut && !union.accepts(next).is_empty() || can_end && self.ends.contains(to) {
+                before.insert(state);
+            }
+            if self.skips.contains(to) && states.contains(n_states + to) || can_end && self.skipped.contains(to) {
+                before.insert(n_states + state);
+            }
+        }
+        before
+    }
+
+    /// Where a terminal that is a token leads.
+    fn read(&self, before: &BitSet, terminal: TerminalId) -> BitSet {
+        self.boundaries(before, terminal, |from, to| (from, to))
+    }
+
+    /// From where a terminal that is a token leads into some states.
+    fn read_back(&self, after: &BitSet, terminal: TerminalId) -> BitSet {
+        self.boundaries(after, terminal, |from, to| (to, from))
+    }
+
+    fn boundaries(
+        &self,
+        given: &BitSet,
+        terminal: TerminalId,
+        asked: impl Fn(usize, usize) -> (usize, usize),
+    ) -> BitSet {
+        let (start, end) = (START as usize, self.end());
+        let mut steps = vec![(start, start)];
+        steps.extend(self.last.contains(terminal.index()).then_some((start, end)));
+        steps.extend(self.ignored.contains(terminal.index()).then_some((end, end)));
+        let pairs = steps.into_iter().map(|(from, to)| asked(from, to));
+        let mut found = self.none();
+        found.extend(pairs.filter(|&(from, _)| given.contains(from)).map(|(_, to)| to));
+        found
+    }
 }
 
 /// The trie of the tokens read backwards.
@@ -449,7 +584,7 @@ fn walk(
 ) -> Result<(Vec<BitSet>, Box<[u32]>), Stopped> {
     const NOT_YET: u32 = u32::MAX;
     const NOWHERE: u32 = 1;
-    let (n_states, n_classes) = (union.n_states(), union.n_classes());
+    let (n_states, n_classes) = (from.len(), union.n_classes());
     // The first is not interned: no token comes back to it by being empty.
     let mut sets = vec![from.clone(), BitSet::new(n_states)];
     let mut is_end = vec![true, true];

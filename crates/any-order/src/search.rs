@@ -128,6 +128,9 @@ const STEPS_PER_ITEM: usize = 8;
 /// Tokens up to which it is asked whether a text can be completed in so many: with more it nearly always can.
 const MOST_ROOM: u32 = 16;
 
+/// The same where any completion will do, which is found without asking where there is more room.
+const LITTLE_ROOM: u32 = 4;
+
 /// A place: before a slot (`rest` is 0), or inside a token that stands there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -524,8 +527,13 @@ impl<'a> Search<'a> {
             && self.asks_costs
             && let Some(limit) = self.room(slot as usize)
         {
-            match self.tables.takes_more(config, limit, self.work)? {
+            let decides = self.bounds.one_of.is_some();
+            match self.tables.takes_more(config, limit, decides, self.work)? {
                 Some(true) => return Ok(None),
+                // Whichever completion it is: where the text can end behind any token, one is there.
+                Some(false) if self.is_beyond(&key) && self.plan.ends[slot as usize] => {
+                    return Ok(Some(self.found(node, slot as usize, Vec::new())));
+                }
                 Some(false) => {}
                 // It was in vain, and will be in vain again.
                 None => self.asks_costs = false,
@@ -567,12 +575,23 @@ impl<'a> Search<'a> {
         Ok((accepted && few_enough()).then(Vec::new))
     }
 
-    /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only the first search for a completion
-    /// asks for them, for others it matters which one is found.
+    /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only where any completion will do: in the first search
+    /// for one, and beyond a hole of which the tokens are sought.
     fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
         let is_tail = slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
-        if !is_tail || self.bounds.below.is_some() || self.bounds.one_of.is_some() || !self.holes_follow(slot) {
+        let is_asked = match &self.bounds.one_of {
+            Some((hole, _)) => slot > *hole && self.plan.whole == Some(End::Sentence),
+            None => self.bounds.below.is_none(),
+        };
+        if !is_tail || !is_asked || !self.holes_follow(slot) {
             return Ok(None);
+        }
+        if self.bounds.one_of.is_some() {
+            self.work.spend(1)?;
+            if self.tables.fits_surely(config, (self.plan.places.len() - slot) as u32)? {
+                // Which they are nobody asks.
+                return Ok(Some(Arc::from([])));
+            }
         }
         let Some(tokens) = self.tables.finish(config, self.work)? else { return Ok(None) };
         let end = slot + tokens.len();
@@ -584,15 +603,22 @@ impl<'a> Search<'a> {
         Ok(is_end.then_some(tokens))
     }
 
-    /// The most tokens that a sentence may have from a slot on, where nothing but holes follows and there is a bound on the whole.
+    /// The most tokens that a sentence may have from a slot on, where nothing but holes follows, and it matters that they are few: there is a bound on the whole, or
+    /// all tokens of a hole are sought.
     fn room(&self, slot: usize) -> Option<u32> {
         let n_slots = self.plan.places.len();
         if slot + 1 >= n_slots || slot < self.tail || self.plan.whole != Some(End::Sentence) {
             return None;
         }
-        let below = self.bounds.below?.checked_sub(1)?;
-        let left = below.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
-        u32::try_from(left.min(n_slots - slot)).ok().filter(|&most| most <= MOST_ROOM)
+        let (left, most) = match (self.bounds.below, &self.bounds.one_of) {
+            (Some(below), _) => {
+                let left = below.checked_sub(1)?.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
+                (left, MOST_ROOM)
+            }
+            (None, Some(_)) => (n_slots, LITTLE_ROOM),
+            (None, None) => return None,
+        };
+        u32::try_from(left.min(n_slots - slot)).ok().filter(|&left| left <= most)
     }
 
     /// Whether nothing but holes follows from a slot on.

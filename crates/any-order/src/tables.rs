@@ -44,6 +44,8 @@ pub(crate) struct Tables {
     pub lattice: Known,
     /// Minimum costs in tokens, once somebody asks.
     budgets: Option<Box<Budgets>>,
+    /// Minimum costs from here on took too long to find.
+    costs_too_much: u32,
     /// What is to come after states of the parser, and the sets of terminals that can come next.
     outlooks: FxHashMap<StateId, Outlook>,
     viable: FxHashMap<BitSet, u32>,
@@ -93,6 +95,7 @@ impl Tables {
             finishes: FxHashMap::default(),
             lattice: Known::default(),
             budgets: None,
+            costs_too_much: u32::MAX,
             outlooks: FxHashMap::default(),
             viable: FxHashMap::default(),
             afters: FxHashMap::default(),
@@ -362,24 +365,40 @@ impl Tables {
         self.outlook(state).lacking
     }
 
-    /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, and
-    /// beyond that it is `None`.
-    pub fn takes_more(&mut self, config: Config, limit: u32, work: &mut Work) -> Result<Option<bool>, StepError> {
+    /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading.
+    pub fn fits_surely(&mut self, config: Config, limit: u32) -> Result<bool, StepError> {
         let Self { constraint, stepper, budgets, .. } = self;
         let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
         let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
-        let own = Work::new(COST_STEPS.min(language.limits().cost_steps), "cost_steps");
-        let mut question = Question { stepper, language, trie, work: own };
-        let minimum = budgets.minimum(&mut question, &[config], limit);
-        // What is known already takes a step.
-        work.spend(1)?;
-        match minimum {
-            Ok(minimum) => Ok(Some(minimum.is_none())),
-            Err(_) => {
-                work.spend(COST_STEPS as usize)?;
-                Ok(None)
-            }
+        let own = Work::new(language.limits().cost_steps, "cost_steps");
+        budgets.fits_surely(&mut Question { stepper, language, trie, work: own }, config, limit)
+    }
+
+    /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, a great one
+    /// where the answer `decides`, and beyond that it is `None`.
+    pub fn takes_more(
+        &mut self,
+        config: Config,
+        limit: u32,
+        decides: bool,
+        work: &mut Work,
+    ) -> Result<Option<bool>, StepError> {
+        if decides && limit >= self.costs_too_much {
+            return Ok(None);
         }
+        let Self { constraint, stepper, budgets, .. } = self;
+        let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
+        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        let most = if decides { MOST_COST_STEPS } else { COST_STEPS };
+        let own = Work::new(most.min(language.limits().cost_steps), "cost_steps");
+        let mut question = Question { stepper, language, trie, work: own };
+        let minimum = budgets.minimum(&mut question, &[config], limit).ok();
+        if decides && minimum.is_none() {
+            self.costs_too_much = limit;
+        }
+        // What is known already takes a step.
+        work.spend(1 + (question.work.used() / COST_STEPS_PER_STEP) as usize)?;
+        Ok(minimum.map(|minimum| minimum.is_none()))
     }
 
     /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.
@@ -396,7 +415,7 @@ impl Tables {
         {
             return Ok(Some(tokens));
         }
-        if self.takes_more(config, most, work)? == Some(true) {
+        if self.takes_more(config, most, false, work)? == Some(true) {
             self.closings.insert(config, Closing::MoreThan(most));
             return Ok(None);
         }
@@ -483,5 +502,9 @@ fn trace(seen: &FxHashMap<Config, Option<(Config, TokenId)>>, goal: Config) -> A
     tokens.into()
 }
 
-/// Steps for which a minimum is looked for.
+/// Steps for which a minimum is looked for, and where it decides.
 const COST_STEPS: u64 = 200_000;
+const MOST_COST_STEPS: u64 = 4_000_000;
+
+/// Such steps that take as long as one of a canvas.
+const COST_STEPS_PER_STEP: u64 = 16;

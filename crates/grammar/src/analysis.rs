@@ -46,6 +46,15 @@ impl Cfg {
         edges
     }
 
+    /// The terminals that a sentence can end with.
+    ///
+    /// Exact for a grammar whose rules are all productive, as those of [`Cfg::reduce`] are.
+    pub fn last_terminals(&self) -> BitSet {
+        let mut mirrored = self.clone();
+        mirrored.rules.iter_mut().for_each(|rule| rule.rhs.reverse());
+        mirrored.first_sets().swap_remove(self.start.index())
+    }
+
     /// For each nonterminal the terminals that a text derived from it can begin with.
     ///
     /// Exact for a grammar whose rules are all productive, as those of [`Cfg::reduce`] are.

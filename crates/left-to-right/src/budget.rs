@@ -286,6 +286,12 @@ impl Budgets {
         Ok(least)
     }
 
+    /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading at a token boundary.
+    pub fn fits_surely(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<bool, StepError> {
+        self.begin(question);
+        Ok(self.upper(question, config)? <= limit)
+    }
+
     /// An upper bound on the cost of a reading at a token boundary that takes no search.
     fn upper(&mut self, question: &mut Question<'_>, config: Config) -> Result<u32, StepError> {
         let known = self.upper.get(&config).copied().unwrap_or(NEVER);
