@@ -17,12 +17,12 @@ use anygram_vocab::TokenId;
 
 use crate::admit::{self, Admitted, Fillings};
 use crate::beam::Width;
-use crate::canvas::{Canvas, Slot};
+use crate::canvas::{Canvas, End, Slot};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
 use crate::plan::{Place, Plan};
 use crate::right::Right;
-use crate::search::{Depth, Search, Sought, Verdicts};
+use crate::search::{Depth, LITTLE_ROOM, Search, Sought, Verdicts};
 use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
 
 /// What each hole of a canvas can hold.
@@ -347,6 +347,11 @@ impl<'a> Question<'a> {
             self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
         }
         self.search_narrowly(Begin::All, FIRST_VISITS, SOME_IN_VAIN);
+        if merges && self.plan.whole == Some(End::Sentence) {
+            // Little fits before its end.
+            let late = self.plan.places.len().saturating_sub(LITTLE_ROOM as usize);
+            self.merge(Merging::Limited(0), |_, row| row.hole >= late && row.n_open() <= MANY_OPEN, 4);
+        }
         // Where merged readings were quick the last time they likely are again, and leave nothing open.
         let mut ended = None;
         if merges && self.solver.merging.is_quick {

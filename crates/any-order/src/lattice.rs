@@ -29,6 +29,7 @@ use crate::moves::{Ending, Walk};
 use crate::open::Open;
 use crate::plan::{self, Place, Plan};
 use crate::right::Right;
+use crate::search::LITTLE_ROOM;
 use crate::tables::Tables;
 
 /// All that can stand before a slot: one reading a place of the lexer's automata, sorted.
@@ -110,9 +111,9 @@ pub(crate) struct Lattice<'a> {
     tables: &'a mut Tables,
     plan: &'a Plan,
     work: &'a mut Work,
-    /// What the parser and walks over tokens had done when they were last asked.
+    /// What the parser had done, and the nodes of tries that were looked at, when it was last asked.
     effort: usize,
-    n_steps: u64,
+    n_seen: u64,
     guide: Guide,
 }
 
@@ -151,8 +152,8 @@ impl<'a> Lattice<'a> {
 
     /// Goes on with what is known.
     pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
-        let (effort, n_steps) = (tables.stepper.recognizer().effort(), tables.stepper.n_steps());
-        Self { tables, plan, work, effort, n_steps, guide }
+        let (effort, n_seen) = (tables.stepper.recognizer().effort(), tables.n_seen());
+        Self { tables, plan, work, effort, n_seen, guide }
     }
 
     /// The same with few tokens in holes, of each kind some: what is found so is possible, and perhaps more.
@@ -254,13 +255,12 @@ impl<'a> Lattice<'a> {
         self.tables.stepper.is_sentence(level)
     }
 
-    /// Counts what the parser did, and walks over tokens that nobody took before, since it was last asked.
+    /// Counts what the parser did, and what was seen of tokens for the first time, since it was last asked.
     fn spend_effort(&mut self) -> Result<(), StepError> {
-        let Tables { stepper, .. } = &*self.tables;
-        let (effort, n_steps) = (stepper.recognizer().effort(), stepper.n_steps());
+        let (effort, n_seen) = (self.tables.stepper.recognizer().effort(), self.tables.n_seen());
         let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
-        let walked = n_steps.saturating_sub(std::mem::replace(&mut self.n_steps, n_steps));
-        Ok(self.work.spend(made / ITEMS_PER_STEP + walked as usize)?)
+        let seen = n_seen.saturating_sub(std::mem::replace(&mut self.n_seen, n_seen));
+        Ok(self.work.spend(made / ITEMS_PER_STEP + seen as usize)?)
     }
 
     /// Counts steps.
@@ -410,7 +410,9 @@ impl<'a> Lattice<'a> {
             return Ok(None);
         }
         if self.is_bound_only() {
-            return Ok(Some(true));
+            let room = (n_slots - slot) as u32;
+            let asks = self.plan.whole == Some(End::Sentence) && room <= LITTLE_ROOM;
+            return Ok(Some(!asks || self.tables.may_fit(config, room, self.work)?));
         }
         let most = n_slots - slot - usize::from(self.plan.whole.is_none());
         let can_close = self.tables.closing(config, most as u32, self.work)?.is_some();

@@ -94,6 +94,11 @@ impl Walks {
         self.bytes + self.sweeps.memory_usage()
     }
 
+    /// The nodes of tries that were looked at so far.
+    pub fn n_seen(&self) -> u64 {
+        self.sweeps.n_seen()
+    }
+
     /// The walk from a lexeme over a trie.
     pub fn get(
         &mut self,

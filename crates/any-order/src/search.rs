@@ -129,7 +129,7 @@ const STEPS_PER_ITEM: usize = 8;
 const MOST_ROOM: u32 = 16;
 
 /// The same where any completion will do, which is found without asking where there is more room.
-const LITTLE_ROOM: u32 = 4;
+pub(crate) const LITTLE_ROOM: u32 = 4;
 
 /// A place: before a slot (`rest` is 0), or inside a token that stands there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -531,7 +531,7 @@ impl<'a> Search<'a> {
             match self.tables.takes_more(config, limit, decides, self.work)? {
                 Some(true) => return Ok(None),
                 // Whichever completion it is: where the text can end behind any token, one is there.
-                Some(false) if self.is_beyond(&key) && self.plan.ends[slot as usize] => {
+                Some(false) if self.is_beyond(&key) && self.plan.ends[slot as usize] && self.tables.counts_texts => {
                     return Ok(Some(self.found(node, slot as usize, Vec::new())));
                 }
                 Some(false) => {}

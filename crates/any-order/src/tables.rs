@@ -46,6 +46,8 @@ pub(crate) struct Tables {
     budgets: Option<Box<Budgets>>,
     /// Minimum costs from here on took too long to find.
     costs_too_much: u32,
+    /// Whether what minimum costs count can stand in a canvas: an EOS or PAD that the grammar names cannot.
+    pub counts_texts: bool,
     /// What is to come after states of the parser, and the sets of terminals that can come next.
     outlooks: FxHashMap<StateId, Outlook>,
     viable: FxHashMap<BitSet, u32>,
@@ -96,6 +98,7 @@ impl Tables {
             lattice: Known::default(),
             budgets: None,
             costs_too_much: u32::MAX,
+            counts_texts: plan::specials(constraint).count() == constraint.specials().len(),
             outlooks: FxHashMap::default(),
             viable: FxHashMap::default(),
             afters: FxHashMap::default(),
@@ -192,6 +195,11 @@ impl Tables {
     pub fn few_tokens(&mut self) -> Arc<Rest> {
         let constraint = &self.constraint;
         self.few.get_or_insert_with(|| Arc::new(few_tokens(constraint))).clone()
+    }
+
+    /// The nodes of tries of tokens that were looked at so far.
+    pub fn n_seen(&self) -> u64 {
+        self.walks.n_seen()
     }
 
     /// What any token does to a reading, or what is left of some tokens.
@@ -367,11 +375,11 @@ impl Tables {
 
     /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading.
     pub fn fits_surely(&mut self, config: Config, limit: u32) -> Result<bool, StepError> {
-        let Self { constraint, stepper, budgets, .. } = self;
-        let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
-        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
-        let own = Work::new(language.limits().cost_steps, "cost_steps");
-        budgets.fits_surely(&mut Question { stepper, language, trie, work: own }, config, limit)
+        if !self.counts_texts {
+            return Ok(false);
+        }
+        let most = self.constraint.language().limits().cost_steps;
+        self.ask_costs(most, &mut Work::unbounded(), |budgets, question| budgets.fits_surely(question, config, limit))
     }
 
     /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, a great one
@@ -386,19 +394,44 @@ impl Tables {
         if decides && limit >= self.costs_too_much {
             return Ok(None);
         }
-        let Self { constraint, stepper, budgets, .. } = self;
-        let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
-        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
         let most = if decides { MOST_COST_STEPS } else { COST_STEPS };
-        let own = Work::new(most.min(language.limits().cost_steps), "cost_steps");
-        let mut question = Question { stepper, language, trie, work: own };
-        let minimum = budgets.minimum(&mut question, &[config], limit).ok();
+        let minimum = self.ask_costs(most, work, |budgets, question| budgets.minimum(question, &[config], limit)).ok();
         if decides && minimum.is_none() {
             self.costs_too_much = limit;
         }
         // What is known already takes a step.
-        work.spend(1 + (question.work.used() / COST_STEPS_PER_STEP) as usize)?;
+        work.spend(1)?;
         Ok(minimum.map(|minimum| minimum.is_none()))
+    }
+
+    /// Whether at most `limit` tokens may make a sentence of one of the readings that one stands for.
+    pub fn may_fit(&mut self, config: Config, limit: u32, work: &mut Work) -> Result<bool, StepError> {
+        if limit >= self.costs_too_much {
+            return Ok(true);
+        }
+        let may_fit =
+            self.ask_costs(MOST_COST_STEPS, work, |budgets, question| budgets.may_fit(question, config, limit));
+        if may_fit.is_err() {
+            self.costs_too_much = limit;
+        }
+        work.spend(1)?;
+        Ok(may_fit.unwrap_or(true))
+    }
+
+    fn ask_costs<T>(
+        &mut self,
+        most: u64,
+        work: &mut Work,
+        ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let Self { constraint, stepper, budgets, .. } = self;
+        let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
+        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        let own = Work::new(most.min(language.limits().cost_steps), "cost_steps");
+        let mut question = Question { stepper, language, trie, work: own };
+        let answer = ask(budgets, &mut question);
+        work.spend((question.work.used() / COST_STEPS_PER_STEP) as usize)?;
+        answer
     }
 
     /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.

@@ -80,3 +80,17 @@ fn eos_pad_and_what_is_no_text_are_told_apart() {
     assert_eq!(first(&mut solver, pad), Some(false), "nothing ends the text");
     assert_eq!(first(&mut solver, eos), Some(true));
 }
+
+#[test]
+fn an_eos_that_the_grammar_names_is_no_text() {
+    let grammar = lark::parse("start: \"a\" <[1]> | \"a\" \"a\" \"a\" \"a\"", &LarkOptions::default()).unwrap();
+    let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+    let options = LoadOptions { eos: vec![1], ..LoadOptions::default() };
+    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, br#"["a", null]"#, &options).unwrap();
+    let constraint = Constraint::new(language, vocabulary).unwrap();
+    let mut solver = Solver::new(&constraint).unwrap();
+    for (n_slots, expected) in [(3, ["", "", ""].as_slice()), (4, &["a", "a", "a", "a"])] {
+        let canvas = Canvas::new(vec![Slot::Hole; n_slots], End::Sentence);
+        assert_eq!(rows(&mut solver, &canvas), expected, "{n_slots} holes");
+    }
+}

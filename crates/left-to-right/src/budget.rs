@@ -286,6 +286,16 @@ impl Budgets {
         Ok(least)
     }
 
+    /// Whether the lower bound on the cost of a reading at a token boundary is at most `limit`. It may stand for several, of which this is the least then.
+    pub fn may_fit(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<bool, StepError> {
+        self.begin(question);
+        let result = self.is_possible(question, (config, Leftover::NONE), limit);
+        if result.is_err() {
+            self.costs.clear();
+        }
+        result
+    }
+
     /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading at a token boundary.
     pub fn fits_surely(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<bool, StepError> {
         self.begin(question);

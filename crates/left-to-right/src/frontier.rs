@@ -151,11 +151,6 @@ impl Stepper {
         self.work.spend(steps)
     }
 
-    /// The steps taken since what was begun.
-    pub fn n_steps(&self) -> u64 {
-        self.work.used()
-    }
-
     /// The recognizer's state after some edges; the items that it makes count as steps.
     fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, StepError> {
         let before = self.recognizer.n_items();

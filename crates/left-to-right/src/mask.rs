@@ -223,6 +223,7 @@ pub struct Walks {
     n_rests: u32,
     /// Whether the ends of pieces are followed one by one in `scannerless` too.
     apart: bool,
+    n_seen: u64,
     /// Scratch: a row, all zero between uses.
     row: Vec<u32>,
 }
@@ -413,6 +414,11 @@ impl Walks {
         self.bytes
     }
 
+    /// The nodes of tries that were looked at so far.
+    pub fn n_seen(&self) -> u64 {
+        self.n_seen
+    }
+
     fn get(
         &mut self,
         stepper: &mut Stepper,
@@ -522,6 +528,7 @@ impl Walks {
             let Some(&(_, parent)) = ancestors.last() else { break };
             n_steps += 1;
             if wanted.is_some() && n_steps > most {
+                self.n_seen += n_steps as u64;
                 stepper.spend(n_steps)?;
                 return Ok((Arc::default(), false));
             }
@@ -582,6 +589,7 @@ impl Walks {
             }
             at += 1;
         }
+        self.n_seen += n_steps as u64;
         stepper.spend(n_steps + table.len() / 4)?;
         let mut swept = Vec::with_capacity(groups.len());
         let mut bytes = 0;
