@@ -326,6 +326,15 @@ mod tests {
     }
 
     #[test]
+    fn sentences_end_with_last_terminals() {
+        let last =
+            |words: &str| cfg(words).last_terminals().iter().map(|at| (b'a' + at as u8) as char).collect::<String>();
+        assert_eq!(last("S=TE E=pTE E= T=FG G=mFG G= F=lSr F=i"), "ir");
+        assert_eq!(last("S=aSbC S=cC C=dC C="), "bcd");
+        assert_eq!(last("S="), "");
+    }
+
+    #[test]
     fn sets_flow_around_cycles() {
         let cfg = cfg("S=A A=B B=C C=A A=a B=b C=Cc C=");
         let (first, follow) = (cfg.first_sets(), cfg.follow_sets());
