@@ -53,6 +53,9 @@ const MOST_VISITS: usize = 20_000;
 const SOME_IN_VAIN: usize = 64;
 const MOST_IN_VAIN: usize = 256;
 
+/// And after how many in vain minimum costs are asked for, which where they are not known yet take longer than a few places.
+const COSTS_AFTER: usize = 16;
+
 /// More open tokens than that in a row are likely because they are not admissible.
 const MOST_OPEN: usize = 256;
 
@@ -403,6 +406,11 @@ impl<'a> Question<'a> {
         self.rows.iter().map(Row::n_open).sum()
     }
 
+    /// After how many places in vain minimum costs are asked for: at once where all is to be tried out.
+    fn costs_after(&self) -> usize {
+        if self.solver.by == By::Last { 0 } else { COSTS_AFTER }
+    }
+
     fn n_open_rows(&self) -> usize {
         self.rows.iter().filter(|row| row.is_open()).count()
     }
@@ -410,7 +418,7 @@ impl<'a> Question<'a> {
     /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those further left. What one hole takes is not
     /// taken from others.
     fn search(&mut self, depth: Depth, visits: usize) {
-        let n_rows = self.n_open_rows();
+        let (n_rows, costs_after) = (self.n_open_rows(), self.costs_after());
         for (at, row) in self.rows.iter_mut().enumerate().rev().filter(|(_, row)| row.is_open()) {
             // What stands before the first hole is known, so to see all from there is to see all there is.
             let (depth, visits) = match depth {
@@ -430,6 +438,7 @@ impl<'a> Question<'a> {
                 depth,
                 visits,
                 in_vain: SOME_IN_VAIN,
+                costs_after,
                 words: &mut row.settled,
                 right: None,
                 verdicts: &mut self.verdicts,
@@ -477,6 +486,7 @@ impl<'a> Question<'a> {
         (visits, in_vain): (usize, usize),
         work: &mut Work,
     ) -> Result<(), Undecided> {
+        let costs_after = self.costs_after();
         let tables = &mut self.solver.tables;
         let row = &mut self.rows[at];
         let hole = row.hole;
@@ -512,6 +522,7 @@ impl<'a> Question<'a> {
             depth: if beam.is_some() { Depth::Given } else { Depth::All },
             visits,
             in_vain,
+            costs_after,
             words: &mut row.settled,
             right: Some(right),
             verdicts: &mut self.verdicts,

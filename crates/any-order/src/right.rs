@@ -39,6 +39,8 @@ struct Steps {
 /// Interned sets of states, and what tokens do to them.
 pub(crate) struct Rights {
     by: Arc<Steps>,
+    /// The boundary where a text begins.
+    begin: u32,
     sets: Vec<Arc<BitSet>>,
     /// The same without regard to which copy of a state is meant.
     merged: Vec<Arc<BitSet>>,
@@ -85,12 +87,10 @@ const PART_OF_ROWS: usize = 16;
 const ALL: u32 = 0;
 /// None.
 const NONE: u32 = 1;
-/// The boundary where a text begins.
-const BEGIN: u32 = 2;
 /// The boundary where a sentence ends.
-const END: u32 = 3;
+const END: u32 = 2;
 /// Any boundary.
-const BOUNDARY: u32 = 4;
+const BOUNDARY: u32 = 3;
 
 /// For each slot of a canvas, and its end, the states that can stand before it.
 #[derive(Clone)]
@@ -140,6 +140,7 @@ impl Rights {
         let by = Arc::new(Steps::new(lexing));
         let mut this = Self {
             by: by.clone(),
+            begin: NONE,
             sets: Vec::new(),
             merged: Vec::new(),
             ids: FxHashMap::default(),
@@ -154,11 +155,13 @@ impl Rights {
         };
         let (start, end) = (START as usize, by.end());
         let can_be_empty = lexing.cfg.nullable().contains(lexing.cfg.start.index());
+        // In the order of their numbers; they differ, for there is a state that leads nowhere.
         this.intern(BitSet::full(2 * n_states));
         this.intern(by.none());
-        this.intern(BitSet::from_members(2 * n_states, [start].into_iter().chain(can_be_empty.then_some(end))));
         this.intern(BitSet::from_members(2 * n_states, [end]));
         this.intern(BitSet::from_members(2 * n_states, [start, end]));
+        let begin = [start].into_iter().chain(can_be_empty.then_some(end));
+        this.begin = this.intern(BitSet::from_members(2 * n_states, begin));
         this
     }
 
@@ -204,7 +207,7 @@ impl Rights {
         let right = self.sharply(constraint, plan, work)?.ids;
         let mut rows = Vec::new();
         // What can be left of a run of fixed tokens, and where it begins.
-        let (mut before, mut run) = (BEGIN, 0);
+        let (mut before, mut run) = (self.begin, 0);
         for (slot, place) in plan.places.iter().enumerate() {
             if *place != Place::Free {
                 continue;

@@ -75,6 +75,8 @@ pub(crate) struct Sought<'a> {
     /// Places entered, and of these from one reading in vain.
     pub visits: usize,
     pub in_vain: usize,
+    /// After how many in vain it is asked what minimum costs say of the end of a sentence.
+    pub costs_after: usize,
     /// Tokens that are not sought; those that are found come to them.
     pub words: &'a mut Vec<u32>,
     /// What can stand before the slots, where more is known of that than what is fixed says.
@@ -225,8 +227,9 @@ pub(crate) struct Search<'a> {
     right: Right,
     /// From here on there are holes only.
     tail: usize,
-    /// Whether minimum costs are asked for.
+    /// Whether minimum costs are asked for, and after how many places in vain.
     asks_costs: bool,
+    costs_after: usize,
     work: &'a mut Work,
     bounds: Bounds,
     /// What keeps the search from places that lead nowhere, if it is asked.
@@ -268,6 +271,7 @@ impl<'a> Search<'a> {
             right,
             tail: plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1),
             asks_costs: true,
+            costs_after: 0,
             work,
             bounds,
             guide: None,
@@ -387,7 +391,7 @@ impl<'a> Search<'a> {
         tables: &'a mut Tables,
         plan: &'a Plan,
         work: &'a mut Work,
-        Sought { hole, before, depth, visits, in_vain, words, right, verdicts }: Sought<'_>,
+        Sought { hole, before, depth, visits, in_vain, costs_after, words, right, verdicts }: Sought<'_>,
     ) -> Result<bool, StepError> {
         // To come to the end once is not too much.
         let in_vain = in_vain + plan.places.len().saturating_sub(hole);
@@ -395,6 +399,7 @@ impl<'a> Search<'a> {
         let bounds = Bounds { visits, in_vain, one_of: Some((hole, open)), ..Bounds::default() };
         let mut search = Self::new(tables, plan, work, bounds);
         search.shallow = (depth == Depth::Shallow).then_some(hole);
+        search.costs_after = costs_after;
         search.right = right.unwrap_or(search.right);
         search.verdicts = std::mem::take(verdicts);
         for (slot, readings) in before {
@@ -615,8 +620,8 @@ impl<'a> Search<'a> {
                 let left = below.checked_sub(1)?.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
                 (left, MOST_ROOM)
             }
-            (None, Some(_)) => (n_slots, LITTLE_ROOM),
-            (None, None) => return None,
+            (None, Some(_)) if self.in_vain >= self.costs_after => (n_slots, LITTLE_ROOM),
+            (None, _) => return None,
         };
         u32::try_from(left.min(n_slots - slot)).ok().filter(|&left| left <= most)
     }
