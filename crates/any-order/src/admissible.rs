@@ -151,6 +151,7 @@ impl Solver {
     pub fn admissible(&mut self, canvas: &Canvas) -> Result<Admissible, CanvasQuestionError> {
         self.check(canvas)?;
         self.renew()?;
+        self.tables.renew_costs();
         let mut work = self.work();
         if canvas.slots().contains(&Slot::Gap) {
             return Ok(self.admissible_with_gaps(canvas, &mut work));

@@ -126,6 +126,10 @@ const MOST_NODES: usize = 20_000;
 /// Items made or merged that take as long as a step.
 const ITEMS_PER_STEP: usize = 2;
 
+/// The same of nodes of the trie of tokens that are looked at for the first time, with whole stacks; without them most of the time goes there, and is
+/// mostly in vain where it is much.
+const NODES_PER_STEP: usize = 8;
+
 /// A place that is left one way after the other.
 struct Frame {
     slot: usize,
@@ -260,7 +264,8 @@ impl<'a> Lattice<'a> {
         let (effort, n_seen) = (self.tables.stepper.recognizer().effort(), self.tables.n_seen());
         let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
         let seen = n_seen.saturating_sub(std::mem::replace(&mut self.n_seen, n_seen));
-        Ok(self.work.spend(made / ITEMS_PER_STEP + seen as usize)?)
+        let nodes_per_step = if self.guide.merging == Merging::Exact { NODES_PER_STEP } else { 1 };
+        Ok(self.work.spend(made / ITEMS_PER_STEP + seen as usize / nodes_per_step)?)
     }
 
     /// Counts steps.

@@ -78,7 +78,7 @@ pub(crate) enum Pieces {
     Loose,
 }
 
-/// The walks that are kept, bounded in bytes: when full, all are dropped.
+/// The walks that are kept, bounded in bytes, and the sweeps that they are made of: when either are too many, all of them are dropped.
 pub(crate) struct Walks {
     walks: FxHashMap<(LexemeId, u32, Pieces), Arc<Walk>>,
     sweeps: mask::Walks,
@@ -113,7 +113,7 @@ impl Walks {
         }
         let sweep = self.sweeps.sweep(stepper, language, (id, trie), lexeme, n_words)?;
         let walk = Arc::new(see(stepper, language, trie, &sweep, (lexeme, pieces))?);
-        // Sweeps take as much at most.
+        // Sweeps have a bound of their own.
         if self.bytes > language.limits().cache_bytes / 2 {
             self.walks.clear();
             self.bytes = 0;

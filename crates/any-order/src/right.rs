@@ -167,7 +167,7 @@ impl Rights {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.sets.iter().map(|set| set.memory_usage() + 64).sum::<usize>()
+        self.sets.iter().chain(&self.merged).map(|set| set.memory_usage() + 48).sum::<usize>()
             + self.ways_bytes
             + self.rows.values().next().map_or(0, |(row, _)| self.rows.len() * size_of_val(&**row))
             + self.backwards.as_ref().map_or(0, TokenTrie::memory_usage)

@@ -540,8 +540,8 @@ impl<'a> Search<'a> {
                     return Ok(Some(self.found(node, slot as usize, Vec::new())));
                 }
                 Some(false) => {}
-                // It was in vain, and will be in vain again.
-                None => self.asks_costs = false,
+                // It was in vain, and will be in vain again. (Where it decides, less room may still be asked about.)
+                None => self.asks_costs = decides,
             }
         }
         let ways = self.ways(slot as usize, config, rest.as_ref())?;
@@ -592,8 +592,8 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         if self.bounds.one_of.is_some() {
-            self.work.spend(1)?;
-            if self.tables.fits_surely(config, (self.plan.places.len() - slot) as u32)? {
+            let room = (self.plan.places.len() - slot) as u32;
+            if self.tables.fits_surely(config, room, self.work)? {
                 // Which they are nobody asks.
                 return Ok(Some(Arc::from([])));
             }

@@ -46,7 +46,9 @@ pub(crate) struct Tables {
     budgets: Option<Box<Budgets>>,
     /// Minimum costs from here on took too long to find.
     costs_too_much: u32,
-    /// Whether what minimum costs count can stand in a canvas: an EOS or PAD that the grammar names cannot.
+    /// Whether upper bounds on costs are found in time.
+    knows_upper: bool,
+    /// Whether what minimum costs count can stand in a canvas: an EOS or PAD that the grammar names, used or not, cannot.
     pub counts_texts: bool,
     /// What is to come after states of the parser, and the sets of terminals that can come next.
     outlooks: FxHashMap<StateId, Outlook>,
@@ -68,6 +70,12 @@ pub(crate) struct Outlook {
     pub lacking: u32,
     /// Which terminals can come next: a number for each set.
     pub viable: u32,
+}
+
+/// What minimum costs say, if anything, and whether they said nothing because it took more steps than allowed.
+struct Asked<T> {
+    answer: Option<T>,
+    is_too_much: bool,
 }
 
 #[derive(Clone)]
@@ -98,6 +106,7 @@ impl Tables {
             lattice: Known::default(),
             budgets: None,
             costs_too_much: u32::MAX,
+            knows_upper: true,
             counts_texts: plan::specials(constraint).count() == constraint.specials().len(),
             outlooks: FxHashMap::default(),
             viable: FxHashMap::default(),
@@ -374,12 +383,14 @@ impl Tables {
     }
 
     /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading.
-    pub fn fits_surely(&mut self, config: Config, limit: u32) -> Result<bool, StepError> {
-        if !self.counts_texts {
+    pub fn fits_surely(&mut self, config: Config, limit: u32, work: &mut Work) -> Result<bool, StepError> {
+        if !self.counts_texts || !self.knows_upper {
             return Ok(false);
         }
-        let most = self.constraint.language().limits().cost_steps;
-        self.ask_costs(most, &mut Work::unbounded(), |budgets, question| budgets.fits_surely(question, config, limit))
+        let asked =
+            self.ask_costs(UPPER_STEPS, work, |budgets, question| budgets.fits_surely(question, config, limit))?;
+        self.knows_upper = !asked.is_too_much;
+        Ok(asked.answer.unwrap_or(false))
     }
 
     /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, a great one
@@ -395,13 +406,11 @@ impl Tables {
             return Ok(None);
         }
         let most = if decides { MOST_COST_STEPS } else { COST_STEPS };
-        let minimum = self.ask_costs(most, work, |budgets, question| budgets.minimum(question, &[config], limit)).ok();
-        if decides && minimum.is_none() {
+        let asked = self.ask_costs(most, work, |budgets, question| budgets.minimum(question, &[config], limit))?;
+        if decides && asked.is_too_much {
             self.costs_too_much = limit;
         }
-        // What is known already takes a step.
-        work.spend(1)?;
-        Ok(minimum.map(|minimum| minimum.is_none()))
+        Ok(asked.answer.map(|minimum| minimum.is_none()))
     }
 
     /// Whether at most `limit` tokens may make a sentence of one of the readings that one stands for.
@@ -409,13 +418,18 @@ impl Tables {
         if limit >= self.costs_too_much {
             return Ok(true);
         }
-        let may_fit =
-            self.ask_costs(MOST_COST_STEPS, work, |budgets, question| budgets.may_fit(question, config, limit));
-        if may_fit.is_err() {
+        let asked =
+            self.ask_costs(MOST_COST_STEPS, work, |budgets, question| budgets.may_fit(question, config, limit))?;
+        if asked.is_too_much {
             self.costs_too_much = limit;
         }
-        work.spend(1)?;
-        Ok(may_fit.unwrap_or(true))
+        Ok(asked.answer.unwrap_or(true))
+    }
+
+    /// Forgets minimum costs if too much is kept of them.
+    pub fn renew_costs(&mut self) {
+        let most = self.constraint.language().limits().cache_bytes;
+        self.budgets.take_if(|budgets| budgets.memory_usage() > most);
     }
 
     fn ask_costs<T>(
@@ -423,15 +437,17 @@ impl Tables {
         most: u64,
         work: &mut Work,
         ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
-    ) -> Result<T, StepError> {
+    ) -> Result<Asked<T>, StepError> {
         let Self { constraint, stepper, budgets, .. } = self;
         let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
         let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
-        let own = Work::new(most.min(language.limits().cost_steps), "cost_steps");
-        let mut question = Question { stepper, language, trie, work: own };
-        let answer = ask(budgets, &mut question);
-        work.spend((question.work.used() / COST_STEPS_PER_STEP) as usize)?;
-        answer
+        let most = most.min(language.limits().cost_steps);
+        let mut question = Question { stepper, language, trie, work: Work::new(most, "cost_steps") };
+        let answer = ask(budgets, &mut question).ok();
+        let used = question.work.used();
+        // What is known already takes a step.
+        work.spend(1 + (used / COST_STEPS_PER_STEP) as usize)?;
+        Ok(Asked { is_too_much: answer.is_none() && used > most, answer })
     }
 
     /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.
@@ -538,6 +554,9 @@ fn trace(seen: &FxHashMap<Config, Option<(Config, TokenId)>>, goal: Config) -> A
 /// Steps for which a minimum is looked for, and where it decides.
 const COST_STEPS: u64 = 200_000;
 const MOST_COST_STEPS: u64 = 4_000_000;
+
+/// Steps in which upper bounds have to be found, once.
+const UPPER_STEPS: u64 = 50_000_000;
 
 /// Such steps that take as long as one of a canvas.
 const COST_STEPS_PER_STEP: u64 = 16;
