@@ -10,7 +10,7 @@
 //! all that is possible is in it, and perhaps more ([`Pieces::Loose`]).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
@@ -187,13 +187,9 @@ impl<'a> Lattice<'a> {
         self.tables.constraint.language().mode() == LexerMode::Contextual
     }
 
-    /// The reading at a place that stands for those with these parser states.
-    fn merged(
-        &mut self,
-        language: &Language,
-        states: &mut Vec<StateId>,
-        place: transducer::Place,
-    ) -> Result<Option<Config>, StepError> {
+    /// Parser states that are merged, as far as they are kept.
+    fn limit(&mut self, states: &mut Vec<StateId>) -> Result<(), StepError> {
+        self.work.spend(states.len())?;
         states.sort_unstable();
         states.dedup();
         if let Merging::Limited(depth) = self.guide.merging
@@ -205,7 +201,7 @@ impl<'a> Lattice<'a> {
             states.sort_unstable();
             states.dedup();
         }
-        self.tables.stepper.merged(language, states, place)
+        Ok(())
     }
 
     /// All that can stand before the first slot.
@@ -241,12 +237,17 @@ impl<'a> Lattice<'a> {
         let mut next = Level::with_capacity(by_place.len());
         if self.is_contextual() && self.plan.places[slot] == Place::Free {
             // A piece in progress says in which of these states it can have begun, but for few that the vocabulary rules out.
-            let all: BTreeSet<StateId> = by_place.values().flatten().copied().collect();
-            let all: Vec<StateId> = all.into_iter().collect();
-            by_place.values_mut().for_each(|states| states.clone_from(&all));
-        }
-        for (place, mut states) in by_place {
-            next.extend(self.merged(&language, &mut states, place)?);
+            let mut all: Vec<StateId> = by_place.values().flatten().copied().collect();
+            self.limit(&mut all)?;
+            for &place in by_place.keys() {
+                self.work.spend(all.len())?;
+                next.extend(self.tables.stepper.merged(&language, &all, place)?);
+            }
+        } else {
+            for (place, mut states) in by_place {
+                self.limit(&mut states)?;
+                next.extend(self.tables.stepper.merged(&language, &states, place)?);
+            }
         }
         next.sort_unstable();
         next.dedup();
@@ -382,7 +383,8 @@ impl<'a> Lattice<'a> {
             self.spend_effort()?;
         }
         while let Some(((_, _, place), (rest, mut states))) = waiting.pop_first() {
-            if let Some(config) = self.merged(&language, &mut states, place)? {
+            self.limit(&mut states)?;
+            if let Some(config) = self.tables.stepper.merged(&language, &states, place)? {
                 self.spend_effort()?;
                 follow(self, config, Some(&rest), &mut waiting)?;
             }
