@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::Language;
 use anygram_left_to_right::frontier::{Config, Frontier};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;

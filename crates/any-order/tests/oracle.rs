@@ -20,6 +20,8 @@ use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
 
 #[path = "oracle/intersection.rs"]
 mod intersection;
+#[path = "oracle/layers.rs"]
+mod layers;
 
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 const ORACLE: OracleLimits = OracleLimits { max_extra: 4, max_texts: 150, prune: true };
