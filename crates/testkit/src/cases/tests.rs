@@ -140,7 +140,10 @@ fn the_oracle_answers_every_case() {
 /// All assignments, with at most two tokens a gap.
 fn by_brute_force(oracle: &Oracle, case: &CanvasCase) -> CanvasAnswers {
     let vocab = vocab_bytes(&case.vocab);
-    let roles = Roles { eos: case.eos.into_iter().collect(), pad: case.pad, named: vec![] };
+    // A special token has a name so that the grammar can name it.
+    let is_named = |token: &u32| matches!(case.vocab[*token as usize], CaseToken::Special(Some(_)));
+    let named = (0..case.vocab.len() as u32).filter(is_named).collect();
+    let roles = Roles { eos: case.eos.into_iter().collect(), pad: case.pad, named };
     let closes = |text: &[Sym], most: u32| {
         let slots = vec![Slot::Gap; usize::from(most > 0)];
         let sentence = |rest: &[Sym], _| oracle.is_sentence(&[text, rest].concat());
