@@ -9,13 +9,15 @@
 //!
 //! Of what was read the host keeps the edges, so that a sequence whose device is lost can be made again on the CPU ([`Charts::replay`]).
 
+use std::collections::BTreeSet;
+
 use anygram_bits::BitSet;
 use anygram_grammar::normal::NormalId;
 use anygram_recognizer::valiant::Tier;
 use anygram_recognizer::{Edge, Recognizer, RecognizerError, StateId};
 use rustc_hash::FxHashMap;
 
-use crate::device::{Buffer, Device, DeviceError, Grid, half_words, words_of};
+use crate::device::{Buffer, Device, DeviceError, Grid, Read, half_words, words_of};
 use crate::graphs::{GraphCounts, Launch};
 use crate::image::Image;
 use crate::layout::{
@@ -102,6 +104,7 @@ pub struct Charts {
     /// The images that are there, so that each is there once.
     grammar_ids: FxHashMap<Vec<u32>, GrammarId>,
     pub(crate) places: Vec<Slot>,
+    free_places: BTreeSet<u32>,
     pub(crate) search: crate::search::Memory,
 }
 
@@ -140,7 +143,7 @@ impl Charts {
             *words = words.next_multiple_of(ALIGNED);
         }
         let pages = options.pages.saturating_mul(options.page_words);
-        let stacks = options.workers.saturating_mul(options.stack_words);
+        let stacks = options.max_workers.max(1).saturating_mul(options.stack_words);
         let words = pages.saturating_add(options.arena_words).saturating_add(stacks);
         if words >= NONE as usize {
             // Addresses are words in 32 bits.
@@ -166,6 +169,7 @@ impl Charts {
             grammars: Vec::new(),
             grammar_ids: FxHashMap::default(),
             places: vec![Slot::default(); options.sequences],
+            free_places: (0..options.sequences as u32).collect(),
             search: crate::search::Memory::default(),
         })
     }
@@ -219,16 +223,20 @@ impl Charts {
             return Err(ChartError::Unknown { what: "grammar", id: grammar.0 });
         }
         let id = self.free_place()?;
-        self.places[id.slot as usize].sequence =
-            Some(Sequence { grammar, edges: Vec::new(), row_words: 0, last: Place::default() });
+        self.put(id, Sequence { grammar, edges: Vec::new(), row_words: 0, last: Place::default() });
         Ok(id)
     }
 
+    /// The free place with the lowest number. It stays free until a sequence is put there.
     fn free_place(&self) -> Result<SequenceId, ChartError> {
-        let free = (0..).zip(&self.places).find(|(_, place)| place.sequence.is_none());
         let limit = self.options.sequences;
-        let (slot, place) = free.ok_or(ChartError::TooManySequences { limit })?;
-        Ok(SequenceId { slot, generation: place.generation })
+        let &slot = self.free_places.first().ok_or(ChartError::TooManySequences { limit })?;
+        Ok(SequenceId { slot, generation: self.places[slot as usize].generation })
+    }
+
+    fn put(&mut self, id: SequenceId, sequence: Sequence) {
+        self.free_places.remove(&id.slot);
+        self.places[id.slot as usize].sequence = Some(sequence);
     }
 
     /// The number of sequences that were made and not released.
@@ -268,7 +276,7 @@ impl Charts {
         let copy = self.sequence(sequence)?.clone();
         let id = self.free_place()?;
         self.move_slot(Kernel::Fork, MoveRequest { slot: id.slot, from: sequence.slot, n_states: 0, pad: 0 })?;
-        self.places[id.slot as usize].sequence = Some(copy);
+        self.put(id, copy);
         Ok(id)
     }
 
@@ -290,7 +298,14 @@ impl Charts {
         let place = &mut self.places[sequence.slot as usize];
         place.sequence = None;
         place.generation = place.generation.wrapping_add(1);
+        self.free_places.insert(sequence.slot);
         self.move_slot(Kernel::GiveBack, MoveRequest { slot: sequence.slot, from: NONE, n_states: 0, pad: 0 })
+    }
+
+    /// Takes what the device has of a sequence back to what the host knows of it.
+    pub(crate) fn take_back(&mut self, id: SequenceId) -> Result<(), ChartError> {
+        let n_states = self.sequence(id)?.edges.len() as u32;
+        self.move_slot(Kernel::GiveBack, MoveRequest { slot: id.slot, from: NONE, n_states, pad: 0 })
     }
 
     fn move_slot(&mut self, kernel: Kernel, request: MoveRequest) -> Result<(), ChartError> {
@@ -311,17 +326,29 @@ impl Charts {
         }
         let Loaded { sizes, n_terminals, lefts, .. } = self.grammar_of(sequence)?.clone();
         let (place, record) = self.record(sequence, state, &sizes)?;
-        let mut rows = Vec::new();
-        for span in record[sizes.spans_at()..][..record[1] as usize * SPAN_WORDS].chunks_exact(SPAN_WORDS) {
-            let [left, first, length, at] = [span[0], span[1], span[2], span[3]].map(|n| n as usize);
+        let spans = &record[sizes.spans_at()..][..record[1] as usize * SPAN_WORDS];
+        let (mut rows, mut elsewhere) = (Vec::new(), Vec::new());
+        for span in spans.chunks_exact(SPAN_WORDS) {
+            let [first, length, at] = [span[1], span[2], span[3]].map(|n| n as usize);
             let mut words = vec![0; first + length];
-            match at.checked_sub(place.address).and_then(|at| record.get(at..at + length)) {
-                Some(here) => words[first..].copy_from_slice(here),
-                None => self.device.read(&self.memory, at, &mut words[first..])?,
+            let here = at.checked_sub(place.address).and_then(|at| record.get(at..at + length));
+            if let Some(here) = here {
+                words[first..].copy_from_slice(here);
             }
-            let wide = words.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32);
-            rows.push((NormalId(lefts[left]), wide.collect()));
+            elsewhere.push(here.is_none().then_some((first, at)));
+            rows.push(words);
         }
+        // Rows in other pages are copied together, so that the host waits once.
+        let missing = rows.iter_mut().zip(&elsewhere).filter_map(|(words, place)| {
+            let (first, at) = (*place)?;
+            Some(Read { buffer: self.memory, at, words: &mut words[first..] })
+        });
+        self.device.read_all(&mut missing.collect::<Vec<_>>())?;
+        let wide = |words: &Vec<u32>| {
+            words.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32).collect()
+        };
+        let symbols = spans.chunks_exact(SPAN_WORDS).map(|span| NormalId(lefts[span[0] as usize]));
+        let rows = symbols.zip(rows.iter().map(wide)).collect();
         let record = &record[..sizes.spans_at()];
         let (predicted, viable) = record[RECORD_HEADER..].split_at(sizes.symbol_words);
         Ok(Tier {
@@ -354,6 +381,11 @@ impl Charts {
     /// Waits until everything that was asked of the device is done.
     pub fn synchronize(&mut self) -> Result<(), ChartError> {
         Ok(self.device.synchronize()?)
+    }
+
+    /// How often the host has waited for the device: once for each answer that was read, however many copies it took.
+    pub fn n_waits(&self) -> usize {
+        self.device.n_waits()
     }
 
     /// How often launches were recorded and replayed.

@@ -25,6 +25,12 @@ pub enum DeviceError {
         /// 32-bit words asked for.
         words: usize,
     },
+    /// It does not run a kernel that way: too many threads, blocks or shared memory. Nothing that it holds is lost.
+    #[error("the device refuses a launch: {reason}; choose other options of the pool, or another engine")]
+    Refused {
+        /// What was asked for, and what there is.
+        reason: String,
+    },
     /// It failed in the middle of the work: nothing that it holds can be read any more.
     #[error("the device was lost: {reason}")]
     Lost {
@@ -50,6 +56,14 @@ impl Buffer {
     pub fn words(&self) -> usize {
         self.words
     }
+}
+
+/// Words to be read from the word `at` of a buffer on.
+#[derive(Debug)]
+pub(crate) struct Read<'a> {
+    pub buffer: Buffer,
+    pub at: usize,
+    pub words: &'a mut [u32],
 }
 
 /// How a kernel is run.
@@ -81,12 +95,19 @@ pub(crate) trait Device: Send {
     fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError>;
     /// Writes words from the word `at` on.
     fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError>;
-    /// Reads words from the word `at` on, when everything before is done.
-    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError>;
-    /// Runs kernels one after the other. A list of several that comes again is recorded as a graph, and replayed from then on.
+    /// Reads from some places, when everything before is done: all copies are under way before the first is waited for.
+    fn read_all(&mut self, parts: &mut [Read<'_>]) -> Result<(), DeviceError>;
+    /// Reads words from the word `at` on.
+    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError> {
+        self.read_all(&mut [Read { buffer: *buffer, at, words }])
+    }
+    /// Runs kernels one after the other. A list of several that comes again is recorded as a graph, and replayed from then on. If one is refused,
+    /// those before it may run.
     fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError>;
     /// What was recorded and replayed.
     fn graph_counts(&self) -> GraphCounts;
+    /// How often the host has waited for it.
+    fn n_waits(&self) -> usize;
     /// Waits until everything is done.
     fn synchronize(&mut self) -> Result<(), DeviceError>;
     /// From here on work goes to a stream of the caller, by its handle; 0 is the device's own.

@@ -11,7 +11,7 @@ use std::ffi::{CString, c_void};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use crate::device::{Buffer, Device, DeviceError};
+use crate::device::{Buffer, Device, DeviceError, Read};
 use crate::graphs::{Found, GraphCounts, Graphs, Launch};
 use crate::layout::Kernel;
 
@@ -24,6 +24,9 @@ const CUBINS: [(i32, &[u8]); 2] = [
 
 /// The variant that loads by the unit that copies blocks of memory, and the major number that has one.
 const BULK: (i32, &[u8]) = (9, include_bytes!("../kernels/built/anygram.sm_90.tma.cubin"));
+
+/// The most blocks of a grid in its second direction, on every device.
+const MAX_GRID_Y: u32 = 65_535;
 
 /// Copies that may be under way before they are waited for.
 const MAX_IN_FLIGHT: usize = 256;
@@ -46,7 +49,21 @@ pub(crate) struct Cuda {
     events: [sys::CUevent; 2],
     /// What copies that may be under way read from.
     in_flight: Vec<Vec<u32>>,
+    /// Page-locked memory of the host that answers are copied to: only such copies run by themselves.
+    staging: Staging,
+    n_waits: usize,
     lost: Option<String>,
+}
+
+/// Page-locked memory of the host.
+#[derive(Debug)]
+struct Staging {
+    start: *mut u32,
+    words: usize,
+}
+
+impl Staging {
+    const EMPTY: Self = Self { start: std::ptr::null_mut(), words: 0 };
 }
 
 // SAFETY: the handles are the driver's, which lets any thread use them; every call makes the context current for its thread first. The type is not
@@ -55,6 +72,25 @@ unsafe impl Send for Cuda {}
 
 fn no_device(error: DriverError) -> DeviceError {
     DeviceError::NoDevice { reason: format!("the driver says {error}") }
+}
+
+/// Whether an error is of the call that returned it, and leaves the context as it was. All others are taken to be of a kernel that ran before.
+fn is_of_the_call(DriverError(code): DriverError) -> bool {
+    use sys::cudaError_enum as Code;
+    matches!(
+        code,
+        Code::CUDA_ERROR_INVALID_VALUE
+            | Code::CUDA_ERROR_OUT_OF_MEMORY
+            | Code::CUDA_ERROR_INVALID_HANDLE
+            | Code::CUDA_ERROR_NOT_FOUND
+            | Code::CUDA_ERROR_NOT_READY
+            | Code::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+            | Code::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+            | Code::CUDA_ERROR_NOT_PERMITTED
+            | Code::CUDA_ERROR_NOT_SUPPORTED
+            | Code::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+            | Code::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+    )
 }
 
 impl Cuda {
@@ -108,6 +144,8 @@ impl Cuda {
                 graphs: Graphs::default(),
                 events: [event()?, event()?],
                 in_flight: Vec::new(),
+                staging: Staging::EMPTY,
+                n_waits: 0,
                 lost: None,
             })
         }
@@ -122,11 +160,54 @@ impl Cuda {
         unsafe { result::ctx::set_current(self.context) }.map_err(no_device)
     }
 
-    /// The driver's errors are sticky: nothing on the context works after one of a kernel.
-    fn lose(&mut self, error: DriverError) -> DeviceError {
+    /// An error of the driver: one of a kernel stays with the context, on which nothing works any more; one of a call is the call's alone.
+    fn fail(&mut self, error: DriverError) -> DeviceError {
         let reason = error.to_string();
+        if is_of_the_call(error) {
+            return DeviceError::Refused { reason };
+        }
         self.lost = Some(reason.clone());
         DeviceError::Lost { reason }
+    }
+
+    /// Why a launch cannot be made, asked before any of a list is made.
+    fn refusal(&self, launch: &Launch) -> Option<String> {
+        let Launch { kernel, grid, .. } = launch;
+        let (x, y) = grid.blocks;
+        if x == 0 || y == 0 || y > MAX_GRID_Y {
+            return Some(format!("`{}` in a grid of {x} × {y} blocks", kernel.name()));
+        }
+        if grid.shared_words > self.max_shared_words {
+            let (asked, most) = (grid.shared_words, self.max_shared_words);
+            return Some(format!("`{}` with {asked} words of shared memory, there are {most}", kernel.name()));
+        }
+        if grid.is_cooperative {
+            let (asked, most) =
+                (x as usize * y as usize, self.resident_blocks(*kernel, grid.threads, grid.shared_words));
+            if asked > most {
+                return Some(format!("`{}` with {asked} blocks at the same time, {most} fit", kernel.name()));
+            }
+        }
+        None
+    }
+
+    /// Page-locked memory of at least so many words. Nothing may be under way that uses what there was.
+    fn stage(&mut self, words: usize) -> Result<*mut u32, DriverError> {
+        if self.staging.words < words {
+            let words = words.next_power_of_two().max(1 << 12);
+            let mut start = std::ptr::null_mut();
+            // SAFETY: the context is current. The old memory was made here, is freed once, and no copy into it is under way: each is waited for
+            // before `read_all` returns.
+            unsafe {
+                let old = std::mem::replace(&mut self.staging, Staging::EMPTY);
+                if !old.start.is_null() {
+                    sys::cuMemFreeHost(old.start.cast::<c_void>()).result()?;
+                }
+                sys::cuMemHostAlloc(&raw mut start, words * 4, 0).result()?;
+            }
+            self.staging = Staging { start: start.cast::<u32>(), words };
+        }
+        Ok(self.staging.start)
     }
 
     /// Puts kernels on a stream.
@@ -241,6 +322,9 @@ impl Drop for Cuda {
                 for &address in &self.allocated {
                     let _ = result::free_sync(address);
                 }
+                if !self.staging.start.is_null() {
+                    let _ = sys::cuMemFreeHost(self.staging.start.cast::<c_void>()).result();
+                }
                 let _ = sys::cuModuleUnload(self.module).result();
                 let _ = result::stream::destroy(self.own_stream);
             }
@@ -277,7 +361,7 @@ impl Device for Cuda {
             let address = result::malloc_sync(bytes).map_err(|_| DeviceError::OutOfMemory { words })?;
             self.allocated.push(address);
             let cleared = result::memset_d8_async(address, 0, bytes, self.stream);
-            cleared.map_err(|error| self.lose(error))?;
+            cleared.map_err(|error| self.fail(error))?;
             Ok(Buffer { address, words })
         }
     }
@@ -286,7 +370,7 @@ impl Device for Cuda {
         self.synchronize()?;
         self.allocated.retain(|&address| address != buffer.address);
         // SAFETY: the memory was allocated here, is freed once, and nothing on the stream uses it any more.
-        unsafe { result::free_sync(buffer.address) }.map_err(|error| self.lose(error))
+        unsafe { result::free_sync(buffer.address) }.map_err(|error| self.fail(error))
     }
 
     fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError> {
@@ -302,37 +386,60 @@ impl Device for Cuda {
         let from = &self.in_flight[self.in_flight.len() - 1];
         // SAFETY: the range is within the buffer, which lives until `drop`; what is read from is kept until the stream has come past it.
         let copied = unsafe { result::memcpy_htod_async(buffer.address + 4 * at as u64, from, self.stream) };
-        copied.map_err(|error| self.lose(error))
+        copied.map_err(|error| self.fail(error))
     }
 
-    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError> {
+    fn read_all(&mut self, parts: &mut [Read<'_>]) -> Result<(), DeviceError> {
         self.enter()?;
-        assert!(at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
-        if words.is_empty() {
+        let n_words = parts.iter().map(|part| part.words.len()).sum();
+        if n_words == 0 {
             return Ok(());
         }
-        // SAFETY: the range is within the buffer; the copy is waited for while `words` is borrowed.
-        let copied = unsafe { result::memcpy_dtoh_async(words, buffer.address + 4 * at as u64, self.stream) };
-        copied.map_err(|error| self.lose(error))?;
-        self.synchronize()
+        let start = self.stage(n_words).map_err(|error| self.fail(error))?;
+        let mut to = 0;
+        for Read { buffer, at, words } in &*parts {
+            assert!(*at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
+            let (from, bytes) = (buffer.address + 4 * *at as u64, words.len() * 4);
+            // SAFETY: the range is within the buffer, which lives until `drop`; the staging memory has room for the words of all parts, is used by
+            // this call only, and lives until the copy was waited for below.
+            let copied = unsafe { sys::cuMemcpyDtoHAsync_v2(start.add(to).cast(), from, bytes, self.stream).result() };
+            copied.map_err(|error| self.fail(error))?;
+            to += words.len();
+        }
+        self.synchronize()?;
+        let mut from = 0;
+        for Read { words, .. } in parts {
+            // SAFETY: the copies have been waited for, so these words of the staging memory are initialised, and nobody writes to it.
+            words.copy_from_slice(unsafe { std::slice::from_raw_parts(start.add(from), words.len()) });
+            from += words.len();
+        }
+        Ok(())
     }
 
     fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError> {
         self.enter()?;
+        if let Some(reason) = launches.iter().find_map(|launch| self.refusal(launch)) {
+            return Err(DeviceError::Refused { reason });
+        }
         // SAFETY: the events live until `drop`; the stream is ours, or one that the caller keeps alive.
         let note = |device: &Self, at: usize| unsafe { result::event::record(device.events[at], device.stream) };
         let run = note(self, 0).and_then(|()| self.run_or_record(launches)).and_then(|()| note(self, 1));
-        run.map_err(|error| self.lose(error))
+        run.map_err(|error| self.fail(error))
     }
 
     fn graph_counts(&self) -> GraphCounts {
         self.graphs.counts
     }
 
+    fn n_waits(&self) -> usize {
+        self.n_waits
+    }
+
     fn synchronize(&mut self) -> Result<(), DeviceError> {
         self.enter()?;
+        self.n_waits += 1;
         // SAFETY: the stream is ours, or one that the caller keeps alive.
-        unsafe { result::stream::synchronize(self.stream) }.map_err(|error| self.lose(error))?;
+        unsafe { result::stream::synchronize(self.stream) }.map_err(|error| self.fail(error))?;
         self.in_flight.clear();
         Ok(())
     }
@@ -348,6 +455,6 @@ impl Device for Cuda {
         self.synchronize()?;
         // SAFETY: both events live until `drop`. That one was never recorded is an error, not more.
         let elapsed = unsafe { result::event::elapsed(self.events[0], self.events[1]) };
-        elapsed.map(|milliseconds| f64::from(milliseconds) * 1e3).map_err(|error| self.lose(error))
+        elapsed.map(|milliseconds| f64::from(milliseconds) * 1e3).map_err(|error| self.fail(error))
     }
 }

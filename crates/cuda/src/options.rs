@@ -19,8 +19,12 @@ pub struct PoolOptions {
     pub max_states: usize,
     /// Threads of a block: a multiple of 32, at most 1,024.
     pub threads: u32,
-    /// Blocks that search trees in depth; in breadth it is eight times as many.
+    /// Blocks that search in depth for one mask.
     pub workers: usize,
+    /// The most blocks that search in depth, for all masks of a batch; each has a stack of tiers.
+    pub max_workers: usize,
+    /// Blocks that search in breadth for each one that searches in depth: they need no stacks, and one that finds no node is done at once.
+    pub in_breadth: usize,
     /// Words of each worker's stack of tiers, a multiple of 4.
     pub stack_words: usize,
     /// Words for the tiers of nodes that are searched in breadth, a multiple of 4.
@@ -38,7 +42,8 @@ pub struct PoolOptions {
 }
 
 impl Default for PoolOptions {
-    /// 64 MiB of pages for up to 256 sequences of up to 4,096 states, 32 workers, and 256 MiB of trees.
+    /// 64 MiB of pages for up to 256 sequences of up to 4,096 states, 32 workers a mask and 264 in all, which is two for each
+    /// multiprocessor of an H200, with 66 MiB of stacks, and 256 MiB of trees.
     fn default() -> Self {
         Self {
             pages: 4_096,
@@ -48,6 +53,8 @@ impl Default for PoolOptions {
             max_states: 4_096,
             threads: 256,
             workers: 32,
+            max_workers: 264,
+            in_breadth: 8,
             stack_words: 64 << 10,
             arena_words: 4 << 20,
             queue: 64 << 10,

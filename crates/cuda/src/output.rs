@@ -2,7 +2,11 @@
 //!
 //! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
 //! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
-//! first needed. Where a mask of the device leaves tokens in doubt, the CPU computes it.
+//! first needed.
+//!
+//! An output never ends because of its device. The CPU computes a mask that the device leaves in doubt, or for which a search needs more than the pool
+//! gives it. When the pool has no page left, or the device is lost, the CPU computes everything from there on; nothing that was read is
+//! lost. [`Output::computed`] counts that, and [`Output::gave_out`] says why the device is not asked any more.
 
 use std::sync::{Arc, PoisonError};
 
@@ -50,6 +54,19 @@ pub enum OutputError {
     Chart(#[from] ChartError),
 }
 
+/// Where the masks of an output were computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Computed {
+    /// By the device.
+    pub on_device: usize,
+    /// By the CPU, since the device left tokens in doubt.
+    pub in_doubt: usize,
+    /// By the CPU, since the tree of a lexeme, or the search for this mask, needs more than the pool gives it.
+    pub too_large: usize,
+    /// By the CPU, since the device gave out.
+    pub without_device: usize,
+}
+
 /// What a device is to do for the mask of an output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WholeStep {
@@ -75,7 +92,10 @@ pub struct Output {
     link: Arc<Link>,
     stepper: Stepper,
     trees: FxHashMap<Place, TreeId>,
-    n_doubtful: usize,
+    /// The lexemes whose trees are larger than a limit: they are not tried again.
+    treeless: FxHashMap<Place, OutputError>,
+    computed: Computed,
+    gave_out: Option<String>,
     positions: Vec<Position>,
     levels: usize,
 }
@@ -97,7 +117,9 @@ impl Output {
             link,
             stepper,
             trees: FxHashMap::default(),
-            n_doubtful: 0,
+            treeless: FxHashMap::default(),
+            computed: Computed::default(),
+            gave_out: None,
             positions: vec![first],
             levels,
         })
@@ -133,8 +155,7 @@ impl Output {
         &self.positions[self.positions.len() - 1]
     }
 
-    /// Which tokens may come next, EOS among them if the text is a sentence. On the CPU after [`Output::go_on_without_device`], and where the device leaves tokens in
-    /// doubt.
+    /// Which tokens may come next, EOS among them if the text is a sentence. By the device, or where it cannot, by the CPU: see the module.
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
         let n_words = self.constraint.mask_words();
         words.fill(0);
@@ -143,31 +164,55 @@ impl Output {
             vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| set_bit(words, token.index()));
             return Ok(());
         }
-        if self.link.is_without_device() {
-            return Ok(self.mask_on_cpu(&mut words[..n_words])?);
+        let words = &mut words[..n_words];
+        if !self.link.is_without_device() {
+            match self.mask_on_device(words) {
+                Ok(()) => {
+                    self.computed.on_device += 1;
+                    return Ok(());
+                }
+                Err(OutputError::Chart(ChartError::InDoubt)) => self.computed.in_doubt += 1,
+                Err(error) if error.is_of_search() => self.computed.too_large += 1,
+                Err(error) => self.give_up(error)?,
+            }
         }
+        self.computed.without_device += usize::from(self.link.is_without_device());
+        Ok(self.mask_on_cpu(words)?)
+    }
+
+    fn mask_on_device(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
         let WholeStep { steps, readings } = self.whole_step()?;
         let steps: Vec<&[Edge]> = steps.iter().map(|edges| &edges[..]).collect();
         let turn = Turn { sequence: self.sequence, steps: &steps, readings: &readings };
         let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (masks, mut turned) = charts.turn(&[turn], self.levels)?;
+        let (mut masks, mut turned) = charts.turn_and_read(&[turn], self.levels)?;
         let Turned { states, mask } = turned.remove(0);
         if states?.contains(&None) {
             return Err(ChartError::Unknown { what: "viable state", id: charts.n_states(self.sequence)? }.into());
         }
-        if mask == Err(ChartError::InDoubt) {
-            drop(charts);
-            self.n_doubtful += 1;
-            return Ok(self.mask_on_cpu(&mut words[..n_words])?);
-        }
         mask?;
-        words[..n_words].copy_from_slice(&charts.read_masks(masks)?.remove(0));
+        words.copy_from_slice(&masks.remove(0));
         Ok(())
     }
 
-    /// The masks that the device left in doubt, so that the CPU computed them.
-    pub fn n_doubtful(&self) -> usize {
-        self.n_doubtful
+    /// Where the masks so far were computed.
+    pub fn computed(&self) -> Computed {
+        self.computed
+    }
+
+    /// Why the device is not asked any more, if it is not.
+    pub fn gave_out(&self) -> Option<&str> {
+        self.gave_out.as_deref()
+    }
+
+    /// Goes on without the device if it is the reason for an error; other errors are given back.
+    fn give_up(&mut self, error: OutputError) -> Result<(), OutputError> {
+        if !error.is_of_device() {
+            return Err(error);
+        }
+        self.gave_out.get_or_insert_with(|| error.to_string());
+        self.link.go_on_without_device();
+        Ok(())
     }
 
     /// What the device is to do for the mask of the output so far: what it has not been told of, and the readings. For turns of many outputs at once
@@ -207,6 +252,19 @@ impl Output {
         {
             return Ok(known);
         }
+        if let Some(error) = self.treeless.get(&key) {
+            return Err(error.clone());
+        }
+        let made = self.make_tree(lexeme, is_boundary);
+        match &made {
+            Ok(tree) => drop(self.trees.insert(key, *tree)),
+            Err(error) if error.is_of_search() => drop(self.treeless.insert(key, error.clone())),
+            Err(_) => {}
+        }
+        made
+    }
+
+    fn make_tree(&mut self, lexeme: LexemeId, is_boundary: bool) -> Result<TreeId, OutputError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         let n_words = self.constraint.mask_words();
         self.stepper.begin(language);
@@ -218,9 +276,7 @@ impl Output {
             Vec::new()
         };
         let tree = Tree::new(language, &sequences, &specials, n_words);
-        let tree = self.charts.lock().unwrap_or_else(PoisonError::into_inner).add_tree(&tree)?;
-        self.trees.insert(key, tree);
-        Ok(tree)
+        Ok(self.charts.lock().unwrap_or_else(PoisonError::into_inner).add_tree(&tree)?)
     }
 
     fn mask_on_cpu(&mut self, words: &mut [u32]) -> Result<(), StepError> {
@@ -250,7 +306,12 @@ impl Output {
             return Err(OutputError::UnknownToken { id: token.0, size: vocabulary.len() });
         }
         let mark = self.stepper.mark();
-        match self.next(token) {
+        let next = self.next(token).or_else(|error| {
+            self.stepper.release(mark);
+            self.give_up(error)?;
+            self.next(token)
+        });
+        match next {
             Ok(position) => self.positions.push(position),
             Err(error) => {
                 self.stepper.release(mark);
@@ -301,21 +362,39 @@ impl Output {
         self.stepper.release(self.last().mark);
     }
 
-    /// Takes back all tokens.
+    /// Takes back all tokens. A device that gave out is asked again, unless it is lost.
     pub fn reset(&mut self) {
         self.rollback(self.n_tokens());
-    }
-
-    /// After an error of the device: from here on the CPU computes the parser's states, from those that it was told, and the masks. Nothing that was
-    /// read is lost.
-    pub fn go_on_without_device(&mut self) {
-        self.link.go_on_without_device();
+        if self.link.is_without_device() {
+            // What the device was told before it gave out is of no use to another text.
+            let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
+            if charts.rollback(self.sequence, 1).is_ok() && charts.synchronize().is_ok() {
+                self.link.go_on_with_device();
+                self.gave_out = None;
+            }
+        }
     }
 }
 
 impl OutputError {
-    /// Whether the device is the reason, so that [`Output::go_on_without_device`] would help.
+    /// Whether the device is the reason, or that its pool is used up: a [`Matcher`](anygram_left_to_right::Matcher) could go on.
     pub fn is_of_device(&self) -> bool {
-        matches!(self, Self::Chart(_) | Self::Step(StepError::Recognizer(RecognizerError::Device { .. })))
+        match self {
+            // The device says otherwise than the host: a defect that nobody should cover up.
+            Self::Chart(error) => !matches!(error, ChartError::Unknown { .. }),
+            Self::Step(error) => matches!(error, StepError::Recognizer(RecognizerError::Device { .. })),
+            Self::Refused { .. } | Self::UnknownToken { .. } => false,
+        }
+    }
+
+    /// Whether a tree, or the search of it, needs more than it was given.
+    fn is_of_search(&self) -> bool {
+        match self {
+            Self::Chart(error) => {
+                matches!(error, ChartError::SearchTooLarge { .. } | ChartError::TreeTooLarge { .. })
+            }
+            Self::Step(error) => matches!(error, StepError::Lexer(_) | StepError::Stopped(_)),
+            Self::Refused { .. } | Self::UnknownToken { .. } => false,
+        }
     }
 }

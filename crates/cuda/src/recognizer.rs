@@ -35,6 +35,11 @@ impl Link {
         self.without_device.store(true, Ordering::Relaxed);
     }
 
+    /// The device is asked again. It has to have been told what the edges say, or nothing.
+    pub fn go_on_with_device(&self) {
+        self.without_device.store(false, Ordering::Relaxed);
+    }
+
     /// Whether that was asked for.
     pub fn is_without_device(&self) -> bool {
         self.without_device.load(Ordering::Relaxed)

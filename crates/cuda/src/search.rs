@@ -4,10 +4,10 @@ use anygram_recognizer::StateId;
 use rustc_hash::FxHashMap;
 
 use crate::charts::{Charts, Scratch, SequenceId};
-use crate::device::{Buffer, Grid, half_words, words_of};
+use crate::device::{Buffer, Device, DeviceError, Grid, half_words, words_of};
 use crate::graphs::Launch;
 use crate::layout::{Config, ENTRY_WORDS, Kernel, MaskOrParams, NONE, SearchParams, Sizes};
-use crate::options::ChartError;
+use crate::options::{ChartError, PoolOptions};
 use crate::step::Round;
 use crate::tree::Tree;
 
@@ -55,9 +55,6 @@ pub struct SearchCounts {
 
 /// Dense token sets of one mask that are added at the end, in one pass; more are added one by one.
 pub(crate) const MAX_ACCEPTED: usize = 64;
-
-/// In breadth there are so many times as many blocks as in depth: they need no stacks, and one that finds no node is done at once.
-const IN_BREADTH: usize = 8;
 
 /// The counts of a search, behind the statuses of its rows.
 pub(crate) const N_COUNTS: usize = 3;
@@ -121,6 +118,11 @@ impl Memory {
     fn tree(&self, id: TreeId) -> Result<&LoadedTree, ChartError> {
         let tree = self.trees.get(id.slot).and_then(Option::as_ref).filter(|tree| tree.generation == id.generation);
         tree.ok_or(ChartError::TreeDropped { tree: id.slot })
+    }
+
+    /// Where the pool's masks are.
+    pub(crate) fn mask_buffer(&mut self, device: &mut dyn Device) -> Result<Buffer, DeviceError> {
+        self.masks.at_least(device, 0)
     }
 }
 
@@ -186,9 +188,10 @@ impl Charts {
     /// The masks of some rows, each the union over its readings, with what the search did: in breadth for `levels` levels, then in depth.
     pub fn masks(&mut self, rows: &[Vec<Reading>], levels: usize) -> (Vec<Result<Vec<u32>, ChartError>>, SearchCounts) {
         let found = self.masks_on_device(rows, levels).and_then(|masks| {
-            let words = self.read_masks(masks)?;
-            let (statuses, counts) = self.statuses(rows.len())?;
-            Ok((words, statuses, counts))
+            let mut words = vec![0; masks.stride * masks.n_rows];
+            let results = self.results_and(self.search.n_results, rows.len() + N_COUNTS, &mut words)?;
+            let (statuses, counts) = self.statuses_in(&results[results.len() - rows.len() - N_COUNTS..]);
+            Ok((rows_of(&words, masks), statuses, counts))
         });
         match found {
             Err(error) => (vec![Err(error); rows.len()], SearchCounts::default()),
@@ -222,7 +225,7 @@ impl Charts {
         }
         let mut words = vec![0; n_words];
         self.device.read(&buffer, 0, &mut words)?;
-        Ok((0..masks.n_rows).map(|row| words[row * masks.stride..][..masks.n_words].to_vec()).collect())
+        Ok(rows_of(&words, masks))
     }
 
     /// As [`Charts::masks_on_device`], into a buffer of the caller, for whose `n_rows` rows the readings are; its stream is that of
@@ -341,7 +344,7 @@ impl Charts {
             let params = self.search_params(plan, &places, (rows.len(), has_doubts), (levels, max_depth), masks)?;
             launches.extend(self.search_launches(params, n_configs, masks));
         }
-        Ok(self.device.run(&launches)?)
+        self.run(&launches, rounds)
     }
 
     fn search_params(
@@ -353,7 +356,7 @@ impl Charts {
         masks: DeviceMasks,
     ) -> Result<SearchParams, ChartError> {
         let options = self.options;
-        let pool = self.pool(plan, options.workers.max(1))?;
+        let pool = self.pool(plan, self.workers(n_rows))?;
         let (device, memory, n_levels) = (&mut *self.device, &mut self.search, levels + 1);
         let arena = options.pages * options.page_words;
         Ok(SearchParams {
@@ -385,6 +388,12 @@ impl Charts {
         })
     }
 
+    /// The blocks that search in depth for so many masks. Numbers of masks are rounded up, so that launches stay the same.
+    fn workers(&self, n_rows: usize) -> usize {
+        let PoolOptions { workers, max_workers, .. } = self.options;
+        workers.max(1).saturating_mul(n_rows.next_power_of_two()).min(max_workers.max(1))
+    }
+
     /// Empty masks; the roots, the levels, what is below them; the dense sets.
     fn search_launches(&self, mut params: SearchParams, n_configs: usize, masks: DeviceMasks) -> Vec<Launch> {
         let (threads, shared_words) = (self.options.threads, params.pool.shared_words as usize);
@@ -398,9 +407,12 @@ impl Charts {
         }
         let root_words = Sizes::search_words(params.max_depth as usize);
         launches.push(launch(Kernel::SearchRoots, (n_configs, 1), root_words, words_of(&params)));
-        let workers = self.options.workers.max(1);
+        let workers = self.workers(masks.n_rows);
         // If they need a workspace, there is one for each worker.
-        let in_breadth = if params.pool.workspace_words == 0 { (IN_BREADTH * workers).max(n_configs) } else { workers };
+        let in_breadth = match params.pool.workspace_words {
+            0 => (self.options.in_breadth.max(1) * workers).max(n_configs),
+            _ => workers,
+        };
         for level in 0..params.n_levels {
             params.level = level;
             let is_last = level + 1 == params.n_levels;
@@ -438,6 +450,11 @@ impl Charts {
             params,
         }
     }
+}
+
+/// The rows of masks that lie one behind the other.
+pub(crate) fn rows_of(words: &[u32], masks: DeviceMasks) -> Vec<Vec<u32>> {
+    (0..masks.n_rows).map(|row| words[row * masks.stride..][..masks.n_words].to_vec()).collect()
 }
 
 /// Readings of states that are there.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::device::{Buffer, Device, DeviceError, Grid};
+use crate::device::{Buffer, Device, DeviceError, Grid, Read};
 use crate::graphs::{Found, GraphCounts, Graphs, Launch};
 use crate::layout::Kernel;
 
@@ -13,6 +13,8 @@ pub struct ShimOptions {
     pub seed: u64,
     /// The device is lost at this launch, counted from 0.
     pub lost_at: Option<u64>,
+    /// This launch is refused, counted from 0.
+    pub refused_at: Option<u64>,
     /// The most words of shared memory; those of a device with 48 KiB if `None`.
     pub shared_words: Option<usize>,
     /// The most blocks of a cooperative launch; 8 if `None`.
@@ -33,6 +35,7 @@ pub(crate) struct Shim {
     /// A graph is a copy of its launches.
     graphs: Graphs<Vec<Launch>>,
     last_run: Duration,
+    n_waits: usize,
 }
 
 impl Shim {
@@ -41,7 +44,7 @@ impl Shim {
             return Err(DeviceError::NoShim);
         }
         let (graphs, last_run) = (Graphs::default(), Duration::ZERO);
-        Ok(Self { options, n_launches: 0, buffers: Vec::new(), graphs, last_run })
+        Ok(Self { options, n_launches: 0, buffers: Vec::new(), graphs, last_run, n_waits: 0 })
     }
 
     fn check(&self) -> Result<(), DeviceError> {
@@ -58,7 +61,10 @@ impl Shim {
         if self.options.lost_at.is_some_and(|at| self.n_launches > at) {
             return self.check();
         }
-        let refused = || DeviceError::Lost { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) };
+        let refused = || DeviceError::Refused { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) };
+        if self.options.refused_at == Some(self.n_launches - 1) {
+            return Err(refused());
+        }
         let n_blocks = grid.blocks.0 as usize * grid.blocks.1 as usize;
         if grid.is_cooperative && n_blocks > self.resident_blocks(*kernel, grid.threads, grid.shared_words) {
             return Err(refused());
@@ -165,9 +171,10 @@ impl Device for Shim {
         Ok(())
     }
 
-    fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError> {
+    fn read_all(&mut self, parts: &mut [Read<'_>]) -> Result<(), DeviceError> {
         self.check()?;
-        ffi::read(buffer, at, words);
+        parts.iter_mut().for_each(|part| ffi::read(&part.buffer, part.at, part.words));
+        self.n_waits += 1;
         Ok(())
     }
 
@@ -194,7 +201,12 @@ impl Device for Shim {
     }
 
     fn synchronize(&mut self) -> Result<(), DeviceError> {
+        self.n_waits += 1;
         self.check()
+    }
+
+    fn n_waits(&self) -> usize {
+        self.n_waits
     }
 
     fn set_stream(&mut self, _: u64) -> Result<(), DeviceError> {

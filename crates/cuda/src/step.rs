@@ -1,9 +1,10 @@
 //! Steps: sequences that grow by a state each, and ANCESTOR↑. What blocks need is planned here.
 
 use anygram_recognizer::{Edge, StateId};
+use rustc_hash::FxHashSet;
 
 use crate::charts::{Charts, Place, Scratch, SequenceId};
-use crate::device::{DeviceError, Grid, half_words, words_of};
+use crate::device::{DeviceError, Grid, Read, half_words, words_of};
 use crate::graphs::Launch;
 use crate::layout::{Kernel, NONE, Pool, RESULT_WORDS, Sizes, StepParams, StepRequest, UpParams, UpRequest};
 use crate::options::{ChartError, PoolOptions};
@@ -48,10 +49,8 @@ impl Charts {
             .iter()
             .map(|&(id, edges)| self.check(id, edges, 0).map_or_else(|e| Some(Err(e)), carried(edges)))
             .collect();
-        for at in 1..requests.len() {
-            if requests[..at].iter().any(|request| request.0 == requests[at].0) {
-                results[at] = Some(Err(ChartError::Unknown { what: "second turn in a batch, number", id: at }));
-            }
+        for at in repeated(requests.iter().map(|request| request.0)) {
+            results[at] = Some(Err(ChartError::Unknown { what: "second turn in a batch, number", id: at }));
         }
         let good: Vec<(SequenceId, &[Edge])> =
             requests.iter().zip(&results).filter(|(_, result)| result.is_none()).map(|(&request, _)| request).collect();
@@ -138,16 +137,35 @@ impl Charts {
     fn launch_step(&mut self, requests: &Requests<'_>) -> Result<Vec<u32>, ChartError> {
         let rounds = [requests.iter().copied().map(Some).collect::<Vec<_>>()];
         let (launches, _) = self.step_launches(&rounds, &[], 0)?;
-        self.device.run(&launches)?;
+        self.run(&launches, &rounds)?;
         self.results(requests.len(), 0)
+    }
+
+    /// Runs launches, among them the steps of these rounds. If the device refuses one of them, others before it may have run: what sequences grew by is
+    /// taken back, so that they are as the host knows them.
+    pub(crate) fn run(&mut self, launches: &[Launch], rounds: &[Round<'_>]) -> Result<(), ChartError> {
+        let Err(error) = self.device.run(launches) else { return Ok(()) };
+        if matches!(error, DeviceError::Refused { .. }) && launches.len() > 1 {
+            for id in rounds.first().into_iter().flatten().flatten().map(|&(id, _)| id).collect::<Vec<_>>() {
+                self.take_back(id)?;
+            }
+        }
+        Err(error.into())
     }
 
     /// The results of the last launch, of so many requests, and what follows them.
     pub(crate) fn results(&mut self, n: usize, n_more: usize) -> Result<Vec<u32>, ChartError> {
+        self.results_and(n, n_more, &mut [])
+    }
+
+    /// The same, and so many words of the pool's masks.
+    pub(crate) fn results_and(&mut self, n: usize, n_more: usize, masks: &mut [u32]) -> Result<Vec<u32>, ChartError> {
         let n_words = RESULT_WORDS * n + n_more;
         let buffer = self.steps.results.at_least(&mut *self.device, n_words)?;
+        let masks_of = self.search.mask_buffer(&mut *self.device)?;
         let mut results = vec![0; n_words];
-        self.device.read(&buffer, 0, &mut results)?;
+        let results_part = Read { buffer, at: 0, words: &mut results };
+        self.device.read_all(&mut [results_part, Read { buffer: masks_of, at: 0, words: masks }])?;
         Ok(results)
     }
 
@@ -352,6 +370,12 @@ pub(crate) struct Places {
     pub(crate) others: u64,
     pub(crate) results: u64,
     pub(crate) more: u64,
+}
+
+/// The places of sequences that were named before.
+pub(crate) fn repeated(sequences: impl Iterator<Item = SequenceId>) -> Vec<usize> {
+    let mut named = FxHashSet::default();
+    sequences.enumerate().filter(|&(_, id)| !named.insert(id)).map(|(at, _)| at).collect()
 }
 
 /// The answer where all edges carry one state over: that state.

@@ -6,8 +6,8 @@ use anygram_recognizer::{Edge, StateId};
 use crate::charts::{Charts, SequenceId};
 use crate::layout::RESULT_WORDS;
 use crate::options::ChartError;
-use crate::search::{Asked, At, DeviceMasks, TreeId};
-use crate::step::Round;
+use crate::search::{Asked, At, DeviceMasks, TreeId, rows_of};
+use crate::step::{Round, repeated};
 
 /// A reading of the sequence of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +46,20 @@ impl Charts {
     pub fn turn(&mut self, turns: &[Turn<'_>], levels: usize) -> Result<(DeviceMasks, Vec<Turned>), ChartError> {
         let rows = asked(turns);
         let masks = self.own_masks(&rows)?;
-        Ok((masks, self.turn_with(turns, &rows, levels, masks)?))
+        Ok((masks, self.turn_with(turns, &rows, levels, masks, &mut [])?))
+    }
+
+    /// As [`Charts::turn`], and the masks are brought to the host, with the results of the steps: the device is waited for once.
+    pub fn turn_and_read(
+        &mut self,
+        turns: &[Turn<'_>],
+        levels: usize,
+    ) -> Result<(Vec<Vec<u32>>, Vec<Turned>), ChartError> {
+        let rows = asked(turns);
+        let masks = self.own_masks(&rows)?;
+        let mut words = vec![0; masks.stride * masks.n_rows];
+        let turned = self.turn_with(turns, &rows, levels, masks, &mut words)?;
+        Ok((rows_of(&words, masks), turned))
     }
 
     /// As [`Charts::turn`], with masks in a buffer of the caller.
@@ -62,7 +75,7 @@ impl Charts {
     ) -> Result<Vec<Turned>, ChartError> {
         let rows = asked(turns);
         let masks = self.fitted(&rows, masks)?;
-        self.turn_with(turns, &rows, levels, masks)
+        self.turn_with(turns, &rows, levels, masks, &mut [])
     }
 
     fn turn_with(
@@ -71,8 +84,12 @@ impl Charts {
         rows: &[Vec<Asked>],
         levels: usize,
         masks: DeviceMasks,
+        words_of_masks: &mut [u32],
     ) -> Result<Vec<Turned>, ChartError> {
-        let checked: Vec<Result<(), ChartError>> = (0..turns.len()).map(|at| self.check_turn(turns, at)).collect();
+        let mut checked: Vec<Result<(), ChartError>> = turns.iter().map(|turn| self.check_turn(turn)).collect();
+        for at in repeated(turns.iter().map(|turn| turn.sequence)) {
+            checked[at] = Err(ChartError::Unknown { what: "second turn in a batch, number", id: at });
+        }
         let n_rounds = turns.iter().map(|turn| turn.steps.len()).max().unwrap_or(0);
         let request = |at: usize, round: usize| -> Option<(SequenceId, &[Edge])> {
             let edges = turns[at].steps.get(round).filter(|_| checked[at].is_ok())?;
@@ -85,7 +102,7 @@ impl Charts {
             rows.iter().zip(&checked).map(|(row, ok)| if ok.is_ok() { row.clone() } else { Vec::new() }).collect();
         self.search_into(&rounds, &rows, levels, masks)?;
         let n_results = n_rounds * turns.len();
-        let words = self.results(n_results, turns.len() + crate::search::N_COUNTS)?;
+        let words = self.results_and(n_results, turns.len() + crate::search::N_COUNTS, words_of_masks)?;
         let (results, more) = words.split_at(RESULT_WORDS * n_results);
         let (statuses, _) = self.statuses_in(more);
         let mut turned = Vec::new();
@@ -101,11 +118,8 @@ impl Charts {
         Ok(turned)
     }
 
-    fn check_turn(&self, turns: &[Turn<'_>], at: usize) -> Result<(), ChartError> {
-        let Turn { sequence, steps, .. } = turns[at];
-        if turns[..at].iter().any(|turn| turn.sequence == sequence) {
-            return Err(ChartError::Unknown { what: "second turn in a batch, number", id: at });
-        }
+    fn check_turn(&self, turn: &Turn<'_>) -> Result<(), ChartError> {
+        let &Turn { sequence, steps, .. } = turn;
         self.sequence(sequence)?;
         steps.iter().enumerate().try_for_each(|(round, edges)| self.check(sequence, edges, round))
     }

@@ -232,8 +232,7 @@ pub fn load(folder: &Path) -> Result<Vec<CaseFile>, CaseError> {
 /// # Panics
 /// If they cannot be read.
 pub fn load_all() -> Vec<CaseFile> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases");
-    load(&folder).unwrap_or_else(|error| panic!("{error}"))
+    load(&crate::shared::root().join("testdata/cases")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Reads the text of a case file; `path` is for messages.

@@ -8,7 +8,7 @@ use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_testkit::random::Random;
 
-use crate::common::{can_run, charts as charts_on, grammars, small, word};
+use crate::common::{can_run, charts as charts_on, grammars, saturated, small, word};
 
 pub fn valiant(cfg: &Cfg) -> Valiant {
     Valiant::new(cfg.clone(), RecognizerLimits::default()).unwrap()
@@ -281,4 +281,31 @@ fn a_lost_device_is_an_error_of_each_sequence_and_the_cpu_goes_on() {
         let last = StateId::new(engine.n_states() - 1);
         assert_eq!(again.viable(last), engine.viable(last));
     }
+}
+
+#[test]
+fn a_state_is_read_with_few_waits_however_many_pages_it_lies_in() {
+    if !can_run() {
+        return;
+    }
+    let cfg = saturated(&mut Random::new(1));
+    let image = Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap();
+    // Pages so small that rows of a state are spread over many.
+    let options = PoolOptions { page_words: 320, pages: 8_192, max_pages: 8_192, max_states: 256, ..small() };
+    let mut charts = charts_on(2, options);
+    let grammar = charts.add_grammar(&image).unwrap();
+    let id = charts.create(&[grammar]).remove(0).unwrap();
+    let mut engine = valiant(&cfg);
+    for at in 0..100 {
+        let edges = edge(StateId::new(at), 0);
+        assert_eq!(charts.extend(&[(id, &edges)]).remove(0).unwrap(), engine.extend(&edges).unwrap());
+    }
+    for state in [40, 99, 100] {
+        let before = charts.n_waits();
+        let tier = charts.tier(id, StateId::new(state)).unwrap();
+        // Where the record is, its header, the record, the rows.
+        let n_waits = charts.n_waits() - before;
+        assert!(n_waits <= 4 && tier.rows.len() > 8, "{n_waits} waits for {} rows of state {state}", tier.rows.len());
+    }
+    same(&mut charts, id, &engine, "small pages");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anygram_cuda::output::{Output, OutputError};
+use anygram_cuda::output::{Computed, Output};
 use anygram_cuda::search::DeviceMasks;
 use anygram_cuda::{ChartError, Charts, DeviceError, PoolOptions, ShimOptions, dlpack};
 use anygram_grammar::ir::{Grammar, LexerMode, Ties};
@@ -81,7 +81,7 @@ fn outputs_on_the_device_are_those_of_matchers() {
             let name = format!("seed {seed}, {}", mode.name());
             let mut output = Output::new(&constraint, &charts, seed as usize % 3).unwrap();
             compared += compare(&name, &constraint, &mut output, &mut Random::new(seed), 12);
-            n_doubtful += output.n_doubtful();
+            n_doubtful += output.computed().in_doubt;
         }
     }
     assert!(compared > 800 && 3 * n_doubtful < compared, "{compared} masks, {n_doubtful} of them in doubt");
@@ -93,6 +93,24 @@ const LIST: &str = r#"
     NAME: /[a-z]+/
     %ignore " "
 "#;
+
+/// Reads a text by an output and compares each mask with the CPU's.
+fn follow(constraint: &Constraint, output: &mut Output, tokens: &[TokenId], name: &str) {
+    let mut matcher = constraint.matcher().unwrap();
+    let mut words = vec![0; constraint.mask_words()];
+    for &token in tokens {
+        output.mask_into(&mut words).unwrap();
+        assert_eq!(words, matcher.mask().unwrap(), "{name}, after {:?}", matcher.tokens());
+        matcher.advance(token).unwrap();
+        output.advance(token).unwrap();
+    }
+    assert!(output.is_sentence(), "{name}");
+    assert_eq!(total(output.computed()) % tokens.len(), 0, "{name}");
+}
+
+fn total(computed: Computed) -> usize {
+    computed.on_device + computed.in_doubt + computed.too_large + computed.without_device
+}
 
 #[test]
 fn an_output_goes_on_without_its_device() {
@@ -106,28 +124,75 @@ fn an_output_goes_on_without_its_device() {
         let shim = ShimOptions { lost_at: Some(lost_at), ..ShimOptions::default() };
         let charts = Arc::new(std::sync::Mutex::new(Charts::on_shim(shim, small()).unwrap()));
         let mut output = Output::new(&constraint, &charts, 1).unwrap();
-        let mut matcher = constraint.matcher().unwrap();
-        let mut words = vec![0; constraint.mask_words()];
-        let mut n_errors = 0;
-        let mut retried = |output: &mut Output, work: &mut dyn FnMut(&mut Output) -> Result<(), OutputError>| {
-            if let Err(error) = work(output) {
-                assert!(error.is_of_device(), "{error}");
-                n_errors += 1;
-                output.go_on_without_device();
-                work(output).unwrap();
-            }
-        };
-        for &token in &tokens {
-            retried(&mut output, &mut |output| output.mask_into(&mut words));
-            assert_eq!(words, matcher.mask().unwrap(), "lost at {lost_at}, after {:?}", matcher.tokens());
-            matcher.advance(token).unwrap();
-            retried(&mut output, &mut |output| output.advance(token));
-        }
-        assert!(output.is_sentence());
-        assert_eq!(n_errors, 1, "lost at {lost_at}");
+        let name = format!("lost at {lost_at}");
+        follow(&constraint, &mut output, &tokens, &name);
+        assert!(output.gave_out().unwrap().contains("lost"), "{name}");
+        let before = output.computed();
+        assert!(before.without_device > 0, "{name}: {before:?}");
         output.reset();
-        output.mask_into(&mut words).unwrap();
-        assert_eq!(words, constraint.matcher().unwrap().mask().unwrap());
+        assert!(output.gave_out().is_some(), "{name}: a lost device is not asked again");
+        follow(&constraint, &mut output, &tokens, &name);
+        assert_eq!(output.computed().on_device, before.on_device, "{name}");
+    }
+}
+
+#[test]
+fn an_output_goes_on_where_the_pool_gives_out() {
+    if !can_run() {
+        return;
+    }
+    let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
+    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let tokens = constraint.vocabulary().encode("[a+b, [c], the + last, [and, one + more]]").unwrap();
+    let deep = PoolOptions { page_words: 512, ..small() };
+    // What one mask lacks is that mask's alone; what the sequence lacks stays until it begins again.
+    for (name, options, levels, is_lasting) in [
+        ("queue", PoolOptions { queue: 1, ..deep }, 1, false),
+        ("arena", PoolOptions { arena_words: 64, ..deep }, 2, false),
+        ("stacks", PoolOptions { stack_words: 4, ..deep }, 0, false),
+        ("trees", PoolOptions { tree_words: 3, ..deep }, 1, false),
+        ("states", PoolOptions { max_states: 6, ..deep }, 1, true),
+        ("pages of a sequence", PoolOptions { max_pages: 1, page_words: 128, ..deep }, 1, true),
+        ("pages", PoolOptions { pages: 2, page_words: 128, ..deep }, 1, true),
+    ] {
+        let charts = pool(0, options);
+        let mut output = Output::new(&constraint, &charts, levels).unwrap();
+        follow(&constraint, &mut output, &tokens, name);
+        let computed = output.computed();
+        assert_eq!(output.gave_out().is_some(), is_lasting, "{name}: {computed:?}, {:?}", output.gave_out());
+        assert_eq!(computed.without_device > 0, is_lasting, "{name}: {computed:?}");
+        assert_eq!(computed.too_large > 0, !is_lasting, "{name}: {computed:?}");
+        output.reset();
+        assert!(output.gave_out().is_none(), "{name}: after a reset the device is asked again");
+        follow(&constraint, &mut output, &tokens, name);
+        assert_eq!(output.computed().on_device, 2 * computed.on_device, "{name}");
+    }
+}
+
+#[test]
+fn a_launch_that_is_refused_loses_nothing() {
+    if !can_run() {
+        return;
+    }
+    let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
+    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let tokens = constraint.vocabulary().encode("[a+b, [c], the + last]").unwrap();
+    // Each launch of the first masks once, those in the middle of a turn too.
+    for refused_at in 0..40 {
+        let shim = ShimOptions { refused_at: Some(refused_at), ..ShimOptions::default() };
+        let charts = Arc::new(std::sync::Mutex::new(Charts::on_shim(shim, small()).unwrap()));
+        let Ok(mut output) = Output::new(&constraint, &charts, 1) else {
+            assert_eq!(refused_at, 0, "only the launch that makes the sequence");
+            continue;
+        };
+        let name = format!("refused at {refused_at}");
+        follow(&constraint, &mut output, &tokens, &name);
+        assert!(output.gave_out().unwrap().contains("refuses a launch"), "{name}: {:?}", output.gave_out());
+        output.reset();
+        assert!(output.gave_out().is_none(), "{name}");
+        let before = output.computed().on_device;
+        follow(&constraint, &mut output, &tokens, &name);
+        assert_eq!(output.computed().on_device, before + tokens.len(), "{name}");
     }
 }
 
@@ -195,7 +260,7 @@ fn fnv(bytes: &[u8]) -> String {
 
 #[test]
 fn the_shipped_kernels_were_made_from_these_sources() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let folder = anygram_testkit::shared::root().join("crates/cuda/kernels");
     let list = std::fs::read_to_string(folder.join("built/files.txt")).unwrap();
     let mut n_sources = 0;
     for line in list.lines() {
