@@ -38,6 +38,10 @@ enum What {
     Best(best::Args),
     /// The CUDA kernels on a device: beside the aims, the paper and the CPU.
     Gpu(gpu::Args),
+    /// All that takes a device: the measurements of `gpu`, the tests of the kernels, compute-sanitizer; within some minutes.
+    GpuCheck(gpu::check::Args),
+    /// Results of `gpu` and `gpu-check` as tables, drawings, and what `auto` goes by.
+    GpuReport(gpu::report::Args),
     /// LAVE's verification: how much it accepts of what can be completed.
     Lookahead(lookahead::Args),
 }
@@ -50,6 +54,8 @@ fn main() -> anyhow::Result<()> {
         What::Intersection(args) => intersection::run(&args),
         What::Best(args) => best::run(&args),
         What::Gpu(args) => gpu::run(&args),
+        What::GpuCheck(args) => gpu::check::run(&args),
+        What::GpuReport(args) => gpu::report::run(&args),
         What::Lookahead(args) => lookahead::run(&args),
     }
 }

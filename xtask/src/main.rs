@@ -5,14 +5,16 @@
 //! | `kernels` | compiles the CUDA kernels with the pinned compiler, into `crates/cuda/kernels/built` |
 //! | `kernels --check` | compiles them elsewhere and compares |
 //! | `sanitize` | the tests of the kernels with the shim under the address sanitizer |
-//! | `gpu-check` | on a machine with a device: the tests natively, `compute-sanitizer` if it is there, and the measurements of `docs/gpu.md` |
+//! | `gpu-pack [--shared FOLDER]` | builds a folder that measures and tests the kernels on a machine that has a driver and nothing else of ours |
+//! | `gpu-rehearsal [--shared FOLDER]` | builds it and runs it on the CPU, where there is only a shell |
+//! | `gpu-report FILE…` | makes the tables of `docs/gpu.md`, its drawings, and what `auto` reads, of what the folder measured |
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 
-mod gpu_check;
+mod gpu_pack;
 mod kernels;
 mod sanitize;
 
@@ -23,9 +25,18 @@ fn main() -> ExitCode {
         ["kernels"] => kernels::build(),
         ["kernels", "--check"] => kernels::check(),
         ["sanitize"] => sanitize::run(),
-        ["gpu-check"] => gpu_check::run(),
+        ["gpu-pack"] => gpu_pack::build(None).map(drop),
+        ["gpu-pack", "--shared", shared] => gpu_pack::build(Some(Path::new(shared))).map(drop),
+        ["gpu-rehearsal"] => gpu_pack::rehearse(None),
+        ["gpu-rehearsal", "--shared", shared] => gpu_pack::rehearse(Some(Path::new(shared))),
+        ["gpu-report", ref files @ ..] if !files.is_empty() => {
+            gpu_pack::report(&files.iter().map(PathBuf::from).collect::<Vec<_>>(), &root())
+        }
         _ => {
-            eprintln!("usage: cargo xtask kernels [--check] | sanitize | gpu-check");
+            eprintln!(
+                "usage: cargo xtask kernels [--check] | sanitize | gpu-pack [--shared FOLDER] | \
+                 gpu-rehearsal [--shared FOLDER] | gpu-report FILE…"
+            );
             return ExitCode::from(2);
         }
     };

@@ -1,17 +1,18 @@
 //! Many sequences at once: a step and a mask of each, in one launch of a graph.
 
 use std::fmt::Write;
+use std::time::Instant;
 
 use anygram::parts::grammar::ir::Symbol;
 use anygram::parts::recognizer::Edge;
 use anygram::parts::vocab::Format;
-use anygram::{Compiler, Constraint, Engine, GrammarFormat, LexerMode, LoadOptions, TokenId, Vocabulary, get_bit};
-use anygram_cuda::SequenceId;
+use anygram::{Compiler, Constraint, Engine, GrammarFormat, LexerMode, LoadOptions, Matcher, TokenId, Vocabulary};
 use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
-use anyhow::{Result, ensure};
+use anygram_cuda::{PoolOptions, SharedCharts};
+use anyhow::{Result, anyhow, ensure};
 
-use super::{LEVELS, Measured, Setting, Times, lock};
+use super::{Bench, LEVELS, Setting, Times, lock};
 use crate::input;
 use crate::measure::timed;
 
@@ -44,7 +45,7 @@ fn constraint(setting: &Setting) -> Result<Constraint> {
     }
     let language = Compiler::default().lexer(LexerMode::Longest).engine(Engine::Valiant);
     let language = language.compile(GrammarFormat::Lark, &source)?;
-    let n_tokens = setting.batch.2;
+    let n_tokens = setting.batch.n_tokens;
     let tokens: Vec<String> =
         (0..n_tokens).map(|at| format!("{}{}", letters(at % TERMINALS), at / TERMINALS)).collect();
     let options = LoadOptions { eos: vec![n_tokens as u32], ..LoadOptions::default() };
@@ -52,57 +53,133 @@ fn constraint(setting: &Setting) -> Result<Constraint> {
     Ok(Constraint::new(language, vocabulary)?)
 }
 
-pub fn measure(setting: &Setting, measured: &mut Measured) -> Result<()> {
-    let (n_sequences, n, _) = setting.batch;
-    let constraint = constraint(setting)?;
-    let charts = setting.shared_charts(setting.pool)?;
-    let mut output = Output::new(&constraint, &charts, LEVELS)?;
+/// An output that has read a text of its own, beside a matcher that has read the same.
+struct Sequence {
+    output: Output,
+    matcher: Matcher,
+    /// A token that may come next.
+    next: TokenId,
+}
+
+/// Reads `n` tokens drawn from a seed, and draws one more.
+fn sequence(constraint: &Constraint, charts: &SharedCharts, n: usize, seed: usize) -> Result<Sequence> {
+    let mut output = Output::new(constraint, charts, LEVELS)?;
     let mut matcher = constraint.matcher()?;
-    // A token that is viable, another one each time.
-    let next = |matcher: &mut anygram::Matcher, at: usize| -> Result<TokenId> {
-        let mask = matcher.mask()?;
-        let n_tokens = constraint.vocabulary().len();
-        let viable = (0..n_tokens).map(|k| (k + at * 7_919) % n_tokens).find(|&k| get_bit(&mask, k));
-        Ok(TokenId::new(viable.ok_or_else(|| anyhow::anyhow!("a text of the random grammar cannot go on"))?))
+    let n_tokens = constraint.vocabulary().len();
+    let mut drawn = seed.wrapping_mul(0x9e37_79b9) + 1;
+    let mut next = |matcher: &mut Matcher| -> Result<TokenId> {
+        for _ in 0..n_tokens {
+            drawn = drawn.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let token = TokenId::new((drawn >> 20) % (n_tokens - 1));
+            if matcher.advance(token).is_ok() {
+                return Ok(token);
+            }
+        }
+        Err(anyhow!("a text of the random grammar cannot go on"))
     };
-    for at in 0..n {
-        let token = next(&mut matcher, at)?;
+    for _ in 0..n {
+        let token = next(&mut matcher)?;
         output.advance(token)?;
-        matcher.advance(token)?;
     }
-    // The device is told of all that was read, before others begin from there.
-    output.readings()?;
-    let followers: Vec<SequenceId> =
-        (0..n_sequences).map(|_| lock(&charts).fork(output.sequence())).collect::<Result<_, _>>()?;
-    let n_states = lock(&charts).n_states(output.sequence())?;
-    let token = next(&mut matcher, n)?;
-    output.advance(token)?;
-    let WholeStep { steps, readings } = output.whole_step()?;
-    let steps: Vec<&[Edge]> = steps.iter().map(|edges| &edges[..]).collect();
-    let turns: Vec<Turn<'_>> =
-        followers.iter().map(|&sequence| Turn { sequence, steps: &steps, readings: &readings }).collect();
-    let mut expected = vec![0; constraint.mask_words()];
-    let mut times = Times::default();
-    for _ in 0..setting.runs {
-        let (result, time) = timed(|| matcher.advance(token).and_then(|()| matcher.mask_into(&mut expected)));
+    let token = next(&mut matcher)?;
+    matcher.rollback(1)?;
+    Ok(Sequence { output, matcher, next: token })
+}
+
+/// Sequences of different texts, read on all cores: the CPU's part of that takes longer than all measurements.
+fn sequences(constraint: &Constraint, charts: &SharedCharts, n_sequences: usize, n: usize) -> Result<Vec<Sequence>> {
+    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let share = |core: usize| {
+            scope.spawn(move || {
+                let seeds = (core..n_sequences).step_by(n_cores);
+                seeds.map(|seed| sequence(constraint, charts, n, seed)).collect::<Result<Vec<_>>>()
+            })
+        };
+        let threads: Vec<_> = (0..n_cores).map(share).collect();
+        let mut all = Vec::with_capacity(n_sequences);
+        for thread in threads {
+            all.extend(thread.join().map_err(|_| anyhow!("a thread that reads texts panicked"))??);
+        }
+        Ok(all)
+    })
+}
+
+/// Batches of several sizes; `variant` says what their pool sets.
+pub fn measure(bench: &mut Bench<'_>, sizes: &[usize], pool: PoolOptions, variant: &str) -> Result<()> {
+    let setting = bench.setting;
+    let n = setting.batch.n;
+    let constraint = constraint(setting)?;
+    let charts = setting.shared_charts(pool)?;
+    let most = sizes.iter().copied().max().unwrap_or(1);
+    let start = Instant::now();
+    let mut sequences = sequences(&constraint, &charts, most, n)?;
+    let read = start.elapsed().as_secs_f64() * 1e3;
+    bench.preparation(&format!("{most} sequences{variant}"), "texts read (CPU, all cores)", Some(read))?;
+    let mut steps = Vec::new();
+    for sequence in &mut sequences {
+        steps.push(sequence.begin(&charts)?);
+    }
+    for &size in sizes {
+        let times = turns(setting, &charts, &sequences[..size], &steps[..size])?;
+        let rules = setting.random.2;
+        let what = if size == 1 { "sequence" } else { "different sequences" };
+        let mut row = times.row(format!("{size} {what}, n = {n}, {rules} rules{variant}: a step and a mask each"));
+        if variant.is_empty() {
+            (row.aim, row.auto) = ((size == 256).then_some(250.0), Some(format!("batch {size}")));
+        }
+        bench.row(row)?;
+    }
+    Ok(())
+}
+
+/// What a sequence asks of the device, and the answer of the CPU.
+struct Asked {
+    step: WholeStep,
+    expected: Vec<u32>,
+    cpu: f64,
+    n_states: usize,
+}
+
+impl Sequence {
+    /// Reads the next token on the host. The device is told first of all that came before: what is left for it is what the token holds.
+    fn begin(&mut self, charts: &SharedCharts) -> Result<Asked> {
+        self.output.readings()?;
+        let n_states = lock(charts).n_states(self.output.sequence())?;
+        self.output.advance(self.next)?;
+        let step = self.output.whole_step()?;
+        let mut expected = vec![0; self.matcher.constraint().mask_words()];
+        let (result, cpu) =
+            timed(|| self.matcher.advance(self.next).and_then(|()| self.matcher.mask_into(&mut expected)));
         result?;
-        times.cpu.push(time * n_sequences as f64);
-        matcher.rollback(1)?;
-        let mut charts = lock(&charts);
+        Ok(Asked { step, expected, cpu, n_states })
+    }
+}
+
+fn turns(setting: &Setting, charts: &SharedCharts, sequences: &[Sequence], asked: &[Asked]) -> Result<Times> {
+    let steps: Vec<Vec<&[Edge]>> =
+        asked.iter().map(|asked| asked.step.steps.iter().map(|edges| &edges[..]).collect()).collect();
+    let turns: Vec<Turn<'_>> = (sequences.iter().zip(asked).zip(&steps))
+        .map(|((sequence, asked), steps)| Turn {
+            sequence: sequence.output.sequence(),
+            steps,
+            readings: &asked.step.readings,
+        })
+        .collect();
+    let mut times = Times { cpu: vec![asked.iter().map(|asked| asked.cpu).sum()], ..Times::default() };
+    let mut charts = lock(charts);
+    for _ in 0..setting.runs {
         let (masks, turned) = times.run(&mut charts, |charts| charts.turn(&turns, LEVELS))?;
         for turned in turned {
             ensure!(turned.states?.iter().all(Option::is_some), "a step of the batch is not viable");
             turned.mask?;
         }
         let masks = charts.read_masks(masks)?;
-        ensure!(masks.iter().all(|mask| *mask == expected), "a mask of the batch is not that of the CPU");
-        for &sequence in &followers {
-            charts.rollback(sequence, n_states)?;
+        let same = masks.iter().zip(asked).all(|(mask, asked)| *mask == asked.expected);
+        ensure!(same, "a mask of the batch is not that of the CPU");
+        for (sequence, asked) in sequences.iter().zip(asked) {
+            charts.rollback(sequence.output.sequence(), asked.n_states)?;
         }
     }
-    let (_, _, rules) = setting.random;
-    let mut row = times.row(format!("{n_sequences} sequences, n = {n}, {rules} rules: a step and a mask each"));
-    (row.aim, row.kind) = ((n_sequences == 256).then_some(250.0), Some("batch"));
-    measured.rows.push(row);
-    Ok(())
+    Ok(times)
 }

@@ -8,7 +8,7 @@ use anygram::parts::recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_cuda::{Charts, Image, PoolOptions, SequenceId};
 use anyhow::{Result, ensure};
 
-use super::{Curve, Measured, Setting, Times, is_refused};
+use super::{Bench, Part, Setting, Times, part, refused};
 use crate::input;
 use crate::measure::timed;
 
@@ -29,48 +29,50 @@ pub fn same_state(charts: &mut Charts, id: SequenceId, engine: &Valiant, state: 
     Ok(())
 }
 
-/// One block, several, and the variants that are measured: a name, and what it sets.
-fn variants(setting: &Setting) -> Vec<(&'static str, PoolOptions)> {
+/// What is measured on dense charts: a name, and what it sets.
+fn variants(setting: &Setting) -> [(&'static str, PoolOptions); 4] {
     let one = PoolOptions { team_blocks: 1, ..setting.pool };
-    vec![
+    let several = PoolOptions { team_blocks: setting.pool.team_blocks.max(2), ..setting.pool };
+    [
+        ("several blocks", several),
         ("one block", one),
-        ("several blocks", PoolOptions { team_blocks: setting.pool.team_blocks.max(2), ..setting.pool }),
         ("one block, TMA", PoolOptions { bulk_loads: true, ..one }),
-        ("several blocks, TMA", PoolOptions { bulk_loads: true, ..setting.pool }),
+        ("several blocks, TMA", PoolOptions { bulk_loads: true, ..several }),
     ]
 }
 
-pub fn measure(setting: &Setting, measured: &mut Measured) -> Result<()> {
-    let (symbols, lefts, rules) = setting.random;
-    let saturated = format!("saturated chart ({rules} rules)");
-    for (name, cfg) in [
-        ("`s: s s \\| \"a\"`".to_owned(), input::cfg(&[('S', "SS"), ('S', "a")])),
-        (saturated, input::saturated(symbols, lefts, rules)?),
-    ] {
-        for (variant, pool) in variants(setting) {
-            let charts = match setting.charts(pool) {
-                Err(error) if is_refused(&error) => {
-                    measured.left_out.push(format!("{name}, {variant}: {error}"));
-                    continue;
-                }
-                charts => charts?,
-            };
-            if pool.bulk_loads && setting.device.is_none() {
-                measured.left_out.push(format!("{name}, {variant}: the shim has no bulk loads"));
-                continue;
-            }
-            curve(setting, &format!("{name}, {variant}"), &cfg, charts, measured)?;
-        }
+/// The saturated chart first: an aim is set for it.
+pub fn parts(setting: &Setting) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (variant, pool) in variants(setting) {
+        let lengths = setting.lengths.clone();
+        parts.push(part(format!("steps/saturated/{variant}"), move |bench| saturated(bench, variant, pool, &lengths)));
     }
-    Ok(())
+    for (variant, pool) in variants(setting).into_iter().filter(|_| !setting.is_quick) {
+        let lengths = setting.lengths.clone();
+        let cfg = input::cfg(&[('S', "SS"), ('S', "a")]);
+        parts.push(part(format!("steps/s: s s/{variant}"), move |bench| {
+            curve(bench, &format!("`s: s s \\| \"a\"`, {variant}"), &cfg, pool, &lengths)
+        }));
+    }
+    parts
 }
 
-fn curve(setting: &Setting, name: &str, cfg: &Cfg, mut charts: Charts, measured: &mut Measured) -> Result<()> {
+/// Steps of a random grammar in which nearly everything derives nearly everything.
+pub fn saturated(bench: &mut Bench<'_>, variant: &str, pool: PoolOptions, lengths: &[usize]) -> Result<()> {
+    let (symbols, lefts, rules) = bench.setting.random;
+    let cfg = input::saturated(symbols, lefts, rules)?;
+    curve(bench, &format!("saturated chart ({rules} rules), {variant}"), &cfg, pool, lengths)
+}
+
+fn curve(bench: &mut Bench<'_>, name: &str, cfg: &Cfg, pool: PoolOptions, lengths: &[usize]) -> Result<()> {
+    let setting = bench.setting;
+    let mut charts = refused(setting.charts(pool))?;
     let grammar = charts.add_grammar(&Image::new(cfg, &NormalForm::binary(cfg))?)?;
     let mut engine = Valiant::new(cfg.clone(), RecognizerLimits::default())?;
     let id = charts.create(&[grammar]).remove(0)?;
     let mut points = Vec::new();
-    for &n in &setting.lengths {
+    for &n in lengths {
         while engine.n_states() <= n {
             let edges = edge(engine.n_states() - 1);
             let state = engine.extend(&edges)?;
@@ -90,11 +92,14 @@ fn curve(setting: &Setting, name: &str, cfg: &Cfg, mut charts: Charts, measured:
         }
         let mut row = times.row(format!("a step, {name}, n = {n}"));
         points.push((n as f64, row.device));
-        if name.starts_with("saturated") && n == 1_000 && name.ends_with("several blocks") {
-            (row.aim, row.kind) = (Some(600.0), Some("dense"));
+        if name.starts_with("saturated")
+            && n == setting.lengths[setting.lengths.len() - 1]
+            && name.ends_with(", several blocks")
+        {
+            row.auto = Some("dense".to_owned());
+            row.aim = (n == 1_000).then_some(600.0);
         }
-        measured.rows.push(row);
+        bench.row(row)?;
     }
-    measured.steps.push(Curve { group: name.to_owned(), label: format!("a step, {name}"), points });
-    Ok(())
+    bench.curve("steps", name, &format!("a step, {name}"), points)
 }

@@ -1,8 +1,9 @@
 //! Whole steps on real texts: what a token holds is read, and the mask of what comes after is found, in one launch of a graph.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use anygram::parts::grammar::ir::{Pattern, TerminalKind, literal};
 use anygram::parts::grammar::normal::NormalForm;
@@ -10,10 +11,10 @@ use anygram::parts::recognizer::Edge;
 use anygram::{Compiler, Constraint, Engine, Grammar, GrammarFormat, Language, LoadOptions, TokenId, Vocabulary};
 use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
-use anygram_cuda::{ChartError, Image, SequenceId, SharedCharts};
+use anygram_cuda::{ChartError, Image, PoolOptions, SequenceId, SharedCharts};
 use anyhow::{Context, Result, ensure};
 
-use super::{Curve, LEVELS, Measured, Setting, Times, lock};
+use super::{Bench, LEVELS, NotHere, Part, Setting, Times, lock, part, refused};
 use crate::input;
 use crate::measure::{median, timed};
 
@@ -48,61 +49,102 @@ const JOINS: [(&str, &str); 3] = [
 /// Steps of a curve are told in steps of so many states.
 const BUCKET: usize = 8;
 
-pub fn measure(setting: &Setting, measured: &mut Measured) -> Result<Vec<Work>> {
-    let mut works = vec![small(measured)?];
-    let data = setting.shared.join("data");
-    let vocabulary = data.join("tokenizers/qwen.tiktoken.gz");
-    if vocabulary.exists() {
-        let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
-        let vocabulary = Vocabulary::from_file(&vocabulary, &options)?;
-        let known = [
-            ("treebank_raw", false, Some(60.0), Some(248.0)),
-            ("sql_grammar", true, None, Some(492.0)),
-            ("sql_grammar", false, Some(100.0), None),
-            ("sqlite", false, Some(300.0), Some(8_670.0)),
-        ];
-        for (name, is_spaced, aim, paper) in known {
-            match shared(&data, name, is_spaced, &vocabulary, setting.texts.0, measured)? {
-                Some(work) => works.push(Work { aim, paper, ..work }),
-                None => measured.left_out.push(format!("{name}: no grammar in the shared data")),
-            }
-        }
-    } else {
-        measured.left_out.push("real texts: there is no shared data".to_owned());
+/// The grammars and texts, the most important first.
+pub const NAMES: [&str; 5] = ["treebank_raw", "sql_grammar", "sqlite", "sql_grammar, spaced", "small"];
+
+/// What the project aims at, and what the paper has.
+fn goals(name: &str) -> (Option<f64>, Option<f64>) {
+    match name {
+        "treebank_raw" => (Some(60.0), Some(248.0)),
+        "sql_grammar" => (Some(100.0), None),
+        "sql_grammar, spaced" => (None, Some(492.0)),
+        "sqlite" => (Some(300.0), Some(8_670.0)),
+        _ => (None, None),
     }
-    for work in &works {
-        whole_steps(setting, work, measured).with_context(|| work.name.clone())?;
-    }
-    Ok(works)
 }
 
-fn constraint(name: &str, grammar: Grammar, vocabulary: &Vocabulary, measured: &mut Measured) -> Result<Constraint> {
+/// Grammars that were joined with their vocabularies.
+#[derive(Default)]
+pub struct Works {
+    vocabulary: Option<Vocabulary>,
+    known: BTreeMap<&'static str, Rc<Work>>,
+}
+
+pub fn parts(_: &Setting) -> Vec<Part> {
+    let measure = |name: &'static str| {
+        part(format!("texts/{name}"), move |bench| {
+            let work = work(bench, name)?;
+            whole_steps(bench, &work, bench.setting.pool, "")
+        })
+    };
+    NAMES.into_iter().map(measure).collect()
+}
+
+fn data(bench: &Bench<'_>) -> PathBuf {
+    bench.setting.shared.join("data")
+}
+
+/// Whether there is such a grammar.
+pub fn is_here(bench: &Bench<'_>, name: &str) -> bool {
+    data(bench).join(format!("replay/{name}.lark")).exists()
+}
+
+/// A grammar with its texts, made when it is first asked for.
+pub fn work(bench: &mut Bench<'_>, name: &'static str) -> Result<Rc<Work>> {
+    if let Some(known) = bench.works.known.get(name) {
+        return Ok(known.clone());
+    }
+    let work = match name {
+        "small" => small(bench)?,
+        _ => {
+            let vocabulary = vocabulary(bench)?;
+            let (grammar, is_spaced) = name.strip_suffix(", spaced").map_or((name, false), |name| (name, true));
+            let found = shared(bench, grammar, is_spaced, &vocabulary)?;
+            let (aim, paper) = goals(name);
+            Work { aim, paper, ..found.ok_or_else(|| NotHere("no such grammar in the shared data".to_owned()))? }
+        }
+    };
+    let work = Rc::new(work);
+    bench.works.known.insert(name, work.clone());
+    Ok(work)
+}
+
+/// That of the Qwen models.
+fn vocabulary(bench: &mut Bench<'_>) -> Result<Vocabulary> {
+    if let Some(known) = &bench.works.vocabulary {
+        return Ok(known.clone());
+    }
+    let path = data(bench).join("tokenizers/qwen.tiktoken.gz");
+    if !path.exists() {
+        return Err(NotHere("there is no shared data".to_owned()).into());
+    }
+    let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
+    let (vocabulary, time) = timed(|| Vocabulary::from_file(&path, &options));
+    bench.preparation("any", "vocabulary read (CPU)", Some(time / 1e3))?;
+    Ok(bench.works.vocabulary.insert(vocabulary?).clone())
+}
+
+fn constraint(bench: &mut Bench<'_>, name: &str, grammar: Grammar, vocabulary: &Vocabulary) -> Result<Constraint> {
     let compiler = Compiler::default().engine(Engine::Valiant);
     let (language, time) = timed(|| compiler.compile_grammar(grammar));
     let language: Arc<Language> = language?;
-    measured.preparations.push((name.to_owned(), "grammar compiled (CPU)".to_owned(), time / 1e3));
+    bench.preparation(name, "grammar compiled (CPU)", Some(time / 1e3))?;
     let (constraint, time) = timed(|| Constraint::new(language, vocabulary.clone()));
-    measured.preparations.push((name.to_owned(), "vocabulary joined (CPU)".to_owned(), time / 1e3));
+    bench.preparation(name, "vocabulary joined (CPU)", Some(time / 1e3))?;
     Ok(constraint?)
 }
 
-fn small(measured: &mut Measured) -> Result<Work> {
+fn small(bench: &mut Bench<'_>) -> Result<Work> {
     let name = "a small SQL, 1,508 tokens".to_owned();
     let grammar = Compiler::default().read(GrammarFormat::Lark, SQL)?;
-    let constraint = constraint(&name, grammar, &Vocabulary::builtin(), measured)?;
+    let constraint = constraint(bench, &name, grammar, &Vocabulary::builtin())?;
     let text = constraint.vocabulary().encode("select a + b, -1.5 + c, (select x, y from z;) + d from t;")?;
     Ok(Work { name, constraint, texts: vec![text], aim: None, paper: None })
 }
 
 /// A grammar of the shared data and its texts; if `is_spaced`, a blank follows each operator, so that no token holds more than one of them.
-fn shared(
-    data: &Path,
-    name: &str,
-    is_spaced: bool,
-    vocabulary: &Vocabulary,
-    n_texts: usize,
-    measured: &mut Measured,
-) -> Result<Option<Work>> {
+fn shared(bench: &mut Bench<'_>, name: &str, is_spaced: bool, vocabulary: &Vocabulary) -> Result<Option<Work>> {
+    let (data, n_texts) = (data(bench), bench.setting.texts.0);
     let file = |extension: &str| data.join("replay").join(format!("{name}.{extension}"));
     if !file("lark").exists() || !file("tok.jsonl").exists() {
         return Ok(None);
@@ -119,7 +161,7 @@ fn shared(
         name.push_str(", operators with a blank");
         operators = space_operators(&mut grammar);
     }
-    let constraint = constraint(&name, grammar, vocabulary, measured)?;
+    let constraint = constraint(bench, &name, grammar, vocabulary)?;
     let mut texts = Vec::new();
     for text in input::texts(&file("tok.jsonl"))?.into_iter().take(n_texts) {
         let ids = if is_spaced {
@@ -174,18 +216,22 @@ fn spaced(text: &str, operators: &[String]) -> String {
 }
 
 /// Reads texts by an output; what it then asks of the device is timed.
-fn whole_steps(setting: &Setting, work: &Work, measured: &mut Measured) -> Result<()> {
-    let charts = setting.shared_charts(setting.pool)?;
+pub fn whole_steps(bench: &mut Bench<'_>, work: &Work, pool: PoolOptions, variant: &str) -> Result<()> {
+    let setting = bench.setting;
+    let charts: SharedCharts = Arc::new(Mutex::new(refused(setting.charts(pool))?));
     let (mut whole, mut parser) = (Times::default(), Times::default());
     let (mut whole_at, mut parser_at): (BTreeMap<usize, Vec<f64>>, BTreeMap<usize, Vec<f64>>) = Default::default();
     let cfg = &work.constraint.language().lexing().cfg;
     let (image, time) = timed(|| Image::new(cfg, &NormalForm::binary(cfg)));
-    measured.preparations.push((work.name.clone(), "grammar for the kernels (CPU)".to_owned(), time / 1e3));
     drop(image?);
     let mut output = Output::new(&work.constraint, &charts, LEVELS)?;
-    let (first, time) = timed(|| output.readings());
-    measured.preparations.push((work.name.clone(), "first tree of terminal sequences (CPU)".to_owned(), time / 1e3));
+    let (first, first_time) = timed(|| output.readings());
     first?;
+    let name = format!("{}{variant}", work.name);
+    if variant.is_empty() {
+        bench.preparation(&name, "grammar for the kernels (CPU)", Some(time / 1e3))?;
+        bench.preparation(&name, "first tree of terminal sequences (CPU)", Some(first_time / 1e3))?;
+    }
     let mut matcher = work.constraint.matcher()?;
     let (mut n_masks, mut n_doubtful) = (0, 0);
     for text in &work.texts {
@@ -218,20 +264,25 @@ fn whole_steps(setting: &Setting, work: &Work, measured: &mut Measured) -> Resul
         output.reset();
         matcher.reset();
     }
-    let words = lock(&charts).tree_words();
-    measured.preparations.push((work.name.clone(), format!("{words} words of trees"), 0.0));
-    let doubtful = format!("{n_doubtful} of {n_masks} masks left in doubt, for the CPU to compute");
-    measured.preparations.push((work.name.clone(), doubtful, 0.0));
-    if !parser.device.is_empty() {
-        measured.rows.push(parser.row(format!("{}: a step of the parser", work.name)));
+    if variant.is_empty() {
+        let words = lock(&charts).tree_words();
+        bench.preparation(&name, &format!("{words} words of trees"), None)?;
+        let doubtful = format!("{n_doubtful} of {n_masks} masks left in doubt, for the CPU to compute");
+        bench.preparation(&name, &doubtful, None)?;
     }
-    let mut row = whole.row(format!("{}: a whole step, what a token holds and the mask after it", work.name));
-    (row.aim, row.paper, row.kind) = (work.aim, work.paper, Some("output"));
-    measured.rows.push(row);
+    let mut row = whole.row(format!("{name}: a whole step, what a token holds and the mask after it"));
+    if variant.is_empty() {
+        (row.aim, row.paper, row.auto) = (work.aim, work.paper, Some("output".to_owned()));
+    }
+    bench.row(row)?;
+    if !parser.device.is_empty() {
+        bench.row(parser.row(format!("{name}: a step of the parser")))?;
+    }
     for (what, at) in [("whole step", whole_at), ("step of the parser", parser_at)] {
         let points = at.into_iter().map(|(n, times)| (n.max(1) as f64, median(&times))).collect();
-        let label = format!("{}, {what}", work.name);
-        measured.steps.push(Curve { group: work.name.clone(), label, points });
+        if variant.is_empty() {
+            bench.curve("steps", &name, &format!("{name}, {what}"), points)?;
+        }
     }
     Ok(())
 }
