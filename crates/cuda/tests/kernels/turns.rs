@@ -15,7 +15,7 @@ use anygram_recognizer::{Edge, Recognizer, StateId};
 use anygram_testkit::random::Random;
 use anygram_vocab::Vocabulary;
 
-use crate::charts::{edge, valiant};
+use crate::charts::{edge, same, valiant};
 use crate::common::{can_run, charts, grammars, pool, small, word};
 use crate::masks::sql;
 
@@ -217,4 +217,34 @@ fn trees_have_a_bound() {
     let charts = pool(0, PoolOptions { tree_words: 3, ..small() });
     let mut output = Output::new(&constraint, &charts, 1).unwrap();
     assert!(output.readings().unwrap_err().to_string().contains("tree_words"));
+}
+
+#[test]
+fn a_turn_that_is_refused_can_be_made_again() {
+    if !can_run() {
+        return;
+    }
+    let (_, cfg) = grammars().remove(2);
+    let mut engine = valiant(&cfg);
+    let word = word(&mut engine.clone(), &mut Random::new(3), 12);
+    // A launch makes the sequences; then a turn without readings is a step and an empty mask, the second of which is refused.
+    let shim = ShimOptions { refused_at: Some(1 + 2 * 8 + 1), ..ShimOptions::default() };
+    let mut charts = Charts::on_shim(shim, small()).unwrap();
+    let grammar = charts.add_grammar(&Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap()).unwrap();
+    let ids: Vec<SequenceId> = charts.create(&[grammar; 2]).into_iter().map(Result::unwrap).collect();
+    let mut n_refused = 0;
+    for (at, &terminal) in word.iter().enumerate() {
+        let edges = edge(StateId::new(at), terminal);
+        let steps: [&[Edge]; 1] = [&edges];
+        let turns = [0, 1].map(|which| Turn { sequence: ids[which], steps: &steps, readings: &[] });
+        let turned = charts.turn(&turns, 1).or_else(|error| {
+            assert!(at == 8 && matches!(error, ChartError::Device(DeviceError::Refused { .. })), "{at}: {error}");
+            n_refused += 1;
+            charts.turn(&turns, 1)
+        });
+        let state = engine.extend(&edges).unwrap();
+        assert!(turned.unwrap().1.iter().all(|turned| turned.states == Ok(vec![state])), "{at}");
+    }
+    assert_eq!(n_refused, 1);
+    ids.iter().for_each(|&id| same(&mut charts, id, &engine, "after a refused turn"));
 }
