@@ -11,6 +11,7 @@
 
 use anygram_bits::BitSet;
 use anygram_grammar::normal::NormalId;
+use anygram_left_to_right::Warm;
 use anygram_recognizer::valiant::Tier;
 use anygram_recognizer::{Edge, Recognizer, RecognizerError, StateId};
 use rustc_hash::FxHashMap;
@@ -103,6 +104,8 @@ pub struct Charts {
     grammar_ids: FxHashMap<Vec<u32>, GrammarId>,
     pub(crate) places: Vec<Slot>,
     pub(crate) search: crate::search::Memory,
+    /// Outputs of the CPU, for masks that the device leaves in doubt.
+    pub(crate) warm: Warm,
 }
 
 impl std::fmt::Debug for Charts {
@@ -167,6 +170,7 @@ impl Charts {
             grammar_ids: FxHashMap::default(),
             places: vec![Slot::default(); options.sequences],
             search: crate::search::Memory::default(),
+            warm: Warm::default(),
         })
     }
 

@@ -2,16 +2,17 @@
 //!
 //! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
 //! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
-//! first needed. Where a mask of the device leaves tokens in doubt, the CPU computes it.
+//! first needed. Where a mask of the device leaves tokens in doubt, the CPU computes it, by a [`Matcher`] that reads the same tokens and shares its tables with those of
+//! other outputs of the pool ([`Warm`](anygram_left_to_right::Warm)).
 
 use std::sync::{Arc, PoisonError};
 
 use anygram_grammar::ir::TerminalId;
-use anygram_left_to_right::Constraint;
 use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{self, set_bit};
+use anygram_left_to_right::mask::set_bit;
 use anygram_left_to_right::sequences::Sequences;
+use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_lexer::transducer::{LexemeId, Place};
 use anygram_recognizer::{Edge, Mark, RecognizerError, StateId};
 use anygram_vocab::TokenId;
@@ -45,6 +46,9 @@ pub enum OutputError {
     /// A limit of the lexer or the parser, or the parser's device.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// The mask of the CPU, where the device left tokens in doubt.
+    #[error(transparent)]
+    Match(#[from] MatchError),
     /// The device, or the search on it.
     #[error(transparent)]
     Chart(#[from] ChartError),
@@ -76,6 +80,9 @@ pub struct Output {
     stepper: Stepper,
     trees: FxHashMap<Place, TreeId>,
     n_doubtful: usize,
+    tokens: Vec<TokenId>,
+    /// The same output on the CPU, once a mask was in doubt; it has the tokens that there were then.
+    matcher: Option<Matcher>,
     positions: Vec<Position>,
     levels: usize,
 }
@@ -98,6 +105,8 @@ impl Output {
             stepper,
             trees: FxHashMap::default(),
             n_doubtful: 0,
+            tokens: Vec::new(),
+            matcher: None,
             positions: vec![first],
             levels,
         })
@@ -115,7 +124,7 @@ impl Output {
 
     /// The number of tokens so far.
     pub fn n_tokens(&self) -> usize {
-        self.positions.len() - 1
+        self.tokens.len()
     }
 
     /// Whether the output is a sentence as it stands.
@@ -144,7 +153,7 @@ impl Output {
             return Ok(());
         }
         if self.link.is_without_device() {
-            return Ok(self.mask_on_cpu(&mut words[..n_words])?);
+            return self.mask_on_cpu(&mut words[..n_words]);
         }
         let WholeStep { steps, readings } = self.whole_step()?;
         let steps: Vec<&[Edge]> = steps.iter().map(|edges| &edges[..]).collect();
@@ -158,7 +167,7 @@ impl Output {
         if mask == Err(ChartError::InDoubt) {
             drop(charts);
             self.n_doubtful += 1;
-            return Ok(self.mask_on_cpu(&mut words[..n_words])?);
+            return self.mask_on_cpu(&mut words[..n_words]);
         }
         mask?;
         words[..n_words].copy_from_slice(&charts.read_masks(masks)?.remove(0));
@@ -223,24 +232,16 @@ impl Output {
         Ok(tree)
     }
 
-    fn mask_on_cpu(&mut self, words: &mut [u32]) -> Result<(), StepError> {
-        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let frontier = self.positions[self.positions.len() - 1].frontier.clone();
-        self.stepper.begin(language);
-        let mark = self.stepper.mark();
-        let (mut walks, mut scratch) = (mask::Walks::default(), mask::Scratch::default());
-        let trie = vocabulary.trie();
-        mask::add_tokens(&mut self.stepper, language, trie, &frontier, &mut walks, &mut scratch, words)?;
-        for &(token, terminal) in self.constraint.specials() {
-            if !self.stepper.step_special(language, &frontier, terminal)?.is_empty() {
-                set_bit(words, token.index());
+    fn mask_on_cpu(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
+        let matcher = match &mut self.matcher {
+            Some(matcher) => matcher,
+            matcher => {
+                let warm = &mut self.charts.lock().unwrap_or_else(PoisonError::into_inner).warm;
+                matcher.insert(warm.matcher(&self.constraint)?)
             }
-        }
-        self.stepper.release(mark);
-        if self.stepper.is_sentence(&frontier) {
-            vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
-        }
-        Ok(())
+        };
+        matcher.go_to(&self.tokens)?;
+        Ok(matcher.mask_into(words)?)
     }
 
     /// Appends a token; a refused one leaves everything as it was.
@@ -251,7 +252,10 @@ impl Output {
         }
         let mark = self.stepper.mark();
         match self.next(token) {
-            Ok(position) => self.positions.push(position),
+            Ok(position) => {
+                self.positions.push(position);
+                self.tokens.push(token);
+            }
             Err(error) => {
                 self.stepper.release(mark);
                 return Err(error);
@@ -298,6 +302,7 @@ impl Output {
     /// Takes back the last `n` tokens; all if there are fewer.
     pub fn rollback(&mut self, n: usize) {
         self.positions.truncate(self.positions.len().saturating_sub(n).max(1));
+        self.tokens.truncate(self.positions.len() - 1);
         self.stepper.release(self.last().mark);
     }
 
