@@ -35,17 +35,6 @@ const SQL: &str = r#"
     %ignore /[ \n]+/
 "#;
 
-/// SynCode's SQL has a terminal that begins with blanks, so that the terminal `join` never follows `cross`: what can be spelled depends on what was lexed, and
-/// masks of the device leave tokens in doubt, so that the CPU has to compute them. As rules the same is independent.
-const JOINS: [(&str, &str); 3] = [
-    (r#"JOIN_EXPR: (JOIN_TYPE WS)? "JOIN"i"#, r#"join_expr: [join_type] "JOIN"i"#),
-    (
-        r#"JOIN_TYPE: "INNER"i | "OUTER"i? | JOIN_DIRECTION (WS "OUTER"i)? | JOIN_DIRECTION"#,
-        r#"join_type: "INNER"i | "OUTER"i | JOIN_DIRECTION "OUTER"i | JOIN_DIRECTION"#,
-    ),
-    ("from_item JOIN_EXPR from_item", "from_item join_expr from_item"),
-];
-
 /// Steps of a curve are told in steps of so many states.
 const BUCKET: usize = 8;
 
@@ -149,12 +138,8 @@ fn shared(bench: &mut Bench<'_>, name: &str, is_spaced: bool, vocabulary: &Vocab
     if !file("lark").exists() || !file("tok.jsonl").exists() {
         return Ok(None);
     }
-    let mut source = std::fs::read_to_string(file("lark")).with_context(|| name.to_owned())?;
+    let source = std::fs::read_to_string(file("lark")).with_context(|| name.to_owned())?;
     let mut name = name.to_owned();
-    if JOINS.iter().all(|(terminal, _)| source.contains(terminal)) {
-        JOINS.iter().for_each(|(terminal, rule)| source = source.replace(terminal, rule));
-        name.push_str(" (joins by rules)");
-    }
     let mut grammar = Compiler::default().read(GrammarFormat::Lark, &source)?;
     let mut operators = Vec::new();
     if is_spaced {

@@ -145,7 +145,14 @@ fn is_faster_on_device() -> bool {
 #[cfg(feature = "cuda")]
 pub fn about_device(language: &Language) -> String {
     use anygram_cuda::measured::{Work, advantage};
-    let few = anygram_cuda::PoolOptions { pages: 1, sequences: 1, workers: 1, max_workers: 1, arena_words: 0, ..Default::default() };
+    let few = anygram_cuda::PoolOptions {
+        pages: 1,
+        sequences: 1,
+        workers: 1,
+        max_workers: 1,
+        arena_words: 0,
+        ..Default::default()
+    };
     let device = match anygram_cuda::Charts::on_cuda(0, few) {
         Ok(charts) => charts.device_name(),
         Err(error) => error.to_string(),

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use anygram_bits::BitSet;
 use anygram_grammar::normal::NormalId;
+use anygram_left_to_right::Warm;
 use anygram_recognizer::valiant::Tier;
 use anygram_recognizer::{Edge, Recognizer, RecognizerError, StateId};
 use rustc_hash::FxHashMap;
@@ -106,6 +107,8 @@ pub struct Charts {
     pub(crate) places: Vec<Slot>,
     free_places: BTreeSet<u32>,
     pub(crate) search: crate::search::Memory,
+    /// Outputs of the CPU, for masks that the device leaves in doubt.
+    pub(crate) warm: Warm,
 }
 
 impl std::fmt::Debug for Charts {
@@ -171,6 +174,7 @@ impl Charts {
             places: vec![Slot::default(); options.sequences],
             free_places: (0..options.sequences as u32).collect(),
             search: crate::search::Memory::default(),
+            warm: Warm::default(),
         })
     }
 

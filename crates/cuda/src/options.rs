@@ -170,6 +170,7 @@ impl From<ChartError> for RecognizerError {
     fn from(error: ChartError) -> Self {
         Self::Device {
             reason: match error {
+                ChartError::Device(DeviceError::Refused { .. }) => "it refuses the launch",
                 ChartError::Device(_) => "it was lost",
                 ChartError::OutOfPages { .. } => "its pool has no page left",
                 ChartError::TooManyStates { .. } | ChartError::TooManyPages { .. } => "the sequence is too long for it",

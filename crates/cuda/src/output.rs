@@ -4,24 +4,25 @@
 //! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
 //! first needed.
 //!
-//! An output never ends because of its device. The CPU computes a mask that the device leaves in doubt, or for which a search needs more than the pool
-//! gives it. When the pool has no page left, or the device is lost, the CPU computes everything from there on; nothing that was read is
-//! lost. [`Output::computed`] counts that, and [`Output::gave_out`] says why the device is not asked any more.
+//! An output never ends because of its device. A [`Matcher`] of the CPU, which reads the same tokens and shares its tables with those of other outputs of the
+//! pool ([`Warm`](anygram_left_to_right::Warm)), computes a mask that the device leaves in doubt, or for which a search needs more than the pool gives it.
+//! When the pool has no page left, or the device is lost, the CPU computes everything from there on; nothing that was read is lost.
+//! [`Output::computed`] counts that, and [`Output::gave_out`] says why the device is not asked any more.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anygram_grammar::ir::TerminalId;
-use anygram_left_to_right::Constraint;
 use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::{self, set_bit};
+use anygram_left_to_right::mask::set_bit;
 use anygram_left_to_right::sequences::Sequences;
+use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_lexer::transducer::{LexemeId, Place};
 use anygram_recognizer::{Edge, Mark, RecognizerError, StateId};
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
-use crate::charts::SequenceId;
+use crate::charts::{Charts, SequenceId};
 use crate::options::ChartError;
 use crate::recognizer::{DeviceRecognizer, Link, SharedCharts, catch_up};
 use crate::search::{At, Reading, TreeId};
@@ -49,6 +50,9 @@ pub enum OutputError {
     /// A limit of the lexer or the parser, or the parser's device.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// The mask of the CPU, where the device left tokens in doubt.
+    #[error(transparent)]
+    Match(#[from] MatchError),
     /// The device, or the search on it.
     #[error(transparent)]
     Chart(#[from] ChartError),
@@ -63,6 +67,8 @@ pub struct Computed {
     pub in_doubt: usize,
     /// By the CPU, since the tree of a lexeme, or the search for this mask, needs more than the pool gives it.
     pub too_large: usize,
+    /// By the CPU, since the chart was thin and only dense ones are for the device.
+    pub thin: usize,
     /// By the CPU, since the device gave out.
     pub without_device: usize,
 }
@@ -96,6 +102,11 @@ pub struct Output {
     treeless: FxHashMap<Place, OutputError>,
     computed: Computed,
     gave_out: Option<String>,
+    is_for_dense: bool,
+    team_from: usize,
+    tokens: Vec<TokenId>,
+    /// The same output on the CPU, once it had to compute a mask; it has the tokens that there were then.
+    matcher: Option<Matcher>,
     positions: Vec<Position>,
     levels: usize,
 }
@@ -120,6 +131,10 @@ impl Output {
             treeless: FxHashMap::default(),
             computed: Computed::default(),
             gave_out: None,
+            is_for_dense: false,
+            team_from: lock(charts).options().team_from,
+            tokens: Vec::new(),
+            matcher: None,
             positions: vec![first],
             levels,
         })
@@ -137,7 +152,7 @@ impl Output {
 
     /// The number of tokens so far.
     pub fn n_tokens(&self) -> usize {
-        self.positions.len() - 1
+        self.tokens.len()
     }
 
     /// Whether the output is a sentence as it stands.
@@ -157,41 +172,38 @@ impl Output {
 
     /// Which tokens may come next, EOS among them if the text is a sentence. By the device, or where it cannot, by the CPU: see the module.
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
-        let n_words = self.constraint.mask_words();
-        words.fill(0);
-        if self.last().ended {
-            let vocabulary = self.constraint.vocabulary();
-            vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| set_bit(words, token.index()));
-            return Ok(());
-        }
-        let words = &mut words[..n_words];
-        if !self.link.is_without_device() {
-            match self.mask_on_device(words) {
-                Ok(()) => {
-                    self.computed.on_device += 1;
-                    return Ok(());
-                }
-                Err(OutputError::Chart(ChartError::InDoubt)) => self.computed.in_doubt += 1,
-                Err(error) if error.is_of_search() => self.computed.too_large += 1,
-                Err(error) => self.give_up(error)?,
-            }
-        }
-        self.computed.without_device += usize::from(self.link.is_without_device());
-        Ok(self.mask_on_cpu(words)?)
+        batch_masks(std::slice::from_mut(self), words).remove(0)
     }
 
-    fn mask_on_device(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
-        let WholeStep { steps, readings } = self.whole_step()?;
-        let steps: Vec<&[Edge]> = steps.iter().map(|edges| &edges[..]).collect();
-        let turn = Turn { sequence: self.sequence, steps: &steps, readings: &readings };
-        let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut masks, mut turned) = charts.turn_and_read(&[turn], self.levels)?;
-        let Turned { states, mask } = turned.remove(0);
-        if states?.contains(&None) {
-            return Err(ChartError::Unknown { what: "viable state", id: charts.n_states(self.sequence)? }.into());
+    /// Leaves thin charts to the CPU: the device is asked only where the last tier has so many rows that several blocks would work on the next
+    /// ([`PoolOptions::team_from`](crate::PoolOptions::team_from)).
+    pub fn for_dense_charts(mut self) -> Self {
+        self.is_for_dense = true;
+        self
+    }
+
+    /// What to ask of the device for the mask; `None` if it is not asked.
+    fn plan(&mut self) -> Result<Option<WholeStep>, OutputError> {
+        if self.last().ended || self.link.is_without_device() {
+            return Ok(None);
         }
-        mask?;
-        words.copy_from_slice(&masks.remove(0));
+        if self.is_for_dense && !self.link.is_dense(self.team_from) {
+            self.computed.thin += 1;
+            return Ok(None);
+        }
+        match self.whole_step() {
+            Ok(step) => Ok(Some(step)),
+            Err(error) => self.note(error).map(|()| None),
+        }
+    }
+
+    /// Notes why the device has no mask; an error that is not its fault is given back.
+    fn note(&mut self, error: OutputError) -> Result<(), OutputError> {
+        match error {
+            OutputError::Chart(ChartError::InDoubt) => self.computed.in_doubt += 1,
+            error if error.is_of_search() => self.computed.too_large += 1,
+            error => self.give_up(error)?,
+        }
         Ok(())
     }
 
@@ -218,7 +230,7 @@ impl Output {
     /// What the device is to do for the mask of the output so far: what it has not been told of, and the readings. For turns of many outputs at once
     /// ([`Charts::turn`](crate::Charts::turn)), each to be made before anything else is done with the sequence.
     pub fn whole_step(&mut self) -> Result<WholeStep, OutputError> {
-        let n_states = self.charts.lock().unwrap_or_else(PoisonError::into_inner).n_states(self.sequence)?;
+        let n_states = lock(&self.charts).n_states(self.sequence)?;
         let at = |state: StateId| match state.index().checked_sub(n_states) {
             Some(step) => At::Made(step),
             None => At::State(state),
@@ -233,7 +245,7 @@ impl Output {
     /// The readings of the output so far, of which the device has been told, for a search of many outputs at once
     /// ([`Charts::masks`](crate::Charts::masks)).
     pub fn readings(&mut self) -> Result<Vec<Reading>, OutputError> {
-        catch_up(&mut self.charts.lock().unwrap_or_else(PoisonError::into_inner), self.sequence, &self.link)?;
+        catch_up(&mut lock(&self.charts), self.sequence, &self.link)?;
         let mut readings = Vec::new();
         for config in self.last().frontier.clone() {
             let tree = self.tree(config.lexeme)?;
@@ -247,9 +259,7 @@ impl Output {
         let is_boundary = self.stepper.transducer().is_boundary(lexeme);
         let key = self.stepper.transducer().place(lexeme);
         let known = self.trees.get(&key).copied();
-        if let Some(known) =
-            known.filter(|&known| self.charts.lock().unwrap_or_else(PoisonError::into_inner).has_tree(known))
-        {
+        if let Some(known) = known.filter(|&known| lock(&self.charts).has_tree(known)) {
             return Ok(known);
         }
         if let Some(error) = self.treeless.get(&key) {
@@ -276,27 +286,26 @@ impl Output {
             Vec::new()
         };
         let tree = Tree::new(language, &sequences, &specials, n_words);
-        Ok(self.charts.lock().unwrap_or_else(PoisonError::into_inner).add_tree(&tree)?)
+        Ok(lock(&self.charts).add_tree(&tree)?)
     }
 
-    fn mask_on_cpu(&mut self, words: &mut [u32]) -> Result<(), StepError> {
-        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let frontier = self.positions[self.positions.len() - 1].frontier.clone();
-        self.stepper.begin(language);
-        let mark = self.stepper.mark();
-        let (mut walks, mut scratch) = (mask::Walks::default(), mask::Scratch::default());
-        let trie = vocabulary.trie();
-        mask::add_tokens(&mut self.stepper, language, trie, &frontier, &mut walks, &mut scratch, words)?;
-        for &(token, terminal) in self.constraint.specials() {
-            if !self.stepper.step_special(language, &frontier, terminal)?.is_empty() {
-                set_bit(words, token.index());
+    /// The mask where the device has none: that of an output that ended, or the CPU's.
+    fn mask_without_device(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
+        if self.last().ended {
+            let vocabulary = self.constraint.vocabulary();
+            vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| set_bit(words, token.index()));
+            return Ok(());
+        }
+        self.computed.without_device += usize::from(self.link.is_without_device());
+        let matcher = match &mut self.matcher {
+            Some(matcher) => matcher,
+            matcher => {
+                let warm = &mut lock(&self.charts).warm;
+                matcher.insert(warm.matcher(&self.constraint)?)
             }
-        }
-        self.stepper.release(mark);
-        if self.stepper.is_sentence(&frontier) {
-            vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
-        }
-        Ok(())
+        };
+        matcher.go_to(&self.tokens)?;
+        Ok(matcher.mask_into(words)?)
     }
 
     /// Appends a token; a refused one leaves everything as it was.
@@ -312,7 +321,10 @@ impl Output {
             self.next(token)
         });
         match next {
-            Ok(position) => self.positions.push(position),
+            Ok(position) => {
+                self.positions.push(position);
+                self.tokens.push(token);
+            }
             Err(error) => {
                 self.stepper.release(mark);
                 return Err(error);
@@ -359,6 +371,7 @@ impl Output {
     /// Takes back the last `n` tokens; all if there are fewer.
     pub fn rollback(&mut self, n: usize) {
         self.positions.truncate(self.positions.len().saturating_sub(n).max(1));
+        self.tokens.truncate(self.positions.len() - 1);
         self.stepper.release(self.last().mark);
     }
 
@@ -367,13 +380,86 @@ impl Output {
         self.rollback(self.n_tokens());
         if self.link.is_without_device() {
             // What the device was told before it gave out is of no use to another text.
-            let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut charts = lock(&self.charts);
             if charts.rollback(self.sequence, 1).is_ok() && charts.synchronize().is_ok() {
                 self.link.go_on_with_device();
                 self.gave_out = None;
             }
         }
     }
+}
+
+/// Writes the masks of many outputs: row `i` of `rows`, of [`Constraint::mask_words`] words of the first, belongs to output `i`. Outputs of one pool and
+/// one vocabulary make one turn of the device, which is waited for once. The answers come one for each output, and the error of one does
+/// not touch the others. The counterpart of [`batch_masks`](anygram_left_to_right::batch_masks) for matchers.
+pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), OutputError>> {
+    let Some(n_words) = outputs.iter().map(|output| output.constraint.mask_words()).max() else { return Vec::new() };
+    let (needed, given) = (outputs.len() * n_words, rows.len());
+    if given < needed {
+        return vec![Err(MatchError::MaskTooShort { needed, given }.into()); outputs.len()];
+    }
+    rows.fill(0);
+    let mut results = Vec::with_capacity(outputs.len());
+    let mut groups: FxHashMap<(*const Mutex<Charts>, usize), Vec<(usize, WholeStep)>> = FxHashMap::default();
+    for (at, output) in outputs.iter_mut().enumerate() {
+        let plan = output.plan();
+        results.push(plan.as_ref().map(|_| false).map_err(OutputError::clone));
+        if let Ok(Some(step)) = plan {
+            let group = (Arc::as_ptr(&output.charts), output.constraint.mask_words());
+            groups.entry(group).or_default().push((at, step));
+        }
+    }
+    for group in groups.into_values() {
+        for (at, mask) in masks_of_group(outputs, &group) {
+            let row = &mut rows[at * n_words..];
+            results[at] = match mask {
+                Ok(mask) => {
+                    row[..mask.len()].copy_from_slice(&mask);
+                    outputs[at].computed.on_device += 1;
+                    Ok(true)
+                }
+                Err(error) => outputs[at].note(error).map(|()| false),
+            };
+        }
+    }
+    let rows = rows.chunks_mut(n_words.max(1));
+    let by_cpu = |((output, row), result): ((&mut Output, &mut [u32]), Result<bool, OutputError>)| match result {
+        Ok(true) => Ok(()),
+        Ok(false) => output.mask_without_device(row),
+        Err(error) => Err(error),
+    };
+    outputs.iter_mut().zip(rows).zip(results).map(by_cpu).collect()
+}
+
+/// The masks of some outputs of one pool, in one turn.
+fn masks_of_group(outputs: &mut [Output], group: &[(usize, WholeStep)]) -> Vec<(usize, Result<Vec<u32>, OutputError>)> {
+    let Some((first, _)) = group.first() else { return Vec::new() };
+    let (charts, levels) = (outputs[*first].charts.clone(), outputs[*first].levels);
+    let mut charts = lock(&charts);
+    let steps: Vec<Vec<&[Edge]>> =
+        group.iter().map(|(_, step)| step.steps.iter().map(|edges| &edges[..]).collect()).collect();
+    let mut turns = Vec::with_capacity(group.len());
+    for ((at, WholeStep { readings, .. }), steps) in group.iter().zip(&steps) {
+        turns.push(Turn { sequence: outputs[*at].sequence, steps, readings });
+    }
+    match charts.turn_and_read(&turns, levels) {
+        Err(error) => group.iter().map(|&(at, _)| (at, Err(error.clone().into()))).collect(),
+        Ok((masks, turned)) => {
+            let one = |(((at, _), mask), Turned { states, mask: status }): ((&(usize, WholeStep), _), _)| {
+                let checked = states.and_then(|states| match states.contains(&None) {
+                    // The device says otherwise than the host.
+                    true => Err(ChartError::Unknown { what: "viable state of output", id: *at }),
+                    false => status,
+                });
+                (*at, checked.map(|()| mask).map_err(OutputError::from))
+            };
+            group.iter().zip(masks).zip(turned).map(one).collect()
+        }
+    }
+}
+
+fn lock(charts: &SharedCharts) -> MutexGuard<'_, Charts> {
+    charts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl OutputError {
@@ -383,7 +469,7 @@ impl OutputError {
             // The device says otherwise than the host: a defect that nobody should cover up.
             Self::Chart(error) => !matches!(error, ChartError::Unknown { .. }),
             Self::Step(error) => matches!(error, StepError::Recognizer(RecognizerError::Device { .. })),
-            Self::Refused { .. } | Self::UnknownToken { .. } => false,
+            Self::Refused { .. } | Self::UnknownToken { .. } | Self::Match(_) => false,
         }
     }
 
@@ -391,10 +477,12 @@ impl OutputError {
     fn is_of_search(&self) -> bool {
         match self {
             Self::Chart(error) => {
-                matches!(error, ChartError::SearchTooLarge { .. } | ChartError::TreeTooLarge { .. })
+                let too_large = matches!(error, ChartError::SearchTooLarge { .. } | ChartError::TreeTooLarge { .. });
+                // Other outputs of the batch needed the room.
+                too_large || matches!(error, ChartError::TreeDropped { .. })
             }
             Self::Step(error) => matches!(error, StepError::Lexer(_) | StepError::Stopped(_)),
-            Self::Refused { .. } | Self::UnknownToken { .. } => false,
+            Self::Refused { .. } | Self::UnknownToken { .. } | Self::Match(_) => false,
         }
     }
 }

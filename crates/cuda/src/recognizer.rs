@@ -4,7 +4,7 @@
 //! recognizer sees the rows, predictions and terminals of the kernels. When the device fails, that chart is the state that is left: the error is given
 //! once to whoever extends, and after [`Link::go_on_without_device`] the CPU goes on with the same states.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anygram_bits::BitSet;
@@ -18,6 +18,9 @@ use crate::charts::{Charts, GrammarId, SequenceId};
 use crate::image::Image;
 use crate::options::ChartError;
 
+/// A chart of so few states is never dense: its rows are a word each.
+pub(crate) const LONG: usize = 32;
+
 /// A pool that several recognizers and searches use in turn.
 pub type SharedCharts = Arc<Mutex<Charts>>;
 
@@ -25,11 +28,18 @@ pub type SharedCharts = Arc<Mutex<Charts>>;
 #[derive(Debug, Default)]
 pub struct Link {
     without_device: AtomicBool,
+    /// 32-bit words of rows of the last state; 0 for charts that are not long enough to be dense.
+    row_words: AtomicUsize,
     /// Of each state the edges that lead to it. Those of the first states are with the device, the others it is yet to be told.
     edges: Mutex<Vec<Box<[Edge]>>>,
 }
 
 impl Link {
+    /// Whether the last tier has at least so many 32-bit words of rows.
+    pub fn is_dense(&self, row_words: usize) -> bool {
+        self.row_words.load(Ordering::Relaxed) >= row_words.max(1)
+    }
+
     /// From here on new states are computed on the CPU.
     pub fn go_on_without_device(&self) {
         self.without_device.store(true, Ordering::Relaxed);
@@ -64,6 +74,8 @@ pub struct DeviceRecognizer {
     link: Arc<Link>,
     /// Whether states are computed on the CPU at once, and on the device when somebody needs them there.
     defers: bool,
+    /// As the pool's option.
+    team_from: usize,
 }
 
 impl DeviceRecognizer {
@@ -93,11 +105,14 @@ impl DeviceRecognizer {
         limits: RecognizerLimits,
         charts: &SharedCharts,
     ) -> Result<Self, ChartError> {
-        let sequence = charts.lock().unwrap_or_else(PoisonError::into_inner).create(&[grammar]).remove(0)?;
+        let (sequence, team_from) = {
+            let mut charts = charts.lock().unwrap_or_else(PoisonError::into_inner);
+            (charts.create(&[grammar]).remove(0)?, charts.options().team_from)
+        };
         let chart = Valiant::with_form(cfg, form, limits)
             .map_err(|_| ChartError::TooManySymbols { needed: limits.items, limit: limits.items })?;
         let link = Arc::new(Link { edges: Mutex::new(vec![Box::default()]), ..Link::default() });
-        Ok(Self { charts: charts.clone(), sequence, chart, link, defers: false })
+        Ok(Self { charts: charts.clone(), sequence, chart, link, defers: false, team_from })
     }
 
     /// The same, and the device is told of new states later, by whoever needs them there ([`Link::edges_from`], from as many as its sequence has). The CPU
@@ -122,8 +137,12 @@ impl DeviceRecognizer {
         self.link.clone()
     }
 
-    fn is_dense(&self) -> bool {
-        self.charts.lock().unwrap_or_else(PoisonError::into_inner).is_dense(self.sequence)
+    /// Notes how dense the chart is by now.
+    fn note_density(&self) {
+        let n_states = self.chart.n_states();
+        let is_long = n_states > LONG;
+        let row_words = if is_long { 2 * self.chart.row_words(StateId::new(n_states - 1)) } else { 0 };
+        self.link.row_words.store(row_words, Ordering::Relaxed);
     }
 
     fn extend_there(&mut self, edges: &[Edge]) -> Result<Option<StateId>, ChartError> {
@@ -175,12 +194,14 @@ impl Recognizer for DeviceRecognizer {
 
     fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError> {
         let n_states = self.chart.n_states();
-        let state = match self.link.is_without_device() || (self.defers && !self.is_dense()) {
+        let is_thin = self.defers && !self.link.is_dense(self.team_from);
+        let state = match self.link.is_without_device() || is_thin {
             true => self.chart.extend(edges)?,
             false => self.extend_there(edges)?,
         };
         if self.chart.n_states() > n_states {
             self.link.lock().push(edges.into());
+            self.note_density();
         }
         Ok(state)
     }
@@ -230,6 +251,7 @@ impl Recognizer for DeviceRecognizer {
         let released = self.chart.release(mark);
         let n_states = self.chart.n_states();
         self.link.lock().truncate(n_states);
+        self.note_density();
         if n_states < before && !self.link.is_without_device() {
             let mut charts = self.charts.lock().unwrap_or_else(PoisonError::into_inner);
             if charts.n_states(self.sequence).is_ok_and(|known| known > n_states) {

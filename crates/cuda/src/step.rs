@@ -8,6 +8,7 @@ use crate::device::{DeviceError, Grid, Read, half_words, words_of};
 use crate::graphs::Launch;
 use crate::layout::{Kernel, NONE, Pool, RESULT_WORDS, Sizes, StepParams, StepRequest, UpParams, UpRequest};
 use crate::options::{ChartError, PoolOptions};
+use crate::recognizer::LONG;
 
 /// What steps use.
 #[derive(Debug, Default)]
@@ -232,7 +233,7 @@ impl Charts {
     /// Whether the last tier of a sequence has so many rows that several blocks work on the next.
     pub fn is_dense(&self, id: SequenceId) -> bool {
         let known = self.sequence(id);
-        known.is_ok_and(|known| known.row_words >= self.options.team_from && known.edges.len() > 32)
+        known.is_ok_and(|known| known.row_words >= self.options.team_from && known.edges.len() > LONG)
     }
 
     /// Launches in which several blocks worked on each sequence.

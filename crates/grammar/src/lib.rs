@@ -13,6 +13,8 @@
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
 //! | [`normal`] | normal forms: C2F+ε and Chomsky's |
 //! | [`analysis`] | cycles, FIRST and FOLLOW sets, warnings |
+//! | [`relation`] | what sequences of terminals do to a finite automaton |
+//! | [`completions`] | where whatever was begun can be completed, as far as a finite automaton reads it |
 //! | [`ambiguity`] | forms of rules that make sentences ambiguous |
 //! | [`derivation`] | short and random derivations, as sequences of terminals |
 //! | `print` | grammars as text |
@@ -43,6 +45,10 @@ pub mod cfg;
 pub mod normal;
 
 pub mod analysis;
+
+pub mod relation;
+
+pub mod completions;
 
 pub mod ambiguity;
 

@@ -472,6 +472,10 @@ impl Stepper {
         if self.transducer.prospect(config.lexeme) == Prospect::Completable {
             return Ok(Some(true));
         }
+        // What the parser wants after an ignored piece the lexeme does not know.
+        if self.is_enough(language, config) {
+            return Ok(Some(true));
+        }
         let is_traced = matches!(self.trace, Trace::On(_));
         let known = self.prospects.get(&config).copied();
         if let Some(known) = known
@@ -503,6 +507,14 @@ impl Stepper {
         Ok(verdict)
     }
 
+    /// Whether the parser wants something that is enough for a reading to be completed.
+    fn is_enough(&self, language: &Language, Config { state, lexeme }: Config) -> bool {
+        let lexing = language.lexing();
+        let node = self.transducer.node(lexing, lexeme);
+        let enough = node.and_then(|node| lexing.boundaries()?.enough(node));
+        enough.is_some_and(|enough| enough.intersects_bits(self.recognizer.viable(state)))
+    }
+
     /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a sufficient condition.
     fn can_be_spelled(
         &mut self,
@@ -510,19 +522,18 @@ impl Stepper {
         Config { state, lexeme }: Config,
         purpose: Purpose,
     ) -> Result<bool, StepError> {
-        let (Some(boundaries), Some(automaton)) = (language.lexing().boundaries(), language.spelling()) else {
-            return Ok(false);
-        };
+        let boundaries = language.lexing().boundaries().filter(|boundaries| boundaries.completions().is_some());
+        let Some(boundaries) = boundaries else { return Ok(false) };
         let Some(node) = self.transducer.node(language.lexing(), lexeme) else { return Ok(false) };
         for class in boundaries.reached_classes(node) {
-            if self.can_finish(purpose, state, class, automaton) {
+            if self.can_finish(language, purpose, state, class) {
                 return Ok(true);
             }
         }
         let candidates = self.recognizer.viable(state).clone();
         for outcome in boundaries.outcomes(node).filter(|outcome| candidates.contains(outcome.terminal.index())) {
             let Some(next) = self.after(state, outcome.terminal)? else { continue };
-            if self.can_finish(purpose, next, outcome.to, automaton) {
+            if self.can_finish(language, purpose, next, outcome.to) {
                 return Ok(true);
             }
         }
@@ -531,20 +542,18 @@ impl Stepper {
 
     /// Whether a `contextual` reading could be completed if pieces owed nothing to other terminals than their own: a necessary condition.
     fn may_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
-        let (Some(own), Some(automaton)) = (language.lexing().own_debts(), language.own_spelling()) else {
-            return Ok(true);
-        };
+        let Some(own) = language.lexing().own_debts() else { return Ok(true) };
         let candidates = self.transducer.candidates(language.lexing(), lexeme);
         let can_be_ignored = candidates.intersects(&language.lexing().lexicon.ignored);
         if (can_be_ignored || self.transducer.is_boundary(lexeme))
-            && self.can_finish(Purpose::May, state, own.free_class(), automaton)
+            && self.can_finish(language, Purpose::May, state, own.free_class())
         {
             return Ok(true);
         }
         for terminal in candidates.iter().map(TerminalId::new) {
             let Some(next) = self.after(state, terminal)? else { continue };
             for class in own.after(terminal).iter().map(ClassId::new) {
-                if self.can_finish(Purpose::May, next, class, automaton) {
+                if self.can_finish(language, Purpose::May, next, class) {
                     return Ok(true);
                 }
             }
@@ -563,11 +572,16 @@ impl Stepper {
         Ok(next)
     }
 
-    fn can_finish(&mut self, purpose: Purpose, state: StateId, from: ClassId, automaton: &Relation) -> bool {
+    fn can_finish(&mut self, language: &Language, purpose: Purpose, state: StateId, from: ClassId) -> bool {
         let recognizer = &self.recognizer;
+        let completions = || language.lexing().boundaries()?.completions();
+        let finishes = |automaton: &Relation| recognizer.can_finish(state, from.index(), automaton);
         let answer = || match purpose {
-            Purpose::CanAnywhere => recognizer.can_finish_anywhere(state, from.index(), automaton),
-            Purpose::Can | Purpose::May => recognizer.can_finish(state, from.index(), automaton),
+            Purpose::CanAnywhere => {
+                completions().is_some_and(|all| recognizer.can_finish_anywhere(state, from.index(), all))
+            }
+            Purpose::Can => completions().is_some_and(|all| finishes(all.relation())),
+            Purpose::May => language.own_spelling().is_none_or(finishes),
         };
         *self.finishes.entry((purpose, state, from)).or_insert_with(answer)
     }

@@ -3,6 +3,7 @@
 use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_grammar::{Warning, analysis};
+use anygram_lexer::boundary::OwnDebts;
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::earley::Earley;
@@ -196,9 +197,7 @@ pub struct Language {
     engine: Engine,
     probe: Option<Probe>,
     limits: Limits,
-    /// Where parsing and lexing are not independent: what the grammar does to [`Lexing::boundaries`].
-    spelling: Option<Relation>,
-    /// The same for [`Lexing::own_debts`].
+    /// What the grammar does to [`Lexing::own_debts`].
     own_spelling: Option<Relation>,
     compile_steps: u64,
 }
@@ -224,20 +223,10 @@ impl Language {
             (Engine::Auto, _) => Engine::Earley,
             (chosen, _) => chosen,
         };
-        let dependent = lexing.boundaries().filter(|boundaries| !boundaries.is_independent());
-        let mut relation = |n_classes, steps| Relation::new(&lexing.cfg, n_classes, steps, &mut work);
-        let spelling = dependent.map(|boundaries| relation(boundaries.n_classes(), boundaries.steps())).transpose()?;
-        let own_spelling = lexing.own_debts().map(|own| relation(own.n_classes(), own.steps())).transpose()?;
-        let language = Self {
-            grammar,
-            lexing,
-            engine,
-            probe,
-            limits: options.limits,
-            spelling,
-            own_spelling,
-            compile_steps: work.used(),
-        };
+        let relation = |own: &OwnDebts| Relation::new(&lexing.cfg, own.n_classes(), own.steps(), &mut work);
+        let own_spelling = lexing.own_debts().map(relation).transpose()?;
+        let language =
+            Self { grammar, lexing, engine, probe, limits: options.limits, own_spelling, compile_steps: work.used() };
         let empty = CompileError::NoneCanBeCut { mode };
         let mut stepper = Stepper::new(&language)?;
         match stepper.start(&language) {
@@ -300,11 +289,6 @@ impl Language {
         self.compile_steps
     }
 
-    /// What the grammar does to the automaton of pieces, all terminals competing.
-    pub(crate) fn spelling(&self) -> Option<&Relation> {
-        self.spelling.as_ref()
-    }
-
     /// What the grammar does to the automaton of pieces with own debts.
     pub(crate) fn own_spelling(&self) -> Option<&Relation> {
         self.own_spelling.as_ref()
@@ -357,8 +341,7 @@ impl Language {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let relations = self.spelling.iter().chain(&self.own_spelling).map(Relation::memory_usage).sum::<usize>();
-        self.lexing.memory_usage() + relations
+        self.lexing.memory_usage() + self.own_spelling.as_ref().map_or(0, Relation::memory_usage)
     }
 }
 

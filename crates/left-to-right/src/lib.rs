@@ -32,5 +32,5 @@ pub mod sequences;
 
 pub use forced::Forced;
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
-pub use matcher::{Constraint, Draft, MatchError, Matcher, Refusal, batch_masks};
+pub use matcher::{Constraint, Draft, MatchError, Matcher, Refusal, Warm, batch_masks};
 pub use memo::MemoCounts;

@@ -104,6 +104,26 @@ impl Constraint {
     }
 }
 
+/// Matchers that share their tables, one for each constraint, for whoever has masks now and then: what one output finds out the others know. They hold their
+/// constraints as long as this lives.
+#[derive(Debug, Default)]
+pub struct Warm(Vec<Matcher>);
+
+impl Warm {
+    /// A new output of a constraint, on tables that others of it have filled. Full ones are replaced first; what is known of tokens and masks then
+    /// stays if no output uses them.
+    pub fn matcher(&mut self, constraint: &Constraint) -> Result<Matcher, MatchError> {
+        let is_same = |matcher: &&mut Matcher| Arc::ptr_eq(&matcher.constraint.0, &constraint.0);
+        if let Some(known) = self.0.iter_mut().find(is_same) {
+            known.renewing(|_| Ok(()))?;
+            return Ok(known.fork());
+        }
+        let matcher = constraint.matcher()?;
+        self.0.push(matcher.fork());
+        Ok(matcher)
+    }
+}
+
 /// Parse items of one state from which on an output of a grammar that looked nearly deterministic moves to the Valiant chart. (The most that texts of
 /// SQL, SQLite and C++ in `data/replay` come to is 181; `e: e "+" e` has one and a half for each terminal. With it, masks of
 /// `stress_expr_amb` take a third of the time at p99.)
@@ -477,6 +497,13 @@ impl Matcher {
         self.tokens.truncate(kept);
         self.positions.truncate(kept + 1);
         Ok(())
+    }
+
+    /// Takes tokens back and appends others until the output has these. Cost: that of the tokens behind the first difference.
+    pub fn go_to(&mut self, tokens: &[TokenId]) -> Result<(), MatchError> {
+        let n_equal = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        self.rollback(self.tokens.len() - n_equal)?;
+        tokens[n_equal..].iter().try_for_each(|&token| self.advance(token))
     }
 
     /// An independent copy.

@@ -71,8 +71,10 @@ fn for_each_case(check: impl Fn(&RandomCase, &Judge, &Language, &mut Tally) -> R
     let (mut checked, mut empty, mut unknown) = (0, 0, 0);
     let mut tally = Tally::default();
     for seed in seeds() {
-        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
-            let case = RandomCase::in_mode(seed, mode);
+        let modes = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
+        let blanks = modes.into_iter().filter(|_| seed % 3 == 0).map(|mode| RandomCase::with_blanks(seed, mode));
+        for case in modes.into_iter().map(|mode| RandomCase::in_mode(seed, mode)).chain(blanks) {
+            let mode = case.mode;
             let judge = Judge::new(&case);
             for engine in ENGINES {
                 let options =

@@ -126,13 +126,15 @@ fn what_competes_depends_on_the_parser() {
     }
 }
 
-#[test]
-fn masks_of_random_grammars() {
-    // In each mode: texts, masks, of them those in doubt.
-    let mut compared = [(0, 0, 0); MODES.len()];
-    for seed in 0..150 {
+/// In each mode: texts, masks, of them those in doubt.
+type Counts = [(usize, usize, usize); MODES.len()];
+
+/// Compares the masks of random texts.
+fn compare_random(name: &str, n_seeds: u64, draw: impl Fn(u64, LexerMode) -> RandomCase) -> Counts {
+    let mut compared = Counts::default();
+    for seed in 0..n_seeds {
         for (mode, (n_texts, n_masks, n_doubtful)) in MODES.into_iter().zip(&mut compared) {
-            let case = RandomCase::in_mode(seed, mode);
+            let case = draw(seed, mode);
             let tokens = (0..).zip(&case.vocab).filter_map(|(id, token)| Some((TokenId(id), token.as_deref()?)));
             let trie = TokenTrie::new(tokens.filter(|(_, bytes)| !bytes.is_empty()));
             for engine in [Engine::Earley, Engine::Valiant] {
@@ -140,7 +142,7 @@ fn masks_of_random_grammars() {
                     LanguageOptions { engine, lexer: Some(mode), ties: case.ties, ..LanguageOptions::default() };
                 let Ok(language) = Language::new(case.grammar.clone(), &options) else { continue };
                 for text in case.texts.iter().filter_map(|text| bytes_of(text)) {
-                    let name = format!("seed {seed}, {}, {}", mode.name(), engine.name());
+                    let name = format!("{name}, seed {seed}, {}, {}", mode.name(), engine.name());
                     let workers = 1 + seed as usize % 4;
                     let text = &text[..text.len().min(12)];
                     let found = compare(&name, &language, &trie, case.vocab.len(), text, workers);
@@ -151,7 +153,21 @@ fn masks_of_random_grammars() {
             }
         }
     }
-    println!("{compared:?}");
-    assert!(compared.iter().all(|&(n_texts, ..)| n_texts > 500), "{compared:?}");
-    assert_eq!(compared[0].2, 0, "{compared:?}");
+    println!("{name}: {compared:?}");
+    assert!(compared.iter().all(|&(n_texts, ..)| n_texts > 500), "{name}: {compared:?}");
+    assert_eq!(compared[0].2, 0, "{name}: {compared:?}");
+    compared
+}
+
+#[test]
+fn masks_of_random_grammars() {
+    let [_, longest, contextual] = compare_random("random", 150, RandomCase::in_mode);
+    // Few are left in doubt.
+    assert!(longest.2 * 8 < longest.1 && contextual.2 * 8 < contextual.1, "{longest:?}, {contextual:?}");
+}
+
+#[test]
+fn masks_of_random_grammars_with_blanks() {
+    let [_, longest, contextual] = compare_random("blanks", 150, RandomCase::with_blanks);
+    assert!(longest.2 * 8 < longest.1 && contextual.2 * 8 < contextual.1, "{longest:?}, {contextual:?}");
 }

@@ -20,12 +20,16 @@
 //!
 //! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
 
+mod rivals;
+
 use std::collections::VecDeque;
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_bits::{BitSet, CompactSet, index_type};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::{Symbol, TerminalId};
+use anygram_grammar::completions::Completions;
+use anygram_grammar::ir::{LexerMode, Symbol, TerminalId};
+use anygram_grammar::relation::Relation;
 use rustc_hash::FxHashMap;
 
 use crate::LexerLimits;
@@ -70,6 +74,8 @@ pub struct Boundaries {
     is_independent: bool,
     /// Where that is not so: of each node the terminals with which it can reach a safe class; one more bit if ignored pieces alone do. `None` if no class is safe.
     enough: Option<Sets>,
+    /// What the grammar does to the classes.
+    completions: Option<Completions>,
 }
 
 /// The moves of an automaton of pieces, byte by byte.
@@ -137,6 +143,7 @@ impl Boundaries {
             common: lexicon.used.clone(),
             is_independent: false,
             enough: None,
+            completions: None,
         };
         if !this.explore(lexicon, specials, limits, work)? {
             return Ok(None);
@@ -159,15 +166,18 @@ impl Boundaries {
         this.is_independent = suffices(cfg, &this.common);
         let Some(classes) = this.graph.classify(this.is_independent, bytes, work)? else { return Ok(None) };
         this.classes = classes;
-        if !this.is_independent
-            && let Some(safe) = this.classes.safe(&this.graph, cfg, &lexicon.used, work)?
-        {
-            let is_safe = |boundary: u32| safe.contains(this.classes.of_boundary[boundary as usize].index());
-            let ends = this.graph.ends.iter().filter(|&&(.., boundary)| is_safe(boundary));
-            let ends = ends.map(|&(node, terminal, _)| (node, terminal as usize));
-            let starts = (0u32..).zip(&this.graph.starts).filter(|&(boundary, _)| is_safe(boundary));
-            let starts = starts.map(|(_, &node)| (node, n_terminals));
-            this.enough = this.graph.propagate(n_terminals + 1, ends.chain(starts), bytes, work)?;
+        if !this.is_independent {
+            let relation = Relation::new(cfg, this.n_classes(), this.steps(), work)?;
+            let completions = Completions::new(cfg, relation, work)?;
+            this.enough = this.graph.certain(lexicon, &this.classes, &completions, bytes, work)?;
+            let is_all_open = completions.open().count() == this.n_classes();
+            this.completions = Some(completions);
+            if lexicon.mode == LexerMode::Contextual
+                && !is_all_open
+                && let Some(enough) = this.look_closer(lexicon, cfg, specials, limits, bytes, work)?
+            {
+                this.enough = Some(enough);
+            }
         }
         Ok(Some(this))
     }
@@ -264,6 +274,11 @@ impl Boundaries {
         if self.is_independent { Some(self.finish(node)) } else { Some(self.enough.as_ref()?.get(node)) }
     }
 
+    /// What the grammar does to the classes, if that is not the same for all.
+    pub fn completions(&self) -> Option<&Completions> {
+        self.completions.as_ref()
+    }
+
     /// The classes of boundaries to which ignored pieces alone lead (if the lexeme is a boundary, its own is one).
     pub fn reached_classes(&self, node: usize) -> impl Iterator<Item = ClassId> {
         let n_outcomes = self.classes.outcomes.len();
@@ -294,6 +309,7 @@ impl Boundaries {
     pub fn memory_usage(&self) -> usize {
         self.finish.memory_usage()
             + self.enough.as_ref().map_or(0, Sets::memory_usage)
+            + self.completions.as_ref().map_or(0, Completions::memory_usage)
             + self.classes.reach.memory_usage()
             + self.nodes.len() * 2 * size_of::<((State, DebtId), u32)>()
             + size_of_val(&*self.graph.same)
@@ -405,6 +421,13 @@ fn step_debt(lexicon: &Lexicon, states: &[State], class: usize) -> Option<Vec<St
     Some(debt)
 }
 
+/// Whether a text that can be a terminal up to a boundary of this class can be completed if the parser wants that terminal.
+fn is_certain(lexicon: &Lexicon, completions: &Completions, terminal: u32, class: usize) -> bool {
+    // A piece that may be ignored is read whether or not the parser wants it.
+    completions.open().contains(class)
+        || completions.certain(TerminalId(terminal)).contains(class) && !lexicon.ignored.contains(terminal as usize)
+}
+
 /// Whether the start symbol and every proper suffix of every rule derive sequences of `terminals` alone.
 fn suffices(cfg: &Cfg, terminals: &BitSet) -> bool {
     let derives = cfg.closure(|symbol, known| match symbol {
@@ -494,6 +517,28 @@ impl Graph {
             component.iter().for_each(|&node| of_node[node as usize] = id);
         }
         Ok(Some(Sets { of_node, pool }))
+    }
+
+    /// Of each node the terminals that can be read to a boundary at which they are certain; one more bit if ignored pieces alone lead to one at which all are.
+    fn certain(
+        &self,
+        lexicon: &Lexicon,
+        classes: &Classes,
+        completions: &Completions,
+        bytes: usize,
+        work: &mut Work,
+    ) -> Result<Option<Sets>, Stopped> {
+        let n_terminals = lexicon.n_terminals();
+        let class = |boundary: u32| classes.of_boundary[boundary as usize].index();
+        let is_open = |boundary: u32| completions.open().contains(class(boundary));
+        let ends = self
+            .ends
+            .iter()
+            .filter(|&&(_, terminal, boundary)| is_certain(lexicon, completions, terminal, class(boundary)));
+        let ends = ends.map(|&(node, terminal, _)| (node, terminal as usize));
+        let starts = (0u32..).zip(&self.starts).filter(|&(boundary, _)| is_open(boundary));
+        let starts = starts.map(|(_, &node)| (node, n_terminals));
+        self.propagate(n_terminals + 1, ends.chain(starts), bytes, work)
     }
 
     /// The strongly connected components along `same`, each after those that it leads to (Tarjan, 1972, without recursion).
@@ -596,32 +641,6 @@ impl Graph {
 }
 
 impl Classes {
-    /// Classes from which terminals that suffice can be spelled so that one of them is reached again. Sought from above: of all classes those go that cannot spell what the
-    /// boundary that owes nothing can.
-    fn safe(&self, graph: &Graph, cfg: &Cfg, used: &BitSet, work: &mut Work) -> Result<Option<BitSet>, Stopped> {
-        let steps = self.steps(graph);
-        let mut safe = BitSet::full(self.n_classes);
-        loop {
-            work.spend(1 + steps.len())?;
-            let mut spelled = vec![BitSet::new(used.len()); self.n_classes];
-            for &(from, terminal, to) in &steps {
-                if safe.contains(to) {
-                    spelled[from].insert(terminal);
-                }
-            }
-            let free = self.of_boundary[0].index();
-            let n_before = safe.count();
-            for class in 0..self.n_classes {
-                if safe.contains(class) && !spelled[free].is_subset(&spelled[class]) {
-                    safe.remove(class);
-                }
-            }
-            if safe.count() == n_before {
-                return Ok(suffices(cfg, &spelled[free]).then_some(safe));
-            }
-        }
-    }
-
     fn steps(&self, graph: &Graph) -> Vec<(usize, usize, usize)> {
         let mut steps = Vec::new();
         for (&node, &from) in graph.starts.iter().zip(&self.of_boundary) {

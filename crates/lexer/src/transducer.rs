@@ -627,7 +627,8 @@ impl Transducer {
                 if ends && !is_boundary {
                     set = set.with_last(end);
                 }
-                if !(is_boundary && ends || self.is_safe(lexing, state, wanted, obligations)) {
+                // By what the lexeme is known by, so that all who come to it are told the same.
+                if !(is_boundary && ends || self.is_safe(lexing, state, &set, obligations)) {
                     prospect = Prospect::Unknown;
                 }
                 set
@@ -649,10 +650,9 @@ impl Transducer {
     }
 
     /// Whether a `contextual` lexeme can be completed whatever competes from here on.
-    fn is_safe(&self, lexing: &Lexing, state: State, wanted: WantedId, obligations: ObligationsId) -> bool {
+    fn is_safe(&self, lexing: &Lexing, state: State, wanted: &CompactSet, obligations: ObligationsId) -> bool {
         let Some(boundaries) = &lexing.boundaries else { return false };
         let Some(node) = self.find_node(lexing, state, obligations) else { return false };
-        let wanted = &self.wanted[wanted.index()];
         // From the boundary that ignored pieces lead to, any viable parse can be completed.
         let is_enough = |enough: &CompactSet| enough.contains(lexing.end()) || enough.intersects(wanted);
         boundaries.enough(node).is_some_and(is_enough)

@@ -87,12 +87,17 @@ fn ignored_blanks_make_lexing_independent_of_parsing() {
 
 #[test]
 fn without_independence_the_parser_is_asked() {
-    let lexing = lexing("start: ID \"+\" ID | ID\nID: /[a-z]+/", LexerMode::Contextual);
-    assert!(lexing.own_debts().is_some());
-    let mut transducer = Transducer::default();
-    let wanted = transducer.wanted(&lexing, &BitSet::from_members(2, [0]), false);
-    let first = transducer.first(&lexing, wanted).unwrap().unwrap();
-    assert_eq!(transducer.prospect(first), Prospect::Unknown);
+    let prospect_at_start = |source: &str| {
+        let lexing = lexing(source, LexerMode::Contextual);
+        assert!(lexing.own_debts().is_some());
+        let mut transducer = Transducer::default();
+        let wanted = transducer.wanted(&lexing, &BitSet::from_members(lexing.cfg.n_terminals, [0]), false);
+        let first = transducer.first(&lexing, wanted).unwrap().unwrap();
+        transducer.prospect(first)
+    };
+    // After an identifier no other can stand, which the second grammar may want.
+    assert_eq!(prospect_at_start("start: ID \"+\" ID | ID\nID: /[a-z]+/"), Prospect::Completable);
+    assert_eq!(prospect_at_start("start: ID \"+\" ID | \"-\" ID ID\nID: /[a-z]+/"), Prospect::Unknown);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use std::collections::BinaryHeap;
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::analysis;
 use anygram_grammar::cfg::Cfg;
+use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -792,11 +793,12 @@ impl Recognizer for Earley {
         self.reaches.get(self.steps.get(&(from, terminal))?.1 as usize).map(|reach| &**reach)
     }
 
-    fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
+    fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Completions) -> bool {
+        let relation = automaton.relation();
         let State { kernel, is_sentence, .. } = &self.states[state.index()];
         let is_safe = |&(rest, _): &Item| {
-            let from = BitSet::from_members(automaton.n_states(), [from]);
-            let reached = automaton.after_all(self.symbols(rest), from);
+            let from = BitSet::from_members(relation.n_states(), [from]);
+            let reached = relation.after_all(self.symbols(rest), from);
             let lhs = self.rests[rest.index()].lhs;
             if lhs.index() == self.cfg.n_nonterminals {
                 !reached.is_empty()

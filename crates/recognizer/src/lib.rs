@@ -15,13 +15,13 @@ pub mod earley;
 pub mod laws;
 pub mod probe;
 pub mod reference;
-pub mod relation;
 pub mod valiant;
 
-pub use relation::Relation;
+pub use anygram_grammar::relation::Relation;
 
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::Cfg;
+use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{Symbol, TerminalId};
 use rustc_hash::FxHashMap;
 
@@ -151,7 +151,7 @@ pub trait Recognizer: Send {
     }
 
     /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Recognizer::view`]); a no says nothing.
-    fn can_finish_anywhere(&self, _state: StateId, _from: usize, _automaton: &Relation) -> bool {
+    fn can_finish_anywhere(&self, _state: StateId, _from: usize, _automaton: &Completions) -> bool {
         false
     }
 

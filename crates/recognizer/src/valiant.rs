@@ -406,6 +406,11 @@ impl Valiant {
         self.tier(state).iter().find(|span| span.left == left)
     }
 
+    /// The 64-bit words of the rows of a state's tier: how dense the chart is there.
+    pub fn row_words(&self, state: StateId) -> usize {
+        self.tier(state.index()).iter().map(|span| span.length as usize).sum()
+    }
+
     /// The spans of a state's tier.
     fn tier(&self, state: usize) -> &[Span] {
         let end = self.states.get(state + 1).map_or(self.spans.len(), |next| next.spans as usize);

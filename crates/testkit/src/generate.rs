@@ -58,7 +58,20 @@ impl RandomCase {
         let mode = *random.pick(&[LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual]);
         let ties = if random.chance(75) { Ties::All } else { Ties::First };
         let units = units(&mut random);
-        let grammar = grammar(&mut random, &units);
+        let grammar = grammar(&mut random, &units, any_grammar);
+        Self::of(seed, random, mode, ties, units, grammar)
+    }
+
+    /// A case of which blanks are ignored and terminals begin with blanks, so that a longer terminal takes them together with what was to come behind them.
+    pub fn with_blanks(seed: u64, mode: LexerMode) -> Self {
+        let mut random = Random::new(seed);
+        let ties = if random.chance(75) { Ties::All } else { Ties::First };
+        let units = vec!['a', 'b', ' '];
+        let grammar = grammar(&mut random, &units, blank_grammar);
+        Self::of(seed, random, mode, ties, units, grammar)
+    }
+
+    fn of(seed: u64, mut random: Random, mode: LexerMode, ties: Ties, units: Vec<char>, grammar: Grammar) -> Self {
         let pieces: Vec<Vec<Vec<Sym>>> = grammar.terminals.iter().map(|terminal| members(terminal, &units)).collect();
         let texts: Vec<_> = (0..8).map(|_| text(&mut random, &grammar, &pieces, &units)).collect();
         let prefixes = texts.iter().map(|text| text[..random.between(0, text.len())].to_vec()).collect();
@@ -89,7 +102,7 @@ impl RandomCase {
 
 impl fmt::Display for RandomCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "RandomCase::new({}), {:?}, ties {:?}", self.seed, self.mode, self.ties)?;
+        writeln!(f, "RandomCase, seed {}, {:?}, ties {:?}", self.seed, self.mode, self.ties)?;
         write!(f, "{}", show_grammar(&self.grammar))?;
         for (id, token) in self.vocab.iter().enumerate() {
             match token {
@@ -175,9 +188,9 @@ fn bytes(units: &[char]) -> BTreeSet<u8> {
     units.iter().flat_map(|unit| unit.to_string().into_bytes()).collect()
 }
 
-fn grammar(random: &mut Random, units: &[char]) -> Grammar {
+fn grammar(random: &mut Random, units: &[char], draw: fn(&mut Random, &[char]) -> Grammar) -> Grammar {
     loop {
-        let grammar = any_grammar(random, units);
+        let grammar = draw(random, units);
         if !Oracle::new(&grammar, LexerMode::Scannerless, Ties::All).is_empty_language() {
             return grammar;
         }
@@ -220,6 +233,25 @@ fn any_grammar(random: &mut Random, units: &[char]) -> Grammar {
         names.push("CALL".to_owned());
     }
     let nonterminals = &["start", "n1", "n2", "n3", "n4"][..random.between(1, 5)];
+    for lhs in nonterminals {
+        for _ in 0..random.between(1, 3) {
+            build = build.rule(lhs, &right_side(random, nonterminals, &names));
+        }
+    }
+    build.grammar()
+}
+
+fn blank_grammar(random: &mut Random, _: &[char]) -> Grammar {
+    let mut build = Build::new();
+    let sources: [&str; 13] =
+        ["a", "b", "ab", "[ab]+", "a+", " a", " b", " ?ab?", "( ?b)? a", " +b", " +[ab]", "(b +)?a", "b a"];
+    let names: Vec<String> = (0..random.between(2, 5)).map(|at| format!("T{at}")).collect();
+    for name in &names {
+        let source = *random.pick(&sources);
+        build = build.pattern(name, source);
+    }
+    build = build.pattern("SKIP", *random.pick(&[" ", " +"])).ignored();
+    let nonterminals = &["start", "n1", "n2"][..random.between(1, 3)];
     for lhs in nonterminals {
         for _ in 0..random.between(1, 3) {
             build = build.rule(lhs, &right_side(random, nonterminals, &names));

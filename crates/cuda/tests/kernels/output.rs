@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anygram_cuda::output::{Computed, Output};
+use anygram_cuda::output::{Computed, Output, OutputError, batch_masks};
 use anygram_cuda::search::DeviceMasks;
 use anygram_cuda::{ChartError, Charts, DeviceError, PoolOptions, ShimOptions, dlpack};
 use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 use anygram_grammar::lark::{self, LarkOptions};
-use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions};
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MatchError};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -109,7 +109,7 @@ fn follow(constraint: &Constraint, output: &mut Output, tokens: &[TokenId], name
 }
 
 fn total(computed: Computed) -> usize {
-    computed.on_device + computed.in_doubt + computed.too_large + computed.without_device
+    computed.on_device + computed.in_doubt + computed.too_large + computed.thin + computed.without_device
 }
 
 #[test]
@@ -194,6 +194,68 @@ fn a_launch_that_is_refused_loses_nothing() {
         follow(&constraint, &mut output, &tokens, &name);
         assert_eq!(output.computed().on_device, before + tokens.len(), "{name}");
     }
+}
+
+#[test]
+fn masks_of_a_batch_are_those_of_its_outputs() {
+    if !can_run() {
+        return;
+    }
+    let of = |source: &str, mode| {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        constraint(grammar, mode, Ties::All, Vocabulary::builtin().clone()).unwrap()
+    };
+    let lists = of(LIST, LexerMode::Longest);
+    let sums = of("start: start \"+\" start | NAME\nNAME: /[a-z]+/", LexerMode::Contextual);
+    let tokens = |text: &str| lists.vocabulary().encode(text).unwrap();
+    // Outputs of two grammars in one pool; one in a pool that gives out; one that ended.
+    let (charts, poor) = (pool(1, small()), pool(2, PoolOptions { queue: 1, ..small() }));
+    let texts =
+        [("[a+b, [c", &lists, &charts), ("a+b", &sums, &charts), ("", &lists, &charts), ("[a, b", &lists, &poor)];
+    let mut outputs: Vec<Output> =
+        texts.iter().map(|(_, constraint, charts)| Output::new(constraint, charts, 1).unwrap()).collect();
+    let mut ended = Output::new(&sums, &charts, 1).unwrap();
+    ended.advance(tokens("a")[0]).unwrap();
+    ended.advance(sums.vocabulary().eos()[0]).unwrap();
+    outputs.push(ended);
+    let n_words = lists.mask_words();
+    let mut matchers: Vec<_> = texts.iter().map(|(_, constraint, _)| constraint.matcher().unwrap()).collect();
+    for step in 0..6 {
+        let mut rows = vec![u32::MAX; outputs.len() * n_words];
+        let waits = charts.lock().unwrap().n_waits();
+        assert!(batch_masks(&mut outputs, &mut rows).iter().all(Result::is_ok));
+        assert_eq!(charts.lock().unwrap().n_waits() - waits, 1, "one turn for all outputs of a pool");
+        for (at, matcher) in matchers.iter_mut().enumerate() {
+            assert_eq!(rows[at * n_words..][..n_words], matcher.mask().unwrap(), "output {at}, step {step}");
+            if let Some(&token) = tokens(texts[at].0).get(step) {
+                outputs[at].advance(token).unwrap();
+                matcher.advance(token).unwrap();
+            }
+        }
+        let mut alone = vec![0; n_words];
+        outputs[4].mask_into(&mut alone).unwrap();
+        assert_eq!(rows[4 * n_words..], alone);
+        let short = batch_masks(&mut outputs, &mut rows[1..]);
+        assert!(short.iter().all(|error| matches!(error, Err(OutputError::Match(MatchError::MaskTooShort { .. })))));
+    }
+    assert!(outputs[0].computed().on_device > 0 && outputs[1].computed().on_device > 0);
+    assert!(outputs[3].computed().too_large > 0, "{:?}", outputs[3].computed());
+    assert!(batch_masks(&mut [], &mut []).is_empty());
+}
+
+#[test]
+fn only_dense_charts_are_for_the_device_where_that_is_asked_for() {
+    if !can_run() {
+        return;
+    }
+    let grammar = lark::parse("start: start start | \"a\"", &LarkOptions::default()).unwrap();
+    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let tokens = constraint.vocabulary().encode("a".repeat(80)).unwrap();
+    let charts = pool(3, PoolOptions { team_from: 2, threads: 64, ..small() });
+    let mut output = Output::new(&constraint, &charts, 0).unwrap().for_dense_charts();
+    follow(&constraint, &mut output, &tokens, "dense");
+    let Computed { on_device, thin, without_device, .. } = output.computed();
+    assert!(on_device > 5 && thin > 5 && without_device == 0, "{:?}", output.computed());
 }
 
 #[test]

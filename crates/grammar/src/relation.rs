@@ -2,8 +2,9 @@
 
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
-use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::{NonterminalId, Symbol};
+
+use crate::cfg::Cfg;
+use crate::ir::Symbol;
 
 /// For each symbol of a grammar and each state of a finite automaton over its terminals, the states to which the automaton can come while
 /// reading something that the symbol derives.
@@ -17,8 +18,6 @@ pub struct Relation {
     terminals: Vec<BitSet>,
     /// Row `nonterminal * n_states + from`.
     nonterminals: Vec<BitSet>,
-    /// Of each nonterminal.
-    safe: Vec<BitSet>,
 }
 
 impl Relation {
@@ -33,12 +32,7 @@ impl Relation {
         let n_rows = (cfg.n_terminals + cfg.n_nonterminals).saturating_mul(n_states);
         work.spend(n_rows.saturating_mul(1 + n_states / 8))?;
         let rows = |n: usize| vec![BitSet::new(n_states); n * n_states];
-        let mut this = Self {
-            n_states,
-            terminals: rows(cfg.n_terminals),
-            nonterminals: rows(cfg.n_nonterminals),
-            safe: Vec::new(),
-        };
+        let mut this = Self { n_states, terminals: rows(cfg.n_terminals), nonterminals: rows(cfg.n_nonterminals) };
         for (from, terminal, to) in steps {
             this.terminals[terminal * n_states + from].insert(to);
         }
@@ -55,44 +49,13 @@ impl Relation {
                 break;
             }
         }
-        this.safe = this.find_safe(cfg, work)?;
         Ok(this)
     }
 
-    /// The largest sets such that from each state in that of a nonterminal whatever can stand after it in a rule leads into the set of the
-    /// rule's left side.
-    fn find_safe(&self, cfg: &Cfg, work: &mut Work) -> Result<Vec<BitSet>, Stopped> {
-        let mut safe = vec![BitSet::from_members(self.n_states, 0..self.n_states); cfg.n_nonterminals];
-        loop {
-            let mut changed = false;
-            for rule in &cfg.rules {
-                // The states from which what is left of the rule leads into the set, from its end on.
-                let mut back = safe[rule.lhs.index()].clone();
-                for (at, &symbol) in rule.rhs.iter().enumerate().rev() {
-                    // Where a rule begins with its own left side, something else has asked for that, and is enough.
-                    let recurs = at == 0 && symbol == Symbol::Nonterminal(rule.lhs);
-                    if let Symbol::Nonterminal(n) = symbol
-                        && !recurs
-                    {
-                        let before = safe[n.index()].count();
-                        safe[n.index()].intersect_with(&back);
-                        changed |= safe[n.index()].count() != before;
-                    }
-                    work.spend(self.n_states * (1 + self.n_states / 64))?;
-                    let leads_back = |&from: &usize| self.row(symbol, from).intersects(&back);
-                    back = BitSet::from_members(self.n_states, (0..self.n_states).filter(leads_back));
-                }
-            }
-            if !changed {
-                return Ok(safe);
-            }
-        }
-    }
-
-    /// States of the automaton from which, once a nonterminal is complete, every parse can be finished, whatever has asked for the nonterminal: what
-    /// is left of a rule, and of the rule around that, can be read one after the other. They let a parser answer without a look at its stack.
-    pub fn safe(&self, nonterminal: NonterminalId) -> &BitSet {
-        &self.safe[nonterminal.index()]
+    /// The states from which a symbol leads into some set.
+    pub fn before(&self, symbol: Symbol, set: &BitSet) -> BitSet {
+        let leads_into = |&from: &usize| self.row(symbol, from).intersects(set);
+        BitSet::from_members(self.n_states, (0..self.n_states).filter(leads_into))
     }
 
     fn row(&self, symbol: Symbol, from: usize) -> &BitSet {
@@ -124,11 +87,6 @@ impl Relation {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        self.terminals
-            .iter()
-            .chain(&self.nonterminals)
-            .chain(&self.safe)
-            .map(|row| row.memory_usage() + size_of::<BitSet>())
-            .sum()
+        self.terminals.iter().chain(&self.nonterminals).map(|row| row.memory_usage() + size_of::<BitSet>()).sum()
     }
 }
