@@ -28,6 +28,11 @@ impl Times {
         result
     }
 
+    /// Keeps a time, as that of so many pieces of work of the same length.
+    pub fn add(&mut self, time: Duration, n: usize) {
+        self.0.extend(std::iter::repeat_n(time / n.max(1) as u32, n));
+    }
+
     /// The summary; of nothing, all zeros.
     pub fn summary(&self) -> Summary {
         let mut sorted: Vec<f64> = self.0.iter().map(|time| time.as_secs_f64() * 1e6).collect();

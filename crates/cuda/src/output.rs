@@ -9,7 +9,7 @@
 //! When the pool has no page left, or the device is lost, the CPU computes everything from there on; nothing that was read is lost.
 //! [`Output::computed`] counts that, and [`Output::gave_out`] says why the device is not asked any more.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::frontier::{Frontier, Stepper};
@@ -400,7 +400,7 @@ pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), O
     }
     rows.fill(0);
     let mut results = Vec::with_capacity(outputs.len());
-    let mut groups: FxHashMap<(*const Mutex<Charts>, usize), Vec<(usize, WholeStep)>> = FxHashMap::default();
+    let mut groups: FxHashMap<_, Group> = FxHashMap::default();
     for (at, output) in outputs.iter_mut().enumerate() {
         let plan = output.plan();
         results.push(plan.as_ref().map(|_| false).map_err(OutputError::clone));
@@ -430,6 +430,9 @@ pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), O
     };
     outputs.iter_mut().zip(rows).zip(results).map(by_cpu).collect()
 }
+
+/// Outputs by their numbers, and what each asks of the device.
+type Group = Vec<(usize, WholeStep)>;
 
 /// The masks of some outputs of one pool, in one turn.
 fn masks_of_group(outputs: &mut [Output], group: &[(usize, WholeStep)]) -> Vec<(usize, Result<Vec<u32>, OutputError>)> {

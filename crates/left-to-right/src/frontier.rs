@@ -472,10 +472,6 @@ impl Stepper {
         if self.transducer.prospect(config.lexeme) == Prospect::Completable {
             return Ok(Some(true));
         }
-        // What the parser wants after an ignored piece the lexeme does not know.
-        if self.is_enough(language, config) {
-            return Ok(Some(true));
-        }
         let is_traced = matches!(self.trace, Trace::On(_));
         let known = self.prospects.get(&config).copied();
         if let Some(known) = known
@@ -484,7 +480,7 @@ impl Stepper {
             return Ok(known);
         }
         if known.is_none_or(|known| known == Some(true))
-            && self.can_be_spelled(language, config, Purpose::CanAnywhere)?
+            && (self.is_enough(language, config) || self.can_be_spelled(language, config, Purpose::CanAnywhere)?)
         {
             self.prospects.insert(config, Some(true));
             return Ok(Some(true));
@@ -507,7 +503,7 @@ impl Stepper {
         Ok(verdict)
     }
 
-    /// Whether the parser wants something that is enough for a reading to be completed.
+    /// Whether the parser wants something that is enough for a reading to be completed. (What it wants after an ignored piece the lexeme does not know.)
     fn is_enough(&self, language: &Language, Config { state, lexeme }: Config) -> bool {
         let lexing = language.lexing();
         let node = self.transducer.node(lexing, lexeme);

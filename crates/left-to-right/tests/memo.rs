@@ -8,7 +8,9 @@ use std::sync::Arc;
 use anygram_grammar::ir::{Grammar, LexerMode};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::mask::get_bit;
-use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts};
+use anygram_left_to_right::{
+    Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts, Warm,
+};
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -82,8 +84,10 @@ fn of_random_grammars() {
     };
     let (mut found, mut kept, mut not_kept) = (0, 0, 0);
     for seed in seeds {
-        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
-            let case = RandomCase::in_mode(seed, mode);
+        let modes = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
+        let both = modes.map(|mode| [RandomCase::in_mode(seed, mode), RandomCase::with_blanks(seed, mode)]);
+        for case in both.into_iter().flatten() {
+            let mode = case.mode;
             let vocabulary = vocabulary(&case.vocab);
             let made = [0, 1 << 20].map(|bytes| matcher(&case.grammar, mode, Engine::Earley, &vocabulary, bytes));
             let [Some(mut plain), Some(mut sharing)] = made else { continue };
@@ -135,4 +139,34 @@ fn of_deep_texts() {
             assert!(counts.found > 2 * counts.kept, "{source}, {mode:?}: {counts:?}");
         }
     }
+}
+
+#[test]
+fn warm_matchers_know_what_others_found_out() {
+    let compile = |source: &str| {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
+        Constraint::new(Arc::new(language), Vocabulary::builtin().clone()).unwrap()
+    };
+    let (list, sum) = (compile("start: \"[\" /[a-z]+/ \"]\""), compile("start: /[0-9]+/ (\"+\" /[0-9]+/)*"));
+    let mut warm = Warm::default();
+    let tokens = list.vocabulary().encode("[ab]").unwrap();
+    let counts = [(); 2].map(|()| {
+        let mut matcher = warm.matcher(&list).unwrap();
+        for &token in &tokens {
+            matcher.mask().unwrap();
+            matcher.advance(token).unwrap();
+        }
+        assert!(matcher.is_sentence());
+        matcher.mask().unwrap();
+        matcher.memo_counts()
+    });
+    assert_eq!(counts[0].kept, counts[1].kept, "{counts:?}");
+    assert_eq!(counts[0].found + tokens.len() as u64 + 1, counts[1].found, "{counts:?}");
+    let mut matcher = warm.matcher(&sum).unwrap();
+    matcher.go_to(&sum.vocabulary().encode("1+2+3").unwrap()).unwrap();
+    assert!(matcher.is_sentence());
+    matcher.go_to(&sum.vocabulary().encode("1+45").unwrap()).unwrap();
+    assert!(matcher.is_sentence() && matcher.memo_counts().found == 0);
+    assert!(matcher.go_to(&tokens).is_err());
 }

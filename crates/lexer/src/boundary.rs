@@ -15,8 +15,9 @@
 //! Call *common* the terminals that can be spelled from every boundary. If they suffice to derive the start symbol and every proper suffix of
 //! every rule (whatever a parser has begun, suffixes are what it needs), every viable parse can be completed from every boundary: parsing and
 //! lexing are [independent](Boundaries::is_independent), and nothing need be asked. Nearly all grammars with ignored blanks are so.
-//! In others this often holds of all boundaries but some: *safe* classes are those from which terminals that suffice can be spelled so that a safe class
-//! is reached again. A text that comes to one can be completed whatever was parsed ([`Boundaries::enough`]).
+//! In others it is computed which terminals can be read to which boundaries so that whatever a parser has begun when it has read them can be completed
+//! ([`anygram_grammar::completions`], with the proof). One of these that the parser wants is *enough* ([`Boundaries::enough`]). In `contextual` a second look, in which only those terminals compete that are
+//! not enough, finds more (`rivals`).
 //!
 //! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
 

@@ -439,7 +439,7 @@ mod tests {
         for seed in 0..400 {
             let mut random = Random::new(seed);
             let units = units(&mut random);
-            let grammar = grammar(&mut random, &units);
+            let grammar = grammar(&mut random, &units, any_grammar);
             let pieces: Vec<_> = grammar.terminals.iter().map(|terminal| members(terminal, &units)).collect();
             let oracle = Oracle::new(&grammar, LexerMode::Scannerless, Ties::All);
             for _ in 0..5 {

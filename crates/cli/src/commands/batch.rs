@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, language, args.vocab.vocabulary()?)?;
     let mut questions = Questions::new(&constraint)?;
     if args.grammar.is_for_device() {
-        questions.device = Some(Decoder::new(&args.grammar, &constraint)?);
+        questions.device = Some(Decoder::new(&args.grammar, &constraint, 1)?);
     }
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
@@ -139,6 +139,9 @@ pub fn run(args: &Args) -> Result<bool> {
             output.flush()?;
         }
         line.clear();
+    }
+    if let Some(notice) = questions.device.and_then(|device| device.on_device()?.notice()) {
+        let _ = writeln!(anstream::stderr(), "{notice}");
     }
     Ok(true)
 }
@@ -204,7 +207,7 @@ fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
         && wants.iter().all(|want| want == "allowed")
     {
         let answer = plain_mask(constraint, device, question);
-        device.reset();
+        device.reset(0);
         return answer;
     }
     let is_wanted = |name: &str| wants.iter().any(|want| want == name);
@@ -237,17 +240,17 @@ fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
 /// A mask without a budget, by the device.
 fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question) -> Result<Answer> {
     for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
-        device.advance(token).map_err(|stop| match stop {
+        device.advance(0, token).map_err(|stop| match stop {
             Stop::Refused(error) => anyhow!("tokens[{at}]: not viable: {error}"),
             Stop::Error(error) => anyhow!("tokens[{at}]: {error}"),
         })?;
     }
     let mut words = vec![0; device.mask_words()];
-    device.mask_into(&mut words)?;
+    device.masks_into(1, &mut words).remove(0)?;
     let vocabulary = constraint.vocabulary();
     let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
     let allowed = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
-    Ok(Answer::Mask(MaskAnswer { allowed: Some(allowed), eos: device.is_sentence(), minimum: None, forced: None }))
+    Ok(Answer::Mask(MaskAnswer { allowed: Some(allowed), eos: device.is_sentence(0), minimum: None, forced: None }))
 }
 
 impl<'q> Question<'q> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::decoder::{Decoder, Stop};
+use crate::decoder::{Decoder, OnDevice, Stop};
 use crate::input::{self, GrammarArgs, VocabArgs};
 use crate::texts::{Text, texts};
 use crate::timing::{Summary, Times};
@@ -36,6 +36,10 @@ pub struct Args {
     /// Only texts of at most N tokens.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
+    /// Replay so many texts side by side: each step computes the masks of all of them in one call, on all cores or on a device. Times of masks are then
+    /// those of the clock, divided by the number of masks.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_BATCH))]
+    batch: u32,
     /// How many failures to show.
     #[arg(long, value_name = "N", default_value_t = 5)]
     show: usize,
@@ -43,6 +47,9 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
+
+/// The most texts that are replayed side by side.
+const MOST_BATCH: i64 = 65_536;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,6 +85,9 @@ struct Report {
     failures: Vec<Failure>,
     mask_us: Summary,
     advance_us: Summary,
+    batch: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<OnDevice>,
     memory_mb: f64,
 }
 
@@ -102,7 +112,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let vocab_ms = ms(start);
     let start = Instant::now();
     let constraint = input::constraint(&args.grammar, args.grammar.language_of_any_engine()?, vocabulary)?;
-    let mut decoder = Decoder::new(&args.grammar, &constraint)?;
+    let mut decoder = Decoder::new(&args.grammar, &constraint, args.batch as usize)?;
     let compile_ms = ms(start);
 
     let mut replayed: Vec<(&PathBuf, usize, Vec<TokenId>)> = Vec::new();
@@ -120,19 +130,16 @@ pub fn run(args: &Args) -> Result<bool> {
     let style = "{elapsed_precise} {bar:40} {pos}/{len} tokens, {eta} to go {msg}";
     bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
 
+    let texts: Vec<&[TokenId]> = replayed.iter().map(|(_, _, tokens)| &tokens[..]).collect();
     if args.warmup {
-        for (_, _, tokens) in &replayed {
-            replay(&mut decoder, tokens, &mut Tally::default(), &bar);
-            decoder.reset();
-        }
+        let tally = &mut Tally::default();
+        Replay { decoder: &mut decoder, tally, bar: &bar }.run(&texts, |_, _, _| {});
     }
     let mut tally = Tally::default();
     let (mut false_rejects, mut errors, mut not_sentences, mut failures) = (0, 0, 0, Vec::new());
-    for (file, line, tokens) in &replayed {
-        let outcome = replay(&mut decoder, tokens, &mut tally, &bar);
-        let step = decoder.n_tokens();
+    Replay { decoder: &mut decoder, tally: &mut tally, bar: &bar }.run(&texts, |text, step, outcome| {
         let (kind, message) = match outcome {
-            Outcome::Sentence => ("", String::new()),
+            Outcome::Sentence => return,
             Outcome::FalseReject(message) => ("false_reject", message),
             Outcome::Error(message) => ("error", message),
             Outcome::NotSentence(message) => ("not_sentence", message),
@@ -140,15 +147,17 @@ pub fn run(args: &Args) -> Result<bool> {
         false_rejects += usize::from(kind == "false_reject");
         errors += usize::from(kind == "error");
         not_sentences += usize::from(kind == "not_sentence");
-        if !kind.is_empty() {
-            bar.set_message(format!("{} stopped", false_rejects + errors + not_sentences));
-            if failures.len() < args.show {
-                failures.push(Failure { file: file.display().to_string(), line: *line, kind, step, message });
-            }
+        bar.set_message(format!("{} stopped", false_rejects + errors + not_sentences));
+        let (file, line, _) = &replayed[text];
+        if failures.len() < args.show {
+            failures.push(Failure { file: file.display().to_string(), line: *line, kind, step, message });
         }
-        decoder.reset();
-    }
+    });
     bar.finish_and_clear();
+    let device = decoder.on_device();
+    if let Some(notice) = device.as_ref().and_then(OnDevice::notice) {
+        let _ = writeln!(anstream::stderr(), "{notice}");
+    }
 
     let report = Report {
         grammar: args.grammar.grammar.display().to_string(),
@@ -166,6 +175,8 @@ pub fn run(args: &Args) -> Result<bool> {
         failures,
         mask_us: tally.mask.summary(),
         advance_us: tally.advance.summary(),
+        batch: args.batch,
+        device,
         memory_mb: (peak_memory_mb().unwrap_or(0.0) * 10.0).round() / 10.0,
     };
     writeln!(std::io::stdout(), "{}", serde_json::to_string(&report)?)?;
@@ -189,31 +200,98 @@ fn tokens(constraint: &Constraint, text: &Text) -> Result<Vec<TokenId>> {
     }
 }
 
-fn replay(decoder: &mut Decoder, tokens: &[TokenId], tally: &mut Tally, bar: &ProgressBar) -> Outcome {
-    let mut words = vec![0; decoder.mask_words()];
-    for &token in tokens {
-        let start = Instant::now();
-        let masked = tally.mask.measure(|| decoder.mask_into(&mut words));
-        tally.first_mask_ms.get_or_insert_with(|| ms(start));
-        if let Err(error) = masked {
-            return Outcome::Error(error.to_string());
-        }
-        let allowed = get_bit(&words, token.index());
-        match tally.advance.measure(|| decoder.advance(token)) {
-            Ok(()) if allowed => tally.steps += 1,
-            Ok(()) => return Outcome::Error(format!("token {} was advanced though its bit was not set", token.0)),
-            Err(Stop::Refused(_)) if allowed => {
-                return Outcome::Error(format!("token {} was refused though its bit was set", token.0));
+/// A text that is being replayed, and how many of its tokens were read.
+struct Progress {
+    text: usize,
+    n_read: usize,
+}
+
+/// Texts on their way through the outputs of a decoder.
+struct Replay<'a> {
+    decoder: &'a mut Decoder,
+    tally: &'a mut Tally,
+    bar: &'a ProgressBar,
+}
+
+impl Replay<'_> {
+    /// Replays texts, as many side by side as there are outputs. `ended` is told of each text how many tokens were read, and what became of it.
+    fn run(&mut self, texts: &[&[TokenId]], mut ended: impl FnMut(usize, usize, Outcome)) {
+        let n_words = self.decoder.mask_words();
+        let mut waiting = (0..texts.len()).map(|text| Progress { text, n_read: 0 });
+        // The texts of the first outputs, in their order.
+        let mut active: Vec<Progress> = waiting.by_ref().take(self.decoder.n_outputs()).collect();
+        let mut rows = vec![0; active.len() * n_words];
+        while !active.is_empty() {
+            let masked = self.masks(active.len(), &mut rows);
+            let mut outcomes = Vec::with_capacity(active.len());
+            for (at, ((masked, progress), row)) in
+                masked.into_iter().zip(&mut active).zip(rows.chunks(n_words)).enumerate()
+            {
+                outcomes.push(self.step(at, texts[progress.text], progress, masked.map(|()| row)));
             }
-            Err(Stop::Refused(refusal)) => return Outcome::FalseReject(refusal),
-            Err(Stop::Error(error)) => return Outcome::Error(error),
+            // From the last on, so that the places of those before stay what they are.
+            for (at, outcome) in outcomes.into_iter().enumerate().rev() {
+                let Some(outcome) = outcome else { continue };
+                ended(active[at].text, self.decoder.n_tokens(at), outcome);
+                self.decoder.reset(at);
+                if let Some(next) = waiting.next() {
+                    active[at] = next;
+                } else {
+                    active.swap_remove(at);
+                    self.decoder.swap(at, active.len());
+                }
+            }
         }
-        bar.inc(1);
     }
-    if decoder.is_sentence() {
-        return Outcome::Sentence;
+
+    /// The masks of the first outputs. Of one the time is that of the thread, of more that of the clock: other threads and a device work on them.
+    fn masks(&mut self, n: usize, rows: &mut [u32]) -> Vec<Result<()>> {
+        let start = Instant::now();
+        let masked = match n {
+            1 => self.tally.mask.measure(|| self.decoder.masks_into(1, rows)),
+            _ => self.decoder.masks_into(n, rows),
+        };
+        if n > 1 {
+            self.tally.mask.add(start.elapsed(), n);
+        }
+        self.tally.first_mask_ms.get_or_insert_with(|| ms(start));
+        masked
     }
-    Outcome::NotSentence(format!("the text ends where it could go on with {}", decoder.expected().join(", ")))
+
+    /// Reads the next token of a text. What became of the text, if that is its end.
+    fn step(
+        &mut self,
+        output: usize,
+        tokens: &[TokenId],
+        progress: &mut Progress,
+        mask: Result<&[u32]>,
+    ) -> Option<Outcome> {
+        let mask = match mask {
+            Ok(mask) => mask,
+            Err(error) => return Some(Outcome::Error(error.to_string())),
+        };
+        if let Some(&token) = tokens.get(progress.n_read) {
+            let allowed = get_bit(mask, token.index());
+            let wrong = |what: &str| Some(Outcome::Error(format!("token {} was {what}", token.0)));
+            match self.tally.advance.measure(|| self.decoder.advance(output, token)) {
+                Ok(()) if allowed => self.tally.steps += 1,
+                Ok(()) => return wrong("advanced though its bit was not set"),
+                Err(Stop::Refused(_)) if allowed => return wrong("refused though its bit was set"),
+                Err(Stop::Refused(refusal)) => return Some(Outcome::FalseReject(refusal)),
+                Err(Stop::Error(error)) => return Some(Outcome::Error(error)),
+            }
+            self.bar.inc(1);
+            progress.n_read += 1;
+        }
+        if progress.n_read < tokens.len() {
+            return None;
+        }
+        if self.decoder.is_sentence(output) {
+            return Some(Outcome::Sentence);
+        }
+        let expected = self.decoder.expected(output).join(", ");
+        Some(Outcome::NotSentence(format!("the text ends where it could go on with {expected}")))
+    }
 }
 
 fn ms(start: Instant) -> f64 {

@@ -43,6 +43,27 @@ fn lines_of_text_with_the_built_in_vocabulary() {
 }
 
 #[test]
+fn side_by_side_as_one_after_the_other() {
+    let folder = Folder::new();
+    let grammar = folder.file("g.lark", LISTS);
+    let texts = folder.file("texts", "a\n(a, b)\n(a, B)\n((a)\n(a, (b, a), b)\n(\na, b\n(b, b, b, b)\n");
+    let arguments = ["replay", "-g", &grammar, "-v", "builtin", "--show", "9", &texts];
+    let alone = replay(&arguments);
+    for batch in ["2", "3", "8", "100"] {
+        let report = replay(&[&arguments[..], &["--batch", batch]].concat());
+        assert_eq!(counts(&report), counts(&alone), "{batch} at a time");
+        let failures = |report: &Value| {
+            let mut failures = report["failures"].as_array().unwrap().clone();
+            failures.sort_by_key(|failure| failure["line"].as_u64());
+            failures
+        };
+        assert_eq!(failures(&report), failures(&alone), "{batch} at a time");
+        assert_eq!(report["batch"].as_u64().unwrap().to_string(), batch);
+    }
+    anygram(&[&arguments[..], &["--batch", "0"]].concat()).is_bad_input(&["--batch"]);
+}
+
+#[test]
 fn json_lines_with_ids() {
     let folder = Folder::new();
     let (grammar, vocab) = (folder.file("g.lark", LISTS), folder.file("v.json", VOCAB));

@@ -72,19 +72,25 @@ fn outputs_on_the_device_are_those_of_matchers() {
     }
     let (mut compared, mut n_doubtful) = (0, 0);
     for seed in 0..60 {
-        for mode in MODES {
-            let case = RandomCase::in_mode(seed, mode);
-            let Some(constraint) = constraint(case.grammar.clone(), mode, case.ties, vocabulary(&case)) else {
+        let blanks = MODES.into_iter().filter(|_| seed % 6 == 0).map(|mode| RandomCase::with_blanks(seed, mode));
+        for case in MODES.into_iter().map(|mode| RandomCase::in_mode(seed, mode)).chain(blanks) {
+            let Some(constraint) = constraint(case.grammar.clone(), case.mode, case.ties, vocabulary(&case)) else {
                 continue;
             };
             let charts = pool(seed, small());
-            let name = format!("seed {seed}, {}", mode.name());
-            let mut output = Output::new(&constraint, &charts, seed as usize % 3).unwrap();
-            compared += compare(&name, &constraint, &mut output, &mut Random::new(seed), 12);
-            n_doubtful += output.computed().in_doubt;
+            // Where masks are in doubt a second output finds the tables of the first.
+            for again in 0..2 {
+                let name = format!("seed {seed}, {}, output {again}", case.mode.name());
+                let mut output = Output::new(&constraint, &charts, seed as usize % 3).unwrap();
+                compared += compare(&name, &constraint, &mut output, &mut Random::new(seed + again), 12);
+                n_doubtful += output.computed().in_doubt;
+                if output.computed().in_doubt == 0 {
+                    break;
+                }
+            }
         }
     }
-    assert!(compared > 800 && 3 * n_doubtful < compared, "{compared} masks, {n_doubtful} of them in doubt");
+    assert!(compared > 800 && 5 * n_doubtful < compared, "{compared} masks, {n_doubtful} of them in doubt");
 }
 
 const LIST: &str = r#"
