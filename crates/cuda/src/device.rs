@@ -66,6 +66,9 @@ pub(crate) struct Read<'a> {
     pub words: &'a mut [u32],
 }
 
+/// The most blocks of a grid in its second direction, on every device.
+pub(crate) const MAX_GRID_Y: u32 = 65_535;
+
 /// How a kernel is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grid {

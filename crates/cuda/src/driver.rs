@@ -11,7 +11,7 @@ use std::ffi::{CString, c_void};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use crate::device::{Buffer, Device, DeviceError, Read};
+use crate::device::{Buffer, Device, DeviceError, MAX_GRID_Y, Read};
 use crate::graphs::{Found, GraphCounts, Graphs, Launch};
 use crate::layout::Kernel;
 
@@ -24,9 +24,6 @@ const CUBINS: [(i32, &[u8]); 2] = [
 
 /// The variant that loads by the unit that copies blocks of memory, and the major number that has one.
 const BULK: (i32, &[u8]) = (9, include_bytes!("../kernels/built/anygram.sm_90.tma.cubin"));
-
-/// The most blocks of a grid in its second direction, on every device.
-const MAX_GRID_Y: u32 = 65_535;
 
 /// Copies that may be under way before they are waited for.
 const MAX_IN_FLIGHT: usize = 256;
@@ -456,5 +453,32 @@ impl Device for Cuda {
         // SAFETY: both events live until `drop`. That one was never recorded is an error, not more.
         let elapsed = unsafe { result::event::elapsed(self.events[0], self.events[1]) };
         elapsed.map(|milliseconds| f64::from(milliseconds) * 1e3).map_err(|error| self.fail(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_calls_are_told_from_those_of_kernels() {
+        use sys::cudaError_enum as Code;
+        let of_calls = [
+            Code::CUDA_ERROR_INVALID_VALUE,
+            Code::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+            Code::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+            Code::CUDA_ERROR_OUT_OF_MEMORY,
+        ];
+        let of_kernels = [
+            Code::CUDA_ERROR_ILLEGAL_ADDRESS,
+            Code::CUDA_ERROR_LAUNCH_FAILED,
+            Code::CUDA_ERROR_LAUNCH_TIMEOUT,
+            Code::CUDA_ERROR_ILLEGAL_INSTRUCTION,
+            Code::CUDA_ERROR_MISALIGNED_ADDRESS,
+            Code::CUDA_ERROR_ECC_UNCORRECTABLE,
+            Code::CUDA_ERROR_UNKNOWN,
+        ];
+        assert!(of_calls.into_iter().all(|code| is_of_the_call(DriverError(code))));
+        assert!(!of_kernels.into_iter().any(|code| is_of_the_call(DriverError(code))));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::device::{Buffer, Device, DeviceError, Grid, Read};
+use crate::device::{Buffer, Device, DeviceError, Grid, MAX_GRID_Y, Read};
 use crate::graphs::{Found, GraphCounts, Graphs, Launch};
 use crate::layout::Kernel;
 
@@ -62,7 +62,7 @@ impl Shim {
             return self.check();
         }
         let refused = || DeviceError::Refused { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) };
-        if self.options.refused_at == Some(self.n_launches - 1) {
+        if self.options.refused_at == Some(self.n_launches - 1) || grid.blocks.1 > MAX_GRID_Y {
             return Err(refused());
         }
         let n_blocks = grid.blocks.0 as usize * grid.blocks.1 as usize;

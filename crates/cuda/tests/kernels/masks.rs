@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use anygram_cuda::interop::{LogitType, Logits};
 use anygram_cuda::search::{DeviceMasks, Reading, SearchCounts};
 use anygram_cuda::tree::Tree;
-use anygram_cuda::{ChartError, Charts, DeviceRecognizer, PoolOptions, SharedCharts};
+use anygram_cuda::{ChartError, Charts, DeviceError, DeviceRecognizer, PoolOptions, SharedCharts};
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
@@ -233,6 +233,20 @@ fn logits_are_masked_in_place() {
             }
         }
     }
+}
+
+#[test]
+fn a_launch_that_is_too_large_is_refused_and_nothing_else() {
+    if !can_run() {
+        return;
+    }
+    let mut charts = charts(0, small());
+    let (set, one) = (charts.buffer(&[5]).unwrap(), charts.buffer(&[2]).unwrap());
+    let many = charts.buffer(&vec![0; 70_000]).unwrap();
+    let refused = charts.or_buffers(&many, &vec![Vec::new(); 70_000]);
+    assert!(matches!(refused, Err(ChartError::Device(DeviceError::Refused { .. }))), "{refused:?}");
+    charts.or_buffers(&one, &[vec![set]]).unwrap();
+    assert_eq!(charts.read_buffer(&one).unwrap(), [7]);
 }
 
 #[test]
