@@ -39,6 +39,7 @@ pub(crate) struct Cuda {
     own_stream: sys::CUstream,
     stream: sys::CUstream,
     max_shared_words: usize,
+    max_threads: u32,
     n_multiprocessors: usize,
     allocated: Vec<sys::CUdeviceptr>,
     graphs: Graphs<sys::CUgraphExec>,
@@ -93,6 +94,7 @@ impl Cuda {
             result::ctx::set_current(context).map_err(no_device)?;
             let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
             let (module, functions, shared) = load(major, bulk_loads, shared).map_err(no_device)?;
+            let max_threads = max_threads(&functions).map_err(no_device)?;
             let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(no_device);
             Ok(Self {
                 name: format!("{name} (sm_{major}{minor})"),
@@ -103,6 +105,7 @@ impl Cuda {
                 own_stream: stream,
                 stream,
                 max_shared_words: shared as usize / 4,
+                max_threads,
                 n_multiprocessors: multiprocessors as usize,
                 allocated: Vec::new(),
                 graphs: Graphs::default(),
@@ -226,6 +229,21 @@ unsafe fn load(
     Ok((module, functions, most))
 }
 
+/// The most threads for which every kernel has registers, as the driver says.
+///
+/// # Safety
+/// A context has to be current, and the functions are of a module that is loaded.
+unsafe fn max_threads(functions: &[sys::CUfunction]) -> Result<u32, DriverError> {
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    let mut most = 1_024;
+    for &function in functions {
+        // SAFETY: the caller has promised what this needs.
+        let of_this = unsafe { result::function::get_function_attribute(function, attribute) }?;
+        most = most.min(u32::try_from(of_this).unwrap_or(0));
+    }
+    Ok(most)
+}
+
 impl Drop for Cuda {
     fn drop(&mut self) {
         // SAFETY: all handles were made in `new` and are not used after; of a lost device nothing can be given back, and errors say no more than that.
@@ -256,6 +274,10 @@ impl Device for Cuda {
 
     fn max_shared_words(&self) -> usize {
         self.max_shared_words
+    }
+
+    fn max_threads(&self) -> u32 {
+        self.max_threads
     }
 
     fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize {
