@@ -67,7 +67,7 @@ DEVICE const u32* copy_predictions(const Grammar& g, const Scratch& s, const Vie
         if (lane() == 0) bulk_expect(&stage().arrived, n * bytes);
         __syncwarp();
         if (lane() < n) {
-            fence_proxy();
+            fence_reuse();
             bulk_copy(stage().rows + lane() * STAGE_STRIDE, predicted_of(record_of(view, word * 32 + lane())), bytes, &stage().arrived);
         }
     }

@@ -87,12 +87,14 @@ struct Scratch {
     METHOD u32* may() const { return middle; }
     METHOD u32* fresh() const { return middle + n_symbols; }
     METHOD u32* done() const { return middle + 2 * n_symbols; }
-    // [n_lefts]
+    // [n_lefts] while rows are computed: in which of 32 states a left child has `values`.
+    METHOD u32* there() const { return middle + 3 * n_symbols; }
+    // [n_lefts] afterwards, of the spans.
     METHOD u32* list() const { return middle + 3 * n_symbols; }
     METHOD u32* firsts() const { return list() + n_lefts; }
     METHOD u32* lengths() const { return list() + 2 * n_lefts; }
     METHOD u32* addresses() const { return list() + 3 * n_lefts; }
-    // [n_lefts][VALUES] a word of rows of a left child that ends in one of 32 states.
+    // [n_lefts][VALUES] a word of rows of a left child that ends in one of 32 states; rubbish where `there` has no bit.
     METHOD u32* values() const { return list() + 4 * n_lefts; }
     // Odd, so that the words of one symbol are in different banks.
     METHOD u32 stride() const { return n_symbols | 1; }

@@ -35,8 +35,10 @@ DEVICE void put(T* place, T value) { *place = value; }
 // The unit that copies blocks of memory (sm_90), and an object on which threads wait for its copies.
 DEVICE u32 place_in_shared(const void* place) { return (u32)__cvta_generic_to_shared(place); }
 DEVICE void bulk_init(u64* object) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place_in_shared(object)) : "memory"); }
-// What this thread wrote is seen by the unit, and what it read is not changed by copies that are started after.
+// What this thread wrote is seen by copies that are started after a barrier.
 DEVICE void fence_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// What threads have read before the last barrier is not changed by copies that this one starts now. The same instruction; the shim does not take it for a fence after writes.
+DEVICE void fence_reuse() { fence_proxy(); }
 DEVICE void bulk_expect(u64* object, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place_in_shared(object)), "r"(bytes) : "memory");
 }

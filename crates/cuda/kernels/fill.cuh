@@ -54,12 +54,12 @@ DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>
     }
 }
 
-// `values`: of each left child, word `word` of its rows in each of some states of the word `source`. The threads of the block share the spans of all those
+// `values`: of each left child, word `word` of its rows in each of some states of the word `source`; `there`: in which of them that is not empty. The threads of the block share the spans of all those
 // states, so that a thread waits for four reads, each of which depends on the one before, and not for four a state. All threads take part; there is a barrier.
 template <Age AGE>
 DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 source, u32 states, u32 word) {
-    u32* values = s.values();
-    for (u32 i = threadIdx.x; i < g.n_lefts * VALUES; i += blockDim.x) values[i] = 0;
+    u32 *values = s.values(), *there = s.there();
+    for (u32 left = threadIdx.x; left < g.n_lefts; left += blockDim.x) there[left] = 0;
     // Each warp counts alike: lane k has the spans of the state k, and `end` those of the states up to it.
     u32 record = 0, end = 0;
     if (is_set(states, lane())) {
@@ -82,27 +82,31 @@ DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& vie
         if (item >= n_spans) continue;
         Span span = read_span<AGE>(g, view.memory + place, item - (k > 0 ? before : 0));
         u32 i = word - span.first;
-        if (i < span.length) values[span.left * VALUES + k] = read<AGE>(view.memory + span.address + i);
+        u32 rows = i < span.length ? read<AGE>(view.memory + span.address + i) : 0;
+        if (rows) values[span.left * VALUES + k] = rows, set_bit(there + span.left, k);
     }
 }
 
-// T3: a right child begins in the states `fresh`, a left child that ends there has `values`, so the parent has those rows, if it `may`. A warp takes a left
-// child, its lanes the rules. Whether this thread added anything.
+// T3: a right child begins in the states `fresh`, a left child that ends there has `values`, so the parent has those rows, if it `may`. A lane looks at a left
+// child, and the warp takes those that end somewhere one by one, its lanes the rules. Whether this thread added anything.
 DEVICE bool combine(const Grammar& g, const Scratch& s, u32* draft, const u32* may) {
     bool added = false;
     const u32 *rules = g.table(&Image::rules), *rights = g.table(&Image::right), *parents = g.table(&Image::parent), *fresh = s.fresh();
-    for (u32 left = warp(); left < g.n_lefts; left += n_warps()) {
-        const u32* values = s.values() + left * VALUES;
-        u32 there = __ballot_sync(ALL_LANES, values[lane()] != 0);
-        if (there == 0) continue;
-        u32 end = fetch(rules + left + 1);
-        for (u32 rule = fetch(rules + left) + lane(); rule < end; rule += LANES) {
-            u32 states = fresh[fetch(rights + rule)] & there;
-            if (states == 0) continue;
-            u32 parent = fetch(parents + rule), rows = 0;
-            u32 missing = ~load(draft + parent) & (may ? may[parent] : 0xffffffffu);
-            for (; states && (missing & ~rows); states &= states - 1) rows |= values[lowest_bit(states)];
-            if (rows & missing) atomicOr(draft + parent, rows & missing), added = true;
+    // Neighbours go to different warps, so that all have much the same number.
+    for (u32 base = warp(); base < g.n_lefts; base += LANES * n_warps()) {
+        u32 own = base + lane() * n_warps(), ends = own < g.n_lefts ? s.there()[own] : 0;
+        for (u32 some = __ballot_sync(ALL_LANES, ends != 0); some; some &= some - 1) {
+            u32 from = lowest_bit(some), left = base + from * n_warps(), there = __shfl_sync(ALL_LANES, ends, (int)from);
+            const u32* values = s.values() + left * VALUES;
+            u32 end = fetch(rules + left + 1);
+            for (u32 rule = fetch(rules + left) + lane(); rule < end; rule += LANES) {
+                u32 states = fresh[fetch(rights + rule)] & there;
+                if (states == 0) continue;
+                u32 parent = fetch(parents + rule), rows = 0;
+                u32 missing = ~load(draft + parent) & (may ? may[parent] : 0xffffffffu);
+                for (; states && (missing & ~rows); states &= states - 1) rows |= values[lowest_bit(states)];
+                if (rows & missing) atomicOr(draft + parent, rows & missing), added = true;
+            }
         }
     }
     return added;
@@ -158,7 +162,6 @@ DEVICE void find_seeds(const Grammar& g, const Scratch& s) {
     const u32 *left_symbols = g.table(&Image::left_symbol), *rules = g.table(&Image::rules), *rights = g.table(&Image::right);
     const u32 *parents = g.table(&Image::parent), *may = s.may(), *done = s.done();
     u32* seeds = s.seeds();
-    // Neighbours go to different warps, so that all have much the same number.
     for (u32 base = warp(); base < g.n_lefts; base += LANES * n_warps()) {
         u32 own = base + lane() * n_warps(), rows = own < g.n_lefts ? done[fetch(left_symbols + own)] : 0;
         for (u32 some = __ballot_sync(ALL_LANES, rows != 0); some; some &= some - 1) {

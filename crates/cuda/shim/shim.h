@@ -95,6 +95,7 @@ DEVICE void put(T* place, T value) {
     *place = value;
 }
 DEVICE void fence_proxy() { shim::fence_proxy(); }
+DEVICE void fence_reuse() {}
 DEVICE void bulk_init(u64* object) { shim::bulk_init(object); }
 DEVICE void bulk_expect(u64* object, u32 bytes) { shim::bulk_expect(object, bytes); }
 DEVICE void bulk_copy(u32* to, const u32* from, u32 bytes, u64* object) { shim::bulk_copy(to, from, bytes, object); }
