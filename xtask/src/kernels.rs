@@ -67,9 +67,9 @@ fn built() -> PathBuf {
 }
 
 /// Prints the numbers of all kernels, and holds them against those that are recorded.
-fn compare_statistics(built: &Path, fresh: &Path) -> Result<()> {
+fn compare_statistics(built: &Path, fresh_folder: &Path) -> Result<()> {
     let read = |folder: &Path| std::fs::read_to_string(folder.join(STATISTICS));
-    let fresh = read(fresh).context(STATISTICS)?;
+    let fresh = read(fresh_folder).context(STATISTICS)?;
     println!("{:23} {:13}{}", "file", "kernel", COLUMNS.map(|name| format!("{name:>15}")).concat());
     for Line { file, kernel, numbers } in lines(&fresh)? {
         let numbers = numbers.map(|number| format!("{:>15}", number.map_or("-".to_owned(), |n| n.to_string())));
@@ -82,11 +82,9 @@ fn compare_statistics(built: &Path, fresh: &Path) -> Result<()> {
     let (worse, others) = compare(&lines(&recorded)?, &lines(&fresh)?);
     others.iter().for_each(|line| println!("{line}"));
     if !worse.is_empty() {
-        bail!(
-            "worse than recorded; if that is meant, edit {}:\n{}",
-            built.join(STATISTICS).display(),
-            worse.join("\n")
-        );
+        let (ours, theirs) = (built.join(STATISTICS), fresh_folder.join(STATISTICS));
+        let what = "worse than recorded; if that is meant, edit";
+        bail!("{what} {} (the new numbers are in {}):\n{}", ours.display(), theirs.display(), worse.join("\n"));
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ DEVICE u32 place_record(const Grammar& g, const Pool& pool, u32* slot, const Scr
 }
 
 // A block, or a team of blocks, a request: gridDim.x blocks in a team.
-HEAVY_KERNEL step(StepParams params) {
+KERNEL step(StepParams params) {
     begin_copies();
     const Pool& pool = params.pool;
     const StepRequest& request = params.requests[blockIdx.y];
@@ -100,7 +100,7 @@ HEAVY_KERNEL step(StepParams params) {
 }
 
 // Algorithm 3: the symbols that can begin with what was read from each row on and then `terminal`; whether the start is one of them at a root.
-HEAVY_KERNEL ancestor_up(UpParams params) {
+KERNEL ancestor_up(UpParams params) {
     begin_copies();
     const Pool& pool = params.pool;
     const UpRequest& request = params.requests[blockIdx.x];

@@ -410,15 +410,15 @@ const struct {
 }  // namespace
 }  // namespace shim
 
-// The most threads that a block of any kernel may have.
-extern "C" u32 anygram_shim_max_threads() { return HEAVY_THREADS; }
+// The most threads that a block of a kernel may have: `search_level` and `search_depth` are those that need many registers.
+extern "C" u32 anygram_shim_max_threads(u32 kernel) { return kernel == 6 || kernel == 7 ? HEAVY_THREADS : 1024; }
 
 // Runs a kernel of a variant: 0 as they are, 1 with copies of blocks of memory, 2 those of tests. The answer is an `Outcome`: done; threads waited for each other in
 // vain; there is no such kernel, or no such grid; a word was read by the read-only path and written in the same launch; a copy was not what the unit can do.
 extern "C" int anygram_shim_launch(u32 variant, u32 kernel, u32 grid_x, u32 grid_y, u32 threads, u32 shared_words, u32 is_cooperative,
                                    const void* params, u64 seed) {
     using namespace shim;
-    if (variant > 2 || kernel >= VARIANTS[variant].n || threads == 0 || threads % 32 || threads > HEAVY_THREADS) return NO_SUCH_LAUNCH;
+    if (variant > 2 || kernel >= VARIANTS[variant].n || threads == 0 || threads % 32 || threads > anygram_shim_max_threads(kernel)) return NO_SUCH_LAUNCH;
     Launch self;
     launch = &self;
     self.kernel = VARIANTS[variant].kernels[kernel], self.params = params, self.is_cooperative = is_cooperative != 0;

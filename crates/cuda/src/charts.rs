@@ -132,7 +132,7 @@ impl Charts {
     }
 
     fn on(mut device: Box<dyn Device>, mut options: PoolOptions) -> Result<Self, ChartError> {
-        let most = device.max_threads();
+        let most = device.max_threads(Kernel::Step);
         if !(32..=most).contains(&options.threads) || !options.threads.is_multiple_of(32) {
             return Err(ChartError::Threads { given: options.threads, most });
         }

@@ -39,7 +39,7 @@ pub(crate) struct Cuda {
     own_stream: sys::CUstream,
     stream: sys::CUstream,
     max_shared_words: usize,
-    max_threads: u32,
+    max_threads: Vec<u32>,
     n_multiprocessors: usize,
     allocated: Vec<sys::CUdeviceptr>,
     graphs: Graphs<sys::CUgraphExec>,
@@ -229,19 +229,17 @@ unsafe fn load(
     Ok((module, functions, most))
 }
 
-/// The most threads for which every kernel has registers, as the driver says.
+/// The most threads for which each kernel has registers, as the driver says.
 ///
 /// # Safety
 /// A context has to be current, and the functions are of a module that is loaded.
-unsafe fn max_threads(functions: &[sys::CUfunction]) -> Result<u32, DriverError> {
+unsafe fn max_threads(functions: &[sys::CUfunction]) -> Result<Vec<u32>, DriverError> {
     let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-    let mut most = 1_024;
-    for &function in functions {
+    let of = |&function| {
         // SAFETY: the caller has promised what this needs.
-        let of_this = unsafe { result::function::get_function_attribute(function, attribute) }?;
-        most = most.min(u32::try_from(of_this).unwrap_or(0));
-    }
-    Ok(most)
+        unsafe { result::function::get_function_attribute(function, attribute) }
+    };
+    functions.iter().map(|function| of(function).map(|most| u32::try_from(most).unwrap_or(0))).collect()
 }
 
 impl Drop for Cuda {
@@ -276,8 +274,8 @@ impl Device for Cuda {
         self.max_shared_words
     }
 
-    fn max_threads(&self) -> u32 {
-        self.max_threads
+    fn max_threads(&self, kernel: Kernel) -> u32 {
+        self.max_threads[kernel as usize]
     }
 
     fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize {

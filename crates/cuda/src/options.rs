@@ -17,7 +17,7 @@ pub struct PoolOptions {
     pub max_pages: usize,
     /// States of one sequence.
     pub max_states: usize,
-    /// Threads of a block: a multiple of 32, at most 512.
+    /// Threads of a block: a multiple of 32, at most 1,024. Searches take at most 512 of them.
     pub threads: u32,
     /// Blocks that search trees in depth; in breadth it is eight times as many.
     pub workers: usize,
@@ -79,7 +79,7 @@ pub enum ChartError {
     Threads {
         /// The number that was given.
         given: u32,
-        /// The most for which every kernel has registers.
+        /// The most for which a step has registers.
         most: u32,
     },
     /// A record would not fit into a page.

@@ -88,7 +88,7 @@ mod ffi {
     use super::*;
 
     unsafe extern "C" {
-        safe fn anygram_shim_max_threads() -> u32;
+        safe fn anygram_shim_max_threads(kernel: u32) -> u32;
         fn anygram_shim_launch(
             variant: u32,
             kernel: u32,
@@ -102,8 +102,8 @@ mod ffi {
         ) -> i32;
     }
 
-    pub(super) fn max_threads() -> u32 {
-        anygram_shim_max_threads()
+    pub(super) fn max_threads(kernel: Kernel) -> u32 {
+        anygram_shim_max_threads(kernel as u32)
     }
 
     pub(super) fn launch(variant: u32, kernel: u32, grid: Grid, params: &[u64], seed: u64) -> i32 {
@@ -140,7 +140,7 @@ mod ffi {
 mod ffi {
     use super::*;
 
-    pub(super) fn max_threads() -> u32 {
+    pub(super) fn max_threads(_: Kernel) -> u32 {
         0
     }
     pub(super) fn launch(_: u32, _: u32, _: Grid, _: &[u64], _: u64) -> i32 {
@@ -159,8 +159,8 @@ impl Device for Shim {
         self.options.shared_words.unwrap_or(48 << 8)
     }
 
-    fn max_threads(&self) -> u32 {
-        ffi::max_threads()
+    fn max_threads(&self, kernel: Kernel) -> u32 {
+        ffi::max_threads(kernel)
     }
 
     fn resident_blocks(&self, _: Kernel, _: u32, _: usize) -> usize {
