@@ -2,6 +2,7 @@
 
 import ctypes
 import pathlib
+import re
 import sys
 
 import nvidia.cuda_nvrtc
@@ -23,7 +24,34 @@ def fnv(data: bytes) -> str:
     return f"{value:016x}"
 
 
-def compile_for(nvrtc: ctypes.CDLL, sources: dict[str, bytes], target: str, defined: list[bytes]) -> bytes:
+def output_of(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, kind: str) -> bytes:
+    size = ctypes.c_size_t()
+    if getattr(nvrtc, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)):
+        sys.exit(f"nvrtcGet{kind}Size")
+    code = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
+    return code.raw
+
+
+def volatile_loads(ptx: str) -> dict[str, int]:
+    """The volatile loads of each kernel."""
+    parts = re.split(r"\.entry\s+(\w+)", ptx)
+    return {name: len(re.findall(r"\bld\.volatile\b", body)) for name, body in zip(parts[1::2], parts[2::2])}
+
+
+def statistics(log: str, ptx: str) -> list[str]:
+    """A line a kernel: its name; registers, bytes of stack, of spills stored and loaded, and of static shared memory, as the assembler says; volatile loads."""
+    assembled = {}
+    for part in re.split(r"Compiling entry function ", log)[1:]:
+        name = part.split("'")[1]
+        stack = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part)
+        registers, shared = re.search(r"Used (\d+) registers", part), re.search(r"(\d+) bytes smem", part)
+        assembled[name] = [registers[1], *stack.groups(), shared[1] if shared else "0"]
+    loads = volatile_loads(ptx)
+    return [" ".join([name, *assembled.get(name, ["-"] * 5), str(loads[name])]) for name in sorted(loads)]
+
+
+def compile_for(nvrtc: ctypes.CDLL, sources: dict[str, bytes], target: str, defined: list[bytes]) -> tuple[bytes, list[str]]:
     names = [name for name in sorted(sources) if name != "anygram.cu"]
     headers = (ctypes.c_char_p * len(names))(*[sources[name] for name in names])
     header_names = (ctypes.c_char_p * len(names))(*[name.encode() for name in names])
@@ -32,18 +60,18 @@ def compile_for(nvrtc: ctypes.CDLL, sources: dict[str, bytes], target: str, defi
     created = nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"anygram.cu", len(names), headers, header_names)
     if created:
         sys.exit(f"nvrtcCreateProgram: {created}")
-    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", *defined]
+    is_assembled = target.startswith("sm_")
+    # What the assembler says about registers comes with the log; the code is the same without.
+    verbose = [b"--ptxas-options=-v"] if is_assembled else []
+    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", *verbose, *defined]
     status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
     if status:
         sys.exit(f"{target}:\n{log.value.decode()}")
-    kind = "CUBIN" if target.startswith("sm_") else "PTX"
-    getattr(nvrtc, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
-    code = ctypes.create_string_buffer(size.value)
-    getattr(nvrtc, f"nvrtcGet{kind}")(program, code)
-    return code.raw.rstrip(b"\0") if kind == "PTX" else code.raw
+    ptx = output_of(nvrtc, program, "PTX").rstrip(b"\0")
+    return output_of(nvrtc, program, "CUBIN") if is_assembled else ptx, statistics(log.value.decode(), ptx.decode())
 
 
 def main() -> None:
@@ -53,11 +81,14 @@ def main() -> None:
     sources = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".cu", ".cuh")}
     output.mkdir(parents=True, exist_ok=True)
     lines = [f"{name} {fnv(data)}" for name, data in sorted(sources.items())]
+    told = ["# file kernel registers stack spill-stores spill-loads shared volatile-loads"]
     for target, name, defined in TARGETS:
-        code = compile_for(nvrtc, sources, target, defined)
+        code, of_kernels = compile_for(nvrtc, sources, target, defined)
         (output / name).write_bytes(code)
         lines.append(f"{name} {fnv(code)}")
+        told += [f"{name} {line}" for line in of_kernels]
     (output / "files.txt").write_text("".join(f"{line}\n" for line in lines))
+    (output / "statistics.txt").write_text("".join(f"{line}\n" for line in told))
 
 
 main()

@@ -9,7 +9,10 @@ fn main() {
     println!("cargo::rerun-if-env-changed=ANYGRAM_SHIM_SANITIZE");
     let sanitize = std::env::var("ANYGRAM_SHIM_SANITIZE").is_ok_and(|value| value == "1");
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").file(Path::new("shim/shim.cpp")).include("shim").warnings(true).extra_warnings(true);
+    build.cpp(true).std("c++17").include("shim").warnings(true).extra_warnings(true);
+    for file in ["shim.cpp", "kernels.cpp", "bulk.cpp", "wrong.cpp"] {
+        build.file(Path::new("shim").join(file));
+    }
     // The tests of a debug build would take minutes with kernels that are not optimised.
     build.opt_level(2);
     if sanitize {

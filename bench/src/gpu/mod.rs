@@ -220,10 +220,12 @@ impl Bench<'_> {
     }
 }
 
+type Measure = dyn Fn(&mut Bench<'_>) -> Result<()>;
+
 /// Something to measure, by itself.
 struct Part {
     name: String,
-    run: Box<dyn Fn(&mut Bench<'_>) -> Result<()>>,
+    run: Box<Measure>,
 }
 
 fn part(name: impl Into<String>, run: impl Fn(&mut Bench<'_>) -> Result<()> + 'static) -> Part {

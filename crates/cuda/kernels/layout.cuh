@@ -19,8 +19,8 @@ static const u32 RESULT_WORDS = 5;
 
 DEVICE u32 aligned(u32 words) { return (words + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
-// Read and written in one piece.
-struct alignas(16) Span {
+// Read and written in one piece, as a `uint4`.
+struct Span {
     u32 left, first, length, address;
 };
 
@@ -68,7 +68,7 @@ struct Pool {
     u32 shared_words;
     u32* workspace;
     u64 workspace_words;
-    // Of each sequence that several blocks work on: its board, and two counters that are zero between launches.
+    // Of each sequence that several blocks work on: its board (`board_words`), and two counters that are zero between launches.
     u32* boards;
     u64 board_words;
     u32* teams;
@@ -80,7 +80,9 @@ DEVICE u32* slot_of(const Pool& pool, u32 slot) {
     return pool.slots + (u64)slot * (SLOT_HEADER + pool.max_pages + pool.max_states);
 }
 DEVICE u32* pages_of(u32* slot) { return slot + SLOT_HEADER; }
+DEVICE const u32* pages_of(const u32* slot) { return slot + SLOT_HEADER; }
 DEVICE u32* states_of(const Pool& pool, u32* slot) { return slot + SLOT_HEADER + pool.max_pages; }
+DEVICE const u32* states_of(const Pool& pool, const u32* slot) { return slot + SLOT_HEADER + pool.max_pages; }
 
 // One sequence is to be extended by the edges `first_edge ..`, pairs (from, terminal or NONE). A request without a slot (NONE) is none.
 struct StepRequest {

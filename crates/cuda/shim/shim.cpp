@@ -1,9 +1,10 @@
-// The fibers behind shim.h, and the kernels compiled against it.
-#include "../kernels/anygram.cu"
+// The fibers behind shim.h.
+#include "shim.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Fiber {
     u32 generation = 0;
     // Its warp and its block sleep when their lots are drawn.
     u32 lot_of_warp = 0, lot_of_block = 0;
+    // What it wrote since its last fence for other proxies.
+    std::vector<const u32*> unfenced;
     char* stack = nullptr;
 #ifdef SHIM_UCONTEXT
     ucontext_t context;
@@ -49,6 +52,19 @@ struct Warp {
     u32 values[2][32];
 };
 
+// A barrier object that counts bytes of copies, and those that are under way. A block has one.
+struct Copies {
+    struct Copy {
+        u32* to;
+        const u32* from;
+        u32 words;
+    };
+    u64* object = nullptr;
+    std::vector<Copy> copies;
+    bool is_armed = false;
+    u32 expected = 0, started = 0, phase = 0;
+};
+
 struct Block {
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
@@ -56,12 +72,30 @@ struct Block {
     u32 n_running = 0;
     bool is_there = false;
     u32* shared = nullptr;
+    void* fixed = nullptr;
+    Copies bulk;
     // What was posted since the last fence.
     std::vector<std::pair<u32*, u32>> posts;
 };
 
+// Which of 1,024 words were read by the read-only path, and which were written.
+struct Marks {
+    u32 fetched[32] = {}, written[32] = {};
+};
+
+// What a launch answers.
+enum Outcome { ALL_DONE = 0, IN_VAIN = 1, NO_SUCH_LAUNCH = 2, FETCHED_AND_WRITTEN = 3, WRONG_COPY = 4 };
+
 struct Launch {
     std::vector<Block> resident;
+    size_t shared_bytes = 0;
+    Outcome outcome = ALL_DONE;
+    std::unordered_map<u64, Marks> marks;
+    // Those that were looked for last, by the end of their numbers.
+    std::pair<u64, Marks*> recent[64] = {};
+    bool has_copies = false;
+    // Words that were written by a fiber and not fenced since.
+    std::unordered_map<const u32*, Fiber*> unfenced;
     u64 random = 1;
     // Atomic operations so far, which is how those that wait may come to see something.
     u64 n_atomics = 0;
@@ -199,7 +233,97 @@ void spin() {
     to_scheduler(*current);
 }
 
+namespace {
+
+void complain(Outcome outcome) {
+    if (launch->outcome == ALL_DONE) launch->outcome = outcome;
+}
+
+bool is_shared(const void* place) {
+    auto lies_in = [&](const void* from, size_t bytes) { return (const char*)place >= (const char*)from && (const char*)place < (const char*)from + bytes; };
+    return lies_in(current->block->shared, launch->shared_bytes) || lies_in(current->block->fixed, FIXED);
+}
+
+Marks& marks_of(u64 number) {
+    auto& [key, marks] = launch->recent[number % 64];
+    if (!marks || key != number) key = number, marks = &launch->marks[number];
+    return *marks;
+}
+
+void mark(const void* place, size_t bytes, u32 (Marks::*set)[32], u32 (Marks::*other)[32]) {
+    for (u64 word = (u64)place / 4; word < ((u64)place + bytes + 3) / 4; word++) {
+        Marks& marks = marks_of(word / 1024);
+        u32 at = word % 1024 / 32, bit = 1u << (word % 32);
+        (marks.*set)[at] |= bit;
+        if ((marks.*other)[at] & bit) complain(FETCHED_AND_WRITTEN);
+    }
+}
+
+}  // namespace
+
+void fetched(const void* place, size_t bytes) {
+    if (is_shared(place)) complain(FETCHED_AND_WRITTEN);
+    else mark(place, bytes, &Marks::fetched, &Marks::written);
+}
+
+void written(const void* place, size_t bytes) {
+    if (is_shared(place)) return;
+    mark(place, bytes, &Marks::written, &Marks::fetched);
+    for (size_t i = 0; launch->has_copies && i < bytes / 4; i++) {
+        launch->unfenced[(const u32*)place + i] = current;
+        current->unfenced.push_back((const u32*)place + i);
+    }
+}
+
+void fence_proxy() {
+    for (const u32* word : current->unfenced) {
+        auto found = launch->unfenced.find(word);
+        if (found != launch->unfenced.end() && found->second == current) launch->unfenced.erase(found);
+    }
+    current->unfenced.clear();
+}
+
+void bulk_init(u64* object) {
+    current->block->bulk = Copies();
+    current->block->bulk.object = object;
+}
+
+void bulk_expect(u64* object, u32 bytes) {
+    Copies& bulk = current->block->bulk;
+    if (bulk.object != object || bulk.is_armed) complain(WRONG_COPY);
+    bulk.is_armed = true, bulk.expected += bytes;
+    pause();
+}
+
+void bulk_copy(u32* to, const u32* from, u32 bytes, u64* object) {
+    Copies& bulk = current->block->bulk;
+    if (bulk.object != object || ((size_t)to | (size_t)from | bytes) % 16 || !is_shared(to) || !is_shared(to + bytes / 4 - 1)) return complain(WRONG_COPY);
+    // It may come at any time, so nobody may look before it was waited for.
+    std::memset(to, 0xa5, bytes);
+    bulk.copies.push_back({to, from, bytes / 4});
+    bulk.started += bytes;
+    pause();
+}
+
+void bulk_wait(u64* object, u32 parity) {
+    Copies& bulk = current->block->bulk;
+    if (bulk.object != object) return complain(WRONG_COPY);
+    while (bulk.phase % 2 == parity) {
+        if (launch->outcome != ALL_DONE) return;
+        if (!bulk.is_armed || bulk.started != bulk.expected) {
+            spin();
+            continue;
+        }
+        for (auto& [to, from, words] : bulk.copies) {
+            for (u32 i = 0; i < words; i++) to[i] = launch->unfenced.count(from + i) ? 0xa5a5a5a5u : from[i];
+        }
+        bulk.copies.clear();
+        bulk.is_armed = false, bulk.expected = bulk.started = 0, bulk.phase++;
+    }
+}
+
 void post(u32* place, u32 value) {
+    written(place, sizeof(u32));
     if (launch->is_cooperative) current->block->posts.push_back({place, value});
     else *place = value;
 }
@@ -222,7 +346,7 @@ void start(Block& block, u32 number, Dimensions grid) {
         if (i % 32 == 0) lot_of_warp = (u32)draw() % 32;
         fiber.lot_of_block = lot_of_block, fiber.lot_of_warp = lot_of_warp;
         fiber.block = &block;
-        fiber.thread = {{i, 0, 0}, {number % grid.x, number / grid.x, 0}, {threads, 1, 1}, grid, block.shared};
+        fiber.thread = {{i, 0, 0}, {number % grid.x, number / grid.x, 0}, {threads, 1, 1}, grid, block.shared, block.fixed};
         start(fiber);
     }
 }
@@ -234,6 +358,8 @@ bool run(Launch& self, const std::vector<u32>& blocks, Dimensions grid, u32 shar
     auto take = [&](Block& block) {
         if (next == blocks.size()) return;
         std::memset(block.shared, 0xa5, shared_words * sizeof(u32));
+        std::memset(block.fixed, 0xa5, FIXED);
+        block.bulk = Copies();
         start(block, blocks[next++], grid);
     };
     for (Block& block : self.resident) {
@@ -276,27 +402,27 @@ bool run(Launch& self, const std::vector<u32>& blocks, Dimensions grid, u32 shar
     return true;
 }
 
-template <typename P, void (*kernel)(P)>
-void call(const void* params) { kernel(*(const P*)params); }
-
-void (*const KERNELS[])(const void*) = {
-    call<StepParams, step>,           call<UpParams, ancestor_up>,         call<MoveParams, fork_slots>,
-    call<MoveParams, give_back>,      call<SearchParams, search_clear>,    call<SearchParams, search_roots>,
-    call<SearchParams, search_level>, call<SearchParams, search_depth>,    call<MaskOrParams, mask_or>,
-    call<LogitsParams, mask_logits>,
-};
+const struct {
+    const Kernel* kernels;
+    u32 n;
+} VARIANTS[] = {{plain::KERNELS, N_KERNELS}, {bulk::KERNELS, N_KERNELS}, {wrong::KERNELS, N_WRONG}};
 
 }  // namespace
 }  // namespace shim
 
-// Runs a kernel. 0: done; 1: threads waited for each other in vain; 2: there is no such kernel, or no such grid.
-extern "C" int anygram_shim_launch(u32 kernel, u32 grid_x, u32 grid_y, u32 threads, u32 shared_words, u32 is_cooperative, const void* params,
-                                   u64 seed) {
+// The most threads that a block of a kernel may have: `search_level` and `search_depth` are those that need many registers.
+extern "C" u32 anygram_shim_max_threads(u32 kernel) { return kernel == 6 || kernel == 7 ? HEAVY_THREADS : 1024; }
+
+// Runs a kernel of a variant: 0 as they are, 1 with copies of blocks of memory, 2 those of tests. The answer is an `Outcome`: done; threads waited for each other in
+// vain; there is no such kernel, or no such grid; a word was read by the read-only path and written in the same launch; a copy was not what the unit can do.
+extern "C" int anygram_shim_launch(u32 variant, u32 kernel, u32 grid_x, u32 grid_y, u32 threads, u32 shared_words, u32 is_cooperative,
+                                   const void* params, u64 seed) {
     using namespace shim;
-    if (kernel >= sizeof(KERNELS) / sizeof(*KERNELS) || threads == 0 || threads % 32 || threads > 1024) return 2;
+    if (variant > 2 || kernel >= VARIANTS[variant].n || threads == 0 || threads % 32 || threads > anygram_shim_max_threads(kernel)) return NO_SUCH_LAUNCH;
     Launch self;
     launch = &self;
-    self.kernel = KERNELS[kernel], self.params = params, self.is_cooperative = is_cooperative != 0;
+    self.kernel = VARIANTS[variant].kernels[kernel], self.params = params, self.is_cooperative = is_cooperative != 0;
+    self.shared_bytes = shared_words * sizeof(u32), self.has_copies = variant > 0;
     self.random = (seed * 0x9e3779b97f4a7c15ull) | 1;
     std::vector<u32> blocks(grid_x * grid_y);
     for (u32 i = 0; i < blocks.size(); i++) blocks[i] = i;
@@ -312,12 +438,14 @@ extern "C" int anygram_shim_launch(u32 kernel, u32 grid_x, u32 grid_y, u32 threa
         block.fibers.resize(threads);
         for (Fiber& fiber : block.fibers) fiber.stack = *stack++;
         block.shared = (u32*)std::malloc(shared_words * sizeof(u32) + 1);
+        block.fixed = std::malloc(FIXED);
     }
     bool done = run(self, blocks, {grid_x, grid_y, 1}, shared_words);
     for (Block& block : self.resident) {
         for (auto& [place, value] : block.posts) *place = value;
         std::free(block.shared);
+        std::free(block.fixed);
     }
     launch = nullptr, current = nullptr, now = nullptr;
-    return done ? 0 : 1;
+    return done || self.outcome != ALL_DONE ? self.outcome : IN_VAIN;
 }

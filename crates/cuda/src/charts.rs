@@ -123,7 +123,7 @@ impl std::fmt::Debug for Charts {
 impl Charts {
     /// A pool on the CPU, by the shim.
     pub fn on_shim(shim: ShimOptions, options: PoolOptions) -> Result<Self, ChartError> {
-        Self::on(Box::new(Shim::new(shim)?), options)
+        Self::on(Box::new(Shim::new(shim, options.bulk_loads)?), options)
     }
 
     /// A pool on a CUDA device, by its number.
@@ -138,8 +138,9 @@ impl Charts {
     }
 
     fn on(mut device: Box<dyn Device>, mut options: PoolOptions) -> Result<Self, ChartError> {
-        if !(32..=1_024).contains(&options.threads) || !options.threads.is_multiple_of(32) {
-            return Err(ChartError::Threads { given: options.threads });
+        let most = device.max_threads(Kernel::Step);
+        if !(32..=most).contains(&options.threads) || !options.threads.is_multiple_of(32) {
+            return Err(ChartError::Threads { given: options.threads, most });
         }
         for words in [&mut options.page_words, &mut options.stack_words, &mut options.arena_words] {
             // So that records begin where they can be read in large pieces.
@@ -222,7 +223,7 @@ impl Charts {
         created
     }
 
-    fn take_place(&mut self, grammar: GrammarId) -> Result<SequenceId, ChartError> {
+    pub(crate) fn take_place(&mut self, grammar: GrammarId) -> Result<SequenceId, ChartError> {
         if grammar.0 >= self.grammars.len() {
             return Err(ChartError::Unknown { what: "grammar", id: grammar.0 });
         }

@@ -90,6 +90,8 @@ pub(crate) trait Device: Send {
     fn name(&self) -> String;
     /// The most words of shared memory that a block may have.
     fn max_shared_words(&self) -> usize;
+    /// The most threads that a block of a kernel may have: its registers bound it.
+    fn max_threads(&self, kernel: Kernel) -> u32;
     /// The most blocks of a kernel that run at the same time.
     fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize;
     /// Words that are all zero; they live as long as the device, or until they are freed.

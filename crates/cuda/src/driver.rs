@@ -39,6 +39,7 @@ pub(crate) struct Cuda {
     own_stream: sys::CUstream,
     stream: sys::CUstream,
     max_shared_words: usize,
+    max_threads: Vec<u32>,
     n_multiprocessors: usize,
     allocated: Vec<sys::CUdeviceptr>,
     graphs: Graphs<sys::CUgraphExec>,
@@ -126,6 +127,7 @@ impl Cuda {
             result::ctx::set_current(context).map_err(no_device)?;
             let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
             let (module, functions, shared) = load(major, bulk_loads, shared).map_err(no_device)?;
+            let max_threads = max_threads(&functions).map_err(no_device)?;
             let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(no_device);
             Ok(Self {
                 name: format!("{name} (sm_{major}{minor})"),
@@ -136,6 +138,7 @@ impl Cuda {
                 own_stream: stream,
                 stream,
                 max_shared_words: shared as usize / 4,
+                max_threads,
                 n_multiprocessors: multiprocessors as usize,
                 allocated: Vec::new(),
                 graphs: Graphs::default(),
@@ -173,6 +176,10 @@ impl Cuda {
         let (x, y) = grid.blocks;
         if x == 0 || y == 0 || y > MAX_GRID_Y {
             return Some(format!("`{}` in a grid of {x} × {y} blocks", kernel.name()));
+        }
+        let most = self.max_threads(*kernel);
+        if grid.threads > most {
+            return Some(format!("`{}` with {} threads a block, it can have {most}", kernel.name(), grid.threads));
         }
         if grid.shared_words > self.max_shared_words {
             let (asked, most) = (grid.shared_words, self.max_shared_words);
@@ -304,6 +311,19 @@ unsafe fn load(
     Ok((module, functions, most))
 }
 
+/// The most threads for which each kernel has registers, as the driver says.
+///
+/// # Safety
+/// A context has to be current, and the functions are of a module that is loaded.
+unsafe fn max_threads(functions: &[sys::CUfunction]) -> Result<Vec<u32>, DriverError> {
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    let of = |&function| {
+        // SAFETY: the caller has promised what this needs.
+        unsafe { result::function::get_function_attribute(function, attribute) }
+    };
+    functions.iter().map(|function| of(function).map(|most| u32::try_from(most).unwrap_or(0))).collect()
+}
+
 impl Drop for Cuda {
     fn drop(&mut self) {
         // SAFETY: all handles were made in `new` and are not used after; of a lost device nothing can be given back, and errors say no more than that.
@@ -337,6 +357,10 @@ impl Device for Cuda {
 
     fn max_shared_words(&self) -> usize {
         self.max_shared_words
+    }
+
+    fn max_threads(&self, kernel: Kernel) -> u32 {
+        self.max_threads[kernel as usize]
     }
 
     fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize {

@@ -41,6 +41,9 @@ pub mod step;
 pub mod tree;
 pub mod turn;
 
+#[cfg(test)]
+mod kernel_tests;
+
 pub use charts::{Charts, GrammarId, SequenceId};
 pub use device::DeviceError;
 pub use graphs::GraphCounts;

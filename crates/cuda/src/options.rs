@@ -17,7 +17,7 @@ pub struct PoolOptions {
     pub max_pages: usize,
     /// States of one sequence.
     pub max_states: usize,
-    /// Threads of a block: a multiple of 32, at most 1,024.
+    /// Threads of a block: a multiple of 32, at most 1,024. Searches take at most 512 of them.
     pub threads: u32,
     /// Blocks that search in depth for one mask.
     pub workers: usize,
@@ -37,7 +37,7 @@ pub struct PoolOptions {
     pub team_blocks: usize,
     /// Several blocks work on a sequence whose last tier has at least so many words of rows.
     pub team_from: usize,
-    /// On a CUDA device: load by the unit that copies blocks of memory (TMA). Only to see whether that helps; it takes an `sm_90`.
+    /// Load by the unit that copies blocks of memory (TMA). Only to see whether that helps; on a CUDA device it takes an `sm_90`.
     pub bulk_loads: bool,
 }
 
@@ -82,10 +82,12 @@ pub enum ChartError {
         limit: usize,
     },
     /// A block cannot have so many threads.
-    #[error("a block has {given} threads; set `threads` to a multiple of 32, at most 1,024")]
+    #[error("a block has {given} threads; set `threads` to a multiple of 32, at most {most}")]
     Threads {
         /// The number that was given.
         given: u32,
+        /// The most for which a step has registers.
+        most: u32,
     },
     /// A record would not fit into a page.
     #[error("a state may take {needed} words, a page has {given}; make the pages of the pool larger")]

@@ -396,8 +396,9 @@ impl Charts {
 
     /// Empty masks; the roots, the levels, what is below them; the dense sets.
     fn search_launches(&self, mut params: SearchParams, n_configs: usize, masks: DeviceMasks) -> Vec<Launch> {
-        let (threads, shared_words) = (self.options.threads, params.pool.shared_words as usize);
+        let shared_words = params.pool.shared_words as usize;
         let launch = |kernel, blocks: (usize, usize), shared_words, params: Vec<u64>| {
+            let threads = self.options.threads.min(self.device.max_threads(kernel));
             let blocks = (blocks.0 as u32, blocks.1 as u32);
             Launch { kernel, grid: Grid { blocks, threads, shared_words, is_cooperative: false }, params }
         };

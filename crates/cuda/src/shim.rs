@@ -21,6 +21,12 @@ pub struct ShimOptions {
     pub resident_blocks: Option<usize>,
 }
 
+/// Variants of the kernels: as they are, with copies of blocks of memory, and those of tests of the shim itself.
+const PLAIN: u32 = 0;
+const BULK: u32 = 1;
+#[cfg(all(test, anygram_shim))]
+const WRONG: u32 = 2;
+
 /// Whether the kernels can run on the CPU, that is, whether there was a C++ compiler when this was built.
 pub fn is_built() -> bool {
     cfg!(anygram_shim)
@@ -29,6 +35,7 @@ pub fn is_built() -> bool {
 /// A device of the CPU.
 pub(crate) struct Shim {
     options: ShimOptions,
+    variant: u32,
     n_launches: u64,
     #[cfg_attr(not(anygram_shim), allow(dead_code, reason = "never read where nothing can be launched"))]
     buffers: Vec<Box<[u64]>>,
@@ -39,12 +46,13 @@ pub(crate) struct Shim {
 }
 
 impl Shim {
-    pub(crate) fn new(options: ShimOptions) -> Result<Self, DeviceError> {
+    pub(crate) fn new(options: ShimOptions, bulk_loads: bool) -> Result<Self, DeviceError> {
         if !is_built() {
             return Err(DeviceError::NoShim);
         }
         let (graphs, last_run) = (Graphs::default(), Duration::ZERO);
-        Ok(Self { options, n_launches: 0, buffers: Vec::new(), graphs, last_run, n_waits: 0 })
+        let variant = if bulk_loads { BULK } else { PLAIN };
+        Ok(Self { options, variant, n_launches: 0, buffers: Vec::new(), graphs, last_run, n_waits: 0 })
     }
 
     fn check(&self) -> Result<(), DeviceError> {
@@ -69,13 +77,14 @@ impl Shim {
         if grid.is_cooperative && n_blocks > self.resident_blocks(*kernel, grid.threads, grid.shared_words) {
             return Err(refused());
         }
-        match ffi::launch(*kernel, *grid, params, seed) {
-            0 => Ok(()),
-            1 => Err(DeviceError::Lost {
-                reason: format!("threads of `{}` wait for each other, seed {seed}", kernel.name()),
-            }),
-            _ => Err(refused()),
-        }
+        let reason = match ffi::launch(self.variant, *kernel as u32, *grid, params, seed) {
+            0 => return Ok(()),
+            1 => "have threads that wait for each other",
+            3 => "read a word by the read-only path that this launch writes",
+            4 => "start a copy that the unit for copies cannot make",
+            _ => return Err(refused()),
+        };
+        Err(DeviceError::Lost { reason: format!("blocks of `{}` {reason}, seed {seed}", kernel.name()) })
     }
 }
 
@@ -85,7 +94,9 @@ mod ffi {
     use super::*;
 
     unsafe extern "C" {
+        safe fn anygram_shim_max_threads(kernel: u32) -> u32;
         fn anygram_shim_launch(
+            variant: u32,
             kernel: u32,
             grid_x: u32,
             grid_y: u32,
@@ -97,14 +108,18 @@ mod ffi {
         ) -> i32;
     }
 
-    pub(super) fn launch(kernel: Kernel, grid: Grid, params: &[u64], seed: u64) -> i32 {
+    pub(super) fn max_threads(kernel: Kernel) -> u32 {
+        anygram_shim_max_threads(kernel as u32)
+    }
+
+    pub(super) fn launch(variant: u32, kernel: u32, grid: Grid, params: &[u64], seed: u64) -> i32 {
         let (x, y) = grid.blocks;
         // SAFETY: the kernel reads its parameter structure from `params`, which the caller made from the twin of that structure; the addresses in
         // it are of buffers of this device, which outlive the call, and whose lengths the callers in this crate have checked against what the
         // kernel touches (the sanitized build of the shim checks them again). Nothing of it is kept.
         unsafe {
             let (shared, cooperative) = (grid.shared_words as u32, u32::from(grid.is_cooperative));
-            anygram_shim_launch(kernel as u32, x, y, grid.threads, shared, cooperative, params.as_ptr(), seed)
+            anygram_shim_launch(variant, kernel, x, y, grid.threads, shared, cooperative, params.as_ptr(), seed)
         }
     }
 
@@ -131,7 +146,10 @@ mod ffi {
 mod ffi {
     use super::*;
 
-    pub(super) fn launch(_: Kernel, _: Grid, _: &[u64], _: u64) -> i32 {
+    pub(super) fn max_threads(_: Kernel) -> u32 {
+        0
+    }
+    pub(super) fn launch(_: u32, _: u32, _: Grid, _: &[u64], _: u64) -> i32 {
         -1
     }
     pub(super) fn write(_: &Buffer, _: usize, _: &[u32]) {}
@@ -145,6 +163,10 @@ impl Device for Shim {
 
     fn max_shared_words(&self) -> usize {
         self.options.shared_words.unwrap_or(48 << 8)
+    }
+
+    fn max_threads(&self, kernel: Kernel) -> u32 {
+        ffi::max_threads(kernel)
     }
 
     fn resident_blocks(&self, _: Kernel, _: u32, _: usize) -> usize {
@@ -215,5 +237,57 @@ impl Device for Shim {
 
     fn last_run(&mut self) -> Result<f64, DeviceError> {
         Ok(self.last_run.as_secs_f64() * 1e6)
+    }
+}
+
+#[cfg(all(test, anygram_shim))]
+mod tests {
+    use super::*;
+
+    /// The numbers of `wrong::KERNELS` in `shim/wrong.cpp`.
+    const FETCH_WHAT_IS_SETTLED: u32 = 0;
+    const FETCH_WHAT_WAS_PUT: u32 = 1;
+    const ADD_TO_WHAT_WAS_FETCHED: u32 = 2;
+    const FETCH_SHARED_MEMORY: u32 = 3;
+    const COPY_RIGHTLY: u32 = 4;
+    const COPY_WITHOUT_A_FENCE: u32 = 5;
+    const COPY_WITHOUT_WAITING: u32 = 6;
+    const COPY_TO_ODD_PLACES: u32 = 7;
+
+    /// What a kernel leaves in `result`, and the outcome.
+    fn run(kernel: u32, seed: u64) -> (i32, Vec<u32>) {
+        let mut shim = Shim::new(ShimOptions::default(), false).unwrap();
+        let (words, result) = (shim.allocate(64).unwrap(), shim.allocate(32).unwrap());
+        shim.write(&words, 0, &(0..32).collect::<Vec<_>>()).unwrap();
+        let grid = Grid { blocks: (1, 1), threads: 32, shared_words: 32, is_cooperative: false };
+        let outcome = ffi::launch(WRONG, kernel, grid, &[words.address, result.address], seed);
+        let mut found = vec![0; 32];
+        shim.read(&result, 0, &mut found).unwrap();
+        (outcome, found)
+    }
+
+    #[test]
+    fn words_that_are_written_may_not_be_fetched() {
+        for seed in 0..20 {
+            let swapped: Vec<u32> = (0..32).map(|thread| thread ^ 1).collect();
+            assert_eq!(run(FETCH_WHAT_IS_SETTLED, seed), (0, swapped));
+            for kernel in [FETCH_WHAT_WAS_PUT, ADD_TO_WHAT_WAS_FETCHED, FETCH_SHARED_MEMORY] {
+                assert_eq!(run(kernel, seed).0, 3, "kernel {kernel}, seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn copies_see_what_was_fenced_and_are_seen_by_those_who_wait() {
+        const RUBBISH: u32 = 0xa5a5_a5a5;
+        for seed in 0..20 {
+            // What the second turn leaves; four words were not asked for.
+            let right: Vec<u32> = (1..29).chain([RUBBISH; 4]).collect();
+            assert_eq!(run(COPY_RIGHTLY, seed), (0, right));
+            assert_eq!(run(COPY_WITHOUT_A_FENCE, seed), (0, vec![RUBBISH; 32]));
+            let (outcome, early) = run(COPY_WITHOUT_WAITING, seed);
+            assert!(outcome == 4 || early == [RUBBISH; 32], "seed {seed}");
+            assert_eq!(run(COPY_TO_ODD_PLACES, seed).0, 4);
+        }
     }
 }

@@ -34,8 +34,8 @@ const ROWS: usize = 256;
 pub(crate) type Plan = (usize, usize);
 
 /// Requests on their way to the device: a batch for each launch, and all their edges.
-struct Batch {
-    requests: Vec<StepRequest>,
+pub(crate) struct Batch {
+    pub(crate) requests: Vec<StepRequest>,
     /// Blocks of a team.
     team: usize,
     plan: Plan,
@@ -245,7 +245,7 @@ impl Charts {
         Ok((self.grammar_of(id)?.sizes, self.n_states(id)?.max(1) + more))
     }
 
-    fn batch(
+    pub(crate) fn batch(
         &self,
         requests: &Round<'_>,
         chosen: &[usize],
@@ -267,13 +267,20 @@ impl Charts {
             blocks.push(StepRequest { grammar, slot: id.slot, first_edge, n_edges, result });
             edges.extend(own.iter().flat_map(|edge| [edge.from.0, edge.terminal.map_or(NONE, |terminal| terminal.0)]));
         }
-        let boards = charts.iter().map(|(sizes, rows)| sizes.draft_words(rows.next_multiple_of(ROWS).div_ceil(32)));
+        let boards =
+            charts.iter().map(|(sizes, rows)| sizes.board_words(rows.next_multiple_of(ROWS).div_ceil(32), team));
         let board_words = if team > 1 { boards.max().unwrap_or(0) } else { 0 };
         let plan = self.plan(charts.into_iter(), 0, team)?;
         Ok((!blocks.is_empty()).then_some(Batch { requests: blocks, team, plan, board_words }))
     }
 
-    fn step_launch(&mut self, batch: &Batch, requests: u64, edges: u64, results: u64) -> Result<Launch, ChartError> {
+    pub(crate) fn step_launch(
+        &mut self,
+        batch: &Batch,
+        requests: u64,
+        edges: u64,
+        results: u64,
+    ) -> Result<Launch, ChartError> {
         let Batch { requests: blocks, team, plan, board_words } = batch;
         let mut pool = self.pool(*plan, blocks.len() * team)?;
         if *team > 1 {

@@ -250,7 +250,7 @@ fn blank_grammar(random: &mut Random, _: &[char]) -> Grammar {
         let source = *random.pick(&sources);
         build = build.pattern(name, source);
     }
-    build = build.pattern("SKIP", *random.pick(&[" ", " +"])).ignored();
+    build = build.pattern("SKIP", random.pick(&[" ", " +"])).ignored();
     let nonterminals = &["start", "n1", "n2"][..random.between(1, 3)];
     for lhs in nonterminals {
         for _ in 0..random.between(1, 3) {

@@ -189,9 +189,9 @@ fn limits_of_a_sequence_are_errors() {
     let image = Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap();
     let mut charts = charts_on(0, PoolOptions { page_words: 8, ..small() });
     assert!(matches!(charts.add_grammar(&image), Err(ChartError::PageTooSmall { given: 8, .. })));
-    for given in [0, 33, 2_048] {
+    for given in [0, 33, 1_056] {
         let refused = Charts::on_shim(ShimOptions::default(), PoolOptions { threads: given, ..small() });
-        assert_eq!(refused.err(), Some(ChartError::Threads { given }));
+        assert_eq!(refused.err(), Some(ChartError::Threads { given, most: 1_024 }));
     }
     for (options, expected) in [
         (PoolOptions { max_states: 40, ..small() }, ChartError::TooManyStates { limit: 40 }),

@@ -55,8 +55,9 @@ pub fn charts(seed: u64, options: PoolOptions) -> Charts {
     if let Some(device) = native() {
         return Charts::on_cuda(device, options).unwrap();
     }
-    // Some blocks have no room for a draft in shared memory.
+    // Some blocks have no room for a draft in shared memory, and some copy blocks of memory.
     let shared_words = [None, Some(600)][seed as usize % 2];
+    let options = PoolOptions { bulk_loads: seed % 3 == 1, ..options };
     Charts::on_shim(ShimOptions { seed, shared_words, ..ShimOptions::default() }, options).unwrap()
 }
 
