@@ -33,6 +33,8 @@ const MAX_TEXT: usize = 12;
 pub struct RandomCase {
     /// What draws the same case again.
     pub seed: u64,
+    /// Whether it was drawn by [`RandomCase::with_blanks`].
+    pub has_blanks: bool,
     /// The grammar; its language is not empty.
     pub grammar: Grammar,
     /// The lexer mode.
@@ -68,7 +70,7 @@ impl RandomCase {
         let ties = if random.chance(75) { Ties::All } else { Ties::First };
         let units = vec!['a', 'b', ' '];
         let grammar = grammar(&mut random, &units, blank_grammar);
-        Self::of(seed, random, mode, ties, units, grammar)
+        Self { has_blanks: true, ..Self::of(seed, random, mode, ties, units, grammar) }
     }
 
     fn of(seed: u64, mut random: Random, mode: LexerMode, ties: Ties, units: Vec<char>, grammar: Grammar) -> Self {
@@ -81,7 +83,7 @@ impl RandomCase {
         if grammar.terminals.iter().any(|terminal| terminal.kind.pattern().is_none()) {
             alphabet.push(Sym::Token(CALL));
         }
-        Self { seed, grammar, mode, ties, alphabet, vocab, texts, prefixes, tokens }
+        Self { seed, has_blanks: false, grammar, mode, ties, alphabet, vocab, texts, prefixes, tokens }
     }
 
     /// The case of a seed, read in a given mode.
@@ -102,7 +104,8 @@ impl RandomCase {
 
 impl fmt::Display for RandomCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "RandomCase, seed {}, {:?}, ties {:?}", self.seed, self.mode, self.ties)?;
+        let draw = if self.has_blanks { "with_blanks" } else { "new" };
+        writeln!(f, "RandomCase::{draw}({}), {:?}, ties {:?}", self.seed, self.mode, self.ties)?;
         write!(f, "{}", show_grammar(&self.grammar))?;
         for (id, token) in self.vocab.iter().enumerate() {
             match token {
