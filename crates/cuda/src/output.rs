@@ -2,7 +2,8 @@
 //!
 //! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
 //! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
-//! first needed. Where a mask of the device leaves tokens in doubt, the CPU computes it, by a [`Matcher`] that reads the same tokens and shares its tables with those of
+//! first needed. Where a mask of the device leaves tokens in doubt, the CPU computes it, by a [`Matcher`]
+//! that reads the same tokens and shares its tables with those of
 //! other outputs of the pool ([`Warm`](anygram_left_to_right::Warm)).
 
 use std::sync::{Arc, PoisonError};
