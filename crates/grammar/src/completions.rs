@@ -1,26 +1,34 @@
 //! From which states of a finite automaton whatever a parser has begun can be completed.
 //!
-//! An automaton reads terminals, a parser has read some of a sentence. Whether some terminals complete the sentence *and* are read by the automaton is a question
-//! about the parser's whole state ([`Relation`] answers it). Often the answer is the same for all parser states in which a terminal was
-//! just read, and can be computed once.
+//! An automaton reads terminals, a parser has read some of a sentence. Whether some terminals complete the
+//! sentence *and* are read by the automaton is a question about the parser's whole state ([`Relation`]
+//! answers it). Often the answer is the same for all parser states in which a terminal was just read, and
+//! can be computed once.
 //!
 //! # The argument
 //!
-//! A *spot* is a nonterminal with a beginning of some of its rules: what was read of it. In a derivation that is in progress, each nonterminal on the way from the start
-//! symbol down to the last terminal read is at a spot. Call a spot that is past its first symbol (and the place before the start symbol) an *asker*: it asks for what comes next there, and that may
-//! begin with another nonterminal, and so on down to the next asker. These steps down, from a nonterminal to the first symbol of one of its rules, can be replaced by
-//! any others that end in the same nonterminal: what the asker asks for was asked for where it stood, and so was everything that it can begin with.
+//! A *spot* is a nonterminal with a beginning of some of its rules: what was read of it. In a derivation
+//! that is in progress, each nonterminal on the way from the start symbol down to the last terminal read is
+//! at a spot. Call a spot that is past its first symbol (and the place before the start symbol) an *asker*:
+//! it asks for what comes next there, and that may begin with another nonterminal, and so on down to the
+//! next asker. These steps down, from a nonterminal to the first symbol of one of its rules, can be
+//! replaced by any others that end in the same nonterminal: what the asker asks for was asked for where it
+//! stood, and so was everything that it can begin with.
 //!
-//! - `safe(N)` are the states from which the rest can be read once N is complete. It is the greatest family of sets such that from each
-//!   state in `safe(N)`, for *every* asker that can have asked for N, *some* ways lead up from N to what was asked for, and on through *some* rest of the asker's rule, into `safe` of
-//!   the asker's nonterminal.
+//! - `safe(N)` are the states from which the rest can be read once N is complete. It is the greatest family
+//!   of sets such that from each state in `safe(N)`, for *every* asker that can have asked for N, *some*
+//!   ways lead up from N to what was asked for, and on through *some* rest of the asker's rule, into `safe`
+//!   of the asker's nonterminal.
 //! - A spot is *open* at a state from which some rest of its rule leads into `safe` of its nonterminal.
 //! - A terminal is *certain* at a state at which every spot just behind it is open.
 //!
-//! If a parser has read a sequence of terminals, the last of them certain at the present state of the automaton, then some sequence completes the sentence and is read
-//! from here. Proof: Take any derivation that the sequence begins, and in it the spot just behind the last terminal. It is open, so its nonterminal can be completed in a state that is safe
-//! for it; by induction on the number of askers above, one of which is done with each step, so can the start symbol. Each step reads finitely much, because [`Relation`] holds what finite
-//! derivations derive. That spots are shared by all rules that begin alike is sound because a parser that follows one of them follows them all.
+//! If a parser has read a sequence of terminals, the last of them certain at the present state of the
+//! automaton, then some sequence completes the sentence and is read from here. Proof: Take any derivation
+//! that the sequence begins, and in it the spot just behind the last terminal. It is open, so its
+//! nonterminal can be completed in a state that is safe for it; by induction on the number of askers above,
+//! one of which is done with each step, so can the start symbol. Each step reads finitely much, because
+//! [`Relation`] holds what finite derivations derive. That spots are shared by all rules that begin alike
+//! is sound because a parser that follows one of them follows them all.
 //!
 //! A *no* says nothing: askers may be considered that no sentence brings together with the state.
 
@@ -47,7 +55,8 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// What can be completed where the automaton of `relation` is. Cost: small sets of states are computed for each nonterminal that can begin what can begin something that
+    /// What can be completed where the automaton of `relation` is. Cost: small sets of states are computed
+    /// for each nonterminal that can begin what can begin something that
     /// is asked for, in each of a few rounds.
     pub fn new(cfg: &Cfg, relation: Relation, work: &mut Work) -> Result<Self, Stopped> {
         let mut search = Search::new(cfg, &relation);
@@ -103,7 +112,8 @@ impl Completions {
         &self.relation
     }
 
-    /// The states from which, once a nonterminal is complete, the rest can be read, whatever has asked for the nonterminal. They let a parser answer without a look at its stack.
+    /// The states from which, once a nonterminal is complete, the rest can be read, whatever has asked for
+    /// the nonterminal. They let a parser answer without a look at its stack.
     pub fn safe(&self, nonterminal: NonterminalId) -> &BitSet {
         &self.safe[nonterminal.index()]
     }
@@ -130,7 +140,8 @@ impl Completions {
 struct Spot {
     /// Whether that is all of one of them.
     is_end: bool,
-    /// What can come next, and the spot that it leads to, as a place among those of the nonterminal; it comes later.
+    /// What can come next, and the spot that it leads to, as a place among those of the nonterminal; it
+    /// comes later.
     next: Vec<(Symbol, u32)>,
 }
 
@@ -256,7 +267,8 @@ impl<'a> Search<'a> {
         Ok(reached)
     }
 
-    /// Each nonterminal that can begin what is wanted, with the states from which, once it is complete, some of that can be completed so that a state is reached that was wanted with it.
+    /// Each nonterminal that can begin what is wanted, with the states from which, once it is complete, some
+    /// of that can be completed so that a state is reached that was wanted with it.
     fn climb(
         &mut self,
         wanted: &[(NonterminalId, SetId)],

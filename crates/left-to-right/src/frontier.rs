@@ -503,7 +503,8 @@ impl Stepper {
         Ok(verdict)
     }
 
-    /// Whether the parser wants something that is enough for a reading to be completed. (What it wants after an ignored piece the lexeme does not know.)
+    /// Whether the parser wants something that is enough for a reading to be completed. (What it wants after
+    /// an ignored piece the lexeme does not know.)
     fn is_enough(&self, language: &Language, Config { state, lexeme }: Config) -> bool {
         let lexing = language.lexing();
         let node = self.transducer.node(lexing, lexeme);

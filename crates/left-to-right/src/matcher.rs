@@ -104,13 +104,15 @@ impl Constraint {
     }
 }
 
-/// Matchers that share their tables, one for each constraint, for whoever has masks now and then: what one output finds out the others know. They hold their
+/// Matchers that share their tables, one for each constraint, for whoever has masks now and then: what one
+/// output finds out the others know. They hold their
 /// constraints as long as this lives.
 #[derive(Debug, Default)]
 pub struct Warm(Vec<Matcher>);
 
 impl Warm {
-    /// A new output of a constraint, on tables that others of it have filled. Full ones are replaced first; what is known of tokens and masks then
+    /// A new output of a constraint, on tables that others of it have filled. Full ones are replaced first;
+    /// what is known of tokens and masks then
     /// stays if no output uses them.
     pub fn matcher(&mut self, constraint: &Constraint) -> Result<Matcher, MatchError> {
         let is_same = |matcher: &&mut Matcher| Arc::ptr_eq(&matcher.constraint.0, &constraint.0);
@@ -499,7 +501,8 @@ impl Matcher {
         Ok(())
     }
 
-    /// Takes tokens back and appends others until the output has these. Cost: that of the tokens behind the first difference.
+    /// Takes tokens back and appends others until the output has these. Cost: that of the tokens behind the
+    /// first difference.
     pub fn go_to(&mut self, tokens: &[TokenId]) -> Result<(), MatchError> {
         let n_equal = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         self.rollback(self.tokens.len() - n_equal)?;

@@ -15,8 +15,10 @@
 //! Call *common* the terminals that can be spelled from every boundary. If they suffice to derive the start symbol and every proper suffix of
 //! every rule (whatever a parser has begun, suffixes are what it needs), every viable parse can be completed from every boundary: parsing and
 //! lexing are [independent](Boundaries::is_independent), and nothing need be asked. Nearly all grammars with ignored blanks are so.
-//! In others it is computed which terminals can be read to which boundaries so that whatever a parser has begun when it has read them can be completed
-//! ([`anygram_grammar::completions`], with the proof). One of these that the parser wants is *enough* ([`Boundaries::enough`]). In `contextual` a second look, in which only those terminals compete that are
+//! In others it is computed which terminals can be read to which boundaries so that whatever a parser has
+//! begun when it has read them can be completed
+//! ([`anygram_grammar::completions`], with the proof). One of these that the parser wants is *enough*
+//! ([`Boundaries::enough`]). In `contextual` a second look, in which only those terminals compete that are
 //! not enough, finds more (`rivals`).
 //!
 //! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
@@ -422,7 +424,8 @@ fn step_debt(lexicon: &Lexicon, states: &[State], class: usize) -> Option<Vec<St
     Some(debt)
 }
 
-/// Whether a text that can be a terminal up to a boundary of this class can be completed if the parser wants that terminal.
+/// Whether a text that can be a terminal up to a boundary of this class can be completed if the parser wants
+/// that terminal.
 fn is_certain(lexicon: &Lexicon, completions: &Completions, terminal: u32, class: usize) -> bool {
     // A piece that may be ignored is read whether or not the parser wants it.
     completions.open().contains(class)
@@ -520,7 +523,8 @@ impl Graph {
         Ok(Some(Sets { of_node, pool }))
     }
 
-    /// Of each node the terminals that can be read to a boundary at which they are certain; one more bit if ignored pieces alone lead to one at which all are.
+    /// Of each node the terminals that can be read to a boundary at which they are certain; one more bit if
+    /// ignored pieces alone lead to one at which all are.
     fn certain(
         &self,
         lexicon: &Lexicon,

@@ -1,13 +1,19 @@
 //! `contextual`, looked at more closely: only terminals are to be feared that are not enough.
 //!
-//! In `contextual` those terminals compete for a piece that the parser wants. [`Boundaries`] takes all for rivals, so a terminal that begins as another one does, but longer, may never be
-//! readable there, though the parser never wants both. Which it wants together nobody knows here; but this is known: *if it wants a terminal that is enough where the piece is, the
-//! text can be completed anyway.* So suppose that it wants none of these. Then only the others are rivals, and with so few of them more can be read.
+//! In `contextual` those terminals compete for a piece that the parser wants. [`Boundaries`] takes all for
+//! rivals, so a terminal that begins as another one does, but longer, may never be readable there, though
+//! the parser never wants both. Which it wants together nobody knows here; but this is known: *if it wants
+//! a terminal that is enough where the piece is, the text can be completed anyway.* So suppose that it
+//! wants none of these. Then only the others are rivals, and with so few of them more can be read.
 //!
-//! The automaton of pieces is explored once more in this way. What is owed after a piece has a mask: the terminals that may have been rivals when it ended. From each lexeme, the terminals that are known to be
-//! enough lead to a boundary from which everything can be read (*done*: the text can be completed by other means), and whatever could be read where all compete can be read here. What can be completed
-//! in this automaton can be completed in truth, by induction on the pieces of a completion that it finds: either one of them is wanted where something that is enough is wanted too, or it is
-//! read as planned, because all that the parser wants there is among the rivals that were reckoned with. Fewer rivals owe less and hide no label.
+//! The automaton of pieces is explored once more in this way. What is owed after a piece has a mask: the
+//! terminals that may have been rivals when it ended. From each lexeme, the terminals that are known to be
+//! enough lead to a boundary from which everything can be read (*done*: the text can be completed by other
+//! means), and whatever could be read where all compete can be read here. What can be completed in this
+//! automaton can be completed in truth, by induction on the pieces of a completion that it finds: either
+//! one of them is wanted where something that is enough is wanted too, or it is read as planned, because
+//! all that the parser wants there is among the rivals that were reckoned with. Fewer rivals owe less and
+//! hide no label.
 
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
@@ -52,7 +58,8 @@ struct Closer<'a> {
 }
 
 impl Boundaries {
-    /// As [`Boundaries::enough`], of each lexeme, given what is enough if all compete. `None` if there is too much to look at.
+    /// As [`Boundaries::enough`], of each lexeme, given what is enough if all compete. `None` if there is
+    /// too much to look at.
     pub(super) fn look_closer(
         &self,
         lexicon: &Lexicon,
