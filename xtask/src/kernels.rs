@@ -10,10 +10,10 @@ use crate::{root, run, target};
 /// PTX of this version is taken by older drivers too.
 const COMPILER: &str = "nvidia-cuda-nvrtc-cu12==12.4.127";
 
-/// What the assembler and the PTX say about each kernel, beside what was made of it. None of these numbers may grow.
+/// What the assembler and the PTX say about each kernel. None of these numbers may grow.
 const STATISTICS: &str = "statistics.txt";
 
-/// Compiles the kernels into the repository, unless one of them got worse: then only the file with the bounds, edited by hand, makes it right.
+/// Compiles the kernels into the repository, unless one of them got worse. To accept that, edit the bounds by hand.
 pub fn build() -> Result<()> {
     let (fresh, built) = (target().join("kernels"), built());
     compile(&fresh)?;

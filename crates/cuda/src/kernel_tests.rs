@@ -46,8 +46,8 @@ fn a_team_may_make_the_first_state() {
     }
     for seed in 0..20 {
         let shim = ShimOptions { seed, ..ShimOptions::default() };
-        let bulk_loads = seed % 2 == 1;
-        let options = PoolOptions { pages: 64, sequences: 2, threads: 64, bulk_loads, ..PoolOptions::default() };
+        let options = PoolOptions { pages: 64, sequences: 2, threads: 64, ..PoolOptions::default() };
+        let options = PoolOptions { bulk_loads: seed % 2 == 1, ..options };
         let mut charts = Charts::on_shim(shim, options).unwrap();
         let cfg = s_s();
         let grammar = charts.add_grammar(&Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap()).unwrap();
@@ -64,8 +64,8 @@ fn a_team_may_make_the_first_state() {
                 let tier = charts.tier(id, state).unwrap();
                 assert_eq!(tier.rows.is_empty(), state.0 == 0, "seed {seed}, {state:?}");
                 assert_eq!(tier.predicted, *engine.predicted(state), "seed {seed}, {state:?}");
-                let found = (&tier.viable, tier.is_sentence);
-                assert_eq!(found, (engine.viable(state), engine.is_sentence(state)), "seed {seed}, {state:?}");
+                assert_eq!(tier.viable, *engine.viable(state), "seed {seed}, {state:?}");
+                assert_eq!(tier.is_sentence, engine.is_sentence(state), "seed {seed}, {state:?}");
             }
         }
     }

@@ -133,7 +133,8 @@ impl Sizes {
         (self.n_symbols | 1) * n_words
     }
 
-    /// Words of the board of a team: rows, and behind them the seeds that each block finds; `board_words` in the kernels.
+    /// Words of the board of a team: rows, and behind them the seeds that each block finds; `board_words` in the
+    /// kernels.
     pub fn board_words(&self, n_words: usize, team: usize) -> usize {
         self.draft_words(n_words) + team * self.symbol_words
     }

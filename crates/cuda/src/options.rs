@@ -37,7 +37,8 @@ pub struct PoolOptions {
     pub team_blocks: usize,
     /// Several blocks work on a sequence whose last tier has at least so many words of rows.
     pub team_from: usize,
-    /// Load by the unit that copies blocks of memory (TMA). Only to see whether that helps; on a CUDA device it takes an `sm_90`.
+    /// Load by the unit that copies blocks of memory (TMA). Only to see whether that helps; on a CUDA device it takes
+    /// an `sm_90`.
     pub bulk_loads: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct ShimOptions {
     pub resident_blocks: Option<usize>,
 }
 
-/// Variants of the kernels: as they are, with copies of blocks of memory, and those of tests of the shim itself.
+/// Variants of the kernels: as they are, with copies of blocks of memory, and those of tests of the shim.
 const PLAIN: u32 = 0;
 const BULK: u32 = 1;
 #[cfg(all(test, anygram_shim))]
