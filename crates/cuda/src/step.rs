@@ -27,8 +27,11 @@ pub(crate) type Requests<'a> = [(SequenceId, &'a [Edge])];
 /// Steps that are made at the same time: a request a sequence, or none.
 pub(crate) type Round<'a> = Vec<Option<(SequenceId, &'a [Edge])>>;
 
-/// Charts are planned for so many rows, or a multiple of that, so that what a step is launched with is the same for many steps.
-const ROWS: usize = 256;
+/// The rows for which a chart of so many is planned: rounded up, so that what a step is launched with is the same for many steps. Short charts are rounded less: a draft of
+/// 256 rows would leave room for one block on a multiprocessor where one of 128 leaves room for two.
+fn planned(n_rows: usize) -> usize {
+    n_rows.next_multiple_of(if n_rows <= 256 { 64 } else { 256 })
+}
 
 /// Memory of a block: words of shared memory, and of the workspace where that does not do.
 pub(crate) type Plan = (usize, usize);
@@ -85,7 +88,7 @@ impl Charts {
         let given = self.device.max_shared_words();
         let (mut shared, mut workspace) = (taken, 0);
         for (sizes, n_rows) in charts {
-            let n_own = n_rows.next_multiple_of(ROWS).div_ceil(32).div_ceil(team);
+            let n_own = planned(n_rows).div_ceil(32).div_ceil(team);
             let (small, middle) = (taken + sizes.small_words(n_own), sizes.middle_words());
             let draft = sizes.draft_words(n_own);
             if small > given {
@@ -212,7 +215,7 @@ impl Charts {
         let is_dense = |at: &usize| requests[*at].is_some_and(|(id, _)| self.is_dense(id));
         let (dense, thin): (Vec<usize>, Vec<usize>) = (0..requests.len()).partition(is_dense);
         let rows = dense.iter().flat_map(|&at| requests[at]).flat_map(|(id, _)| self.n_states(id)).max().unwrap_or(0);
-        let mut team = self.options.team_blocks.min(rows.next_multiple_of(ROWS).div_ceil(32));
+        let mut team = self.options.team_blocks.min(planned(rows).div_ceil(32));
         // All blocks of a launch have to run at the same time. Fewer blocks need more memory each, so that is asked again.
         while team > 1 {
             let charts = dense.iter().flat_map(|&at| requests[at]).filter_map(|(id, _)| self.chart(id, 0).ok());
@@ -267,8 +270,7 @@ impl Charts {
             blocks.push(StepRequest { grammar, slot: id.slot, first_edge, n_edges, result });
             edges.extend(own.iter().flat_map(|edge| [edge.from.0, edge.terminal.map_or(NONE, |terminal| terminal.0)]));
         }
-        let boards =
-            charts.iter().map(|(sizes, rows)| sizes.board_words(rows.next_multiple_of(ROWS).div_ceil(32), team));
+        let boards = charts.iter().map(|(sizes, rows)| sizes.board_words(planned(*rows).div_ceil(32), team));
         let board_words = if team > 1 { boards.max().unwrap_or(0) } else { 0 };
         let plan = self.plan(charts.into_iter(), 0, team)?;
         Ok((!blocks.is_empty()).then_some(Batch { requests: blocks, team, plan, board_words }))
