@@ -1,4 +1,4 @@
-//! One output of a model whose masks are computed on a device: the counterpart of [`Matcher`](anygram_left_to_right::Matcher), with fewer services.
+//! One output of a model whose masks are computed on a device: the counterpart of [`Matcher`], with fewer services.
 //!
 //! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
 //! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
@@ -466,7 +466,7 @@ fn lock(charts: &SharedCharts) -> MutexGuard<'_, Charts> {
 }
 
 impl OutputError {
-    /// Whether the device is the reason, or that its pool is used up: a [`Matcher`](anygram_left_to_right::Matcher) could go on.
+    /// Whether the device is the reason, or that its pool is used up: a [`Matcher`] could go on.
     pub fn is_of_device(&self) -> bool {
         match self {
             // The device says otherwise than the host: a defect that nobody should cover up.
