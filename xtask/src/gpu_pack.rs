@@ -24,6 +24,9 @@ set -eu
 here=$(cd "${0%/*}" && pwd)
 read -r ANYGRAM_COMMIT <"$here/COMMIT"
 export ANYGRAM_COMMIT ANYGRAM_ROOT="$here"
+# Where containers have the driver's library, and where its tools are, if the machine does not say so.
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64:/usr/local/nvidia/lib"
+export PATH="$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin"
 exec "$here/bin/anygram-bench" gpu-check --tests "$here/bin/kernels" --shared "$here/shared" --results "$here/results.jsonl" "$@"
 "#;
 
@@ -164,7 +167,17 @@ pub fn rehearse(shared: Option<&Path>) -> Result<()> {
     for again in [false, true] {
         let mut command = Command::new("unshare");
         command.args(["--map-root-user", "chroot"]).arg(&place);
-        command.args(["/bin/sh", "/pack/gpu-check", "--shim", "--tiny", "--quick", "--results", "/tmp/results.jsonl"]);
+        command.args([
+            "/bin/sh",
+            "/pack/gpu-check",
+            "--shim",
+            "--tiny",
+            "--quick",
+            "--seconds",
+            "900",
+            "--results",
+            "/tmp/results.jsonl",
+        ]);
         run(command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"))?;
         let results = std::fs::read_to_string(place.join("tmp/results.jsonl"))?;
         let n_done = results.lines().filter(|line| line.contains("\"kind\":\"done\"")).count();

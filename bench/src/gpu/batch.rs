@@ -149,6 +149,8 @@ impl Sequence {
         self.output.advance(self.next)?;
         let step = self.output.whole_step()?;
         let mut expected = vec![0; self.matcher.constraint().mask_words()];
+        // The CPU knows its vocabulary by then, but not what is asked.
+        self.matcher.mask_into(&mut expected)?;
         let (result, cpu) =
             timed(|| self.matcher.advance(self.next).and_then(|()| self.matcher.mask_into(&mut expected)));
         result?;

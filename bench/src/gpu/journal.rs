@@ -61,6 +61,9 @@ pub struct Row {
     pub device: f64,
     pub call: f64,
     pub cpu: Option<f64>,
+    /// The same on texts that the CPU has not read before, where that makes a difference.
+    #[serde(default)]
+    pub cpu_unseen: Option<f64>,
     /// How many times it was measured, and the 90th percentile of the device's times.
     pub runs: usize,
     pub device_p90: f64,

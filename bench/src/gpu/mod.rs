@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use anygram_cuda::output::OutputError;
 use anygram_cuda::{ChartError, Charts, DeviceError, PoolOptions, SharedCharts, ShimOptions};
 use anyhow::{Result, bail, ensure};
 
@@ -161,6 +162,7 @@ impl Setting {
             tree_words: 64 << 20,
             team_blocks: 3,
             team_from: 40,
+            dense_on_device: true,
             bulk_loads: false,
         };
         Self {
@@ -267,6 +269,8 @@ struct Times {
     device: Vec<f64>,
     call: Vec<f64>,
     cpu: Vec<f64>,
+    /// On texts that the CPU has not read before.
+    cpu_unseen: Vec<f64>,
 }
 
 impl Times {
@@ -284,10 +288,10 @@ impl Times {
     }
 
     fn row(&self, work: impl Into<String>) -> Row {
-        let cpu = (!self.cpu.is_empty()).then(|| median(&self.cpu));
+        let [cpu, cpu_unseen] = [&self.cpu, &self.cpu_unseen].map(|times| (!times.is_empty()).then(|| median(times)));
         let (device, call) = (median(&self.device), median(&self.call));
         let (runs, device_p90) = (self.device.len(), quantile(&self.device, 0.9));
-        Row { work: work.into(), device, call, cpu, runs, device_p90, ..Row::default() }
+        Row { work: work.into(), device, call, cpu, cpu_unseen, runs, device_p90, ..Row::default() }
     }
 }
 
@@ -323,7 +327,10 @@ fn failed(record: &Record) -> Option<&str> {
 
 /// Measures the parts that the journal does not have yet. True if the device was lost: a process cannot have it back.
 fn measure(setting: &Setting, size: &Size, journal: &mut Journal, end: Instant) -> Result<bool> {
-    let run = this_run(setting)?;
+    // Held to the end, since the first pool on a device makes its context, and the last one drops it. Small, so that the others have the memory.
+    let few = PoolOptions { pages: 1, sequences: 1, workers: 1, max_workers: 1, arena_words: 0, ..setting.pool };
+    let first = setting.charts(few)?;
+    let run = this_run(setting, first.device_name());
     if let Some(before) = journal.run() {
         let same = |a: &Run, b: &Run| (&a.device, &a.commit, a.is_quick) == (&b.device, &b.commit, b.is_quick);
         if !same(before, &run) {
@@ -335,6 +342,14 @@ fn measure(setting: &Setting, size: &Size, journal: &mut Journal, end: Instant) 
         let why = "the process that measured it ended".to_owned();
         journal.append(Record::Failed { part, why })?;
     }
+    let is_lost = measure_parts(setting, size, journal, end)?;
+    drop(first);
+    let any = journal.records.iter().any(|record| matches!(record, Record::Row(_) | Record::Failed { .. }));
+    ensure!(any, "nothing was measured: no part has such a name, or there was no time");
+    Ok(is_lost)
+}
+
+fn measure_parts(setting: &Setting, size: &Size, journal: &mut Journal, end: Instant) -> Result<bool> {
     let mut works = texts::Works::default();
     for Part { name, run } in parts(setting) {
         let is_wanted = size.only.is_empty() || size.only.iter().any(|only| name.starts_with(only.as_str()));
@@ -365,8 +380,6 @@ fn measure(setting: &Setting, size: &Size, journal: &mut Journal, end: Instant) 
             return Ok(true);
         }
     }
-    let any = journal.records.iter().any(|record| matches!(record, Record::Row(_) | Record::Failed { .. }));
-    ensure!(any, "nothing was measured: no part has such a name, or there was no time");
     Ok(false)
 }
 
@@ -377,10 +390,11 @@ struct NotHere(String);
 
 fn is_lost(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let of_chart = cause.downcast_ref::<ChartError>();
-        let of_output = cause.downcast_ref::<anygram_cuda::output::OutputError>();
+        let of_chart = match cause.downcast_ref() {
+            Some(OutputError::Chart(error)) => Some(error),
+            _ => cause.downcast_ref(),
+        };
         matches!(of_chart, Some(ChartError::Device(DeviceError::Lost { .. })))
-            || of_output.is_some_and(|error| error.to_string().contains("lost"))
     })
 }
 
@@ -394,24 +408,21 @@ fn refused<T>(result: Result<T, ChartError>) -> Result<T> {
     }
 }
 
-fn this_run(setting: &Setting) -> Result<Run> {
-    // Small, so that the name can be asked for while other work has the memory.
-    let pool = PoolOptions { pages: 1, sequences: 1, workers: 1, max_workers: 1, arena_words: 0, ..setting.pool };
-    let device = setting.charts(pool)?.device_name();
+fn this_run(setting: &Setting, device: String) -> Run {
     let first_line = |path: &str, key: &str| {
         let source = std::fs::read_to_string(path).unwrap_or_default();
         let line = source.lines().find(|line| line.contains(key)).unwrap_or("unknown");
         line.rsplit_once(": ").map_or(line, |(_, value)| value).trim().to_owned()
     };
     let date = std::process::Command::new("date").args(["-u", "+%Y-%m-%d %H:%M"]).output();
-    Ok(Run {
+    Run {
         device,
         driver: first_line("/proc/driver/nvidia/version", "NVRM"),
         cpu: first_line("/proc/cpuinfo", "model name"),
         commit: std::env::var("ANYGRAM_COMMIT").unwrap_or_else(|_| "unknown".to_owned()),
         date: date.map(|date| String::from_utf8_lossy(&date.stdout).trim().to_owned()).unwrap_or_default(),
         is_quick: setting.is_quick,
-    })
+    }
 }
 
 #[cfg(test)]

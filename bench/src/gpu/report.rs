@@ -120,14 +120,15 @@ pub fn markdown(records: &[Record], drawings: Option<&str>) -> String {
         let _ = writeln!(text, "{words}");
     };
     line(format!("{}.\n", heading(records)));
-    let columns = "| work | aim (H200) | paper (H100) | device, µs | p90 | call, µs | one core, µs | core / call |";
-    line(format!("{columns}\n|---|---|---|---|---|---|---|---|"));
-    for Row { work, aim, paper, device, device_p90, call, cpu, .. } in rows(records) {
+    let columns =
+        "| work | aim (H200) | paper (H100) | device, µs | p90 | call, µs | one core, µs | unseen | core / call |";
+    line(format!("{columns}\n|---|---|---|---|---|---|---|---|---|"));
+    for Row { work, aim, paper, device, device_p90, call, cpu, cpu_unseen, .. } in rows(records) {
         // By the host's clock: whoever chooses an engine waits for the call.
         let ratio = cpu.map_or("-".to_owned(), |cpu| format!("{:.2}", cpu / call));
-        let [aim, paper, cpu] = [aim, paper, cpu].map(|value| cell(*value));
+        let [aim, paper, cpu, unseen] = [aim, paper, cpu, cpu_unseen].map(|value| cell(*value));
         let [device, p90, call] = [device, device_p90, call].map(|value| us(*value));
-        line(format!("| {work} | {aim} | {paper} | {device} | {p90} | {call} | {cpu} | {ratio} |"));
+        line(format!("| {work} | {aim} | {paper} | {device} | {p90} | {call} | {cpu} | {unseen} | {ratio} |"));
     }
     line("\n| preparation | | ms |\n|---|---|---|".to_owned());
     for record in records {

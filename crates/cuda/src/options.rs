@@ -37,6 +37,9 @@ pub struct PoolOptions {
     pub team_blocks: usize,
     /// Several blocks work on a sequence whose last tier has at least so many words of rows.
     pub team_from: usize,
+    /// Whether an output lets the device compute the states of dense charts while it reads tokens, and copies them; otherwise the
+    /// CPU computes all states that the lexer asks about, and the device makes its own in the next turn.
+    pub dense_on_device: bool,
     /// Load by the unit that copies blocks of memory (TMA). Only to see whether that helps; on a CUDA device it takes
     /// an `sm_90`.
     pub bulk_loads: bool,
@@ -62,6 +65,7 @@ impl Default for PoolOptions {
             tree_words: 64 << 20,
             team_blocks: 32,
             team_from: 1_024,
+            dense_on_device: true,
             bulk_loads: false,
         }
     }

@@ -74,7 +74,7 @@ pub struct DeviceRecognizer {
     link: Arc<Link>,
     /// Whether states are computed on the CPU at once, and on the device when somebody needs them there.
     defers: bool,
-    /// As the pool's option.
+    /// As the pool's option, if dense charts are for the device.
     team_from: usize,
 }
 
@@ -107,7 +107,8 @@ impl DeviceRecognizer {
     ) -> Result<Self, ChartError> {
         let (sequence, team_from) = {
             let mut charts = charts.lock().unwrap_or_else(PoisonError::into_inner);
-            (charts.create(&[grammar]).remove(0)?, charts.options().team_from)
+            let team_from = if charts.options().dense_on_device { charts.options().team_from } else { usize::MAX };
+            (charts.create(&[grammar]).remove(0)?, team_from)
         };
         let chart = Valiant::with_form(cfg, form, limits)
             .map_err(|_| ChartError::TooManySymbols { needed: limits.items, limit: limits.items })?;

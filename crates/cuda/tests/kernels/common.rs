@@ -1,7 +1,7 @@
 //! What the tests share.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use anygram_bits::BitSet;
 use anygram_cuda::{Charts, PoolOptions, SharedCharts, ShimOptions, shim};
@@ -41,6 +41,7 @@ pub fn small() -> PoolOptions {
         tree_words: 1 << 20,
         team_blocks: 3,
         team_from: 0,
+        dense_on_device: true,
         bulk_loads: false,
     }
 }
@@ -53,6 +54,9 @@ pub fn native() -> Option<usize> {
 /// Charts on the shim, whose threads run in an order drawn from a seed; or on the device that was asked for.
 pub fn charts(seed: u64, options: PoolOptions) -> Charts {
     if let Some(device) = native() {
+        // Held to the end, since the first pool on a device makes its context, which takes long, and the last one drops it.
+        static FIRST: OnceLock<Mutex<Charts>> = OnceLock::new();
+        FIRST.get_or_init(|| Mutex::new(Charts::on_cuda(device, small()).unwrap()));
         return Charts::on_cuda(device, options).unwrap();
     }
     // Some blocks have no room for a draft in shared memory, and some copy blocks of memory.
