@@ -170,7 +170,6 @@ impl Reader<'_> {
         frontier: &Frontier,
         tally: &mut Tally,
     ) -> Result<Option<bool>, String> {
-        let limit = |error: StepError| error.to_string();
         let (sentence, expected) = (self.stepper.is_sentence(frontier), oracle.is_sentence(text));
         if sentence != expected {
             return Err(format!(
@@ -190,10 +189,20 @@ impl Reader<'_> {
         };
         if viable {
             // A yes has to be shown, and brute force judges what is shown.
-            return match self.complete(frontier).map_err(limit)? {
-                Some(rest) if oracle.is_sentence(&[text, &rest].concat()) => Ok(Some(true)),
-                Some(rest) => Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest))),
-                None => Err(format!("{} is accepted, but nothing completes it", show(text))),
+            let nothing = || Err(format!("{} is accepted, but nothing completes it", show(text)));
+            return match self.complete(frontier) {
+                Ok(Some(rest)) if oracle.is_sentence(&[text, &rest].concat()) => Ok(Some(true)),
+                Ok(Some(rest)) => Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest))),
+                Ok(None) => nothing(),
+                // There is one, but the search for it takes too long.
+                Err(StepError::Undecided { .. }) if self.language.mode() == LexerMode::Contextual => {
+                    tally.undecided += 1;
+                    match oracle.completion(case, text) {
+                        Completion::NoneWithin { exhausted: true } => nothing(),
+                        _ => Ok(Some(true)),
+                    }
+                }
+                Err(error) => Err(error.to_string()),
             };
         }
         match oracle.completion(case, text) {

@@ -3,8 +3,6 @@
 //! Eight bytes are the seed, the next the lexer mode and the text, the others choose the tokens of the walk. To replay
 //! a case in a debugger: `RandomCase::in_mode(seed, mode)`, both of which a failure prints.
 
-#![no_main]
-
 use std::sync::Arc;
 
 use anygram_grammar::ir::LexerMode;
@@ -14,7 +12,6 @@ use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_testkit::oracle::{Completion, Limits, Oracle};
 use anygram_testkit::text::{Sym, bytes_of, show, token_symbols};
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
-use libfuzzer_sys::{Corpus, fuzz_target};
 
 const LIMITS: Limits = Limits { max_extra: 3, max_texts: 100, prune: true };
 
@@ -27,17 +24,18 @@ const MAX_JUDGED: usize = 12;
 
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 
-fuzz_target!(|data: &[u8]| -> Corpus {
-    let Some((seed, &[choice, ref walk @ ..])) = data.split_first_chunk::<8>() else { return Corpus::Reject };
+/// Compares a case with brute force.
+pub fn run(data: &[u8]) -> bool {
+    let Some((seed, &[choice, ref walk @ ..])) = data.split_first_chunk::<8>() else { return false };
     let case = RandomCase::in_mode(u64::from_le_bytes(*seed), MODES[usize::from(choice) % MODES.len()]);
     let options = LanguageOptions {
         lexer: Some(case.mode),
         ties: case.ties,
-        limits: anygram_fuzz::limits(),
+        limits: crate::limits(),
         ..LanguageOptions::default()
     };
     // No sentence, or a limit: nothing to compare.
-    let Ok(language) = Language::new(case.grammar.clone(), &options) else { return Corpus::Keep };
+    let Ok(language) = Language::new(case.grammar.clone(), &options) else { return true };
     let language = Arc::new(language);
     let oracle = case.oracle();
 
@@ -53,8 +51,8 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     if let Ok(mut matcher) = constraint.matcher() {
         follow(&case, &oracle, &mut matcher, &walk[..walk.len().min(MAX_STEPS)]);
     }
-    Corpus::Keep
-});
+    true
+}
 
 /// Takes one allowed token for each byte of the walk, and looks at one more mask at its end.
 fn follow(case: &RandomCase, oracle: &Oracle, matcher: &mut Matcher, walk: &[u8]) {

@@ -3,28 +3,20 @@
 //! Nothing panics, hangs or eats memory; what is printed reads as the same grammar; and whatever is a sentence in any
 //! mode is one in `scannerless`.
 
-#![no_main]
-
-use anygram_fuzz::limits;
 use anygram_grammar::ir::{LexerMode, Ties};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{Language, LanguageOptions};
-use libfuzzer_sys::{Corpus, fuzz_target};
 
-/// The longest text that is read, in bytes.
-const MAX_TEXT: usize = 24;
+use crate::{limits, source_and_text};
 
-fuzz_target!(|data: &[u8]| -> Corpus {
-    let (source, text) = match data.iter().position(|&byte| byte == 0) {
-        Some(at) => (&data[..at], &data[at + 1..]),
-        None => (data, &[][..]),
-    };
-    let Ok(source) = std::str::from_utf8(source) else { return Corpus::Reject };
+/// Reads the grammar, and the text in all modes.
+pub fn run(data: &[u8]) -> bool {
+    let Some((source, text)) = source_and_text(data) else { return false };
     let grammar = match lark::parse(source, &LarkOptions { max_size: 3_000, ..LarkOptions::default() }) {
         Ok(grammar) => grammar,
         Err(error) => {
             assert!(!error.render("fuzz.lark", source).is_empty());
-            return Corpus::Keep;
+            return true;
         }
     };
     grammar.validate().unwrap();
@@ -32,7 +24,6 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     let again = lark::parse(&printed, &LarkOptions::default());
     let again = again.unwrap_or_else(|error| panic!("{}", error.render("printed", &printed)));
     assert_eq!(grammar.difference(&again), None, "{printed}");
-    let text = &text[..text.len().min(MAX_TEXT)];
     let mut in_scannerless = None;
     for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
         for ties in [Ties::All, Ties::First] {
@@ -59,5 +50,5 @@ fuzz_target!(|data: &[u8]| -> Corpus {
             }
         }
     }
-    Corpus::Keep
-});
+    true
+}
