@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anygram::{TokenId, Vocabulary};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
@@ -33,6 +34,20 @@ pub fn texts(path: &Path) -> Result<Vec<Text>> {
         json(line, number).with_context(|| format!("{} line {number}", path.display()))
     };
     lines.map(text).collect()
+}
+
+/// The tokens of a text: those that were given, which have to spell it, or those of the vocabulary's encoder.
+pub fn tokens(vocabulary: &Vocabulary, text: &Text) -> Result<Vec<TokenId>> {
+    let Some(ids) = &text.ids else { return Ok(vocabulary.encode(&text.text)?) };
+    let tokens: Vec<TokenId> = ids.iter().copied().map(TokenId).collect();
+    let size = vocabulary.len();
+    if let Some(token) = tokens.iter().find(|token| token.index() >= size) {
+        bail!("\"ids\" holds {}, which is not in the vocabulary of {size} tokens", token.0);
+    }
+    if vocabulary.decode(&tokens)? != text.text.as_bytes() {
+        bail!("\"ids\" do not spell \"text\" in this vocabulary");
+    }
+    Ok(tokens)
 }
 
 fn json(source: &str, line: usize) -> Result<Text> {

@@ -13,6 +13,8 @@ use clap::{Subcommand, ValueEnum};
 
 use crate::input::{GrammarArgs, VocabArgs};
 
+mod doubts;
+
 /// Print what grammars are compiled to.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -28,6 +30,7 @@ Examples:
   anygram debug normal --grammar sql.lark                 how large its normal forms are
   anygram debug automaton -g sql.lark | dot -Tsvg         a drawing of the terminals
   anygram debug boundaries -g sql.lark --lexer longest
+  anygram debug doubts -g sql.lark -v qwen.tiktoken.gz queries.tok.jsonl
   anygram debug chart --grammar sql.lark 'SELECT na'";
 
 #[derive(Subcommand)]
@@ -61,6 +64,8 @@ enum What {
         #[arg(value_name = "TEXT", default_value = "")]
         text: String,
     },
+    /// How many masks of texts a device would leave in doubt, for the CPU to compute (docs/gpu.md), and which tokens are most often open.
+    Doubts(doubts::Args),
     /// The readings of a text, byte by byte, with the recognizer's states.
     Chart {
         #[command(flatten)]
@@ -95,6 +100,7 @@ pub fn run(args: &Args) -> Result<bool> {
         What::Sequences { grammar, vocab, workers, text } => {
             sequences(grammar, &vocab.vocabulary()?, *workers, text.as_bytes(), output)?;
         }
+        What::Doubts(args) => doubts::run(args, output)?,
         What::Chart { grammar, text } => chart(grammar, text.as_bytes(), output)?,
     }
     output.flush()?;

@@ -2,14 +2,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anygram::{Constraint, TokenId, get_bit};
-use anyhow::{Context, Result, bail};
+use anygram::{TokenId, get_bit};
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::decoder::{Decoder, OnDevice, Stop};
 use crate::input::{self, GrammarArgs, VocabArgs};
-use crate::texts::{Text, texts};
+use crate::texts::{texts, tokens};
 use crate::timing::{Summary, Times};
 
 /// Decode real texts with the tokens forced, checking every mask and measuring.
@@ -118,7 +118,8 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut replayed: Vec<(&PathBuf, usize, Vec<TokenId>)> = Vec::new();
     for file in &args.files {
         for text in texts(file)?.iter().take(args.first.unwrap_or(usize::MAX)) {
-            let tokens = tokens(&constraint, text).with_context(|| format!("{} line {}", file.display(), text.line))?;
+            let tokens = tokens(constraint.vocabulary(), text)
+                .with_context(|| format!("{} line {}", file.display(), text.line))?;
             if tokens.len() <= args.max_tokens.unwrap_or(usize::MAX) {
                 replayed.push((file, text.line, tokens));
             }
@@ -181,23 +182,6 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     writeln!(std::io::stdout(), "{}", serde_json::to_string(&report)?)?;
     Ok(true)
-}
-
-fn tokens(constraint: &Constraint, text: &Text) -> Result<Vec<TokenId>> {
-    match &text.ids {
-        None => Ok(constraint.vocabulary().encode(&text.text)?),
-        Some(ids) => {
-            let tokens: Vec<TokenId> = ids.iter().copied().map(TokenId).collect();
-            let size = constraint.vocabulary().len();
-            if let Some(token) = tokens.iter().find(|token| token.index() >= size) {
-                bail!("\"ids\" holds {}, which is not in the vocabulary of {size} tokens", token.0);
-            }
-            if constraint.vocabulary().decode(&tokens)? != text.text.as_bytes() {
-                bail!("\"ids\" do not spell \"text\" in this vocabulary");
-            }
-            Ok(tokens)
-        }
-    }
 }
 
 /// A text that is being replayed, and how many of its tokens were read.

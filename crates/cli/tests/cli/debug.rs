@@ -61,3 +61,19 @@ fn charts() {
     assert!(debug(&["chart", "(X"]).stdout.contains("no sentence goes on with 'X'"));
     assert!(debug(&["chart", "é"]).stdout.contains("no sentence goes on with"));
 }
+
+#[test]
+fn masks_in_doubt_are_counted_over_texts() {
+    let folder = Folder::new();
+    let texts = folder.file("texts", "(a, b)\na\n");
+    let printed = debug(&["doubts", "-v", "builtin", &texts]).stdout;
+    // One mask before each token and one behind the last: five tokens and one.
+    assert_eq!(printed, "0 of 8 masks are in doubt\n");
+    // Two terminals that touch and are not told apart by the lexer alone.
+    let grammar = folder.file("h.lark", "%lexer longest\nstart: A B | A\nA: /a+/\nB: /ab?/\n");
+    let texts = folder.file("more", "aaa\n");
+    let output = anygram(&["debug", "doubts", "-g", &grammar, "-v", "builtin", &texts]);
+    assert!(output.stdout.contains("masks are in doubt"), "{}{}", output.stdout, output.stderr);
+    let stopped = anygram(&["debug", "doubts", "-g", &grammar, "-v", "builtin", &folder.file("no", "ab b\n")]);
+    assert!(stopped.stdout.contains("1 texts stop before their end"), "{}{}", stopped.stdout, stopped.stderr);
+}
