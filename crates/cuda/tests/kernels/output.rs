@@ -202,6 +202,47 @@ fn a_launch_that_is_refused_loses_nothing() {
     }
 }
 
+/// Outputs of one pool that go their own ways at random, each mask of the batch against a matcher's.
+#[test]
+fn batches_of_random_grammars() {
+    if !can_run() {
+        return;
+    }
+    let (mut n_compared, mut n_on_device) = (0, 0);
+    for seed in 0..20 {
+        for mode in MODES {
+            let case = RandomCase::in_mode(seed, mode);
+            let Some(constraint) = constraint(case.grammar.clone(), mode, case.ties, vocabulary(&case)) else {
+                continue;
+            };
+            let (charts, mut random) = (pool(seed, small()), Random::new(seed));
+            let mut outputs: Vec<Output> =
+                (0..3).map(|_| Output::new(&constraint, &charts, seed as usize % 3).unwrap()).collect();
+            let mut matchers: Vec<_> = (0..3).map(|_| constraint.matcher().unwrap()).collect();
+            let n_words = constraint.mask_words();
+            for step in 0..5 {
+                let mut rows = vec![u32::MAX; 3 * n_words];
+                assert!(batch_masks(&mut outputs, &mut rows).iter().all(Result::is_ok), "seed {seed}, {mode:?}");
+                for (at, row) in rows.chunks(n_words).enumerate() {
+                    let expected = matchers[at].mask().unwrap();
+                    assert_eq!(row, expected, "seed {seed}, {}, output {at}, step {step}", mode.name());
+                    n_compared += 1;
+                    let allowed: Vec<usize> =
+                        (0..case.vocab.len()).filter(|id| row[id / 32] >> (id % 32) & 1 == 1).collect();
+                    // Now and then one stays where it is.
+                    if !allowed.is_empty() && random.below(4) > 0 {
+                        let token = TokenId::new(*random.pick(&allowed));
+                        outputs[at].advance(token).unwrap();
+                        matchers[at].advance(token).unwrap();
+                    }
+                }
+            }
+            n_on_device += outputs.iter().map(|output| output.computed().on_device).sum::<usize>();
+        }
+    }
+    assert!(n_compared > 500 && 2 * n_on_device > n_compared, "{n_on_device} of {n_compared} masks");
+}
+
 #[test]
 fn masks_of_a_batch_are_those_of_its_outputs() {
     if !can_run() {
