@@ -1,13 +1,15 @@
 //! The best completion: what it costs by the number of open holes and how sure the marginals are.
 //!
-//! Canvases are real texts with EOS behind them, as long as asked, with some slots open; the marginals are [simulated](Simulated). The right answer is bounded from below:
-//! the text itself is a completion, so nothing best may weigh less.
+//! Canvases are real texts with EOS behind them, as long as asked, with some slots open; the marginals are
+//! [simulated](Simulated). The right answer is bounded from below: the text itself is a completion, so
+//! nothing best may weigh less.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anygram::{
-    Canvas, Compiler, Constraint, End, Floor, LoadOptions, LogProbs, Slot, Tail, TokenId, Vocabulary, Weighed, Weigher,
+    Canvas, Compiler, Constraint, End, Floor, LoadOptions, LogProbs, Slot, Tail, TokenId, Vocabulary,
+    Weighed, Weigher,
 };
 use anyhow::{Result, ensure};
 use rand::SeedableRng;

@@ -1,13 +1,16 @@
 //! Canvases: what it takes to say whether they are completable.
 //!
-//! The right answers are in it: a canvas that is made from a text of its grammar is completable, and with one of its fixed tokens replaced by the lone
-//! byte 0xFF, which is in no text, it is not. The texts are those of the folder `replay`; which of them are sentences a [`Matcher`](anygram::Matcher) says. A wrong
-//! answer ends the run; so does one that is another a second time.
+//! The right answers are in it: a canvas that is made from a text of its grammar is completable, and with one
+//! of its fixed tokens replaced by the lone byte 0xFF, which is in no text, it is not. The texts are those of
+//! the folder `replay`; which of them are sentences a [`Matcher`](anygram::Matcher) says. A wrong answer ends
+//! the run; so does one that is another a second time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anygram::{Answer, Canvas, Compiler, Constraint, End, Filling, LoadOptions, Slot, Solver, TokenId, Vocabulary};
+use anygram::{
+    Answer, Canvas, Compiler, Constraint, End, Filling, LoadOptions, Slot, Solver, TokenId, Vocabulary,
+};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::input;
@@ -59,7 +62,8 @@ impl Question {
     }
 }
 
-/// The canvases of a file by their settings, in its order: those of `settings` if it names any, at most so many of each.
+/// The canvases of a file by their settings, in its order: those of `settings` if it names any, at most so
+/// many of each.
 pub fn questions(path: &Path, settings: &[String], most: usize) -> Result<Vec<(String, Vec<Canvas>)>> {
     let source = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut found: Vec<(String, Vec<Canvas>)> = Vec::new();
@@ -233,7 +237,10 @@ fn measure(
         let answer = answer?.decided();
         let is_known = texts.has(canvas);
         n_known += usize::from(is_known);
-        ensure!(!(is_known && answer == Some(false)), "{setting}: it is in the grammar, and was refused: {canvas:?}");
+        ensure!(
+            !(is_known && answer == Some(false)),
+            "{setting}: it is in the grammar, and was refused: {canvas:?}"
+        );
         answers.push(answer);
         cold.add(answer, time);
     }
@@ -259,8 +266,9 @@ fn measure(
             "{setting}: a second time it is {answer:?}, not {before:?}: {canvas:?}"
         );
         warm.add(answer, time);
-        let fixed: Vec<usize> =
-            (0..canvas.slots().len()).filter(|&slot| matches!(canvas.slots()[slot], Slot::Fixed(_))).collect();
+        let fixed: Vec<usize> = (0..canvas.slots().len())
+            .filter(|&slot| matches!(canvas.slots()[slot], Slot::Fixed(_)))
+            .collect();
         let Some(&middle) = fixed.get(fixed.len() / 2) else { continue };
         // One fixed slot gets another token of the canvas, so the last witness is of no use.
         if let Slot::Fixed(token) = canvas.slots()[fixed[0]] {
@@ -321,7 +329,10 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
             let Answer::Yes(witness) = solver.completable(&canvas)? else { continue };
             for (hole, filling) in witness.slots.iter().enumerate() {
                 let Filling::Token(token) = filling else { break };
-                ensure!(answer.get(hole, *token) != Some(false), "slot {hole} of {size} cannot hold {token:?}");
+                ensure!(
+                    answer.get(hole, *token) != Some(false),
+                    "slot {hole} of {size} cannot hold {token:?}"
+                );
             }
             let n_tokens: usize = answer.masks.iter().flatten().map(|word| word.count_ones() as usize).sum();
             let n_open = answer.undecided.iter().flatten().count();
@@ -341,7 +352,8 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
     Ok(())
 }
 
-/// All admissible tokens of a block: the slots up to the end of the block of 32 that holds the last fixed one.
+/// All admissible tokens of a block: the slots up to the end of the block of 32 that holds the last fixed
+/// one.
 fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()> {
     let (mut times, mut warm, mut n_tokens, mut n_open, mut holes) = (Vec::new(), Vec::new(), 0, 0, 0);
     let block = |canvas: &Canvas| {
@@ -395,7 +407,8 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
     );
     // When much of the grammar was seen in other blocks.
     let later = &times[times.len() / 2..];
-    let [first, later, again] = [&*times, later, &*warm].map(|times| [0.5, 1.0].map(|at| us(quantile(times, at))));
+    let [first, later, again] =
+        [&*times, later, &*warm].map(|times| [0.5, 1.0].map(|at| us(quantile(times, at))));
     println!(
         "{name}: admissible, {} blocks, {holes} holes, {n_tokens} tokens: p50 {} us, most {} us; the later half {} and {}; all a second time {} and {}; {n_open} holes not decided throughout",
         canvases.len(),

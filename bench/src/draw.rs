@@ -28,7 +28,12 @@ pub fn lines(path: &Path, x_label: &str, y_label: &str, lines: &[Line]) -> Resul
     try_lines(path, x_label, y_label, lines).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
-fn try_lines(path: &Path, x_label: &str, y_label: &str, lines: &[Line]) -> Result<(), Box<dyn std::error::Error>> {
+fn try_lines(
+    path: &Path,
+    x_label: &str,
+    y_label: &str,
+    lines: &[Line],
+) -> Result<(), Box<dyn std::error::Error>> {
     let points = |line: &Line| -> Vec<(f64, f64)> {
         line.points.iter().copied().filter(|point| point.0 > 0.0 && point.1 > 0.0).collect()
     };
@@ -69,7 +74,11 @@ fn try_lines(path: &Path, x_label: &str, y_label: &str, lines: &[Line]) -> Resul
             chart.draw_series(series)?.label(&line.label).legend(move |at| PathElement::new(key(at), style));
         }
     }
-    chart.configure_series_labels().position(SeriesLabelPosition::MiddleRight).border_style(BLACK.mix(0.3)).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::MiddleRight)
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
     area.present()?;
     Ok(())
 }

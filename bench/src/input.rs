@@ -47,7 +47,8 @@ pub fn texts(path: &Path) -> Result<Vec<Text>> {
 /// What a recognizer reads of a text: the labels of each piece.
 pub type Pieces = Vec<Vec<TerminalId>>;
 
-/// The pieces of a text, the longest that some viable or ignored terminal matches; `None` if it is no sentence that way.
+/// The pieces of a text, the longest that some viable or ignored terminal matches; `None` if it is no
+/// sentence that way.
 pub fn pieces(language: &Language, engine: &mut dyn Recognizer, text: &[u8]) -> Result<Option<Pieces>> {
     let lexicon = &language.lexing().lexicon;
     let (mut state, mut at, mut pieces) = (engine.start(), 0, Pieces::new());
@@ -59,14 +60,16 @@ pub fn pieces(language: &Language, engine: &mut dyn Recognizer, text: &[u8]) -> 
             if node == 0 {
                 break;
             }
-            let labels = lexicon.labels(node, |label| viable.contains(label) || lexicon.ignored.contains(label));
+            let labels =
+                lexicon.labels(node, |label| viable.contains(label) || lexicon.ignored.contains(label));
             if !labels.is_empty() {
                 longest = Some((end, labels));
             }
         }
         let Some((end, labels)) = longest else { return Ok(None) };
         at = end;
-        let labels: Vec<_> = labels.into_iter().filter(|&label| viable.contains(label)).map(TerminalId::new).collect();
+        let labels: Vec<_> =
+            labels.into_iter().filter(|&label| viable.contains(label)).map(TerminalId::new).collect();
         if labels.is_empty() {
             continue;
         }
@@ -84,7 +87,8 @@ pub fn edges(from: anygram::parts::recognizer::StateId, labels: &[TerminalId]) -
     labels.iter().map(|&label| Edge { from, terminal: Some(label) }).collect()
 }
 
-/// A grammar by its rules: a letter that is the left side of a rule is a nonterminal, `S` the start; all others are terminals.
+/// A grammar by its rules: a letter that is the left side of a rule is a nonterminal, `S` the start; all
+/// others are terminals.
 pub fn cfg(rules: &[(char, &str)]) -> Cfg {
     let (mut nonterminals, mut terminals) = (vec!['S'], Vec::new());
     for &(lhs, _) in rules {
@@ -110,9 +114,11 @@ pub fn cfg(rules: &[(char, &str)]) -> Cfg {
     Cfg { n_terminals: terminals.len(), n_nonterminals: nonterminals.len(), rules, start: NonterminalId(0) }
 }
 
-/// A grammar in Chomsky's form over one terminal, in which almost every symbol derives every word: the worst case.
+/// A grammar in Chomsky's form over one terminal, in which almost every symbol derives every word: the worst
+/// case.
 ///
-/// Each of `n_symbols` symbols is the terminal, and `n_rules` rules of two are drawn, their left children among the first `n_lefts` symbols.
+/// Each of `n_symbols` symbols is the terminal, and `n_rules` rules of two are drawn, their left children
+/// among the first `n_lefts` symbols.
 pub fn saturated(n_symbols: usize, n_lefts: usize, n_rules: usize) -> Result<Cfg> {
     let mut seed = 1u64;
     let mut below = |n: usize| {
@@ -137,5 +143,8 @@ pub fn saturated(n_symbols: usize, n_lefts: usize, n_rules: usize) -> Result<Cfg
 
 /// The lexer mode of this name.
 pub fn lexer_mode(name: &str) -> Result<LexerMode> {
-    LexerMode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| anyhow!("{name} is no lexer mode"))
+    LexerMode::ALL
+        .into_iter()
+        .find(|mode| mode.name() == name)
+        .ok_or_else(|| anyhow!("{name} is no lexer mode"))
 }

@@ -1,7 +1,8 @@
 //! The method `intersection` on the shared canvases, beside the figures of its peers.
 //!
-//! The right answers are in it: a canvas with gaps that was made from a sentence is completable; the ways to decide have to agree; what the exact engine says
-//! of canvases with gaps, and that it finds no completion where there is none, is checked on request. A wrong answer ends the run.
+//! The right answers are in it: a canvas with gaps that was made from a sentence is completable; the ways to
+//! decide have to agree; what the exact engine says of canvases with gaps, and that it finds no completion
+//! where there is none, is checked on request. A wrong answer ends the run.
 
 use std::path::PathBuf;
 
@@ -20,7 +21,8 @@ pub struct Args {
     /// The folder of shared data.
     #[arg(long, default_value = "../shared/data")]
     data: PathBuf,
-    /// The files of canvases, without `.jsonl`; `json` makes canvases with gaps of the texts of `replay/json.jsonl`.
+    /// The files of canvases, without `.jsonl`; `json` makes canvases with gaps of the texts of
+    /// `replay/json.jsonl`.
     #[arg(long, default_values = ["smiles", "json", "cpp", "cpp_he", "sql_grammar", "sqlite"])]
     names: Vec<String>,
     /// The settings; all unless said.
@@ -46,7 +48,8 @@ pub struct Args {
     exact: bool,
 }
 
-/// What the authors' programs took for one step with warm caches, CPU milliseconds, p50 / p90 / p99 (notes/dllm-peers.md, section 4).
+/// What the authors' programs took for one step with warm caches, CPU milliseconds, p50 / p90 / p99
+/// (notes/dllm-peers.md, section 4).
 const PEERS: [(&str, &str, &str); 3] = [
     ("cpp", "24 / 297 / 948", "5.9 / 54 / 646"),
     ("json", "14 / 82 / 881", "1.8 / 3.3 / 8.0"),
@@ -81,7 +84,8 @@ pub fn run(args: &Args) -> Result<()> {
         Some(name) => Some(mode(name)?),
     };
     for name in &args.names {
-        let grammar = if name == "json" { "grammars/syncode/json.lark".into() } else { format!("replay/{name}.lark") };
+        let grammar =
+            if name == "json" { "grammars/syncode/json.lark".into() } else { format!("replay/{name}.lark") };
         let compiler = lexer.map_or_else(Compiler::default, |mode| Compiler::default().lexer(mode));
         let language = input::language(&args.data.join(grammar), &compiler)?;
         let constraint = Constraint::new(language, vocabulary.clone())?;
@@ -107,7 +111,10 @@ pub fn run(args: &Args) -> Result<()> {
             &COLUMNS,
             &rows,
         );
-        println!("symbols and rules: grammar {:?}, C2F+eps {:?}, CNF {:?}", sizes.grammar, sizes.binary, sizes.chomsky);
+        println!(
+            "symbols and rules: grammar {:?}, C2F+eps {:?}, CNF {:?}",
+            sizes.grammar, sizes.binary, sizes.chomsky
+        );
         if let Some((_, igcd, epic)) = PEERS.iter().find(|(peer, ..)| name.starts_with(peer)) {
             println!("peers, a step, milliseconds p50 / p90 / p99: IG-CD {igcd}, EPIC {epic}");
         }
@@ -154,7 +161,8 @@ fn json(constraint: &Constraint, args: &Args) -> Result<(Canvases, Texts)> {
         }
     }
     let all = lines.iter().flat_map(|line| line.tests.first());
-    let encoded = all.map(|test| constraint.vocabulary().encode(&test.text)).collect::<Result<Vec<_>, _>>()?;
+    let encoded =
+        all.map(|test| constraint.vocabulary().encode(&test.text)).collect::<Result<Vec<_>, _>>()?;
     Ok((canvases, Texts::of(constraint, encoded)?))
 }
 
@@ -219,7 +227,8 @@ impl Times {
             true => String::new(),
             false => format!("{:.3} %", 100.0 * quantile(&self.untouched, share)),
         };
-        let undecided = if self.n_undecided > 0 { format!(" (+{} open)", self.n_undecided) } else { String::new() };
+        let undecided =
+            if self.n_undecided > 0 { format!(" (+{} open)", self.n_undecided) } else { String::new() };
         vec![
             setting.to_owned(),
             by.to_owned(),
@@ -242,7 +251,8 @@ impl Times {
     }
 }
 
-/// Each canvas three times: as the step after one with a token fewer, spoiled in the middle, and with empty tables.
+/// Each canvas three times: as the step after one with a token fewer, spoiled in the middle, and with empty
+/// tables.
 fn measure(
     constraint: &Constraint,
     canvases: &Canvases,
@@ -289,7 +299,8 @@ fn measure(
     Ok(said)
 }
 
-/// The canvas with one token fewer: what stands beside its first gap was not there yet, or the middle token was a hole.
+/// The canvas with one token fewer: what stands beside its first gap was not there yet, or the middle token
+/// was a hole.
 fn before(canvas: &Canvas) -> Canvas {
     let mut slots = canvas.slots().to_vec();
     let is_fixed = |slot: Option<&Slot>| matches!(slot, Some(Slot::Fixed(_)));
@@ -336,7 +347,10 @@ fn refuted(constraint: &Constraint, name: &str, canvases: &Canvases, said: &[Opt
             // The method says the same of one hole and of many.
             for asked in [squeezed(&asked), asked] {
                 let exact = solver.completable(&asked)?.decided();
-                ensure!((by_method, exact) != (Some(false), Some(true)), "{name}: a wrong no about {asked:?}");
+                ensure!(
+                    (by_method, exact) != (Some(false), Some(true)),
+                    "{name}: a wrong no about {asked:?}"
+                );
                 if by_method == Some(true) && asked.holes().next().is_some() {
                     n_yes += 1;
                     n_refuted += u32::from(exact == Some(false));

@@ -1,13 +1,15 @@
-//! LAVE's verification: how many of the canvases that can be completed it accepts, by the number of fillings and how sure the marginals are.
+//! LAVE's verification: how many of the canvases that can be completed it accepts, by the number of fillings
+//! and how sure the marginals are.
 //!
-//! The marginals are [simulated](Simulated). The right answers are in it: every canvas is made from a text of its grammar, so each refusal is a false one; `exact` is
-//! asked too and has to say yes.
+//! The marginals are [simulated](Simulated). The right answers are in it: every canvas is made from a text of
+//! its grammar, so each refusal is a false one; `exact` is asked too and has to say yes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anygram::{
-    Answer, Canvas, Compiler, Constraint, LoadOptions, LogProbs, Lookahead, Method, Methods, Slot, TokenId, Vocabulary,
+    Answer, Canvas, Compiler, Constraint, LoadOptions, LogProbs, Lookahead, Method, Methods, Slot, TokenId,
+    Vocabulary,
 };
 use anyhow::{Context, Result, ensure};
 use rand::SeedableRng;
@@ -81,11 +83,21 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn measure(args: &Args, methods: &mut Methods, what: &str, known: &[Known], tokens: &[TokenId]) -> Result<()> {
+fn measure(
+    args: &Args,
+    methods: &mut Methods,
+    what: &str,
+    known: &[Known],
+    tokens: &[TokenId],
+) -> Result<()> {
     let n_holes: usize = known.iter().map(|known| known.canvas.holes().count()).sum();
     for known in known {
         let answer = methods.solver().completable(&known.canvas)?;
-        ensure!(!matches!(answer, Answer::No), "{what}: it is in the grammar, and was refused: {:?}", known.canvas);
+        ensure!(
+            !matches!(answer, Answer::No),
+            "{what}: it is in the grammar, and was refused: {:?}",
+            known.canvas
+        );
     }
     let mut rows = Vec::new();
     for &sharpness in &args.sharpness {
@@ -99,7 +111,8 @@ fn measure(args: &Args, methods: &mut Methods, what: &str, known: &[Known], toke
             let mut n_accepted = 0;
             for (seed, (known, marginals)) in known.iter().zip(&marginals).enumerate() {
                 let lookahead = Lookahead { fillings, counts_room: !args.published, seed: seed as u64 };
-                let ask = || methods.completable(&known.canvas, Method::Lookahead, Some(marginals), lookahead);
+                let ask =
+                    || methods.completable(&known.canvas, Method::Lookahead, Some(marginals), lookahead);
                 let (verdict, time) = timed(ask);
                 n_accepted += usize::from(verdict?.completable == Some(true));
                 if fillings == Lookahead::FILLINGS {

@@ -1,7 +1,7 @@
 //! Measurements of Anygram's parts: tables for people, JSON for comparisons, drawings for the documentation.
 //!
-//! Times are thread CPU time, which other work on the machine inflates little; each is the median of several runs. What is measured is
-//! also checked: an engine that answers otherwise than the others stops the run.
+//! Times are thread CPU time, which other work on the machine inflates little; each is the median of several
+//! runs. What is measured is also checked: an engine that answers otherwise than the others stops the run.
 
 mod best;
 mod canvas;
@@ -32,13 +32,15 @@ enum What {
     Masks(masks::Args),
     /// Canvases: whether they are completable, what their holes can hold.
     Canvas(canvas::Args),
-    /// The method `intersection`: its ways to decide beside the figures of its peers, on canvases with gaps and holes.
+    /// The method `intersection`: its ways to decide beside the figures of its peers, on canvases with gaps
+    /// and holes.
     Intersection(intersection::Args),
     /// The best completion under simulated marginals.
     Best(best::Args),
     /// The CUDA kernels on a device: beside the aims, the paper and the CPU.
     Gpu(gpu::Args),
-    /// All that takes a device: the measurements of `gpu`, the tests of the kernels, compute-sanitizer; within some minutes.
+    /// All that takes a device: the measurements of `gpu`, the tests of the kernels, compute-sanitizer;
+    /// within some minutes.
     GpuCheck(gpu::check::Args),
     /// Results of `gpu` and `gpu-check` as tables, drawings, and what `auto` goes by.
     GpuReport(gpu::report::Args),

@@ -5,7 +5,8 @@ use anyhow::Result;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Each hole lists some tokens of the workload's texts with normal noise on the scale of logits, the true token among them, which leads by the sharpness.
+/// Each hole lists some tokens of the workload's texts with normal noise on the scale of logits, the true
+/// token among them, which leads by the sharpness.
 pub struct Simulated {
     /// Tokens a hole.
     pub listed: usize,

@@ -107,7 +107,12 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn size(form: &NormalForm, build_us: f64) -> Size {
-    Size { symbols: form.used_symbols().count(), rules: form.n_rules(), stored: form.left_children().len(), build_us }
+    Size {
+        symbols: form.used_symbols().count(),
+        rules: form.n_rules(),
+        stored: form.left_children().len(),
+        build_us,
+    }
 }
 
 fn forms(args: &Args) -> Result<Vec<Forms>> {
@@ -134,8 +139,9 @@ fn forms(args: &Args) -> Result<Vec<Forms>> {
     let rows: Vec<Vec<String>> = forms
         .iter()
         .map(|form| {
-            let of =
-                |size: Option<&Size>, get: fn(&Size) -> usize| size.map_or("-".into(), |size| get(size).to_string());
+            let of = |size: Option<&Size>, get: fn(&Size) -> usize| {
+                size.map_or("-".into(), |size| get(size).to_string())
+            };
             let (binary, chomsky) = (Some(&form.binary), form.chomsky.as_ref());
             let get: [fn(&Size) -> usize; 3] = [|size| size.symbols, |size| size.rules, |size| size.stored];
             let sizes = get.iter().flat_map(|&get| [of(binary, get), of(chomsky, get)]);
@@ -143,7 +149,11 @@ fn forms(args: &Args) -> Result<Vec<Forms>> {
         })
         .collect();
     let columns = ["grammar", "rules", "symbols C2F", "CNF", "rules C2F", "CNF", "stored C2F", "CNF"];
-    print_table("Normal forms: symbols, rules, and left children, which are all that is stored", &columns, &rows);
+    print_table(
+        "Normal forms: symbols, rules, and left children, which are all that is stored",
+        &columns,
+        &rows,
+    );
     Ok(forms)
 }
 
@@ -222,7 +232,8 @@ fn steps(args: &Args) -> Result<Vec<Curve>> {
         for (engine_name, make) in &ENGINES[..if args.alone { 2 } else { ENGINES.len() }] {
             let mut times: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
             let (mut n_items, mut end) = (0, Vec::new());
-            // Earley remembers what it has read, so every text gets a fresh engine; the rest would measure a table.
+            // Earley remembers what it has read, so every text gets a fresh engine; the rest would measure a
+            // table.
             let runs = if texts.len() > 1 { 1 } else { args.runs };
             for text in std::iter::repeat_n(&texts, runs).flatten() {
                 let mut engine = make(&cfg)?;
@@ -239,8 +250,11 @@ fn steps(args: &Args) -> Result<Vec<Curve>> {
                 end.push((engine.viable(state).clone(), engine.is_sentence(state)));
             }
             ends.push(end);
-            let points: BTreeMap<usize, f64> =
-                times.iter().filter(|(_, times)| times.len() >= 5).map(|(&n, times)| (n, median(times))).collect();
+            let points: BTreeMap<usize, f64> = times
+                .iter()
+                .filter(|(_, times)| times.len() >= 5)
+                .map(|(&n, times)| (n, median(times)))
+                .collect();
             curves.push(Curve { text: name.into(), engine: (*engine_name).into(), points, n_items });
         }
         if ends[0] != ends[1] {
@@ -257,7 +271,8 @@ fn steps(args: &Args) -> Result<Vec<Curve>> {
         })
         .collect();
     let columns: Vec<String> = at.iter().map(|n| format!("n = {n}")).collect();
-    let columns: Vec<&str> = ["text", "engine"].into_iter().chain(columns.iter().map(String::as_str)).collect();
+    let columns: Vec<&str> =
+        ["text", "engine"].into_iter().chain(columns.iter().map(String::as_str)).collect();
     print_table("A step (extend by a piece), CPU microseconds, median", &columns, &rows);
     Ok(curves)
 }
@@ -279,7 +294,8 @@ fn masks(args: &Args) -> Result<Vec<Masks>> {
             let language = language?;
             let texts: Vec<_> = input::texts(&file("tok.jsonl"))?.into_iter().take(40).collect();
             let (parser_step_us, parser_init_us) = parser(&language, &texts)?;
-            let (constraint, constraint_us) = timed(|| Constraint::new(Arc::clone(&language), vocabulary.clone()));
+            let (constraint, constraint_us) =
+                timed(|| Constraint::new(Arc::clone(&language), vocabulary.clone()));
             let constraint = constraint?;
             let mut matcher = constraint.matcher()?;
             let mut words = vec![0; constraint.mask_words()];
@@ -321,8 +337,10 @@ fn masks(args: &Args) -> Result<Vec<Masks>> {
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|m| {
-            let (us_of, ms) =
-                ([m.parser_step_us, m.mask_us, m.mask_p99_us], [m.compile_ms, m.vocabulary_ms, m.first_mask_ms]);
+            let (us_of, ms) = (
+                [m.parser_step_us, m.mask_us, m.mask_p99_us],
+                [m.compile_ms, m.vocabulary_ms, m.first_mask_ms],
+            );
             let both = [m.mask_and_advance_us, m.mask_and_advance_p99_us, m.parser_init_us];
             let numbers = us_of.into_iter().chain(both).map(us).chain(ms.map(|ms| format!("{ms:.1}")));
             [m.grammar.clone(), m.engine.into()].into_iter().chain(numbers).collect()
@@ -353,7 +371,8 @@ fn masks(args: &Args) -> Result<Vec<Masks>> {
 fn parser(language: &Language, texts: &[input::Text]) -> Result<(f64, f64)> {
     let (mut steps, mut inits) = (Vec::new(), Vec::new());
     for text in texts {
-        let Some(pieces) = input::pieces(language, &mut *language.recognizer()?, text.text.as_bytes())? else {
+        let Some(pieces) = input::pieces(language, &mut *language.recognizer()?, text.text.as_bytes())?
+        else {
             continue;
         };
         let (engine, init) = timed(|| language.recognizer());

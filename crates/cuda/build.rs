@@ -1,4 +1,5 @@
-//! Compiles the shim, which runs the kernels on the CPU, if there is a C++ compiler; without one the crate builds all the same.
+//! Compiles the shim, which runs the kernels on the CPU, if there is a C++ compiler; without one the crate
+//! builds all the same.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,12 @@ fn main() {
     // The tests of a debug build would take minutes with kernels that are not optimised.
     build.opt_level(2);
     if sanitize {
-        for flag in ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g"]
-        {
+        for flag in [
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover=undefined",
+            "-fno-omit-frame-pointer",
+            "-g",
+        ] {
             build.flag(flag);
         }
     }
@@ -37,11 +42,14 @@ fn main() {
                 println!("cargo::rustc-link-lib=dylib=ubsan");
             }
         }
-        Err(error) => println!("cargo::warning=no shim of the CUDA kernels, their tests will say NOT TESTED: {error}"),
+        Err(error) => {
+            println!("cargo::warning=no shim of the CUDA kernels, their tests will say NOT TESTED: {error}")
+        }
     }
 }
 
-/// Where the compiler's library for C++ is as an archive: with it, programs need no such library where they run.
+/// Where the compiler's library for C++ is as an archive: with it, programs need no such library where they
+/// run.
 fn static_library() -> Option<PathBuf> {
     let mut command = cc::Build::new().cpp(true).try_get_compiler().ok()?.to_command();
     let output = command.arg("-print-file-name=libstdc++.a").output().ok()?;

@@ -9,7 +9,8 @@ use anygram_fuzz::TARGETS;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [name, folder] = &arguments[..] else { return Err("usage: seeds TARGET FOLDER".into()) };
-    let target = TARGETS.iter().find(|target| target.name == name).ok_or_else(|| format!("{name} is no target"))?;
+    let target =
+        TARGETS.iter().find(|target| target.name == name).ok_or_else(|| format!("{name} is no target"))?;
     fs::create_dir_all(folder)?;
     for (at, seed) in (target.seeds)().iter().enumerate() {
         fs::write(Path::new(folder).join(format!("seed-{at:03}")), seed)?;

@@ -1,4 +1,5 @@
-//! One folder with all that is measured and tested on a device, for machines that have a driver and neither Rust nor a network.
+//! One folder with all that is measured and tested on a device, for machines that have a driver and neither
+//! Rust nor a network.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,8 @@ use crate::{cargo, output_of, root, run, target};
 const MOST_BYTES: u64 = 55 << 20;
 
 /// Grammars and texts of the shared data that are measured or tested, and how many texts of each.
-const REPLAYS: [(&str, usize); 4] = [("treebank_raw", 40), ("sql_grammar", 40), ("sqlite", 40), ("cpp_he", 4)];
+const REPLAYS: [(&str, usize); 4] =
+    [("treebank_raw", 40), ("sql_grammar", 40), ("sqlite", 40), ("cpp_he", 4)];
 const VOCABULARY: &str = "tokenizers/qwen.tiktoken.gz";
 
 /// The script in the folder. It uses nothing but a shell.
@@ -49,7 +51,9 @@ pub fn build(shared: Option<&Path>) -> Result<PathBuf> {
     ]))?;
     let tests = listed.lines().rev().find_map(|line| line.split_once("\"executable\":\"")?.1.split_once('"'));
     let (tests, _) = tests.context("cargo names no executable of the tests")?;
-    for (from, to) in [(target().join("release/anygram-bench"), "anygram-bench"), (PathBuf::from(tests), "kernels")] {
+    for (from, to) in
+        [(target().join("release/anygram-bench"), "anygram-bench"), (PathBuf::from(tests), "kernels")]
+    {
         let to = folder.join("bin").join(to);
         std::fs::copy(&from, &to).with_context(|| from.display().to_string())?;
         run(Command::new("strip").arg(&to))?;
@@ -132,8 +136,8 @@ fn bytes_of(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Runs the folder's script on the shim where there is nothing but a shell and the libraries of the programs: no cargo, no repository, no compiler. Then makes
-/// the tables of what it measured.
+/// Runs the folder's script on the shim where there is nothing but a shell and the libraries of the programs:
+/// no cargo, no repository, no compiler. Then makes the tables of what it measured.
 pub fn rehearse(shared: Option<&Path>) -> Result<()> {
     let folder = build(shared)?;
     let place = target().join("gpu-rehearsal");
@@ -151,7 +155,8 @@ pub fn rehearse(shared: Option<&Path>) -> Result<()> {
     for program in [&shell, &place.join("pack/bin/anygram-bench"), &place.join("pack/bin/kernels")] {
         // Lines such as `libc.so.6 => /lib/libc.so.6 (0x…)` and `/lib64/ld-linux-x86-64.so.2 (0x…)`.
         let listed = output_of(Command::new("ldd").arg(program))?;
-        let names = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+        let names =
+            listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
         needed.extend(names.map(PathBuf::from));
     }
     needed.sort();
@@ -189,7 +194,8 @@ pub fn rehearse(shared: Option<&Path>) -> Result<()> {
     report(&[place.join("tmp/results.jsonl")], &place)
 }
 
-/// Makes the tables, the drawings and what `auto` reads of files of results; in the repository, or in a copy of its layout.
+/// Makes the tables, the drawings and what `auto` reads of files of results; in the repository, or in a copy
+/// of its layout.
 pub fn report(files: &[PathBuf], into: &Path) -> Result<()> {
     let (docs, cuda) = (into.join("docs"), into.join("crates/cuda"));
     std::fs::create_dir_all(&docs)?;

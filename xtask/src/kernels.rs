@@ -13,7 +13,8 @@ const COMPILER: &str = "nvidia-cuda-nvrtc-cu12==12.4.127";
 /// What the assembler and the PTX say about each kernel. None of these numbers may grow.
 const STATISTICS: &str = "statistics.txt";
 
-/// Compiles the kernels into the repository, unless one of them got worse. To accept that, edit the bounds by hand.
+/// Compiles the kernels into the repository, unless one of them got worse. To accept that, edit the bounds by
+/// hand.
 pub fn build() -> Result<()> {
     let (fresh, built) = (target().join("kernels"), built());
     compile(&fresh)?;
@@ -25,8 +26,8 @@ pub fn build() -> Result<()> {
     Ok(())
 }
 
-/// Compiles the kernels and compares with what is in the repository. Where the compiler cannot be had, that is said, and it is left to a test of `anygram-cuda` to
-/// compare the sources with what was compiled.
+/// Compiles the kernels and compares with what is in the repository. Where the compiler cannot be had, that
+/// is said, and it is left to a test of `anygram-cuda` to compare the sources with what was compiled.
 pub fn check() -> Result<()> {
     let fresh = target().join("kernels");
     if let Err(error) = compiler() {
@@ -56,7 +57,14 @@ fn compiler() -> Result<PathBuf> {
     let (python, is_there) = (environment.join("bin/python"), environment.join("installed"));
     if !is_there.exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPILER]))?;
+        run(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            COMPILER,
+        ]))?;
         std::fs::write(is_there, COMPILER)?;
     }
     Ok(python)
@@ -72,7 +80,8 @@ fn compare_statistics(built: &Path, fresh_folder: &Path) -> Result<()> {
     let fresh = read(fresh_folder).context(STATISTICS)?;
     println!("{:23} {:13}{}", "file", "kernel", COLUMNS.map(|name| format!("{name:>15}")).concat());
     for Line { file, kernel, numbers } in lines(&fresh)? {
-        let numbers = numbers.map(|number| format!("{:>15}", number.map_or("-".to_owned(), |n| n.to_string())));
+        let numbers =
+            numbers.map(|number| format!("{:>15}", number.map_or("-".to_owned(), |n| n.to_string())));
         println!("{file:23} {kernel:13}{}", numbers.concat());
     }
     let Ok(recorded) = read(built) else {
@@ -84,7 +93,12 @@ fn compare_statistics(built: &Path, fresh_folder: &Path) -> Result<()> {
     if !worse.is_empty() {
         let (ours, theirs) = (built.join(STATISTICS), fresh_folder.join(STATISTICS));
         let what = "worse than recorded; if that is meant, edit";
-        bail!("{what} {} (the new numbers are in {}):\n{}", ours.display(), theirs.display(), worse.join("\n"));
+        bail!(
+            "{what} {} (the new numbers are in {}):\n{}",
+            ours.display(),
+            theirs.display(),
+            worse.join("\n")
+        );
     }
     Ok(())
 }
@@ -134,7 +148,8 @@ fn compare(recorded: &[Line<'_>], fresh: &[Line<'_>]) -> (Vec<String>, Vec<Strin
             }
         }
     }
-    let is_gone = |line: &&Line<'_>| !fresh.iter().any(|now| (now.file, now.kernel) == (line.file, line.kernel));
+    let is_gone =
+        |line: &&Line<'_>| !fresh.iter().any(|now| (now.file, now.kernel) == (line.file, line.kernel));
     let gone = |Line { file, kernel, .. }: &Line<'_>| format!("{file}, `{kernel}`: recorded, and not there");
     others.extend(recorded.iter().filter(is_gone).map(gone));
     (worse, others)
@@ -142,7 +157,10 @@ fn compare(recorded: &[Line<'_>], fresh: &[Line<'_>]) -> (Vec<String>, Vec<Strin
 
 fn compile(output: &Path) -> Result<()> {
     let python = compiler()?;
-    run(Command::new(python).arg(root().join("xtask/nvrtc.py")).arg(root().join("crates/cuda/kernels")).arg(output))
+    run(Command::new(python)
+        .arg(root().join("xtask/nvrtc.py"))
+        .arg(root().join("crates/cuda/kernels"))
+        .arg(output))
 }
 
 #[cfg(test)]
@@ -151,7 +169,8 @@ mod tests {
 
     #[test]
     fn what_got_worse_is_told_with_both_numbers() {
-        let recorded = "# names\na.cubin step 91 0 0 0 0 17\na.cubin old 1 0 0 0 0 0\na.ptx step - - - - - 17\n";
+        let recorded =
+            "# names\na.cubin step 91 0 0 0 0 17\na.cubin old 1 0 0 0 0 0\na.ptx step - - - - - 17\n";
         let fresh = "a.cubin step 90 0 4 0 0 17\na.cubin new 200 0 0 0 0 0\na.ptx step - - - - - 18\n";
         let (worse, others) = compare(&lines(recorded).unwrap(), &lines(fresh).unwrap());
         assert_eq!(

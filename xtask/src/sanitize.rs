@@ -1,4 +1,5 @@
-//! The kernels on the CPU under the address sanitizer: whatever they read or write outside of a buffer ends the test.
+//! The kernels on the CPU under the address sanitizer: whatever they read or write outside of a buffer ends
+//! the test.
 
 use std::process::Command;
 
@@ -11,9 +12,13 @@ pub fn run() -> Result<()> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let mut libraries = Vec::new();
     for name in ["libasan.so", "libubsan.so"] {
-        let path = output_of(Command::new(&compiler).arg(format!("-print-file-name={name}")))?.trim().to_owned();
+        let path =
+            output_of(Command::new(&compiler).arg(format!("-print-file-name={name}")))?.trim().to_owned();
         if !path.contains('/') {
-            ensure!(std::env::var("CI").as_deref() != Ok("true"), "{compiler} has no {name}: install gcc's sanitizers");
+            ensure!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "{compiler} has no {name}: install gcc's sanitizers"
+            );
             println!("NOT TESTED: {compiler} has no {name}");
             return Ok(());
         }

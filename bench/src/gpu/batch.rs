@@ -6,7 +6,9 @@ use std::time::Instant;
 use anygram::parts::grammar::ir::Symbol;
 use anygram::parts::recognizer::Edge;
 use anygram::parts::vocab::Format;
-use anygram::{Compiler, Constraint, Engine, GrammarFormat, LexerMode, LoadOptions, Matcher, TokenId, Vocabulary};
+use anygram::{
+    Compiler, Constraint, Engine, GrammarFormat, LexerMode, LoadOptions, Matcher, TokenId, Vocabulary,
+};
 use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
 use anygram_cuda::{PoolOptions, SharedCharts};
@@ -49,7 +51,8 @@ fn constraint(setting: &Setting) -> Result<Constraint> {
     let tokens: Vec<String> =
         (0..n_tokens).map(|at| format!("{}{}", letters(at % TERMINALS), at / TERMINALS)).collect();
     let options = LoadOptions { eos: vec![n_tokens as u32], ..LoadOptions::default() };
-    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, serde_json::to_string(&tokens)?.as_bytes(), &options)?;
+    let vocabulary =
+        Vocabulary::from_bytes(Format::JsonArray, serde_json::to_string(&tokens)?.as_bytes(), &options)?;
     Ok(Constraint::new(language, vocabulary)?)
 }
 
@@ -86,8 +89,14 @@ fn sequence(constraint: &Constraint, charts: &SharedCharts, n: usize, seed: usiz
     Ok(Sequence { output, matcher, next: token })
 }
 
-/// Sequences of different texts, read on all cores: the CPU's part of that takes longer than all measurements.
-fn sequences(constraint: &Constraint, charts: &SharedCharts, n_sequences: usize, n: usize) -> Result<Vec<Sequence>> {
+/// Sequences of different texts, read on all cores: the CPU's part of that takes longer than all
+/// measurements.
+fn sequences(
+    constraint: &Constraint,
+    charts: &SharedCharts,
+    n_sequences: usize,
+    n: usize,
+) -> Result<Vec<Sequence>> {
     let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let share = |core: usize| {
@@ -124,7 +133,8 @@ pub fn measure(bench: &mut Bench<'_>, sizes: &[usize], pool: PoolOptions, varian
         let times = turns(setting, &charts, &sequences[..size], &steps[..size])?;
         let rules = setting.random.2;
         let what = if size == 1 { "sequence" } else { "different sequences" };
-        let mut row = times.row(format!("{size} {what}, n = {n}, {rules} rules{variant}: a step and a mask each"));
+        let mut row =
+            times.row(format!("{size} {what}, n = {n}, {rules} rules{variant}: a step and a mask each"));
         if variant.is_empty() {
             (row.aim, row.auto) = ((size == 256).then_some(250.0), Some(format!("batch {size}")));
         }
@@ -142,7 +152,8 @@ struct Asked {
 }
 
 impl Sequence {
-    /// Reads the next token on the host. The device is told first of all that came before: what is left for it is what the token holds.
+    /// Reads the next token on the host. The device is told first of all that came before: what is left for
+    /// it is what the token holds.
     fn begin(&mut self, charts: &SharedCharts) -> Result<Asked> {
         self.output.readings()?;
         let n_states = lock(charts).n_states(self.output.sequence())?;

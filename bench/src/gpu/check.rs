@@ -1,9 +1,10 @@
-//! Everything that takes a device, on a machine that has a driver and nothing else of ours: first the measurements, then the tests natively, then
-//! `compute-sanitizer`. `cargo xtask gpu-pack` builds the folder that runs this.
+//! Everything that takes a device, on a machine that has a driver and nothing else of ours: first the
+//! measurements, then the tests natively, then `compute-sanitizer`. `cargo xtask gpu-pack` builds the folder
+//! that runs this.
 //!
-//! Each piece of work is a process of its own, with a limit of time: a kernel that never ends, or a device that is lost, costs that piece and no
-//! other. All results go to one file of JSON Lines as soon as they are known ([`super::journal`]), and a run that is started again goes on behind
-//! what it has.
+//! Each piece of work is a process of its own, with a limit of time: a kernel that never ends, or a device
+//! that is lost, costs that piece and no other. All results go to one file of JSON Lines as soon as they are
+//! known ([`super::journal`]), and a run that is started again goes on behind what it has.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,8 @@ pub struct Args {
     /// The tests of the kernels, as a program.
     #[arg(long, value_name = "PROGRAM")]
     tests: PathBuf,
-    /// All that is done takes at most so many seconds (540; with --quick 120): 60 % for measurements, 25 % for the tests, and the rest, with what these
-    /// leave, for the sanitizers.
+    /// All that is done takes at most so many seconds (540; with --quick 120): 60 % for measurements, 25 %
+    /// for the tests, and the rest, with what these leave, for the sanitizers.
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
     /// One part of the measurements takes at most so many seconds.
@@ -35,7 +36,8 @@ pub struct Args {
 }
 
 /// The tests that the sanitizers watch, under which they are slow.
-const WATCHED: [&str; 5] = ["charts::", "masks::masks_of_a_small_sql", "recognizer::wide", "teams::", "turns::"];
+const WATCHED: [&str; 5] =
+    ["charts::", "masks::masks_of_a_small_sql", "recognizer::wide", "teams::", "turns::"];
 
 /// The most of a program's output that is kept.
 const KEPT: usize = 4_000;
@@ -183,7 +185,8 @@ fn suite(args: &Args, end: Instant) -> Result<Vec<String>> {
     let (text, ended) = output_of(command, end)?;
     // `test NAME ... ok`, with what the test printed in between.
     let outcomes = |end: &str| -> Vec<String> {
-        let name = |at: usize| text[..at].rsplit("\ntest ").next().and_then(|line| line.split(" ... ").next());
+        let name =
+            |at: usize| text[..at].rsplit("\ntest ").next().and_then(|line| line.split(" ... ").next());
         text.match_indices(end).filter_map(|(at, _)| name(at)).map(str::to_owned).collect()
     };
     let (passed, failed) = (outcomes("ok\n").len(), outcomes("FAILED\n"));
@@ -289,7 +292,8 @@ esac
         std::fs::write(&program, PROGRAM).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let results = folder.join("results.jsonl");
-        let size = Size { shared: folder.clone(), device: 0, shim: true, tiny: true, quick: true, only: Vec::new() };
+        let size =
+            Size { shared: folder.clone(), device: 0, shim: true, tiny: true, quick: true, only: Vec::new() };
         let tests = program.clone();
         let args = Args { size, results: results.clone(), tests, seconds: None, part_seconds: 1 };
         let problems = measurements(&program, &args, Instant::now() + Duration::from_secs(60)).unwrap();

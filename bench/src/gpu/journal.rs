@@ -1,7 +1,8 @@
-//! Results as a file of JSON Lines: each is appended as soon as it is known, so that a crash, a hang or the end of a lease loses nothing.
+//! Results as a file of JSON Lines: each is appended as soon as it is known, so that a crash, a hang or the
+//! end of a lease loses nothing.
 //!
-//! A run that is started again with the same file goes on behind the last part that ended. A part that had begun and did not end is recorded as
-//! failed and not tried again: whatever stopped it would stop it again.
+//! A run that is started again with the same file goes on behind the last part that ended. A part that had
+//! begun and did not end is recorded as failed and not tried again: whatever stopped it would stop it again.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -57,7 +58,8 @@ pub struct Row {
     /// What the project aims at on an H200, and what the paper has on an H100.
     pub aim: Option<f64>,
     pub paper: Option<f64>,
-    /// By the events of the device around the launches of a call, by the host's clock around the call, and by one thread of the CPU for the same work.
+    /// By the events of the device around the launches of a call, by the host's clock around the call, and by
+    /// one thread of the CPU for the same work.
     pub device: f64,
     pub call: f64,
     pub cpu: Option<f64>,

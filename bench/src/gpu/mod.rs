@@ -1,11 +1,14 @@
-//! The kernels of `anygram-cuda` on a device, beside the aims of the project, the figures of the paper, and our own engine of the CPU on the same work.
+//! The kernels of `anygram-cuda` on a device, beside the aims of the project, the figures of the paper, and
+//! our own engine of the CPU on the same work.
 //!
-//! Work comes in parts, the most important first; each appends its results to a file as soon as it has them ([`journal`]). Every figure is checked
-//! against the engine of the CPU first: states row by row, masks word by word. The device's times are those of its own events around the launches of a call,
-//! and of the host's clock around the whole call; the CPU's are of one thread. All are medians. `--shim --tiny` is the same program on the CPU, with sizes
-//! so small that a test runs it: its answers count, its times mean nothing.
+//! Work comes in parts, the most important first; each appends its results to a file as soon as it has them
+//! ([`journal`]). Every figure is checked against the engine of the CPU first: states row by row, masks word
+//! by word. The device's times are those of its own events around the launches of a call, and of the host's
+//! clock around the whole call; the CPU's are of one thread. All are medians. `--shim --tiny` is the same
+//! program on the CPU, with sizes so small that a test runs it: its answers count, its times mean nothing.
 //!
-//! [`check`] runs all of it on a machine that has a driver and nothing else, and [`report`] turns the file into the tables of `docs/gpu.md`.
+//! [`check`] runs all of it on a machine that has a driver and nothing else, and [`report`] turns the file
+//! into the tables of `docs/gpu.md`.
 
 mod batch;
 pub mod check;
@@ -61,7 +64,8 @@ pub struct Args {
     /// Prints the names of the parts.
     #[arg(long)]
     list: bool,
-    /// Appends each result to this file, and goes on behind the parts that it has. Without it the tables are printed at the end.
+    /// Appends each result to this file, and goes on behind the parts that it has. Without it the tables are
+    /// printed at the end.
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
     /// Begins no part after so many seconds.
@@ -288,7 +292,8 @@ impl Times {
     }
 
     fn row(&self, work: impl Into<String>) -> Row {
-        let [cpu, cpu_unseen] = [&self.cpu, &self.cpu_unseen].map(|times| (!times.is_empty()).then(|| median(times)));
+        let [cpu, cpu_unseen] =
+            [&self.cpu, &self.cpu_unseen].map(|times| (!times.is_empty()).then(|| median(times)));
         let (device, call) = (median(&self.device), median(&self.call));
         let (runs, device_p90) = (self.device.len(), quantile(&self.device, 0.9));
         Row { work: work.into(), device, call, cpu, cpu_unseen, runs, device_p90, ..Row::default() }
@@ -325,14 +330,18 @@ fn failed(record: &Record) -> Option<&str> {
     }
 }
 
-/// Measures the parts that the journal does not have yet. True if the device was lost: a process cannot have it back.
+/// Measures the parts that the journal does not have yet. True if the device was lost: a process cannot have
+/// it back.
 fn measure(setting: &Setting, size: &Size, journal: &mut Journal, end: Instant) -> Result<bool> {
-    // Held to the end, since the first pool on a device makes its context, and the last one drops it. Small, so that the others have the memory.
-    let few = PoolOptions { pages: 1, sequences: 1, workers: 1, max_workers: 1, arena_words: 0, ..setting.pool };
+    // Held to the end, since the first pool on a device makes its context, and the last one drops it. Small,
+    // so that the others have the memory.
+    let few =
+        PoolOptions { pages: 1, sequences: 1, workers: 1, max_workers: 1, arena_words: 0, ..setting.pool };
     let first = setting.charts(few)?;
     let run = this_run(setting, first.device_name());
     if let Some(before) = journal.run() {
-        let same = |a: &Run, b: &Run| (&a.device, &a.commit, a.is_quick) == (&b.device, &b.commit, b.is_quick);
+        let same =
+            |a: &Run, b: &Run| (&a.device, &a.commit, a.is_quick) == (&b.device, &b.commit, b.is_quick);
         if !same(before, &run) {
             bail!("the results are of {before:?}, this is {run:?}: name another file with --results");
         }
@@ -439,7 +448,8 @@ mod tests {
     fn can_run() -> bool {
         let is_built = anygram_cuda::shim::is_built();
         if !is_built {
-            let notice = "the measurements of the kernels: no C++ compiler was found when the tests were built";
+            let notice =
+                "the measurements of the kernels: no C++ compiler was found when the tests were built";
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{notice}");
             eprintln!("NOT TESTED: {notice}");
         }
@@ -481,7 +491,10 @@ mod tests {
         journal.append(Record::Begun { part: "device".to_owned() }).unwrap();
         let end = Instant::now() + std::time::Duration::from_secs(3_600);
         measure(&Setting::new(&size), &size, &mut journal, end).unwrap();
-        assert_eq!((journal.outcome("device"), journal.outcome("sets")), (Some(Outcome::Failed), Some(Outcome::Done)));
+        assert_eq!(
+            (journal.outcome("device"), journal.outcome("sets")),
+            (Some(Outcome::Failed), Some(Outcome::Done))
+        );
         let n = journal.records.len();
         measure(&Setting::new(&size), &size, &mut journal, end).unwrap();
         assert_eq!(journal.records.len(), n + 1, "only that it ran is added");

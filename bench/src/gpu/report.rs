@@ -21,7 +21,8 @@ pub struct Args {
     /// Where the drawings go: `NAME-steps.svg` and `NAME-workers.svg`.
     #[arg(long, value_name = "NAME")]
     svg: Option<PathBuf>,
-    /// Where to write what `auto` goes by: a line for each kind of work, with how many times as fast as one core the device is.
+    /// Where to write what `auto` goes by: a line for each kind of work, with how many times as fast as one
+    /// core the device is.
     #[arg(long, value_name = "FILE")]
     ratios: Option<PathBuf>,
 }
@@ -38,14 +39,16 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(prefix) = &args.svg {
         draw(&records, prefix)?;
     }
-    let drawings = args.svg.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let drawings =
+        args.svg.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let table = markdown(&records, drawings.as_deref());
     match &args.markdown {
         None => println!("{table}"),
         Some(path) => {
             let old = std::fs::read_to_string(path).unwrap_or_default();
-            let parts =
-                old.split_once(MARKS[0]).and_then(|(before, rest)| Some((before, rest.split_once(MARKS[1])?.1)));
+            let parts = old
+                .split_once(MARKS[0])
+                .and_then(|(before, rest)| Some((before, rest.split_once(MARKS[1])?.1)));
             let text = match parts {
                 Some((before, after)) => format!("{before}{}\n\n{table}\n{}{after}", MARKS[0], MARKS[1]),
                 None => table,
@@ -120,15 +123,16 @@ pub fn markdown(records: &[Record], drawings: Option<&str>) -> String {
         let _ = writeln!(text, "{words}");
     };
     line(format!("{}.\n", heading(records)));
-    let columns =
-        "| work | aim (H200) | paper (H100) | device, µs | p90 | call, µs | one core, µs | unseen | core / call |";
+    let columns = "| work | aim (H200) | paper (H100) | device, µs | p90 | call, µs | one core, µs | unseen | core / call |";
     line(format!("{columns}\n|---|---|---|---|---|---|---|---|---|"));
     for Row { work, aim, paper, device, device_p90, call, cpu, cpu_unseen, .. } in rows(records) {
         // By the host's clock: whoever chooses an engine waits for the call.
         let ratio = cpu.map_or("-".to_owned(), |cpu| format!("{:.2}", cpu / call));
         let [aim, paper, cpu, unseen] = [aim, paper, cpu, cpu_unseen].map(|value| cell(*value));
         let [device, p90, call] = [device, device_p90, call].map(|value| us(*value));
-        line(format!("| {work} | {aim} | {paper} | {device} | {p90} | {call} | {cpu} | {unseen} | {ratio} |"));
+        line(format!(
+            "| {work} | {aim} | {paper} | {device} | {p90} | {call} | {cpu} | {unseen} | {ratio} |"
+        ));
     }
     line("\n| preparation | | ms |\n|---|---|---|".to_owned());
     for record in records {
@@ -160,10 +164,14 @@ fn checks(records: &[Record], line: &mut dyn FnMut(String)) {
     for record in records {
         match record {
             Record::Suite { passed, failed, not_run, seconds } => {
-                let end = not_run.as_ref().map_or(String::new(), |why| format!("; not run to its end: {why}"));
-                let names = if failed.is_empty() { String::new() } else { format!(" ({})", failed.join(", ")) };
+                let end =
+                    not_run.as_ref().map_or(String::new(), |why| format!("; not run to its end: {why}"));
+                let names =
+                    if failed.is_empty() { String::new() } else { format!(" ({})", failed.join(", ")) };
                 let n_failed = failed.len();
-                line(format!("\nTests on the device: {passed} passed, {n_failed} failed{names}{end}; {seconds:.0} s."));
+                line(format!(
+                    "\nTests on the device: {passed} passed, {n_failed} failed{names}{end}; {seconds:.0} s."
+                ));
             }
             Record::Sanitizer { tool, outcome, seconds, .. } => {
                 line(format!("\ncompute-sanitizer, {tool}: {outcome}; {seconds:.0} s."));
@@ -200,7 +208,8 @@ fn draw(records: &[Record], prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The least advantage of the device in each kind of work: how many times as fast as one core, by the host's clock. Kinds with a wrong answer have none.
+/// The least advantage of the device in each kind of work: how many times as fast as one core, by the host's
+/// clock. Kinds with a wrong answer have none.
 pub fn ratios(records: &[Record]) -> String {
     let mut text = format!("# {}.\n", heading(records));
     let failed: Vec<&str> = records.iter().filter_map(super::failed).collect();
@@ -224,7 +233,14 @@ mod tests {
     fn of_the_same_work_the_last_counts_and_failures_have_no_advantage() {
         let row = |part: &str, work: &str, auto: &str, call, cpu| {
             let [part, work] = [part, work].map(str::to_owned);
-            Record::Row(Row { part, work, auto: Some(auto.to_owned()), call, cpu: Some(cpu), ..Row::default() })
+            Record::Row(Row {
+                part,
+                work,
+                auto: Some(auto.to_owned()),
+                call,
+                cpu: Some(cpu),
+                ..Row::default()
+            })
         };
         let mut records = vec![
             Record::Run(Run { device: "a device".to_owned(), ..Run::default() }),
@@ -237,6 +253,9 @@ mod tests {
         records.push(Record::Failed { part: "batch".to_owned(), why: "a wrong mask".to_owned() });
         assert_eq!(ratios(&records).lines().skip(1).collect::<Vec<_>>(), ["batch 4 0.00", "output 2.00"]);
         let table = markdown(&records, None);
-        assert!(table.contains("FAILED: batch: a wrong mask") && table.matches("| a |").count() == 1, "{table}");
+        assert!(
+            table.contains("FAILED: batch: a wrong mask") && table.matches("| a |").count() == 1,
+            "{table}"
+        );
     }
 }

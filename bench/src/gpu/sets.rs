@@ -14,13 +14,17 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
     let n_bits = setting.batch.n_tokens;
     let n_words = n_bits.div_ceil(32);
     let mut charts = setting.charts(setting.pool)?;
-    let word = |set: usize, at: usize| ((set * 977 + at) as u32).wrapping_mul(0x9e37_79b9) & 0x0101_0101 << (set % 8);
+    let word = |set: usize, at: usize| {
+        ((set * 977 + at) as u32).wrapping_mul(0x9e37_79b9) & 0x0101_0101 << (set % 8)
+    };
     let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|at| word(set, at)).collect()).collect();
     let buffers = sets.iter().map(|set| charts.buffer(set)).collect::<Result<Vec<_>, _>>()?;
     for n in N_SETS {
         let buffer = charts.buffer(&vec![0; n_words * N_ROWS])?;
-        let chosen: Vec<Vec<usize>> = (0..N_ROWS).map(|row| (0..n).map(|at| (row + at * 5) % 64).collect()).collect();
-        let rows: Vec<Vec<_>> = chosen.iter().map(|row| row.iter().map(|&set| buffers[set]).collect()).collect();
+        let chosen: Vec<Vec<usize>> =
+            (0..N_ROWS).map(|row| (0..n).map(|at| (row + at * 5) % 64).collect()).collect();
+        let rows: Vec<Vec<_>> =
+            chosen.iter().map(|row| row.iter().map(|&set| buffers[set]).collect()).collect();
         let mut times = Times::default();
         for _ in 0..setting.runs {
             times.run(&mut charts, |charts| charts.or_buffers(&buffer, &rows))?;
@@ -35,7 +39,8 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
         });
         times.cpu.push(time);
         ensure!(charts.read_buffer(&buffer)? == expected, "a mask is not the union of its sets");
-        let mut row = times.row(format!("the OR of token sets, {N_ROWS} rows of {n_bits} bits, {n} sets each"));
+        let mut row =
+            times.row(format!("the OR of token sets, {N_ROWS} rows of {n_bits} bits, {n} sets each"));
         row.aim = (n_bits == 151_669 && n == 8).then_some(10.0);
         bench.row(row)?;
     }

@@ -46,7 +46,9 @@ pub fn parts(setting: &Setting) -> Vec<Part> {
     let mut parts = Vec::new();
     for (variant, pool) in variants(setting) {
         let lengths = setting.lengths.clone();
-        parts.push(part(format!("steps/saturated/{variant}"), move |bench| saturated(bench, variant, pool, &lengths)));
+        parts.push(part(format!("steps/saturated/{variant}"), move |bench| {
+            saturated(bench, variant, pool, &lengths)
+        }));
     }
     for (variant, pool) in variants(setting).into_iter().filter(|_| !setting.is_quick) {
         let lengths = setting.lengths.clone();
@@ -76,7 +78,10 @@ fn curve(bench: &mut Bench<'_>, name: &str, cfg: &Cfg, pool: PoolOptions, length
         while engine.n_states() <= n {
             let edges = edge(engine.n_states() - 1);
             let state = engine.extend(&edges)?;
-            ensure!(charts.extend(&[(id, &edges)]).remove(0)? == state, "{name}: the device and the CPU differ");
+            ensure!(
+                charts.extend(&[(id, &edges)]).remove(0)? == state,
+                "{name}: the device and the CPU differ"
+            );
         }
         let (edges, mut times) = (edge(n), Times::default());
         for _ in 0..setting.runs {

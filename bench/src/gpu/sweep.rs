@@ -1,4 +1,5 @@
-//! What the options of a pool are worth: threads of a block, blocks of a team, blocks that search. One kind of work each in which they matter.
+//! What the options of a pool are worth: threads of a block, blocks of a team, blocks that search. One kind
+//! of work each in which they matter.
 
 use anygram_cuda::PoolOptions;
 use anyhow::Result;

@@ -1,4 +1,5 @@
-//! Whole steps on real texts: what a token holds is read, and the mask of what comes after is found, in one launch of a graph.
+//! Whole steps on real texts: what a token holds is read, and the mask of what comes after is found, in one
+//! launch of a graph.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use anygram::parts::grammar::ir::{Pattern, TerminalKind, literal};
 use anygram::parts::grammar::normal::NormalForm;
 use anygram::parts::recognizer::Edge;
-use anygram::{Compiler, Constraint, Engine, Grammar, GrammarFormat, Language, LoadOptions, TokenId, Vocabulary};
+use anygram::{
+    Compiler, Constraint, Engine, Grammar, GrammarFormat, Language, LoadOptions, TokenId, Vocabulary,
+};
 use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
 use anygram_cuda::{ChartError, Image, PoolOptions, SequenceId, SharedCharts};
@@ -87,10 +90,15 @@ pub fn work(bench: &mut Bench<'_>, name: &'static str) -> Result<Rc<Work>> {
         "small" => small(bench)?,
         _ => {
             let vocabulary = vocabulary(bench)?;
-            let (grammar, is_spaced) = name.strip_suffix(", spaced").map_or((name, false), |name| (name, true));
+            let (grammar, is_spaced) =
+                name.strip_suffix(", spaced").map_or((name, false), |name| (name, true));
             let found = shared(bench, grammar, is_spaced, &vocabulary)?;
             let (aim, paper) = goals(name);
-            Work { aim, paper, ..found.ok_or_else(|| NotHere("no such grammar in the shared data".to_owned()))? }
+            Work {
+                aim,
+                paper,
+                ..found.ok_or_else(|| NotHere("no such grammar in the shared data".to_owned()))?
+            }
         }
     };
     let work = Rc::new(work);
@@ -113,7 +121,12 @@ fn vocabulary(bench: &mut Bench<'_>) -> Result<Vocabulary> {
     Ok(bench.works.vocabulary.insert(vocabulary?).clone())
 }
 
-fn constraint(bench: &mut Bench<'_>, name: &str, grammar: Grammar, vocabulary: &Vocabulary) -> Result<Constraint> {
+fn constraint(
+    bench: &mut Bench<'_>,
+    name: &str,
+    grammar: Grammar,
+    vocabulary: &Vocabulary,
+) -> Result<Constraint> {
     let compiler = Compiler::default().engine(Engine::Valiant);
     let (language, time) = timed(|| compiler.compile_grammar(grammar));
     let language: Arc<Language> = language?;
@@ -131,8 +144,14 @@ fn small(bench: &mut Bench<'_>) -> Result<Work> {
     Ok(Work { name, constraint, texts: vec![text], aim: None, paper: None })
 }
 
-/// A grammar of the shared data and its texts; if `is_spaced`, a blank follows each operator, so that no token holds more than one of them.
-fn shared(bench: &mut Bench<'_>, name: &str, is_spaced: bool, vocabulary: &Vocabulary) -> Result<Option<Work>> {
+/// A grammar of the shared data and its texts; if `is_spaced`, a blank follows each operator, so that no
+/// token holds more than one of them.
+fn shared(
+    bench: &mut Bench<'_>,
+    name: &str,
+    is_spaced: bool,
+    vocabulary: &Vocabulary,
+) -> Result<Option<Work>> {
     let (data, n_texts) = (data(bench), bench.setting.texts.0);
     let file = |extension: &str| data.join("replay").join(format!("{name}.{extension}"));
     if !file("lark").exists() || !file("tok.jsonl").exists() {
@@ -168,7 +187,8 @@ fn shared(bench: &mut Bench<'_>, name: &str, is_spaced: bool, vocabulary: &Vocab
 fn space_operators(grammar: &mut Grammar) -> Vec<String> {
     let mut operators = Vec::new();
     for terminal in &mut grammar.terminals {
-        let text = terminal.name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or_default();
+        let text =
+            terminal.name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or_default();
         let is_operator = !text.is_empty() && text.chars().all(|c| "()*,=<>!+-/".contains(c));
         if is_operator && !terminal.declared && matches!(terminal.kind, TerminalKind::Literal(_)) {
             operators.push(text.to_owned());
@@ -207,7 +227,8 @@ pub fn whole_steps(bench: &mut Bench<'_>, work: &Work, pool: PoolOptions, varian
     let pool = PoolOptions { dense_on_device: false, ..pool };
     let charts: SharedCharts = Arc::new(Mutex::new(refused(setting.charts(pool))?));
     let (mut whole, mut parser) = (Times::default(), Times::default());
-    let (mut whole_at, mut parser_at): (BTreeMap<usize, Vec<f64>>, BTreeMap<usize, Vec<f64>>) = Default::default();
+    let (mut whole_at, mut parser_at): (BTreeMap<usize, Vec<f64>>, BTreeMap<usize, Vec<f64>>) =
+        Default::default();
     let cfg = &work.constraint.language().lexing().cfg;
     let (image, time) = timed(|| Image::new(cfg, &NormalForm::binary(cfg)));
     drop(image?);
@@ -277,7 +298,12 @@ pub fn whole_steps(bench: &mut Bench<'_>, work: &Work, pool: PoolOptions, varian
 }
 
 /// Only the parser's part of a token, on a copy that is given back.
-fn parser_step(charts: &SharedCharts, id: SequenceId, step: &WholeStep, times: &mut Times) -> Result<Option<f64>> {
+fn parser_step(
+    charts: &SharedCharts,
+    id: SequenceId,
+    step: &WholeStep,
+    times: &mut Times,
+) -> Result<Option<f64>> {
     let Some(edges) = step.steps.first() else { return Ok(None) };
     let mut charts = lock(charts);
     let copy = charts.fork(id)?;
@@ -288,7 +314,12 @@ fn parser_step(charts: &SharedCharts, id: SequenceId, step: &WholeStep, times: &
 }
 
 /// The whole step; its mask, unless tokens are in doubt.
-fn turn(charts: &SharedCharts, sequence: SequenceId, step: &WholeStep, times: &mut Times) -> Result<Option<Vec<u32>>> {
+fn turn(
+    charts: &SharedCharts,
+    sequence: SequenceId,
+    step: &WholeStep,
+    times: &mut Times,
+) -> Result<Option<Vec<u32>>> {
     let mut charts = lock(charts);
     let steps: Vec<&[Edge]> = step.steps.iter().map(|edges| &edges[..]).collect();
     let turn = Turn { sequence, steps: &steps, readings: &step.readings };

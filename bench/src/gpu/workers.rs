@@ -1,4 +1,5 @@
-//! Figure 5 of the paper: the time of a mask against the number of blocks that search, by how many levels they search in breadth.
+//! Figure 5 of the paper: the time of a mask against the number of blocks that search, by how many levels
+//! they search in breadth.
 
 use anygram_cuda::PoolOptions;
 use anygram_cuda::output::Output;
@@ -14,7 +15,9 @@ const PLACES: usize = 6;
 pub fn parts(setting: &Setting) -> Vec<Part> {
     let of = |name: &'static str| {
         let levels = setting.levels.clone();
-        levels.map(move |levels| part(format!("workers/{name}/{levels}"), move |bench| measure(bench, name, levels)))
+        levels.map(move |levels| {
+            part(format!("workers/{name}/{levels}"), move |bench| measure(bench, name, levels))
+        })
     };
     texts::NAMES.into_iter().flat_map(of).collect()
 }
@@ -52,7 +55,10 @@ fn masks(setting: &Setting, work: &texts::Work, workers: usize, levels: usize) -
                     Err(anygram_cuda::ChartError::InDoubt) => continue,
                     status => status?,
                 }
-                ensure!(charts.read_masks(masks)?[0] == expected, "a mask of the device is not that of the CPU");
+                ensure!(
+                    charts.read_masks(masks)?[0] == expected,
+                    "a mask of the device is not that of the CPU"
+                );
             }
         }
         output.reset();

@@ -31,8 +31,9 @@ pub struct Checked {
     pub wrong: Vec<String>,
 }
 
-/// Decodes texts as far as they are in the language and compares bits of masks, set or not, with `validate`, which reads single tokens.
-/// The bits of the tokens that end the text are compared with `is_sentence` at each step.
+/// Decodes texts as far as they are in the language and compares bits of masks, set or not, with `validate`,
+/// which reads single tokens. The bits of the tokens that end the text are compared with `is_sentence` at
+/// each step.
 ///
 /// Uses tables of its own, so that what is measured later is as fresh as it says.
 pub fn check(grammar: &str, vocabulary: &Vocabulary, texts: &[&[u32]]) -> Result<Checked, String> {
@@ -73,7 +74,11 @@ fn bits(
     let n = vocabulary.len();
     for &end in vocabulary.eos() {
         if get_bit(words, end.index()) != matcher.is_sentence() {
-            wrong.push(format!("the bit of {}, which ends the text, is {}", end.0, get_bit(words, end.index())));
+            wrong.push(format!(
+                "the bit of {}, which ends the text, is {}",
+                end.0,
+                get_bit(words, end.index())
+            ));
         }
     }
     for sample in 0..2 * BITS {
@@ -103,8 +108,9 @@ mod tests {
         let vocabulary = Vocabulary::builtin();
         let mut matcher = matcher("start: \"ab\"\n", &vocabulary).unwrap();
         let mut words = matcher.mask().unwrap();
-        let mut found =
-            |words: &[u32]| bits(&mut matcher, &vocabulary, words, &mut Random::new(1), &mut Checked::default());
+        let mut found = |words: &[u32]| {
+            bits(&mut matcher, &vocabulary, words, &mut Random::new(1), &mut Checked::default())
+        };
         assert_eq!(found(&words), Vec::<String>::new());
         words.fill(0);
         anygram::set_bit(&mut words, vocabulary.encode("b").unwrap()[0].index());

@@ -37,7 +37,8 @@ pub struct Maker {
 /// Our engine, and those that it is compared with.
 pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
     let own = vocabulary.clone();
-    let make = move |grammar: &str| -> Result<Box<dyn Engine>, String> { Ok(Box::new(Ours::new(grammar, &own)?)) };
+    let make =
+        move |grammar: &str| -> Result<Box<dyn Engine>, String> { Ok(Box::new(Ours::new(grammar, &own)?)) };
     #[allow(unused_mut, reason = "others come with a feature")]
     let mut makers = vec![Maker { name: OURS, make: Box::new(make) }];
     #[cfg(feature = "peers")]
@@ -47,8 +48,10 @@ pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
 
 /// A matcher of ours, in its state of an empty text.
 pub fn matcher(grammar: &str, vocabulary: &Vocabulary) -> Result<Matcher, String> {
-    let language = Compiler::default().compile(GrammarFormat::Lark, grammar).map_err(|error| error.to_string())?;
-    let constraint = Constraint::new(Arc::clone(&language), vocabulary.clone()).map_err(|error| error.to_string())?;
+    let language =
+        Compiler::default().compile(GrammarFormat::Lark, grammar).map_err(|error| error.to_string())?;
+    let constraint =
+        Constraint::new(Arc::clone(&language), vocabulary.clone()).map_err(|error| error.to_string())?;
     constraint.matcher().map_err(|error| error.to_string())
 }
 

@@ -13,7 +13,8 @@ use crate::measure::{quantile, timed};
 
 /// Lengths at which steps are measured.
 pub const LENGTHS: [usize; 13] = [10, 20, 40, 80, 160, 320, 640, 1_000, 1_280, 2_000, 2_560, 5_000, 10_000];
-/// So many steps up to such a length. Their third quartile is told: where cheap and dear steps alternate, that is a dear one.
+/// So many steps up to such a length. Their third quartile is told: where cheap and dear steps alternate,
+/// that is a dear one.
 const WINDOW: usize = 16;
 /// Tables are warm from a text of this length.
 const WARM: usize = 40;
@@ -55,14 +56,17 @@ pub fn tokens(growing: &Growing, longest: usize, vocabulary: &Vocabulary) -> Res
         if let Some(&token) = single.get(&c) {
             return Ok(token);
         }
-        let [token] = vocabulary.encode(c.to_string())?[..] else { return Err(anyhow!("`{c}` is not one token")) };
+        let [token] = vocabulary.encode(c.to_string())?[..] else {
+            return Err(anyhow!("`{c}` is not one token"));
+        };
         single.insert(c, token.0);
         Ok(token.0)
     };
     text.chars().map(token).collect()
 }
 
-/// The text for the first time and, for ours, again: a peer remembers nothing of a text. `bounds` is none for ours, which has to do it all.
+/// The text for the first time and, for ours, again: a peer remembers nothing of a text. `bounds` is none for
+/// ours, which has to do it all.
 pub fn curves(
     growing: &Growing,
     maker: &Maker,
@@ -138,8 +142,11 @@ fn grow(
         }
         if is_measured && (at + 1 == next || at + 1 == text.len()) {
             let of = |get: fn(&[f64; 2]) -> f64| quantile(&window.iter().map(get).collect::<Vec<_>>(), 0.75);
-            let point =
-                Point { mask: of(|step| step[0]), advance: of(|step| step[1]), both: of(|step| step[0] + step[1]) };
+            let point = Point {
+                mask: of(|step| step[0]),
+                advance: of(|step| step[1]),
+                both: of(|step| step[0] + step[1]),
+            };
             points.insert(if next - at <= WINDOW { next } else { at + 1 }, point);
             window.clear();
         }

@@ -1,4 +1,5 @@
-//! Masks and `advance`: ours and, with the feature `peers`, those of other engines, on the same tokens in one run.
+//! Masks and `advance`: ours and, with the feature `peers`, those of other engines, on the same tokens in one
+//! run.
 
 mod batch;
 mod check;
@@ -44,7 +45,8 @@ pub struct Args {
     /// The longest growing text.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     longest: usize,
-    /// How many seconds of CPU time another engine may take for one pass over a workload, or for one growing text.
+    /// How many seconds of CPU time another engine may take for one pass over a workload, or for one growing
+    /// text.
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     seconds: f64,
     /// Stop another engine on a growing text once a step takes longer.
@@ -92,7 +94,9 @@ pub fn run(args: &Args) -> Result<()> {
         report.wrong.extend(wrong);
     }
     let batched = if args.built_in { "demo" } else { "sql_grammar" };
-    if let Some(workload) = workloads.iter().find(|workload| workload.name == batched).filter(|_| args.wants("batch")) {
+    if let Some(workload) =
+        workloads.iter().find(|workload| workload.name == batched).filter(|_| args.wants("batch"))
+    {
         for maker in &makers {
             bar.set_message(format!("batch, {}", maker.name));
             let batch = batch::measure(workload, maker, &bar);
@@ -116,7 +120,8 @@ pub fn run(args: &Args) -> Result<()> {
         report.draw(path)?;
     }
     if let Some(path) = &args.markdown {
-        std::fs::write(path, report.markdown(args.svg.as_deref())).with_context(|| path.display().to_string())?;
+        std::fs::write(path, report.markdown(args.svg.as_deref()))
+            .with_context(|| path.display().to_string())?;
     }
     if !report.wrong.is_empty() {
         bail!("wrong answers:\n  {}", report.wrong.join("\n  "));
@@ -161,7 +166,8 @@ fn texts(
     let all: Vec<&[u32]> = workload.texts.iter().map(Vec::as_slice).collect();
     bar.set_message(format!("{}, right answers", workload.name));
     let checked = check::check(&workload.grammar, vocabulary, &all);
-    let checked = checked.unwrap_or_else(|error| check::Checked { wrong: vec![error], ..check::Checked::default() });
+    let checked =
+        checked.unwrap_or_else(|error| check::Checked { wrong: vec![error], ..check::Checked::default() });
     let mut wrong = checked.wrong;
 
     let mut measured: Vec<Passes> = Vec::new();
@@ -253,7 +259,8 @@ fn passes(
     report.first_mask_ms = crate::measure::median(&first_mask_ms);
     // The first pass tells: all runs and passes stop at the same texts, or are cut by their time.
     report.stops = cold.first().map(|pass| pass.stops.clone()).unwrap_or_default();
-    (result.cold, result.warm, result.unseen) = (pass::medians(&cold), pass::medians(&warm), pass::medians(&unseen));
+    (result.cold, result.warm, result.unseen) =
+        (pass::medians(&cold), pass::medians(&warm), pass::medians(&unseen));
     let report = &mut result.report;
     report.cold = Times::of(result.cold.iter().flatten());
     report.warm = Times::of(result.warm.iter().flatten());
@@ -298,8 +305,11 @@ mod tests {
 
     #[test]
     fn counts_of_texts_outside_of_the_language() {
-        let workload =
-            |outside, is_whole| Workload { outside, is_whole, ..workload::built_in(&Vocabulary::builtin()).unwrap() };
+        let workload = |outside, is_whole| Workload {
+            outside,
+            is_whole,
+            ..workload::built_in(&Vocabulary::builtin()).unwrap()
+        };
         let stops = |rejected, errors| Stops { rejected, errors, ..Stops::default() };
         assert_eq!(unexpected(&stops(2, 0), &workload(2, true)), None);
         assert_eq!(unexpected(&stops(1, 0), &workload(2, false)), None);

@@ -114,7 +114,9 @@ pub fn medians(passes: &[Pass]) -> Vec<Vec<Step>> {
         let length = passes.iter().map(|pass| pass.texts[number].len()).min().unwrap_or(0);
         let step = |at: usize| {
             let median = |get: fn(&Step) -> f64| {
-                crate::measure::median(&passes.iter().map(|pass| get(&pass.texts[number][at])).collect::<Vec<_>>())
+                crate::measure::median(
+                    &passes.iter().map(|pass| get(&pass.texts[number][at])).collect::<Vec<_>>(),
+                )
             };
             Step { mask: median(|step| step.mask), advance: median(|step| step.advance) }
         };
@@ -144,8 +146,9 @@ impl Stats {
     /// Of nothing, all zeros.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        let at =
-            |share: f64| values.get((share * values.len() as f64) as usize).or(values.last()).copied().unwrap_or(0.0);
+        let at = |share: f64| {
+            values.get((share * values.len() as f64) as usize).or(values.last()).copied().unwrap_or(0.0)
+        };
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0), mean }
     }

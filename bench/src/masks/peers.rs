@@ -1,4 +1,5 @@
-//! Other engines. llguidance reads the grammars of all workloads as they are; one that it cannot read is reported with its message.
+//! Other engines. llguidance reads the grammars of all workloads as they are; one that it cannot read is
+//! reported with its message.
 
 use std::sync::Arc;
 

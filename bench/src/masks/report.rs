@@ -148,14 +148,18 @@ impl Report {
                  compared with what single tokens do; a wrong one fails the run.\n";
         for table in self.tables() {
             let _ = writeln!(page, "\n## {}\n", table.heading);
-            let line =
-                |cells: &[String]| format!("| {} |", cells.iter().map(|c| escape(c)).collect::<Vec<_>>().join(" | "));
+            let line = |cells: &[String]| {
+                format!("| {} |", cells.iter().map(|c| escape(c)).collect::<Vec<_>>().join(" | "))
+            };
             let _ = writeln!(page, "{}\n|{}", line(&table.columns), "---|".repeat(table.columns.len()));
             table.rows.iter().for_each(|row| page += &(line(row) + "\n"));
         }
         if let Some(name) = svg.and_then(Path::file_name).filter(|_| !self.growth.is_empty()) {
-            let _ =
-                writeln!(page, "\n![The cost of a step against the length of the text]({})", name.to_string_lossy());
+            let _ = writeln!(
+                page,
+                "\n![The cost of a step against the length of the text]({})",
+                name.to_string_lossy()
+            );
         }
         for (heading, list) in self.lists() {
             let _ = writeln!(page, "\n## {heading}\n");
@@ -181,7 +185,12 @@ impl Report {
         if lines.is_empty() {
             return Ok(());
         }
-        draw::lines(path, "tokens before the step", "mask and advance, µs of CPU time (third quartile)", &lines)
+        draw::lines(
+            path,
+            "tokens before the step",
+            "mask and advance, µs of CPU time (third quartile)",
+            &lines,
+        )
     }
 
     fn setting(&self) -> String {
@@ -190,7 +199,8 @@ impl Report {
             (0, _) => String::new(),
             (bits, masks) => format!(" {bits} bits of {masks} masks were compared with single tokens."),
         };
-        let texts = self.first.map_or(String::new(), |first| format!(" First {first} texts of each workload."));
+        let texts =
+            self.first.map_or(String::new(), |first| format!(" First {first} texts of each workload."));
         format!(
             "{}, {}, commit {}; {}; {} tokens. {} run{}; a peer has {} s a pass; a measurement of nothing gives {:.2} µs, which is \
              not subtracted.{texts}{checked}",
@@ -226,7 +236,8 @@ impl Report {
 
     fn starts(&self) -> Table {
         let row = |texts: &Texts, engine: &EngineReport| {
-            let memory = engine.memory_bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes as f64 / 1_048_576.0));
+            let memory =
+                engine.memory_bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes as f64 / 1_048_576.0));
             let stops = &engine.stops;
             vec![
                 texts.name.clone(),
@@ -242,7 +253,10 @@ impl Report {
                 if stops.is_cut { "yes" } else { "no" }.into(),
             ]
         };
-        let rows = self.workloads.iter().flat_map(|texts| texts.engines.iter().map(move |engine| row(texts, engine)));
+        let rows = self
+            .workloads
+            .iter()
+            .flat_map(|texts| texts.engines.iter().map(move |engine| row(texts, engine)));
         let columns = [
             "workload",
             "engine",
@@ -270,13 +284,15 @@ impl Report {
             let Some(pair) = of(compared) else { continue };
             let times = |stats: &Stats| stats.values().map(|ratio| format!("{ratio:.1}")).to_vec();
             let ends = |stats: &Stats| [stats.p50, stats.p99].map(|ratio| format!("{ratio:.1}")).to_vec();
-            let both =
-                [pair.ours.both.p50, pair.peer.both.p50, pair.ours.both.p99, pair.peer.both.p99].map(us).to_vec();
+            let both = [pair.ours.both.p50, pair.peer.both.p50, pair.ours.both.p99, pair.peer.both.p99]
+                .map(us)
+                .to_vec();
             let first = vec![texts.name.clone(), engine.engine.clone(), pair.ours.steps.to_string()];
             rows.push([first, both, times(&pair.both), ends(&pair.mask), ends(&pair.advance)].concat());
         }
         let stats = Stats::NAMES.map(|name| format!("× {name}"));
-        let columns = ["workload", "peer", "steps", "ours p50 µs", "peer's", "ours p99 µs", "peer's"].map(String::from);
+        let columns =
+            ["workload", "peer", "steps", "ours p50 µs", "peer's", "ours p99 µs", "peer's"].map(String::from);
         let ends = ["× mask p50", "× mask p99", "× advance p50", "× advance p99"].map(String::from);
         let columns = columns.into_iter().chain(stats).chain(ends).collect();
         let heading = format!("How many times as fast, mask and advance, {name}");
@@ -290,10 +306,14 @@ impl Report {
             let first = [texts.name.clone(), engine.engine.clone(), times.steps.to_string()];
             Some(first.into_iter().chain(all.iter().flat_map(Stats::values).map(us)).collect())
         };
-        let rows =
-            self.workloads.iter().flat_map(|texts| texts.engines.iter().filter_map(move |engine| row(texts, engine)));
+        let rows = self
+            .workloads
+            .iter()
+            .flat_map(|texts| texts.engines.iter().filter_map(move |engine| row(texts, engine)));
         let stats = |what| {
-            Stats::NAMES.into_iter().map(move |name| if name == "p50" { format!("{what} p50") } else { name.into() })
+            Stats::NAMES
+                .into_iter()
+                .map(move |name| if name == "p50" { format!("{what} p50") } else { name.into() })
         };
         let columns = ["workload", "engine", "steps"].into_iter().map(String::from);
         let columns = columns.chain(["mask", "advance", "both"].into_iter().flat_map(stats)).collect();
@@ -301,17 +321,20 @@ impl Report {
     }
 
     fn curves(&self) -> Table {
-        let lengths: BTreeSet<usize> = self.growth.iter().flat_map(|curve| curve.points.keys().copied()).collect();
+        let lengths: BTreeSet<usize> =
+            self.growth.iter().flat_map(|curve| curve.points.keys().copied()).collect();
         let row = |curve: &Curve| {
             let reading = if curve.is_again { "again" } else { "first" };
             let first = [curve.text.clone(), curve.engine.clone(), reading.into()];
-            let times = lengths.iter().map(|n| curve.points.get(n).map_or("-".into(), |point| us(point.both)));
+            let times =
+                lengths.iter().map(|n| curve.points.get(n).map_or("-".into(), |point| us(point.both)));
             first.into_iter().chain(times).collect()
         };
         let columns = ["text", "engine", "reading"].into_iter().map(String::from);
         let columns = columns.chain(lengths.iter().map(|n| format!("n = {n}"))).collect();
         Table {
-            heading: "Growth: mask and advance at token n, third quartile of sixteen steps, microseconds".into(),
+            heading: "Growth: mask and advance at token n, third quartile of sixteen steps, microseconds"
+                .into(),
             columns,
             rows: self.growth.iter().map(row).collect(),
         }
@@ -329,7 +352,9 @@ impl Report {
         };
         let columns = ["engine", "all masks p50 ms", "p99", "all advances p50 ms", "p99", "error"];
         Table {
-            heading: format!("{OUTPUTS} outputs at different places of different texts, CPU time of one step of all"),
+            heading: format!(
+                "{OUTPUTS} outputs at different places of different texts, CPU time of one step of all"
+            ),
             columns: columns.map(String::from).to_vec(),
             rows: self.batches.iter().map(row).collect(),
         }
@@ -358,7 +383,8 @@ impl Report {
     fn stopped(&self) -> Vec<String> {
         let texts = self.workloads.iter().flat_map(|texts| {
             texts.engines.iter().filter_map(move |engine| {
-                let (why, stops) = (engine.error.as_ref().or(engine.stops.first.as_ref())?, engine.stops.total());
+                let (why, stops) =
+                    (engine.error.as_ref().or(engine.stops.first.as_ref())?, engine.stops.total());
                 let many = if stops > 1 { format!("{stops} texts, the first is ") } else { String::new() };
                 Some(format!("{}, {}: {many}{why}", texts.name, engine.engine))
             })
@@ -388,8 +414,10 @@ impl Report {
             for (name, _, of) in PASSES {
                 let Some(pair) = of(compared) else { continue };
                 let name = name.split(" (").next().unwrap_or(name);
-                let whats =
-                    [("mask", pair.ours.mask, pair.peer.mask), ("advance", pair.ours.advance, pair.peer.advance)];
+                let whats = [
+                    ("mask", pair.ours.mask, pair.peer.mask),
+                    ("advance", pair.ours.advance, pair.peer.advance),
+                ];
                 for (what, ours, peer) in whats {
                     let slower = Stats::NAMES.iter().zip(ours.values().into_iter().zip(peer.values()));
                     let slower = slower.filter(|(_, (ours, peer))| ours > peer);
@@ -404,17 +432,24 @@ impl Report {
         }
         let last = self.growth.last().map(|curve| &curve.engine);
         for curve in self.growth.iter().filter(|curve| curve.engine != OURS && Some(&curve.engine) == last) {
-            let is_same =
-                |ours: &&Curve| ours.engine == OURS && ours.text == curve.text && ours.is_again == curve.is_again;
+            let is_same = |ours: &&Curve| {
+                ours.engine == OURS && ours.text == curve.text && ours.is_again == curve.is_again
+            };
             let Some(ours) = self.growth.iter().find(is_same) else { continue };
-            let slower = curve.points.iter().filter_map(|(n, peer)| Some((n, ours.points.get(n)?.both, peer.both)));
+            let slower =
+                curve.points.iter().filter_map(|(n, peer)| Some((n, ours.points.get(n)?.both, peer.both)));
             let told: Vec<String> = slower
                 .filter(|(_, ours, peer)| ours > peer)
                 .map(|(n, ours, peer)| format!("n = {n}: {} µs, theirs {} µs", us(ours), us(peer)))
                 .collect();
             if !told.is_empty() {
                 let reading = if curve.is_again { "again" } else { "first reading" };
-                lost.push(format!("growth, {}, {}, {reading}: {}", curve.text, curve.engine, told.join("; ")));
+                lost.push(format!(
+                    "growth, {}, {}, {reading}: {}",
+                    curve.text,
+                    curve.engine,
+                    told.join("; ")
+                ));
             }
         }
         let batch = |is_ours: bool| {
@@ -433,9 +468,12 @@ impl Report {
     fn missed(&self) -> Vec<String> {
         const FIRST_MASK_MS: f64 = 5.0;
         const BATCH_MS: f64 = 2.0;
-        const GROWTH: [(&str, usize, f64); 2] =
-            [("e: e \"+\" e | e \"*\" e | \"n\"", 640, 20.0), ("e: e \"+\" e | e \"*\" e | \"n\"", 2_000, 150.0)];
-        // Nanoseconds that a step may cost more for each token before it. Flat is what noise does not tell from it.
+        const GROWTH: [(&str, usize, f64); 2] = [
+            ("e: e \"+\" e | e \"*\" e | \"n\"", 640, 20.0),
+            ("e: e \"+\" e | e \"*\" e | \"n\"", 2_000, 150.0),
+        ];
+        // Nanoseconds that a step may cost more for each token before it. Flat is what noise does not tell
+        // from it.
         const SLOPES: [(&str, f64); 3] = [("right recursion", 0.5), ("Dyck", 0.5), ("palindromes", 1.0)];
         const EARLY: usize = 640;
         const LATE: usize = 5_000;
@@ -453,41 +491,52 @@ impl Report {
                 missed.push(format!("{name}, cold: p99 {times:.2} times as fast, of 1"));
             }
             let (Some(goal), Some(warm)) = (texts.goal, ours.warm) else { continue };
-            let bounds = [("p50", warm.both.p50, goal.p50_us), ("advance p50", warm.advance.p50, goal.advance_p50_us)];
+            let bounds =
+                [("p50", warm.both.p50, goal.p50_us), ("advance p50", warm.advance.p50, goal.advance_p50_us)];
             for (what, time, bound) in bounds {
                 if let Some(bound) = bound.filter(|&bound| time > bound) {
                     missed.push(format!("{name}, warm: {what} {} µs of {bound} µs", us(time)));
                 }
             }
-            let Some(both) = compared.and_then(|compared| compared.warm.as_ref()).map(|warm| warm.both) else {
+            let Some(both) = compared.and_then(|compared| compared.warm.as_ref()).map(|warm| warm.both)
+            else {
                 continue;
             };
-            for (what, times, wanted) in [("p50", both.p50, goal.p50_times), ("p99", both.p99, goal.p99_times)] {
+            for (what, times, wanted) in
+                [("p50", both.p50, goal.p50_times), ("p99", both.p99, goal.p99_times)]
+            {
                 if times < wanted {
                     missed.push(format!("{name}, warm: {what} {times:.1} times as fast, of {wanted}"));
                 }
             }
         }
         for (text, n, bound) in GROWTH {
-            let curves =
-                self.growth.iter().filter(|curve| curve.engine == OURS && curve.text == text && !curve.is_again);
+            let curves = self
+                .growth
+                .iter()
+                .filter(|curve| curve.engine == OURS && curve.text == text && !curve.is_again);
             for point in curves.filter_map(|curve| curve.points.get(&n)).filter(|point| point.both > bound) {
                 missed.push(format!("growth, {text}: {} µs of {bound} µs at n = {n}", us(point.both)));
             }
         }
         for (text, ns) in SLOPES {
-            let curves =
-                self.growth.iter().filter(|curve| curve.engine == OURS && curve.text == text && !curve.is_again);
-            for (early, late) in curves.filter_map(|curve| Some((curve.points.get(&EARLY)?, curve.points.get(&LATE)?)))
+            let curves = self
+                .growth
+                .iter()
+                .filter(|curve| curve.engine == OURS && curve.text == text && !curve.is_again);
+            for (early, late) in
+                curves.filter_map(|curve| Some((curve.points.get(&EARLY)?, curve.points.get(&LATE)?)))
             {
                 let slope = (late.both - early.both) * 1e3 / (LATE - EARLY) as f64;
                 if slope > ns {
-                    missed
-                        .push(format!("growth, {text}: {slope:.1} ns a token of {ns} ns, from n = {EARLY} to {LATE}"));
+                    missed.push(format!(
+                        "growth, {text}: {slope:.1} ns a token of {ns} ns, from n = {EARLY} to {LATE}"
+                    ));
                 }
             }
         }
-        for masks in self.batches.iter().filter(|batch| batch.engine == OURS).filter_map(|batch| batch.masks) {
+        for masks in self.batches.iter().filter(|batch| batch.engine == OURS).filter_map(|batch| batch.masks)
+        {
             if masks.p50 > BATCH_MS * 1e3 {
                 missed.push(format!("batch: p50 {:.2} ms of {BATCH_MS} ms", masks.p50 / 1e3));
             }
@@ -509,7 +558,8 @@ fn today() -> String {
 
 /// The date of a day, counted from the first of 1970.
 fn date(mut day: u64) -> String {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;
     while day >= 365 + u64::from(is_leap(year)) {
         day -= 365 + u64::from(is_leap(year));
@@ -530,18 +580,22 @@ fn date(mut day: u64) -> String {
 /// The commit of the sources, and whether they were changed since.
 fn commit() -> String {
     let git = |arguments: &[&str]| -> Option<String> {
-        let output = Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
+        let output =
+            Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".into() };
-    let is_changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
+    let is_changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
     if is_changed { commit + ", changed" } else { commit }
 }
 
 /// The model of the processor, where the system tells.
 fn cpu() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, model)| model));
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, model)| model));
     model.unwrap_or("unknown processor").to_owned()
 }
 
@@ -552,7 +606,8 @@ fn versions() -> Vec<String> {
     #[cfg(feature = "peers")]
     {
         let lock = include_str!("../../../Cargo.lock");
-        let version = lock.split("name = \"llguidance\"\nversion = \"").nth(1).and_then(|rest| rest.split('"').next());
+        let version =
+            lock.split("name = \"llguidance\"\nversion = \"").nth(1).and_then(|rest| rest.split('"').next());
         versions.push(format!("llguidance {}", version.unwrap_or("unknown")));
     }
     versions

@@ -31,7 +31,12 @@ pub struct Goal {
     pub advance_p50_us: Option<f64>,
 }
 
-const fn goal(p50_times: f64, p99_times: f64, p50_us: Option<f64>, advance_p50_us: Option<f64>) -> Option<Goal> {
+const fn goal(
+    p50_times: f64,
+    p99_times: f64,
+    p50_us: Option<f64>,
+    advance_p50_us: Option<f64>,
+) -> Option<Goal> {
     Some(Goal { p50_times, p99_times, p50_us, advance_p50_us })
 }
 
@@ -40,7 +45,8 @@ const FAST_ADVANCE: Option<Goal> = goal(1.0, 1.0, None, Some(2.0));
 
 /// The workloads of the shared data: name, texts outside of the language, goal.
 ///
-/// Texts are rightly outside: two queries of sql_grammar use what SynCode's SQL lacks, some programs of cpp_he use C++ outside the subset.
+/// Texts are rightly outside: two queries of sql_grammar use what SynCode's SQL lacks, some programs of
+/// cpp_he use C++ outside the subset.
 const REPLAYED: [(&str, usize, Option<Goal>); 20] = [
     ("sql_grammar", 2, goal(30.0, 5.0, Some(20.0), Some(2.0))),
     ("sqlite", 0, goal(50.0, 20.0, None, Some(2.0))),
@@ -114,7 +120,8 @@ const OPERATORS: [char; 6] = ['+', '-', '*', '/', ',', ';'];
 /// A grammar in which a blank belongs to each terminal that is one of the operators.
 fn spaced_grammar(grammar: &str) -> String {
     let line = |line: &str| {
-        let operator = OPERATORS.iter().find(|operator| line.trim_end().ends_with(&format!(": \"{operator}\"")));
+        let operator =
+            OPERATORS.iter().find(|operator| line.trim_end().ends_with(&format!(": \"{operator}\"")));
         match operator {
             Some(operator) => line.replace(&format!("\"{operator}\""), &format!("\"{operator} \"")),
             None => line.to_owned(),
@@ -123,7 +130,8 @@ fn spaced_grammar(grammar: &str) -> String {
     grammar.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// An SQL text with a blank after each operator that has none; strings, quoted names, words, numbers and arrows stay.
+/// An SQL text with a blank after each operator that has none; strings, quoted names, words, numbers and
+/// arrows stay.
 fn spaced_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
@@ -132,9 +140,9 @@ fn spaced_text(text: &str) -> String {
             '\'' | '"' | '`' => rest[1..].find(c).map_or(rest.len(), |at| at + 2),
             '[' => rest.find(']').map_or(rest.len(), |at| at + 1),
             '0'..='9' => number(rest),
-            '_' | 'a'..='z' | 'A'..='Z' => {
-                rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len())
-            }
+            '_' | 'a'..='z' | 'A'..='Z' => rest
+                .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'))
+                .unwrap_or(rest.len()),
             '-' if rest.starts_with("->") => 2,
             _ => c.len_utf8(),
         };
@@ -173,7 +181,8 @@ pub fn built_in(vocabulary: &Vocabulary) -> Result<Workload> {
         // No string ends in a line break: this one is outside.
         "SELECT name FROM singer WHERE name LIKE 'a\n",
     ];
-    let encode = |text| -> Result<Vec<u32>> { Ok(vocabulary.encode(text)?.iter().map(|token| token.0).collect()) };
+    let encode =
+        |text| -> Result<Vec<u32>> { Ok(vocabulary.encode(text)?.iter().map(|token| token.0).collect()) };
     Ok(Workload {
         name: "demo".into(),
         grammar: include_str!("../../../crates/cli/demo/sql.lark").into(),
@@ -189,7 +198,8 @@ pub struct Growing {
     pub name: &'static str,
     pub grammar: &'static str,
     pub longest: usize,
-    /// Pieces of one token each, as many as asked for; the last ones may be missing where a sentence has none of that length.
+    /// Pieces of one token each, as many as asked for; the last ones may be missing where a sentence has none
+    /// of that length.
     pub text: fn(usize) -> String,
 }
 
@@ -217,7 +227,12 @@ pub const GROWING: [Growing; 5] = [
             half + &back
         },
     },
-    Growing { name: "s: s s | \"a\"", grammar: "start: s\ns: s s | \"a\"\n", longest: 2_000, text: |n| "a".repeat(n) },
+    Growing {
+        name: "s: s s | \"a\"",
+        grammar: "start: s\ns: s s | \"a\"\n",
+        longest: 2_000,
+        text: |n| "a".repeat(n),
+    },
     Growing {
         name: "e: e \"+\" e | e \"*\" e | \"n\"",
         grammar: "start: e\ne: e \"+\" e | e \"*\" e | \"n\"\n",

@@ -1,10 +1,12 @@
 //! All admissible tokens of all holes.
 //!
-//! A row lies between two that are found quickly: what lexing lets pass, a table by what stands right of the hole ([`crate::right`]), and what completions
-//! show that a search comes upon ([`crate::search`]). Where much is open on both sides they are equal after a few steps, and that is the answer. Otherwise the
-//! upper one is lowered by readings that stand for many ([`crate::admit`]), first without the parser's stack, whose tables serve all canvases, and the
-//! lower one raised by longer searches, which know from lexing what has to stand left of the tokens that are open. What is open then is decided by exact merged
-//! readings, or token by token.
+//! A row lies between two that are found quickly: what lexing lets pass, a table by what stands right of the
+//! hole ([`crate::right`]), and what completions show that a search comes upon ([`crate::search`]). Where
+//! much is open on both sides they are equal after a few steps, and that is the answer. Otherwise the upper
+//! one is lowered by readings that stand for many ([`crate::admit`]), first without the parser's stack, whose
+//! tables serve all canvases, and the lower one raised by longer searches, which know from lexing what has to
+//! stand left of the tokens that are open. What is open then is decided by exact merged readings, or token by
+//! token.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,8 +30,9 @@ use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided,
 /// What each hole of a canvas can hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admissible {
-    /// One row a hole, in the order of the holes, each of [`Constraint::mask_words`] words: bit `id % 32` of word `id / 32` is set iff the token
-    /// can be put there and leave the canvas completable. EOS and PAD are among them.
+    /// One row a hole, in the order of the holes, each of [`Constraint::mask_words`] words: bit `id % 32` of
+    /// word `id / 32` is set iff the token can be put there and leave the canvas completable. EOS and PAD are
+    /// among them.
     ///
     /// [`Constraint::mask_words`]: anygram_left_to_right::Constraint::mask_words
     pub masks: Vec<Vec<u32>>,
@@ -53,7 +56,8 @@ const MOST_VISITS: usize = 20_000;
 const SOME_IN_VAIN: usize = 64;
 const MOST_IN_VAIN: usize = 256;
 
-/// And after how many in vain minimum costs are asked for, which where they are not known yet take longer than a few places.
+/// And after how many in vain minimum costs are asked for, which where they are not known yet take longer
+/// than a few places.
 const COSTS_AFTER: usize = 16;
 
 /// More open tokens than that in a row are likely because they are not admissible.
@@ -62,30 +66,35 @@ const MOST_OPEN: usize = 256;
 /// Open tokens of a hole that are told apart by what has to stand left of them.
 const MOST_NARROW: usize = 1_024;
 
-/// Where more are open than so many of a hole, that is because they are not admissible, which a search sees sooner than merged readings do.
+/// Where more are open than so many of a hole, that is because they are not admissible, which a search sees
+/// sooner than merged readings do.
 const MANY_OPEN: usize = 8_192;
 
-/// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the end.
+/// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the
+/// end.
 const FIRST_PART: usize = 64;
 const LAST_PART: usize = 16;
 
 /// Merged readings that take no more than this part are quick.
 const QUICK_PART: usize = 1_024;
 
-/// How often the part is halved that merged readings take in the end, where most of what was open stayed so the last times.
+/// How often the part is halved that merged readings take in the end, where most of what was open stayed so
+/// the last times.
 const MOST_HALVED: u32 = 3;
 
-/// Of what merged readings take, the part in which they have to say what they refute: where they say it at all they do so soon, and what they make of parser states
-/// in vain has to be kept.
+/// Of what merged readings take, the part in which they have to say what they refute: where they say it at
+/// all they do so soon, and what they make of parser states in vain has to be kept.
 const PART_OF_BOUND: usize = 4;
 
-/// Readings before a slot: a search that looks at what single tokens do needs few, one for tokens of which much stands further left as many as can be had
-/// cheaply.
+/// Readings before a slot: a search that looks at what single tokens do needs few, one for tokens of which
+/// much stands further left as many as can be had cheaply.
 const BEAM_WIDTH: Width = Width { some: 40, all: 256, alike: 48 };
 const FIRST_READINGS: usize = 24;
 
-/// Where few tokens of a hole are open: readings before the slots up to it from which they are sought, those alone, and places entered. What one beam misses another often has.
-const BEAMS: [(Width, usize); 2] = [(Width::narrow(24), 4_000), (Width { some: 64, all: 64, alike: 24 }, 20_000)];
+/// Where few tokens of a hole are open: readings before the slots up to it from which they are sought, those
+/// alone, and places entered. What one beam misses another often has.
+const BEAMS: [(Width, usize); 2] =
+    [(Width::narrow(24), 4_000), (Width { some: 64, all: 64, alike: 24 }, 20_000)];
 
 /// The part of what may be kept in all that says from which places a canvas can be completed.
 const PART_OF_VERDICTS: usize = 8;
@@ -95,12 +104,14 @@ const PART_OF_VERDICTS: usize = 8;
 enum Begin {
     /// With the readings known before slots; then with all there are.
     All,
-    /// With some before each slot, as different as possible, of those that can lead to the tokens as far as lexing knows.
+    /// With some before each slot, as different as possible, of those that can lead to the tokens as far as
+    /// lexing knows.
     Beam(Width),
 }
 
-/// What was found out about a canvas without gaps that serves others: from which places it can be completed, and from which not, which depends on what stands behind them alone;
-/// and what each hole can hold at most, which filling other holes never enlarges.
+/// What was found out about a canvas without gaps that serves others: from which places it can be completed,
+/// and from which not, which depends on what stands behind them alone; and what each hole can hold at most,
+/// which filling other holes never enlarges.
 pub(crate) struct Kept {
     plan: Plan,
     verdicts: Verdicts,
@@ -114,13 +125,15 @@ impl Kept {
         if before.whole != plan.whole || before.places.len() != plan.places.len() {
             return (Verdicts::default(), Vec::new());
         }
-        let slots = |plan: &Plan| plan.places.iter().copied().zip(plan.ends.iter().copied()).collect::<Vec<_>>();
+        let slots =
+            |plan: &Plan| plan.places.iter().copied().zip(plan.ends.iter().copied()).collect::<Vec<_>>();
         let (before, now) = (slots(&before), slots(plan));
         let pairs = || before.iter().zip(&now);
         verdicts.keep_from(pairs().rposition(|(before, now)| before != now).map_or(0, |last| last + 1));
-        // Whether the other had all completions that it has: EOS and PAD are told apart by where texts may end.
-        let is_part =
-            pairs().all(|(before, now)| (before.0 == now.0 || before.0 == Place::Free) && (before.1 || !now.1));
+        // Whether the other had all completions that it has: EOS and PAD are told apart by where texts may
+        // end.
+        let is_part = pairs()
+            .all(|(before, now)| (before.0 == now.0 || before.0 == Place::Free) && (before.1 || !now.1));
         (verdicts, if is_part { rows } else { Vec::new() })
     }
 
@@ -310,8 +323,10 @@ impl<'a> Question<'a> {
             Some(bounds) => bounds,
             None => vec![vec![u32::MAX; n_words]; holes.len()],
         };
-        let mut rows: Vec<Row> = holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
-        let (verdicts, known) = solver.tables.kept.take().map(|kept| kept.for_plan(&plan)).unwrap_or_default();
+        let mut rows: Vec<Row> =
+            holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
+        let (verdicts, known) =
+            solver.tables.kept.take().map(|kept| kept.for_plan(&plan)).unwrap_or_default();
         for (hole, possible) in known {
             rows.iter_mut().filter(|row| row.hole == hole).for_each(|row| row.restrict(&possible));
         }
@@ -388,7 +403,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Adds readings that texts can have before slots, as different as possible; they come last, where they are looked at first.
+    /// Adds readings that texts can have before slots, as different as possible; they come last, where they
+    /// are looked at first.
     fn spread(&mut self) {
         let work = &mut self.solver.share_of_work(4);
         let Ok(beam) = self.solver.tables.beam(&self.plan, BEAM_WIDTH, work) else { return };
@@ -416,8 +432,8 @@ impl<'a> Question<'a> {
         self.rows.iter().filter(|row| row.is_open()).count()
     }
 
-    /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those further left. What one hole takes is not
-    /// taken from others.
+    /// Seeks what is open of all holes, from the right: what was found out right of one hole serves those
+    /// further left. What one hole takes is not taken from others.
     fn search(&mut self, depth: Depth, visits: usize) {
         let (n_rows, costs_after) = (self.n_open_rows(), self.costs_after());
         for (at, row) in self.rows.iter_mut().enumerate().rev().filter(|(_, row)| row.is_open()) {
@@ -455,8 +471,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left of it: of tokens that end a comment, say, that
-    /// something began one.
+    /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left
+    /// of it: of tokens that end a comment, say, that something began one.
     fn search_narrowly(&mut self, from: Begin, visits: usize, in_vain: usize) {
         let n_rows = self.n_open_rows();
         for at in (0..self.rows.len()).rev() {
@@ -534,7 +550,8 @@ impl<'a> Question<'a> {
         Ok(())
     }
 
-    /// Strikes out of some open rows what merged readings refute, in a part of the steps; where they are exact, that decides the rows.
+    /// Strikes out of some open rows what merged readings refute, in a part of the steps; where they are
+    /// exact, that decides the rows.
     fn merge(&mut self, merging: Merging, is_asked: impl Fn(usize, &Row) -> bool, n_parts: usize) -> bool {
         let asked: Vec<bool> =
             self.rows.iter().enumerate().map(|(at, row)| row.is_open() && is_asked(at, row)).collect();
@@ -560,8 +577,9 @@ impl<'a> Question<'a> {
         true
     }
 
-    /// Decides rows by readings merged with whole stacks: what they find possible in `longest` is admissible, what they find impossible in the lexer's own mode is
-    /// not. In `contextual` that may leave something between. `None` if it took too long to see what is possible.
+    /// Decides rows by readings merged with whole stacks: what they find possible in `longest` is admissible,
+    /// what they find impossible in the lexer's own mode is not. In `contextual` that may leave something
+    /// between. `None` if it took too long to see what is possible.
     fn meet(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {
         if !self.is_open() {
             return Some(());
@@ -575,8 +593,8 @@ impl<'a> Question<'a> {
         Some(())
     }
 
-    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact: its sentences are sentences here. `None` if that took
-    /// too long.
+    /// In `contextual` admits what merged readings show to be admissible in `longest`, where they are exact:
+    /// its sentences are sentences here. `None` if that took too long.
     fn merge_longest(&mut self, fillings: Fillings, n_parts: usize) -> Option<()> {
         // What is settled is not asked again.
         let open = self.rows.iter().filter(|row| row.is_open());

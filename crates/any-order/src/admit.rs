@@ -1,8 +1,9 @@
 //! All admissible tokens of all holes in one pass.
 //!
-//! From the left, slot by slot, all readings that can stand there, merged ([`crate::lattice`]); then, hole by hole from the right, what each group of tokens makes of
-//! them, and whether the canvas can be completed from there. In `scannerless` and `longest` that is the answer. In `contextual` it says what is certainly
-//! not admissible; whether the rest is, is shown by completions ([`crate::search`]), nearly always at once.
+//! From the left, slot by slot, all readings that can stand there, merged ([`crate::lattice`]); then, hole by
+//! hole from the right, what each group of tokens makes of them, and whether the canvas can be completed from
+//! there. In `scannerless` and `longest` that is the answer. In `contextual` it says what is certainly not
+//! admissible; whether the rest is, is shown by completions ([`crate::search`]), nearly always at once.
 
 use anygram_bits::work::Work;
 use anygram_left_to_right::language::StepError;
@@ -14,7 +15,8 @@ use crate::tables::Tables;
 
 /// What a pass found out.
 pub(crate) struct Admitted {
-    /// For each hole asked for, in order, a row of tokens of the text, with those of the row that was given. What is not in it cannot be put there.
+    /// For each hole asked for, in order, a row of tokens of the text, with those of the row that was given.
+    /// What is not in it cannot be put there.
     pub rows: Vec<Vec<u32>>,
     /// The EOS that ends the text stands in no slot before this.
     pub earliest_end: usize,
@@ -31,8 +33,9 @@ pub(crate) enum Fillings {
     Few,
 }
 
-/// What can be put into some holes of a canvas without gaps, besides what the rows given hold, of which nothing is asked. Cost: slots × (places of the lexer's automata + remainders of tokens) × items of merged states
-/// at most, where it was not seen before.
+/// What can be put into some holes of a canvas without gaps, besides what the rows given hold, of which
+/// nothing is asked. Cost: slots × (places of the lexer's automata + remainders of tokens) × items of merged
+/// states at most, where it was not seen before.
 pub(crate) fn admitted(
     tables: &mut Tables,
     plan: &Plan,
@@ -69,5 +72,9 @@ pub(crate) fn admitted(
         lattice.spend(n_words / 16)?;
     }
     let rows = open.into_iter().map(Open::into_words).collect();
-    Ok(Admitted { rows, earliest_end: earliest_end.unwrap_or(plan.places.len()), is_exact: !lattice.is_bound_only() })
+    Ok(Admitted {
+        rows,
+        earliest_end: earliest_end.unwrap_or(plan.places.len()),
+        is_exact: !lattice.is_bound_only(),
+    })
 }

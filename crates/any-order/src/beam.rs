@@ -1,7 +1,8 @@
 //! Some texts that can stand left of each slot, as different as possible.
 //!
-//! A hole makes hundreds of readings of one, several holes all their combinations, and a search in depth that began with an unlucky choice does not come back to
-//! it soon. So for each slot some readings are kept that differ in the place of the lexer, in what can come next, and in how much is open; a search goes on from
+//! A hole makes hundreds of readings of one, several holes all their combinations, and a search in depth that
+//! began with an unlucky choice does not come back to it soon. So for each slot some readings are kept that
+//! differ in the place of the lexer, in what can come next, and in how much is open; a search goes on from
 //! these. It is a choice: what cannot be completed from them may be completable from others.
 
 use std::cmp::Reverse;
@@ -24,7 +25,8 @@ use crate::tables::{Outlook, Tables};
 /// Readings after one token of which more are not needed.
 const MOST_AFTER: usize = 256;
 
-/// Readings after one token of one reading that are kept, of those with the same outlook at one state of the union automaton.
+/// Readings after one token of one reading that are kept, of those with the same outlook at one state of the
+/// union automaton.
 const SOME_ALIKE: usize = 4;
 
 /// Remainders of tokens of one reading that are looked at in a hole.
@@ -61,7 +63,8 @@ impl Width {
     }
 }
 
-/// For each slot, up to some slot, readings that can stand before it; what it is best to begin with comes last.
+/// For each slot, up to some slot, readings that can stand before it; what it is best to begin with comes
+/// last.
 pub(crate) struct Beam {
     slots: Vec<Vec<Reached>>,
 }
@@ -74,7 +77,8 @@ impl Beam {
 }
 
 impl Tables {
-    /// Some readings before each slot, up to what follows the last hole that is not in a tail of holes. As far as there are steps.
+    /// Some readings before each slot, up to what follows the last hole that is not in a tail of holes. As
+    /// far as there are steps.
     pub fn beam(&mut self, plan: &Plan, width: Width, work: &mut Work) -> Result<Beam, StepError> {
         let right = self.right(plan);
         let last = plan.places.iter().rposition(|place| *place != Place::Free).unwrap_or(plan.places.len());
@@ -101,9 +105,12 @@ impl Tables {
             let skipped = at.len().saturating_sub(width.some);
             let next = match place {
                 Place::Token(token) => self.after_token(&at[skipped..], *token),
-                Place::Free | Place::Optional => {
-                    self.after_any(&at[skipped..], *place == Place::Optional, (right, slot + 1, width.alike), work)
-                }
+                Place::Free | Place::Optional => self.after_any(
+                    &at[skipped..],
+                    *place == Place::Optional,
+                    (right, slot + 1, width.alike),
+                    work,
+                ),
                 Place::Closed | Place::Gap => Ok(Vec::new()),
             };
             let mut next = next.unwrap_or_default();
@@ -129,7 +136,8 @@ impl Tables {
         Ok(next)
     }
 
-    /// Some readings to which one token leads, or none where there may be none, that differ as much as possible.
+    /// Some readings to which one token leads, or none where there may be none, that differ as much as
+    /// possible.
     fn after_any(
         &mut self,
         before: &[Reached],
@@ -145,13 +153,16 @@ impl Tables {
             }
             let afters = self.afters(reached.config, work)?;
             work.spend(1 + afters.len() / 8)?;
-            found.extend(afters.iter().map(|&(state, config, token)| (state, Reached { config, from, token })));
+            found.extend(
+                afters.iter().map(|&(state, config, token)| (state, Reached { config, from, token })),
+            );
         }
         found.retain(|&(state, _)| right.allows(slot, state));
         Ok(self.most_different(found, most_alike))
     }
 
-    /// Readings to which one token leads from one, by state of the union automaton: of those with the same outlook some. They are kept.
+    /// Readings to which one token leads from one, by state of the union automaton: of those with the same
+    /// outlook some. They are kept.
     fn afters(&mut self, config: Config, work: &mut Work) -> Result<Arc<[After]>, StepError> {
         if let Some(known) = self.afters.get(&config) {
             return Ok(known.clone());
@@ -172,7 +183,8 @@ impl Tables {
         Ok(afters)
     }
 
-    /// Calls `each` with readings to which one token leads and their states of the union automaton, and looks at so many remainders of tokens beyond pieces.
+    /// Calls `each` with readings to which one token leads and their states of the union automaton, and looks
+    /// at so many remainders of tokens beyond pieces.
     fn each_after(
         &mut self,
         before: &[Config],
@@ -232,7 +244,9 @@ impl Tables {
             let (unlike, alike): (Vec<_>, Vec<_>) = alike.iter().partition(is_first);
             // What is open widest is as good as what is nearly closed.
             let some = unlike.into_iter().chain(alike.into_iter().rev()).take(most_alike);
-            chosen.extend(some.enumerate().map(|(rank, &(state, outlook, reached))| (rank, state, outlook, reached)));
+            chosen.extend(
+                some.enumerate().map(|(rank, &(state, outlook, reached))| (rank, state, outlook, reached)),
+            );
         }
         chosen.sort_by_key(|&(rank, state, _, reached)| {
             (rank, Reverse(self.permissiveness[state as usize]), reached.config)
@@ -254,6 +268,7 @@ impl Tables {
 /// For each state of the union automaton the number of bytes that can follow.
 pub(crate) fn permissiveness(constraint: &Constraint) -> Box<[u16]> {
     let union = &constraint.language().lexing().lexicon.union;
-    let follow = |state| (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count() as u16;
+    let follow =
+        |state| (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count() as u16;
     (0..union.n_states() as u32).map(follow).collect()
 }

@@ -27,8 +27,9 @@ pub enum End {
 
 /// A row of slots, and how it has to end.
 ///
-/// A value: every change can be taken back by the opposite one, and equal canvases have equal answers. What was worked out for a canvas is
-/// kept by the [`Solver`](crate::Solver) that was asked, not here. Changes of one slot cost O(1), those of gaps O(slots).
+/// A value: every change can be taken back by the opposite one, and equal canvases have equal answers. What
+/// was worked out for a canvas is kept by the [`Solver`](crate::Solver) that was asked, not here. Changes of
+/// one slot cost O(1), those of gaps O(slots).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Canvas {
     slots: Vec<Slot>,
@@ -140,7 +141,8 @@ impl Canvas {
         Ok(())
     }
 
-    /// Makes one gap of the slots from a gap to a later one, whatever stands between: the opposite of [`Canvas::split`].
+    /// Makes one gap of the slots from a gap to a later one, whatever stands between: the opposite of
+    /// [`Canvas::split`].
     pub fn merge(&mut self, first: usize, last: usize) -> Result<(), CanvasError> {
         self.check_gap(first)?;
         self.check_gap(last)?;
@@ -203,7 +205,10 @@ mod tests {
         assert_eq!(changed.clear(1), Ok(Slot::Fixed(TokenId(7))));
         assert_eq!(changed, canvas());
         changed.split(2, &[TokenId(5), TokenId(6)]).unwrap();
-        assert_eq!(changed.slots()[2..6], [Slot::Gap, Slot::Fixed(TokenId(5)), Slot::Fixed(TokenId(6)), Slot::Gap]);
+        assert_eq!(
+            changed.slots()[2..6],
+            [Slot::Gap, Slot::Fixed(TokenId(5)), Slot::Fixed(TokenId(6)), Slot::Gap]
+        );
         changed.merge(2, 5).unwrap();
         assert_eq!(changed, canvas());
         changed.close(2).unwrap();

@@ -1,14 +1,17 @@
 //! The chart: a canvas and a lexer as one finite automaton over terminals, and a grammar parsed over it.
 //!
-//! A place of a canvas (before a slot, within a fixed token, at a node of the trie of tokens within a hole) together with a lexeme of which everything is
-//! wanted is a state of a finite automaton over bytes. Its cuts make of it one over terminals, between boundaries. Whether a sentence of the grammar is
-//! among the sequences of terminals that it reads is decided by Earley's algorithm over a lattice (1970; for automata Lang 1974), whose
-//! positions are the boundaries: polynomial, gaps and cycles included. In `scannerless` and `longest` what can be lexed does not depend on the parser,
-//! so yes and no are exact. For `contextual` the chart of the scannerless lexing is asked, whose no holds and whose yes is a proposal, and then that of the
+//! A place of a canvas (before a slot, within a fixed token, at a node of the trie of tokens within a hole)
+//! together with a lexeme of which everything is wanted is a state of a finite automaton over bytes. Its cuts
+//! make of it one over terminals, between boundaries. Whether a sentence of the grammar is among the
+//! sequences of terminals that it reads is decided by Earley's algorithm over a lattice (1970; for automata
+//! Lang 1974), whose positions are the boundaries: polynomial, gaps and cycles included. In `scannerless` and
+//! `longest` what can be lexed does not depend on the parser, so yes and no are exact. For `contextual` the
+//! chart of the scannerless lexing is asked, whose no holds and whose yes is a proposal, and then that of the
 //! longest match of all terminals, whose yes holds.
 //!
-//! Each item remembers a cause of its being there, the cheapest where that is asked for, which leads to a completion. Cost: items are triples of a rest of a rule and two
-//! boundaries; their number grows with the square of the boundaries that holes make, so this is the last resort for canvases of many holes.
+//! Each item remembers a cause of its being there, the cheapest where that is asked for, which leads to a
+//! completion. Cost: items are triples of a rest of a rule and two boundaries; their number grows with the
+//! square of the boundaries that holes make, so this is the last resort for canvases of many holes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -47,7 +50,8 @@ struct Reach {
     accepts: Option<u32>,
 }
 
-/// What one byte, or a token that the grammar names, makes of a place and a lexeme; found once, for all boundaries from which one comes there.
+/// What one byte, or a token that the grammar names, makes of a place and a lexeme; found once, for all
+/// boundaries from which one comes there.
 struct Steps {
     /// The next place, if the slot can be left as it is.
     leave: Option<u32>,
@@ -144,8 +148,9 @@ impl ChartTables {
         let mut free = Transducer::default();
         let all = free.wanted(&lexing, &lexing.lexicon.used, true);
         let trie = constraint.vocabulary().trie();
-        let token_of =
-            |byte: u8| trie.child(TokenTrie::ROOT, byte).and_then(|node| trie.tokens_at(node).first().copied());
+        let token_of = |byte: u8| {
+            trie.child(TokenTrie::ROOT, byte).and_then(|node| trie.tokens_at(node).first().copied())
+        };
         let union = &lexing.lexicon.union;
         let mut classes: Vec<Option<(u8, TokenId)>> = vec![None; union.n_classes()];
         for byte in 0..=u8::MAX {
@@ -153,8 +158,12 @@ impl ChartTables {
             *class = class.or(token_of(byte).map(|token| (byte, token)));
         }
         let used: FxHashSet<usize> = union.samples().iter().map(|&byte| union.class(byte)).collect();
-        let single =
-            classes.iter().enumerate().filter(|(class, _)| used.contains(class)).map(|(_, single)| *single).collect();
+        let single = classes
+            .iter()
+            .enumerate()
+            .filter(|(class, _)| used.contains(class))
+            .map(|(_, single)| *single)
+            .collect();
         let rules = Rules::new(&lexing.cfg);
         Self { lexing, free, all, rules, single }
     }
@@ -216,7 +225,12 @@ pub(crate) struct Chart<'a> {
 }
 
 impl<'a> Chart<'a> {
-    pub fn new(tables: &'a mut ChartTables, constraint: &'a Constraint, plan: &Plan, work: &'a mut Work) -> Self {
+    pub fn new(
+        tables: &'a mut ChartTables,
+        constraint: &'a Constraint,
+        plan: &Plan,
+        work: &'a mut Work,
+    ) -> Self {
         let n_slots = plan.places.len();
         let mut places = plan.places.clone();
         let mut final_at = plan.ends.clone();
@@ -250,7 +264,8 @@ impl<'a> Chart<'a> {
         }
     }
 
-    /// Finds a completion with the fewest bytes in its gaps (Knuth 1977; for prefixes Stolcke 1995). In depth one is found sooner.
+    /// Finds a completion with the fewest bytes in its gaps (Knuth 1977; for prefixes Stolcke 1995). In depth
+    /// one is found sooner.
     pub fn shortest(self) -> Self {
         Self { by_cost: true, ..self }
     }
@@ -343,8 +358,12 @@ impl<'a> Chart<'a> {
                 self.reach(at)?;
                 let Some(reach) = self.reaches[at as usize].take() else { return Ok(None) };
                 let from = reach.edges.partition_point(|edge| edge.terminal < terminal);
-                for (edge, &Edge { to, n_in_gaps, .. }) in
-                    reach.edges.iter().enumerate().skip(from).take_while(|(_, edge)| edge.terminal == terminal)
+                for (edge, &Edge { to, n_in_gaps, .. }) in reach
+                    .edges
+                    .iter()
+                    .enumerate()
+                    .skip(from)
+                    .take_while(|(_, edge)| edge.terminal == terminal)
                 {
                     self.add((next, origin, to), Cause::Scanned(id, edge as u32), cost.and(n_in_gaps));
                 }
@@ -519,7 +538,9 @@ impl<'a> Chart<'a> {
             }
             Some(Place::Free | Place::Optional) => token(after),
             Some(Place::Gap) => match &self.tables.single {
-                Some(single) => steps.extend(single.iter().map(|&(byte, token)| (byte, here, Some((slot, token))))),
+                Some(single) => {
+                    steps.extend(single.iter().map(|&(byte, token)| (byte, here, Some((slot, token)))))
+                }
                 None => token(here),
             },
             None if self.anything => {
@@ -541,7 +562,9 @@ impl<'a> Chart<'a> {
             Some(Place::Free | Place::Optional) => all.map(to(after)).collect(),
             Some(Place::Gap) => all.map(to(position)).collect(),
             Some(Place::Closed) => Vec::new(),
-            None => self.tables.lexing.specials().iter().map(|&terminal| (terminal, position, None)).collect(),
+            None => {
+                self.tables.lexing.specials().iter().map(|&terminal| (terminal, position, None)).collect()
+            }
         };
         found.retain(|(terminal, ..)| self.tables.lexing.lexicon.used.contains(terminal.index()));
         found

@@ -1,10 +1,12 @@
 //! Samples by a search, where the states are too many to sum over.
 //!
-//! Every assignment gets its log-weight plus a Gumbel noise; the valid one with the greatest sum is an exact sample of the valid ones. The greatest
-//! sum in a set of assignments has a Gumbel distribution too, so it is drawn for all assignments first, then for smaller and smaller sets, each
-//! time under the condition that the greatest of the parts is that of the whole; sets that begin with no viable text are left out (A* sampling,
-//! Maddison, Tarlow and Minka 2014; top-down, Kool, van Hoof and Welling 2019). The set with the greatest sum is divided first: the first that
-//! is one assignment, and valid, is the sample. Quick where much of the weight is valid, or is soon seen not to be.
+//! Every assignment gets its log-weight plus a Gumbel noise; the valid one with the greatest sum is an exact
+//! sample of the valid ones. The greatest sum in a set of assignments has a Gumbel distribution too, so it is
+//! drawn for all assignments first, then for smaller and smaller sets, each time under the condition that the
+//! greatest of the parts is that of the whole; sets that begin with no viable text are left out (A* sampling,
+//! Maddison, Tarlow and Minka 2014; top-down, Kool, van Hoof and Welling 2019). The set with the greatest sum
+//! is divided first: the first that is one assignment, and valid, is the sample. Quick where much of the
+//! weight is valid, or is soon seen not to be.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -25,7 +27,8 @@ struct Set {
     state: Subset,
     /// The set as a node of the tree: the one before and the token of the last hole.
     node: u32,
-    /// Only those of which the next hole has a token of the text that is not listed: mostly they weigh next to nothing, and are never looked at.
+    /// Only those of which the next hole has a token of the text that is not listed: mostly they weigh next
+    /// to nothing, and are never looked at.
     unlisted: bool,
 }
 
@@ -76,7 +79,8 @@ pub(crate) fn sample(
     Ok(Some(drawn))
 }
 
-/// For each slot the log-weight of all that can stand in it and those after it: while the text goes on, and behind its end.
+/// For each slot the log-weight of all that can stand in it and those after it: while the text goes on, and
+/// behind its end.
 fn masses(question: &Question) -> Vec<[f64; 2]> {
     let size = question.subsets.tables.constraint.vocabulary().len();
     let n_slots = question.canvas.slots().len();
@@ -93,7 +97,9 @@ fn masses(question: &Question) -> Vec<[f64; 2]> {
                 let listed = row.all().iter().filter(|pair| !question.is_tail(pair.0)).map(|pair| pair.1);
                 let of_text = log_sum(listed.chain(unlisted));
                 let tails = question.tails();
-                let eos = log_sum(tails.iter().filter(|&&token| question.is_eos(token)).map(|&token| row.get(token)));
+                let eos = log_sum(
+                    tails.iter().filter(|&&token| question.is_eos(token)).map(|&token| row.get(token)),
+                );
                 let of_tail = match question.tail {
                     Tail::Counted => log_sum(tails.iter().map(|&token| row.get(token))),
                     Tail::Free => 0.0,
@@ -135,8 +141,11 @@ fn one(
         }
         let sum = nodes[node as usize].2;
         let mut parts = Vec::new();
-        let edges =
-            if unlisted { question.unlisted_edges(slot, state)? } else { question.listed_edges(slot, state)? };
+        let edges = if unlisted {
+            question.unlisted_edges(slot, state)?
+        } else {
+            question.listed_edges(slot, state)?
+        };
         for edge in edges {
             let (to_slot, to) = question.settle(slot + 1, edge.to)?;
             let log = sum + edge.log + mass(to_slot, to);

@@ -1,13 +1,16 @@
 //! Readings that stand for many: what can stand in the slots of a canvas, left to right.
 //!
-//! A hole makes hundreds of readings of one, and several holes all their combinations. But readings at one place of the lexer's automata differ only in the
-//! parser's state, and states can be merged: the merged state reads whatever one of them reads ([`Recognizer::extend`] with several edges). So
-//! a [`Level`], all that can stand before a slot, has at most one reading a place. The same inside of tokens: where what is left of a set of tokens
-//! is reached from several readings, one reading that stands for them goes on ([`Lattice::spread`]). That bounds the work by slots × (places + remainders of tokens),
-//! whatever is in the holes.
+//! A hole makes hundreds of readings of one, and several holes all their combinations. But readings at one
+//! place of the lexer's automata differ only in the parser's state, and states can be merged: the merged
+//! state reads whatever one of them reads ([`Recognizer::extend`] with several edges). So a [`Level`], all
+//! that can stand before a slot, has at most one reading a place. The same inside of tokens: where what is
+//! left of a set of tokens is reached from several readings, one reading that stands for them goes on
+//! ([`Lattice::spread`]). That bounds the work by slots × (places + remainders of tokens), whatever is in the
+//! holes.
 //!
-//! In `scannerless` and `longest` this is exact. In `contextual` what competes for a piece depends on the parser's state, so that there it is a bound:
-//! all that is possible is in it, and perhaps more ([`Pieces::Loose`]).
+//! In `scannerless` and `longest` this is exact. In `contextual` what competes for a piece depends on the
+//! parser's state, so that there it is a bound: all that is possible is in it, and perhaps more
+//! ([`Pieces::Loose`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -100,8 +103,9 @@ pub(crate) struct Guide {
 pub(crate) enum Merging {
     /// They keep all of their stacks.
     Exact,
-    /// They keep so much of what they are in the middle of ([`Recognizer::limit_stack`](anygram_recognizer::Recognizer::limit_stack)). There are few such
-    /// states, so what is found out of them serves all canvases; what they say is a bound.
+    /// They keep so much of what they are in the middle of
+    /// ([`Recognizer::limit_stack`](anygram_recognizer::Recognizer::limit_stack)). There are few such states,
+    /// so what is found out of them serves all canvases; what they say is a bound.
     Limited(u32),
 }
 
@@ -125,8 +129,8 @@ const MOST_NODES: usize = 20_000;
 /// Items made or merged that take as long as a step.
 const ITEMS_PER_STEP: usize = 2;
 
-/// The same of nodes of the trie of tokens that are looked at for the first time, with whole stacks; without them most of the time goes there, and is
-/// mostly in vain where it is much.
+/// The same of nodes of the trie of tokens that are looked at for the first time, with whole stacks; without
+/// them most of the time goes there, and is mostly in vain where it is much.
 const NODES_PER_STEP: usize = 8;
 
 /// A place that is left one way after the other.
@@ -150,7 +154,12 @@ impl<'a> Lattice<'a> {
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, merging: Merging, work: &'a mut Work) -> Self {
         let right = tables.right(plan);
         let tail = plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1);
-        Self::resume(tables, plan, work, Guide { right, merging, few: None, verdicts: FxHashMap::default(), tail })
+        Self::resume(
+            tables,
+            plan,
+            work,
+            Guide { right, merging, few: None, verdicts: FxHashMap::default(), tail },
+        )
     }
 
     /// Goes on with what is known.
@@ -169,8 +178,8 @@ impl<'a> Lattice<'a> {
         self.guide
     }
 
-    /// Whether merged readings are of use. In `scannerless` every byte may end a piece, and with many tokens what is left of them after all ways to cut
-    /// them is too much.
+    /// Whether merged readings are of use. In `scannerless` every byte may end a piece, and with many tokens
+    /// what is left of them after all ways to cut them is too much.
     pub fn is_of_use(tables: &Tables) -> bool {
         let constraint = &tables.constraint;
         let is_cut_anywhere = constraint.language().mode() == LexerMode::Scannerless;
@@ -235,7 +244,8 @@ impl<'a> Lattice<'a> {
         let language = self.tables.constraint.language().clone();
         let mut next = Level::with_capacity(by_place.len());
         if self.is_contextual() && self.plan.places[slot] == Place::Free {
-            // A piece in progress says in which of these states it can have begun, but for few that the vocabulary rules out.
+            // A piece in progress says in which of these states it can have begun, but for few that the
+            // vocabulary rules out.
             let mut all: Vec<StateId> = by_place.values().flatten().copied().collect();
             self.limit(&mut all)?;
             for &place in by_place.keys() {
@@ -299,7 +309,9 @@ impl<'a> Lattice<'a> {
             let mut next = Frontier::new();
             for Config { state, lexeme } in at {
                 let transducer = stepper.transducer_mut();
-                let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else { continue };
+                let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else {
+                    continue;
+                };
                 let step = transducer.step_to_loosely(lexing, lexeme, place)?;
                 next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
                 if let Some(cut) = step.cut {
@@ -320,7 +332,8 @@ impl<'a> Lattice<'a> {
         Ok(readings)
     }
 
-    /// What one token, any, makes of some readings. Where several come to the remainder of the same tokens, one that stands for them goes on.
+    /// What one token, any, makes of some readings. Where several come to the remainder of the same tokens,
+    /// one that stands for them goes on.
     fn spread(&mut self, level: &[Config]) -> Result<Arc<[Config]>, StepError> {
         let key = (Box::from(level), self.guide.few.is_some());
         if let Some(known) = self.tables.lattice.spreads.get(&key) {
@@ -337,7 +350,8 @@ impl<'a> Lattice<'a> {
         Ok(afters)
     }
 
-    /// What one token that is sought, or is left of `first`, makes of some readings, with the tokens that lead there; large groups first.
+    /// What one token that is sought, or is left of `first`, makes of some readings, with the tokens that
+    /// lead there; large groups first.
     pub fn outcomes(
         &mut self,
         level: &[Config],
@@ -349,34 +363,36 @@ impl<'a> Lattice<'a> {
         // Remainders with many bytes are reached from those with more alone.
         type Waiting = BTreeMap<(Reverse<usize>, u32, transducer::Place), (Arc<Rest>, Vec<StateId>)>;
         let mut waiting = Waiting::new();
-        let mut follow = |this: &mut Self, config: Config, rest: Option<&Arc<Rest>>, waiting: &mut Waiting| {
-            let walk = this.tables.walk_merged(config, rest)?;
-            this.work.spend(1 + walk.stays.len() + walk.exits.len())?;
-            for (lexeme, tokens) in &walk.stays {
-                if open.is_none_or(|open| open.first(tokens).is_some()) {
-                    let after = Config { state: config.state, lexeme: *lexeme };
-                    outcomes.push((after, Tail::Group(tokens.clone())));
+        let mut follow =
+            |this: &mut Self, config: Config, rest: Option<&Arc<Rest>>, waiting: &mut Waiting| {
+                let walk = this.tables.walk_merged(config, rest)?;
+                this.work.spend(1 + walk.stays.len() + walk.exits.len())?;
+                for (lexeme, tokens) in &walk.stays {
+                    if open.is_none_or(|open| open.first(tokens).is_some()) {
+                        let after = Config { state: config.state, lexeme: *lexeme };
+                        outcomes.push((after, Tail::Group(tokens.clone())));
+                    }
                 }
-            }
-            for (at, exit) in walk.exits.iter().enumerate() {
-                let ends = exit.ends.n_tokens > 0 && open.is_none_or(|open| open.first(&exit.ends).is_some());
-                let beyond = this.tables.beyond(&walk, at, rest, this.work)?;
-                let beyond = beyond.filter(|beyond| open.is_none_or(|open| open.has_some(beyond)));
-                if !ends && beyond.is_none() {
-                    continue;
+                for (at, exit) in walk.exits.iter().enumerate() {
+                    let ends =
+                        exit.ends.n_tokens > 0 && open.is_none_or(|open| open.first(&exit.ends).is_some());
+                    let beyond = this.tables.beyond(&walk, at, rest, this.work)?;
+                    let beyond = beyond.filter(|beyond| open.is_none_or(|open| open.has_some(beyond)));
+                    if !ends && beyond.is_none() {
+                        continue;
+                    }
+                    let Some(after) = this.tables.end(config, &walk, at)? else { continue };
+                    if ends {
+                        outcomes.push((after, Tail::Group(exit.ends.clone())));
+                    }
+                    if let Some(beyond) = beyond {
+                        let place = this.tables.stepper.transducer().place(after.lexeme);
+                        let key = (Reverse(beyond.height), beyond.id, place);
+                        waiting.entry(key).or_insert_with(|| (beyond, Vec::new())).1.push(after.state);
+                    }
                 }
-                let Some(after) = this.tables.end(config, &walk, at)? else { continue };
-                if ends {
-                    outcomes.push((after, Tail::Group(exit.ends.clone())));
-                }
-                if let Some(beyond) = beyond {
-                    let place = this.tables.stepper.transducer().place(after.lexeme);
-                    let key = (Reverse(beyond.height), beyond.id, place);
-                    waiting.entry(key).or_insert_with(|| (beyond, Vec::new())).1.push(after.state);
-                }
-            }
-            Ok::<(), StepError>(())
-        };
+                Ok::<(), StepError>(())
+            };
         for &config in level {
             follow(self, config, first, &mut waiting)?;
             self.spend_effort()?;
@@ -397,7 +413,8 @@ impl<'a> Lattice<'a> {
         Ok(outcomes)
     }
 
-    /// Whether the text may end before a slot with a reading, or with holes alone behind it; `None` if that does not decide it.
+    /// Whether the text may end before a slot with a reading, or with holes alone behind it; `None` if that
+    /// does not decide it.
     fn ends(&mut self, slot: usize, config: Config) -> Result<Option<bool>, StepError> {
         let n_slots = self.plan.places.len();
         if slot == n_slots {
@@ -425,7 +442,8 @@ impl<'a> Lattice<'a> {
         Ok(Some(can_close).filter(|&can| can || self.plan.whole == Some(End::Sentence)))
     }
 
-    /// Whether the canvas can be completed from a reading before a slot; in `contextual` only a no is certain.
+    /// Whether the canvas can be completed from a reading before a slot; in `contextual` only a no is
+    /// certain.
     pub fn is_good(&mut self, slot: usize, config: Config) -> Result<bool, StepError> {
         if let Some(&known) = self.guide.verdicts.get(&(slot as u32, config)) {
             return Ok(known);

@@ -21,7 +21,8 @@
 //! | `chart` | the same question decided by a parse of all texts at once |
 //! | `moves` | what one token, any, does to a reading |
 //!
-//! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from left to right.
+//! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from
+//! left to right.
 
 pub mod canvas;
 pub mod decode;
@@ -51,9 +52,12 @@ mod tables;
 pub use admissible::Admissible;
 pub use canvas::{Canvas, CanvasError, End, Slot};
 pub use decode::{
-    DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace, View,
+    DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace,
+    View,
 };
-pub use intersection::{Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions, IntersectionStats};
+pub use intersection::{
+    Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions, IntersectionStats,
+};
 pub use log_probs::{Floor, LogProbs, LogProbsError};
 pub use lookahead::Lookahead;
 pub use methods::{Method, MethodError, Methods, Verdict};

@@ -19,7 +19,8 @@ pub enum Floor {
 
 /// For every hole of a canvas the log-probabilities of tokens, in the order of the holes.
 ///
-/// Natural logarithms. They need not sum to one: only differences within a hole change an answer. Minus infinity excludes a token.
+/// Natural logarithms. They need not sum to one: only differences within a hole change an answer. Minus
+/// infinity excludes a token.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogProbs {
     rows: Vec<Row>,
@@ -28,7 +29,8 @@ pub struct LogProbs {
 /// The log-probabilities of one hole.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Row {
-    /// Listed tokens above minus infinity, the likeliest first (of equal ones the lowest id), as far as they were sorted.
+    /// Listed tokens above minus infinity, the likeliest first (of equal ones the lowest id), as far as they
+    /// were sorted.
     ranked: Vec<(TokenId, f64)>,
     n_sorted: usize,
     /// All that are listed; without it the row is dense and `values` has them.
@@ -124,7 +126,8 @@ impl LogProbs {
                     return Err(LogProbsError::Twice { hole, id: token.0 });
                 }
             }
-            let ranked: Vec<_> = pairs.iter().copied().filter(|(_, value)| *value > f64::NEG_INFINITY).collect();
+            let ranked: Vec<_> =
+                pairs.iter().copied().filter(|(_, value)| *value > f64::NEG_INFINITY).collect();
             let lowest = ranked.iter().map(|pair| pair.1).reduce(f64::min).unwrap_or(0.0);
             let floor = match floor {
                 Floor::BelowListed => Some(lowest - 10.0),
@@ -183,7 +186,8 @@ impl LogProbs {
     /// One hole: so many of the likeliest of all tokens, times a factor; the others weigh the floor.
     pub(crate) fn likeliest(values: &[f32], scale: f64, count: usize) -> Result<Self, LogProbsError> {
         let all = values.iter().enumerate().filter(|(_, value)| **value > f32::NEG_INFINITY);
-        let mut all: Vec<(TokenId, f64)> = all.map(|(id, &value)| (TokenId::new(id), f64::from(value))).collect();
+        let mut all: Vec<(TokenId, f64)> =
+            all.map(|(id, &value)| (TokenId::new(id), f64::from(value))).collect();
         let order = |a: &(TokenId, f64), b: &(TokenId, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if count < all.len() {
             all.select_nth_unstable_by(count, order);
@@ -206,7 +210,9 @@ impl LogProbs {
     }
 
     /// The holes of these, one after the other.
-    pub(crate) fn joined(parts: impl Iterator<Item = Result<Self, LogProbsError>>) -> Result<Self, LogProbsError> {
+    pub(crate) fn joined(
+        parts: impl Iterator<Item = Result<Self, LogProbsError>>,
+    ) -> Result<Self, LogProbsError> {
         let mut rows = Vec::new();
         for part in parts {
             rows.extend(part?.rows);

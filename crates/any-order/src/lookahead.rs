@@ -1,4 +1,5 @@
-//! LAVE's verification (Zhang et al. 2026, section 3.2): a canvas is taken for completable if one of some fillings, drawn from the marginals, is.
+//! LAVE's verification (Zhang et al. 2026, section 3.2): a canvas is taken for completable if one of some
+//! fillings, drawn from the marginals, is.
 
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
@@ -19,8 +20,9 @@ use crate::solver::{Answer, Undecided};
 pub struct Lookahead {
     /// Distinct fillings (the paper's N).
     pub fillings: usize,
-    /// Whether the holes behind the last fixed slot have to suffice, so that a yes is never wrong. The paper's question is whether the text up
-    /// to there is a viable prefix; then the canvas can turn out too short. For a canvas that ends as a prefix with its last fixed slot it is the same.
+    /// Whether the holes behind the last fixed slot have to suffice, so that a yes is never wrong. The
+    /// paper's question is whether the text up to there is a viable prefix; then the canvas can turn out too
+    /// short. For a canvas that ends as a prefix with its last fixed slot it is the same.
     pub counts_room: bool,
     /// The same seed, the same fillings.
     pub seed: u64,
@@ -64,9 +66,9 @@ impl From<Verdict> for Looked {
 const DRAWS_PER_FILLING: usize = 4;
 
 impl Methods {
-    /// Draws fillings one after the other, checks as many side by side as there are checkers, and takes the first that is extendable: so the
-    /// answer does not depend on the number of threads. Cost: one question to a matcher for each filling that is looked at, and one to the solver for
-    /// each that is extendable.
+    /// Draws fillings one after the other, checks as many side by side as there are checkers, and takes the
+    /// first that is extendable: so the answer does not depend on the number of threads. Cost: one question
+    /// to a matcher for each filling that is looked at, and one to the solver for each that is extendable.
     pub(crate) fn look_ahead(
         &mut self,
         canvas: &Canvas,
@@ -120,14 +122,18 @@ impl Methods {
                     Err(error) => return Err(error.into()),
                 }
                 if !options.counts_room {
-                    let proven = n_before == canvas.slots().len() && canvas.end() == (End::Prefix { remaining: None });
+                    let proven =
+                        n_before == canvas.slots().len() && canvas.end() == (End::Prefix { remaining: None });
                     return Ok(Looked { verdict: Verdict::yes(None, proven), prefix: Some(row.clone()) });
                 }
                 let mut filled = canvas.slots().to_vec();
                 holes.iter().for_each(|&hole| filled[hole] = Slot::Fixed(row[hole]));
                 match self.solver.completable(&Canvas::new(filled, canvas.end()))? {
                     Answer::Yes(witness) => {
-                        return Ok(Looked { verdict: Verdict::yes(Some(witness), true), prefix: Some(row.clone()) });
+                        return Ok(Looked {
+                            verdict: Verdict::yes(Some(witness), true),
+                            prefix: Some(row.clone()),
+                        });
                     }
                     Answer::No => {}
                     Answer::Unknown(undecided) => why = Some(undecided),
@@ -162,10 +168,12 @@ impl Methods {
             Marginals::Rows(rows) => {
                 drawn(vocabulary, canvas, n_slots, random, |slot, _, random| rows.draw(slot, random))
             }
-            Marginals::LogProbs(log_probs) => drawn(vocabulary, canvas, n_slots, random, |_, hole, random| {
-                let pairs = log_probs.rows()[hole].all();
-                random.pick(pairs.iter().map(|pair| pair.1)).map(|picked| pairs[picked].0)
-            }),
+            Marginals::LogProbs(log_probs) => {
+                drawn(vocabulary, canvas, n_slots, random, |_, hole, random| {
+                    let pairs = log_probs.rows()[hole].all();
+                    random.pick(pairs.iter().map(|pair| pair.1)).map(|picked| pairs[picked].0)
+                })
+            }
         };
         Ok(row)
     }
@@ -214,7 +222,8 @@ pub(crate) fn n_before(canvas: &Canvas) -> usize {
     canvas.slots().iter().rposition(|slot| *slot != Slot::Hole).map_or(0, |last| last + 1)
 }
 
-/// The tokens of the first slots, holes drawn each by itself, given the slot and the number of the hole; behind an EOS there is EOS.
+/// The tokens of the first slots, holes drawn each by itself, given the slot and the number of the hole;
+/// behind an EOS there is EOS.
 fn drawn(
     vocabulary: &Vocabulary,
     canvas: &Canvas,
@@ -241,7 +250,8 @@ fn drawn(
     tokens
 }
 
-/// Whether rows begin a text that can be completed, or end one; side by side, if there is more than one checker.
+/// Whether rows begin a text that can be completed, or end one; side by side, if there is more than one
+/// checker.
 fn check(checkers: &mut [Matcher], rows: &[Vec<TokenId>]) -> Vec<Result<bool, MatchError>> {
     match (checkers, rows) {
         (_, []) => Vec::new(),

@@ -1,7 +1,8 @@
 //! The published methods as answers about canvases, beside the exact one, under the same names.
 //!
-//! Each is asked the same question, whether a canvas is completable, and answers it as its authors do; the [`Verdict`] says whether the answer is proven.
-//! Our lexing and engines are used for all, so that what differs is the method.
+//! Each is asked the same question, whether a canvas is completable, and answers it as its authors do; the
+//! [`Verdict`] says whether the answer is proven. Our lexing and engines are used for all, so that what
+//! differs is the method.
 //!
 //! | method | its question | a yes | a no |
 //! |---|---|---|---|
@@ -28,9 +29,11 @@ pub enum Method {
     /// Ours: [`Solver::completable`].
     #[default]
     Exact,
-    /// IG-CD (Mündler et al., ICLR 2026): a run of holes holds any number of tokens. See [`crate::intersection`].
+    /// IG-CD (Mündler et al., ICLR 2026): a run of holes holds any number of tokens. See
+    /// [`crate::intersection`].
     Intersection,
-    /// LAVE (Zhang et al. 2026, equations 1 to 9): fillings are drawn from the marginals up to the last fixed slot, and checked.
+    /// LAVE (Zhang et al. 2026, equations 1 to 9): fillings are drawn from the marginals up to the last fixed
+    /// slot, and checked.
     ///
     /// See [`Lookahead`].
     Lookahead,
@@ -42,7 +45,8 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Exact, Self::Intersection, Self::Lookahead, Self::ForcedSequential, Self::None];
+    pub const ALL: [Self; 5] =
+        [Self::Exact, Self::Intersection, Self::Lookahead, Self::ForcedSequential, Self::None];
 
     /// The name by which it is asked for.
     pub fn name(self) -> &'static str {
@@ -131,7 +135,8 @@ impl Methods {
         })
     }
 
-    /// Lets `lookahead` check fillings on so many threads of rayon's pool, with tables for each. The answers are the same.
+    /// Lets `lookahead` check fillings on so many threads of rayon's pool, with tables for each. The answers
+    /// are the same.
     pub fn on_threads(mut self, n_threads: usize) -> Result<Self, MatchError> {
         let n_threads = n_threads.max(1);
         self.checkers = self.solver.constraint().matchers(n_threads, n_threads)?;
@@ -143,9 +148,9 @@ impl Methods {
         &mut self.solver
     }
 
-    /// Whether a canvas is completable, by a method. `log_probs` are the marginals from which `lookahead` draws; without them it draws
-    /// from the tokens that each mask allows, all as likely. Costs: `lookahead` at most one question to a matcher and one to the solver a
-    /// filling, the others one to the solver.
+    /// Whether a canvas is completable, by a method. `log_probs` are the marginals from which `lookahead`
+    /// draws; without them it draws from the tokens that each mask allows, all as likely. Costs: `lookahead`
+    /// at most one question to a matcher and one to the solver a filling, the others one to the solver.
     pub fn completable(
         &mut self,
         canvas: &Canvas,
@@ -166,7 +171,11 @@ impl Methods {
     }
 
     /// The same by `intersection` with options, and what it took.
-    pub fn intersection(&mut self, canvas: &Canvas, options: &IntersectionOptions) -> Result<Intersected, MethodError> {
+    pub fn intersection(
+        &mut self,
+        canvas: &Canvas,
+        options: &IntersectionOptions,
+    ) -> Result<Intersected, MethodError> {
         let engine = match &mut self.intersection {
             Some(engine) => engine,
             none => none.insert(Intersection::new(self.solver.constraint())?),
@@ -174,8 +183,9 @@ impl Methods {
         Ok(engine.completable(canvas, options)?)
     }
 
-    /// As [`Solver::compatible`], by a method: of proposals (a slot and a token) in the given order each is kept iff the canvas with those kept so far
-    /// and this one is completable by its word. `log_probs` has a row for each hole of the canvas. One verdict a proposal.
+    /// As [`Solver::compatible`], by a method: of proposals (a slot and a token) in the given order each is
+    /// kept iff the canvas with those kept so far and this one is completable by its word. `log_probs` has a
+    /// row for each hole of the canvas. One verdict a proposal.
     pub fn compatible(
         &mut self,
         canvas: &Canvas,

@@ -1,9 +1,10 @@
 //! What one token, any, does to a reading.
 //!
-//! The same sweeps over the trie of tokens as for masks (`anygram_left_to_right::mask`), one for each place of the lexer's automata, say it: groups
-//! of tokens by the place that they come to. A lexeme sees in each group the tokens that merely prolong the piece, or a way in which the piece can end,
-//! with them or inside others, of which something is left: a trie of its own (a [`Rest`]) that is walked in the same way from the boundary
-//! that the parser comes to. Cost of a lexeme at a place that is known: O(groups).
+//! The same sweeps over the trie of tokens as for masks (`anygram_left_to_right::mask`), one for each place
+//! of the lexer's automata, say it: groups of tokens by the place that they come to. A lexeme sees in each
+//! group the tokens that merely prolong the piece, or a way in which the piece can end, with them or inside
+//! others, of which something is left: a trie of its own (a [`Rest`]) that is walked in the same way from the
+//! boundary that the parser comes to. Cost of a lexeme at a place that is known: O(groups).
 
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
@@ -78,7 +79,8 @@ pub(crate) enum Pieces {
     Loose,
 }
 
-/// The walks that are kept, bounded in bytes, and the sweeps that they are made of: when either are too many, all of them are dropped.
+/// The walks that are kept, bounded in bytes, and the sweeps that they are made of: when either are too many,
+/// all of them are dropped.
 pub(crate) struct Walks {
     walks: FxHashMap<(LexemeId, u32, Pieces), Arc<Walk>>,
     sweeps: mask::Walks,
@@ -171,7 +173,8 @@ fn see(
     for (cut, groups) in cuts {
         let obligations = transducer.cut(cut).obligations;
         let survives = |top: &NodeId| transducer.survives(lexing, obligations, trie.byte(*top));
-        let mut tops: Vec<NodeId> = groups.iter().flat_map(|group| group.tops()).copied().filter(survives).collect();
+        let mut tops: Vec<NodeId> =
+            groups.iter().flat_map(|group| group.tops()).copied().filter(survives).collect();
         tops.sort_unstable();
         let ends = Ending::new(&groups);
         if ends.n_tokens > 0 || !tops.is_empty() {

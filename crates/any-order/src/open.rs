@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 
 use crate::moves::Ending;
 
-/// Where no more are left, they are kept as a list as well: it is quicker to ask of each where it is than of all others whether they are among them.
+/// Where no more are left, they are kept as a list as well: it is quicker to ask of each where it is than of
+/// all others whether they are among them.
 const FEW: usize = 64;
 
 /// Smaller sets are quicker looked through than looked up.
@@ -23,7 +24,8 @@ pub(crate) struct Open {
     words: Vec<u32>,
     n_open: usize,
     few: Option<Vec<TokenId>>,
-    /// Of sets that were asked about one that was open, by where they are; they are kept, so that no other comes to be there.
+    /// Of sets that were asked about one that was open, by where they are; they are kept, so that no other
+    /// comes to be there.
     known: RefCell<FxHashMap<*const Tokens, Known>>,
     /// The same of what is left of tokens, by its number.
     rests: RefCell<FxHashMap<u32, Option<TokenId>>>,
@@ -32,7 +34,8 @@ pub(crate) struct Open {
 impl Open {
     /// Those outside a row, whose bits of no token are set.
     pub fn new(words: Vec<u32>) -> Self {
-        let mut this = Self { words, n_open: 0, few: None, known: RefCell::default(), rests: RefCell::default() };
+        let mut this =
+            Self { words, n_open: 0, few: None, known: RefCell::default(), rests: RefCell::default() };
         this.count();
         this
     }

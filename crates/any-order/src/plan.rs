@@ -65,7 +65,8 @@ impl Plan {
         self.places.contains(&Place::Gap)
     }
 
-    /// The same with at most so many tokens in each gap, and of each of its slots, and of its end, which slot of this one it belongs to.
+    /// The same with at most so many tokens in each gap, and of each of its slots, and of its end, which slot
+    /// of this one it belongs to.
     pub fn with_few_in_gaps(&self, most: usize) -> (Self, Vec<usize>) {
         let mut few = Self { places: Vec::new(), ends: Vec::new(), whole: self.whole };
         let mut belongs = Vec::new();
@@ -90,9 +91,11 @@ pub(crate) fn is_tail(vocabulary: &Vocabulary, token: TokenId) -> bool {
     vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token)
 }
 
-/// Whether a token can stand in a text: it has bytes, or the grammar names it; EOS and PAD never do in a canvas.
+/// Whether a token can stand in a text: it has bytes, or the grammar names it; EOS and PAD never do in a
+/// canvas.
 fn is_text(constraint: &Constraint, token: TokenId) -> bool {
-    constraint.vocabulary().bytes(token).is_some() || constraint.specials().iter().any(|&(named, _)| named == token)
+    constraint.vocabulary().bytes(token).is_some()
+        || constraint.specials().iter().any(|&(named, _)| named == token)
 }
 
 /// The tokens of the text that the grammar names, with their terminals.

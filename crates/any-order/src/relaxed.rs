@@ -1,7 +1,8 @@
 //! A canvas with any number of tokens in each run of holes, and back.
 //!
-//! The relaxed question is quick to decide by the chart. Its no is one of the canvas. Its yes is a text, and a text can be cut into tokens in many ways, from the
-//! fewest that spell it to one a byte; and most can be made longer, where blanks are ignored or a name or a string stands. What is made so is a proposal.
+//! The relaxed question is quick to decide by the chart. Its no is one of the canvas. Its yes is a text, and
+//! a text can be cut into tokens in many ways, from the fewest that spell it to one a byte; and most can be
+//! made longer, where blanks are ignored or a name or a string stands. What is made so is a proposal.
 
 use anygram_left_to_right::language::StepError;
 use anygram_vocab::{TokenId, Vocabulary};
@@ -46,8 +47,8 @@ impl Relaxed {
         Self { plan: relaxed, runs, ends: plan.ends.clone() }
     }
 
-    /// A completion of the canvas, which has no gaps, made of one of the relaxed question. `is_text` says of a text whether it ends as it shall. `None` if
-    /// none comes of it.
+    /// A completion of the canvas, which has no gaps, made of one of the relaxed question. `is_text` says of
+    /// a text whether it ends as it shall. `None` if none comes of it.
     pub fn fit(
         &self,
         vocabulary: &Vocabulary,
@@ -74,7 +75,9 @@ impl Relaxed {
             let wanted = if slot < found.end { n..n + 1 } else { 0..n };
             if let Some(n_tokens) = wanted.filter(|n_tokens| cuts.has(*n_tokens)).find(fits) {
                 pieces[slot] = cuts.tokens(vocabulary, &bytes, n_tokens);
-            } else if slot == found.end || !self.lengthen(vocabulary, (&mut pieces, slot), (&bytes, n), is_text)? {
+            } else if slot == found.end
+                || !self.lengthen(vocabulary, (&mut pieces, slot), (&bytes, n), is_text)?
+            {
                 return Ok(None);
             }
         }
@@ -107,7 +110,8 @@ impl Relaxed {
         let Some(n_more) = n.checked_sub(bytes.len()).filter(|&more| more > 0) else { return Ok(false) };
         let known = std::mem::take(&mut pieces[slot]);
         let ends = (0..=bytes.len()).rev();
-        let places = ends.clone().map(|at| (at, b' ')).chain(ends.filter(|&at| at > 0).map(|at| (at, bytes[at - 1])));
+        let places =
+            ends.clone().map(|at| (at, b' ')).chain(ends.filter(|&at| at > 0).map(|at| (at, bytes[at - 1])));
         for (at, byte) in places.take(MOST_TRIED) {
             let mut longer = bytes[..at].to_vec();
             longer.extend(std::iter::repeat_n(byte, n_more));
@@ -171,7 +175,8 @@ impl Cuts {
         let (mut tokens, mut at) = (Vec::with_capacity(n), 0);
         for left in (0..n).rev() {
             let prefixes = vocabulary.trie().prefixes(&text[at..]);
-            let Some((length, token)) = prefixes.filter(|(length, _)| self.leads(at + length, left)).last() else {
+            let Some((length, token)) = prefixes.filter(|(length, _)| self.leads(at + length, left)).last()
+            else {
                 break;
             };
             tokens.push(token);
@@ -215,7 +220,8 @@ mod tests {
         }
     }
 
-    /// A canvas of fixed tokens (numbers) and holes, with a completion of the relaxed one: what is in its slots.
+    /// A canvas of fixed tokens (numbers) and holes, with a completion of the relaxed one: what is in its
+    /// slots.
     fn fitted(
         vocabulary: &Vocabulary,
         places: &[Option<u32>],
@@ -227,7 +233,8 @@ mod tests {
         let plan = Plan { ends: vec![false; places.len()], places, whole: Some(End::Sentence) };
         let relaxed = Relaxed::new(&plan);
         // Fixed tokens are among those of a completion.
-        let mut tokens: Vec<(usize, TokenId)> = filled.iter().map(|&(slot, id)| (slot, TokenId(id))).collect();
+        let mut tokens: Vec<(usize, TokenId)> =
+            filled.iter().map(|&(slot, id)| (slot, TokenId(id))).collect();
         for (slot, place) in relaxed.plan.places.iter().enumerate() {
             if let Place::Token(token) = place {
                 tokens.push((slot, *token));
@@ -261,6 +268,8 @@ mod tests {
         assert_eq!(longer, Some(vec![(1, 2), (2, 2), (3, 2)]));
         // What cannot be made to fit does not.
         assert!(fitted(&vocabulary, &[Some(0), None, Some(1)], &[(1, 0), (1, 1)], &any).is_none());
-        assert!(fitted(&vocabulary, &[Some(0), None, None, Some(1)], &[(1, 2)], &|text| text == "(x)").is_none());
+        assert!(
+            fitted(&vocabulary, &[Some(0), None, None, Some(1)], &[(1, 2)], &|text| text == "(x)").is_none()
+        );
     }
 }

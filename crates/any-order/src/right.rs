@@ -1,11 +1,13 @@
 //! What can stand to the left of fixed tokens, as far as lexing knows.
 //!
-//! From the right, each run of fixed tokens is read backwards with sets of states of the union automaton: those from which some cutting of the run into
-//! pieces survives it, whatever the parser says. A reading in another state leads nowhere, in every lexer mode: other modes only have fewer cuts. Sets
-//! are interned and a step is remembered, so that a canvas costs a look-up a slot where its tokens were seen before.
+//! From the right, each run of fixed tokens is read backwards with sets of states of the union automaton:
+//! those from which some cutting of the run into pieces survives it, whatever the parser says. A reading in
+//! another state leads nowhere, in every lexer mode: other modes only have fewer cuts. Sets are interned and
+//! a step is remembered, so that a canvas costs a look-up a slot where its tokens were seen before.
 //!
-//! Of the parser one thing is known: the terminals that a sentence can end with. So there is a second copy of the states, for a text of which nothing but ignored
-//! pieces follows: from the last piece that is not ignored, which has to be one of these terminals, a cut leads to the copy of the start state.
+//! Of the parser one thing is known: the terminals that a sentence can end with. So there is a second copy of
+//! the states, for a text of which nothing but ignored pieces follows: from the last piece that is not
+//! ignored, which has to be one of these terminals, a cut leads to the copy of the start state.
 
 use std::sync::Arc;
 
@@ -52,7 +54,8 @@ pub(crate) struct Rights {
     backwards: Option<TokenTrie>,
     /// Where tokens lead from sets of states: single ones, of which small sets consist, and larger sets.
     ways: FxHashMap<u32, Arc<Ways>>,
-    /// The tokens that lead from one set into another, and the set of all states that tokens lead to from the first.
+    /// The tokens that lead from one set into another, and the set of all states that tokens lead to from the
+    /// first.
     rows: FxHashMap<(u32, u32), Row>,
     ways_bytes: usize,
     /// Where what is left of tokens leads from a boundary.
@@ -71,7 +74,8 @@ struct Ways {
     all: BitSet,
 }
 
-/// Fixed tokens before a hole that are looked at: what stands further left says nothing more, or would only make the sets more that are kept.
+/// Fixed tokens before a hole that are looked at: what stands further left says nothing more, or would only
+/// make the sets more that are kept.
 const MOST_BEFORE: usize = 4;
 
 /// Larger sets of states are not taken apart.
@@ -200,10 +204,16 @@ impl Rights {
         self.right(ids, is_hopeless)
     }
 
-    /// For each hole, in order, a row of the tokens that can stand in it as far as lexing knows: that lead from a state that can be come to with what is left of
-    /// the hole to one that can stand before the next slot. Cost: O(nodes of the trie) for a state left of a hole for the first time, else words of a row × sets of
-    /// states that tokens lead to.
-    pub fn rows(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Vec<Vec<u32>>, Stopped> {
+    /// For each hole, in order, a row of the tokens that can stand in it as far as lexing knows: that lead
+    /// from a state that can be come to with what is left of the hole to one that can stand before the next
+    /// slot. Cost: O(nodes of the trie) for a state left of a hole for the first time, else words of a row ×
+    /// sets of states that tokens lead to.
+    pub fn rows(
+        &mut self,
+        constraint: &Constraint,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Vec<Vec<u32>>, Stopped> {
         let right = self.sharply(constraint, plan, work)?.ids;
         let mut rows = Vec::new();
         // What can be left of a run of fixed tokens, and where it begins.
@@ -231,14 +241,20 @@ impl Rights {
     }
 
     /// The tokens that lead from one set into another, and all states that tokens lead to.
-    fn row(&mut self, constraint: &Constraint, (left, right): (u32, u32), work: &mut Work) -> Result<Row, Stopped> {
+    fn row(
+        &mut self,
+        constraint: &Constraint,
+        (left, right): (u32, u32),
+        work: &mut Work,
+    ) -> Result<Row, Stopped> {
         if let Some(known) = self.rows.get(&(left, right)) {
             work.spend(1)?;
             return Ok(known.clone());
         }
         let (before, after) = (self.sets[left as usize].clone(), self.sets[right as usize].clone());
         let n_states = before.len();
-        // A byte leads from a set to what it leads to from the states in it, and so does a token. Many states are as good as all.
+        // A byte leads from a set to what it leads to from the states in it, and so does a token. Many states
+        // are as good as all.
         let parts: Vec<u32> = match before.count() {
             count if count <= FEW_STATES => {
                 before.iter().map(|state| self.intern(BitSet::from_members(n_states, [state]))).collect()
@@ -282,7 +298,8 @@ impl Rights {
         of.iter().zip(trie.order()).for_each(|(&to, &token)| tokens[to as usize].push(token));
         let n_words = constraint.mask_words();
         let mut ways = Ways { groups: Vec::new(), all: self.by.none() };
-        for (set, tokens) in sets.into_iter().zip(tokens).filter(|(set, tokens)| !set.is_empty() && !tokens.is_empty())
+        for (set, tokens) in
+            sets.into_iter().zip(tokens).filter(|(set, tokens)| !set.is_empty() && !tokens.is_empty())
         {
             ways.all.union_with(&set);
             ways.groups.push((set, Tokens::new(tokens, n_words)));
@@ -299,7 +316,12 @@ impl Rights {
     }
 
     /// All states to which what is left of some tokens leads from a boundary. Cost, once: its nodes.
-    pub fn beyond(&mut self, constraint: &Constraint, rest: &Rest, work: &mut Work) -> Result<Arc<BitSet>, Stopped> {
+    pub fn beyond(
+        &mut self,
+        constraint: &Constraint,
+        rest: &Rest,
+        work: &mut Work,
+    ) -> Result<Arc<BitSet>, Stopped> {
         if let Some(known) = self.beyond.get(&rest.id) {
             return Ok(known.clone());
         }
@@ -364,7 +386,12 @@ impl Rights {
     }
 
     /// As [`Rights::of`], with holes that one token has to fill.
-    pub fn sharply(&mut self, constraint: &Constraint, plan: &Plan, work: &mut Work) -> Result<Right, Stopped> {
+    pub fn sharply(
+        &mut self,
+        constraint: &Constraint,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Right, Stopped> {
         let Right { mut ids, mut is_hopeless, .. } = self.of(constraint, plan);
         for slot in (0..plan.places.len()).rev() {
             let after = ids[slot + 1];
@@ -407,7 +434,8 @@ impl Rights {
         })
     }
 
-    /// The states from which some token leads into a set: by a walk over the trie of the tokens read backwards.
+    /// The states from which some token leads into a set: by a walk over the trie of the tokens read
+    /// backwards.
     fn before_any(&mut self, constraint: &Constraint, after: u32, work: &mut Work) -> Result<u32, Stopped> {
         if let Some(&known) = self.holes.get(&after) {
             return Ok(known);
@@ -528,10 +556,15 @@ impl Steps {
                 continue;
             }
             let to = next as usize;
-            if states.contains(to) || can_cut && !union.accepts(next).is_empty() || can_end && self.ends.contains(to) {
+            if states.contains(to)
+                || can_cut && !union.accepts(next).is_empty()
+                || can_end && self.ends.contains(to)
+            {
                 before.insert(state);
             }
-            if self.skips.contains(to) && states.contains(n_states + to) || can_end && self.skipped.contains(to) {
+            if self.skips.contains(to) && states.contains(n_states + to)
+                || can_end && self.skipped.contains(to)
+            {
                 before.insert(n_states + state);
             }
         }
@@ -576,8 +609,8 @@ fn backwards(constraint: &Constraint) -> TokenTrie {
     TokenTrie::new(tokens.iter().map(|(token, bytes)| (*token, &**bytes)))
 }
 
-/// Where tokens lead from a set of states, by a walk over their trie with such sets: the sets to which some do, after a first one, and of each token by sorted
-/// position which.
+/// Where tokens lead from a set of states, by a walk over their trie with such sets: the sets to which some
+/// do, after a first one, and of each token by sorted position which.
 fn walk(
     trie: &TokenTrie,
     union: &Union,

@@ -1,13 +1,16 @@
-//! The search for a witness: a walk over pairs of a place in the canvas and one reading of the text before it.
+//! The search for a witness: a walk over pairs of a place in the canvas and one reading of the text before
+//! it.
 //!
-//! From a reading ([`Config`]), a fixed token leads to a few readings and a hole to all that tokens lead to ([`crate::moves`]); a gap is left, or
-//! takes a token and stays. The canvas is completable iff some walk comes to an end that is asked for. That is the meaning itself: each walk
-//! reads one text from left to right, in every lexer mode.
+//! From a reading ([`Config`]), a fixed token leads to a few readings and a hole to all that tokens lead to
+//! ([`crate::moves`]); a gap is left, or takes a token and stays. The canvas is completable iff some walk
+//! comes to an end that is asked for. That is the meaning itself: each walk reads one text from left to
+//! right, in every lexer mode.
 //!
-//! The walk goes in depth: what merely prolongs the piece in progress first. Places that were seen are not entered again. With gaps the order is by
-//! the number of tokens in gaps, and in depth among equals; so the first completion found has the fewest. Without gaps there are finitely many
-//! places, and a search that ends without a completion proves that there is none; their number is exponential in the number of holes
-//! at worst, hence the limit.
+//! The walk goes in depth: what merely prolongs the piece in progress first. Places that were seen are not
+//! entered again. With gaps the order is by the number of tokens in gaps, and in depth among equals; so the
+//! first completion found has the fewest. Without gaps there are finitely many places, and a search that ends
+//! without a completion proves that there is none; their number is exponential in the number of holes at
+//! worst, hence the limit.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -68,7 +71,8 @@ pub(crate) struct Bounds {
 /// A hole of which the tokens are sought.
 pub(crate) struct Sought<'a> {
     pub hole: usize,
-    /// Readings of texts that can stand before some slots up to the hole; from the last ones it is sought first.
+    /// Readings of texts that can stand before some slots up to the hole; from the last ones it is sought
+    /// first.
     pub before: &'a [(usize, Cow<'a, [Config]>)],
     /// Whether it is sought from others as well.
     pub depth: Depth,
@@ -239,7 +243,8 @@ pub(crate) struct Search<'a> {
     nodes: Vec<Node>,
     /// Places that need not be entered: they were.
     seen: FxHashSet<Key>,
-    /// The same of places beyond the hole of [`Bounds::one_of`], where what is found out holds for other searches too.
+    /// The same of places beyond the hole of [`Bounds::one_of`], where what is found out holds for other
+    /// searches too.
     verdicts: Verdicts,
     stack: Vec<Frame>,
     /// Places to enter, and those to enter when these are done, for they take one more token in a gap.
@@ -247,14 +252,16 @@ pub(crate) struct Search<'a> {
     later: Vec<(Step, u32)>,
     n_in_gaps: usize,
     visits: usize,
-    /// Places entered since the start or the last completion, and whether something was left out because these were too many.
+    /// Places entered since the start or the last completion, and whether something was left out because
+    /// these were too many.
     in_vain: usize,
     has_left_out: bool,
     /// What the parser had done when it was last asked.
     effort: usize,
     n_specials: usize,
-    /// The ways to leave a slot with a piece at a place, or what is left of tokens there, that can be of use, as far as lexing and the tokens that are sought know; and
-    /// after how many completions that was found out.
+    /// The ways to leave a slot with a piece at a place, or what is left of tokens there, that can be of use,
+    /// as far as lexing and the tokens that are sought know; and after how many completions that was found
+    /// out.
     useful: FxHashMap<(u32, LexemeId, u32), (usize, Arc<BitSet>)>,
     n_found: usize,
 }
@@ -298,15 +305,16 @@ impl<'a> Search<'a> {
         self.right.is_hopeless
     }
 
-    /// Lets the search ask of every place before it is entered whether it leads anywhere, as far as merged readings tell ([`crate::lattice`]). For canvases
-    /// without gaps. Costs much more a place; in `scannerless` and `longest` then no place is entered in vain.
+    /// Lets the search ask of every place before it is entered whether it leads anywhere, as far as merged
+    /// readings tell ([`crate::lattice`]). For canvases without gaps. Costs much more a place; in
+    /// `scannerless` and `longest` then no place is entered in vain.
     pub fn guided(mut self, merging: Merging) -> Self {
         self.guide = Some(Lattice::new(self.tables, self.plan, merging, self.work).into_guide());
         self
     }
 
-    /// Begins with texts that can stand left of slots, with those of the last ones first, and goes on from each until so many places were entered in
-    /// vain. That it finds nothing proves nothing.
+    /// Begins with texts that can stand left of slots, with those of the last ones first, and goes on from
+    /// each until so many places were entered in vain. That it finds nothing proves nothing.
     pub fn run_from(mut self, beam: &Beam, in_vain: usize) -> Result<Outcome, StepError> {
         self.has_left_out = true;
         let mut before: Vec<u32> = Vec::new();
@@ -315,7 +323,13 @@ impl<'a> Search<'a> {
             for reached in readings {
                 let key = Key { slot: slot as u32, rest: 0, config: reached.config };
                 let parent = before.get(reached.from as usize).copied().unwrap_or(u32::MAX);
-                let step = Step { slot: key.slot, rest: None, config: key.config, token: reached.token, in_gap: false };
+                let step = Step {
+                    slot: key.slot,
+                    rest: None,
+                    config: key.config,
+                    token: reached.token,
+                    in_gap: false,
+                };
                 nodes.push(self.nodes.len() as u32);
                 self.nodes.push(Node { key, parent, token: reached.token });
                 self.waiting.push((step, parent));
@@ -384,9 +398,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The tokens of the text that a hole can hold, added to `words`, which are left out before; for canvases without gaps. Returns whether all that
-    /// are possible were found. First from readings that are known to stand before the hole; then, if need be, every place before the hole is entered
-    /// once, and every way to leave it tried once.
+    /// The tokens of the text that a hole can hold, added to `words`, which are left out before; for canvases
+    /// without gaps. Returns whether all that are possible were found. First from readings that are known to
+    /// stand before the hole; then, if need be, every place before the hole is entered once, and every way to
+    /// leave it tried once.
     pub fn admissible(
         tables: &'a mut Tables,
         plan: &'a Plan,
@@ -403,8 +418,9 @@ impl<'a> Search<'a> {
         search.right = right.unwrap_or(search.right);
         search.verdicts = std::mem::take(verdicts);
         for (slot, readings) in before {
-            let first =
-                |&config| (Step { slot: *slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
+            let first = |&config| {
+                (Step { slot: *slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX)
+            };
             search.waiting.extend(readings.iter().map(first));
         }
         let mut is_begun = depth != Depth::All;
@@ -422,7 +438,9 @@ impl<'a> Search<'a> {
                         break Err(error);
                     }
                 }
-                Ok(Outcome::None) => break Ok(depth == Depth::All && !search.has_left_out || search.has_all()),
+                Ok(Outcome::None) => {
+                    break Ok(depth == Depth::All && !search.has_left_out || search.has_all());
+                }
                 Ok(Outcome::OutOfSteps) => break Ok(search.has_all()),
                 Err(error) => break Err(error),
             }
@@ -465,10 +483,12 @@ impl<'a> Search<'a> {
         self.bounds.one_of.as_ref().is_some_and(|(_, open)| open.is_empty())
     }
 
-    /// A completion was found: all tokens that lead the same way at the hole are admissible, and the search goes on from there.
+    /// A completion was found: all tokens that lead the same way at the hole are admissible, and the search
+    /// goes on from there.
     fn admit(&mut self, hole: usize) {
         self.n_found += 1;
-        let beyond = self.stack.iter().position(|frame| self.nodes[frame.node as usize].key.slot as usize > hole);
+        let beyond =
+            self.stack.iter().position(|frame| self.nodes[frame.node as usize].key.slot as usize > hole);
         let n_kept = beyond.unwrap_or(self.stack.len());
         for frame in self.stack.drain(n_kept..) {
             self.verdicts.good.insert(self.nodes[frame.node as usize].key);
@@ -536,11 +556,14 @@ impl<'a> Search<'a> {
             match self.tables.takes_more(config, limit, decides, self.work)? {
                 Some(true) => return Ok(None),
                 // Whichever completion it is: where the text can end behind any token, one is there.
-                Some(false) if self.is_beyond(&key) && self.plan.ends[slot as usize] && self.tables.counts_texts => {
+                Some(false)
+                    if self.is_beyond(&key) && self.plan.ends[slot as usize] && self.tables.counts_texts =>
+                {
                     return Ok(Some(self.found(node, slot as usize, Vec::new())));
                 }
                 Some(false) => {}
-                // It was in vain, and will be in vain again. (Where it decides, less room may still be asked about.)
+                // It was in vain, and will be in vain again. (Where it decides, less room may still be asked
+                // about.)
                 None => self.asks_costs = decides,
             }
         }
@@ -570,7 +593,9 @@ impl<'a> Search<'a> {
             match self.plan.whole {
                 None => false,
                 Some(End::Sentence) => stepper.is_sentence(&[config]),
-                Some(End::Prefix { remaining: None }) => stepper.is_viable(constraint.language(), &[config])?,
+                Some(End::Prefix { remaining: None }) => {
+                    stepper.is_viable(constraint.language(), &[config])?
+                }
                 Some(End::Prefix { remaining: Some(most) }) => {
                     let closing = self.tables.closing(config, most, self.work)?;
                     return Ok(closing.filter(|_| few_enough()).map(|tokens| tokens.to_vec()));
@@ -580,10 +605,12 @@ impl<'a> Search<'a> {
         Ok((accepted && few_enough()).then(Vec::new))
     }
 
-    /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only where any completion will do: in the first search
-    /// for one, and beyond a hole of which the tokens are sought.
+    /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only
+    /// where any completion will do: in the first search for one, and beyond a hole of which the tokens are
+    /// sought.
     fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
-        let is_tail = slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
+        let is_tail =
+            slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
         let is_asked = match &self.bounds.one_of {
             Some((hole, _)) => slot > *hole && self.plan.whole == Some(End::Sentence),
             None => self.bounds.below.is_none(),
@@ -608,8 +635,8 @@ impl<'a> Search<'a> {
         Ok(is_end.then_some(tokens))
     }
 
-    /// The most tokens that a sentence may have from a slot on, where nothing but holes follows, and it matters that they are few: there is a bound on the whole, or
-    /// all tokens of a hole are sought.
+    /// The most tokens that a sentence may have from a slot on, where nothing but holes follows, and it
+    /// matters that they are few: there is a bound on the whole, or all tokens of a hole are sought.
     fn room(&self, slot: usize) -> Option<u32> {
         let n_slots = self.plan.places.len();
         if slot + 1 >= n_slots || slot < self.tail || self.plan.whole != Some(End::Sentence) {
@@ -617,7 +644,8 @@ impl<'a> Search<'a> {
         }
         let (left, most) = match (self.bounds.below, &self.bounds.one_of) {
             (Some(below), _) => {
-                let left = below.checked_sub(1)?.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
+                let left =
+                    below.checked_sub(1)?.checked_sub(self.plan.n_tokens_before(slot) + self.n_in_gaps)?;
                 (left, MOST_ROOM)
             }
             (None, Some(_)) if self.in_vain >= self.costs_after => (n_slots, LITTLE_ROOM),
@@ -645,7 +673,8 @@ impl<'a> Search<'a> {
         Found { end, tokens, n_in_gaps: self.n_in_gaps, closing }
     }
 
-    /// The ways of a walk that can be of use: of the hole of which tokens are sought all, of other slots those that go on behind the end of a piece.
+    /// The ways of a walk that can be of use: of the hole of which tokens are sought all, of other slots
+    /// those that go on behind the end of a piece.
     fn useful(&mut self, after: u32, frame: &Frame) -> Result<Arc<BitSet>, StepError> {
         let Key { slot, rest: rest_id, config } = self.nodes[frame.node as usize].key;
         let Ways::Walk { leave, walk, n_specials } = &frame.ways else {
@@ -667,8 +696,9 @@ impl<'a> Search<'a> {
         if is_sought && let Some((_, open)) = &self.bounds.one_of {
             let can_end = self.right.allows(after as usize, START);
             let stays = walk.stays.iter().zip(first..).filter(|(_, way)| was_useful(*way));
-            let stays =
-                stays.filter(|((lexeme, tokens), _)| self.is_allowed(after, *lexeme) && open.first(tokens).is_some());
+            let stays = stays.filter(|((lexeme, tokens), _)| {
+                self.is_allowed(after, *lexeme) && open.first(tokens).is_some()
+            });
             useful.extend(stays.map(|(_, way)| way));
             let ends = walk.exits.iter().zip(first + n_stays..).filter(|(_, way)| was_useful(*way));
             let ends = ends.filter(|(exit, _)| can_end && open.first(&exit.ends).is_some());
@@ -690,7 +720,8 @@ impl<'a> Search<'a> {
         Ok(useful)
     }
 
-    /// What is left of tokens beyond an exit, if lexing can get through it, and tokens are among them that are sought.
+    /// What is left of tokens beyond an exit, if lexing can get through it, and tokens are among them that
+    /// are sought.
     fn goes_on(
         &mut self,
         after: u32,
@@ -735,7 +766,9 @@ impl<'a> Search<'a> {
             }
             let at = (frame.first + frame.at) % n_ways;
             frame.at += 1;
-            let to = |config, token| Ok(Some(Step { slot: after, rest: None, config, token: Some(token), in_gap }));
+            let to = |config, token| {
+                Ok(Some(Step { slot: after, rest: None, config, token: Some(token), in_gap }))
+            };
             let (leave, walk, n_specials) = match &frame.ways {
                 Ways::None => return Ok(None),
                 Ways::Fixed(token, readings) => {
@@ -792,7 +825,9 @@ impl<'a> Search<'a> {
             }
             way -= walk.exits.len();
             if way < n_specials {
-                let Some((token, terminal)) = plan::specials(&self.tables.constraint).nth(way) else { continue };
+                let Some((token, terminal)) = plan::specials(&self.tables.constraint).nth(way) else {
+                    continue;
+                };
                 if sought.is_some_and(|open| !open.contains(token)) {
                     continue;
                 }

@@ -125,7 +125,8 @@ pub enum By {
     All,
     /// By all ways, however long they take: what `All` does last comes first.
     Last,
-    /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever on.
+    /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever
+    /// on.
     Search,
     /// By the chart alone: exact in `scannerless` and `longest`.
     Chart,
@@ -145,7 +146,8 @@ const FIRST_VISITS: usize = 1_000;
 const SHORT_SEARCHES: u64 = 4;
 const NEXT_VISITS: usize = 200_000;
 
-/// Places that a search enters that begins with some readings before each slot, and of these from one in vain.
+/// Places that a search enters that begins with some readings before each slot, and of these from one in
+/// vain.
 const VISITS_PER_READING: usize = 300;
 const BEAM_IN_VAIN: usize = 64;
 
@@ -215,8 +217,8 @@ impl Solver {
 
     /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
     ///
-    /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last witness still fits, it is the answer;
-    /// that costs O(slots).
+    /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last
+    /// witness still fits, it is the answer; that costs O(slots).
     pub fn completable(&mut self, canvas: &Canvas) -> Result<Answer, CanvasQuestionError> {
         self.check(canvas)?;
         if let Some(witness) = self.fits(canvas) {
@@ -232,8 +234,8 @@ impl Solver {
         Ok(answer)
     }
 
-    /// Scans proposals `(slot, token)` for holes in the given order and keeps each iff the canvas with those kept so far and this one is
-    /// completable; `None` where that was not decided, and then it is not kept.
+    /// Scans proposals `(slot, token)` for holes in the given order and keeps each iff the canvas with those
+    /// kept so far and this one is completable; `None` where that was not decided, and then it is not kept.
     pub fn compatible(
         &mut self,
         canvas: &Canvas,
@@ -268,7 +270,10 @@ impl Solver {
     }
 
     /// The fewest tokens of the text of a completion; `Ok(None)` if there is no completion.
-    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Result<Option<usize>, Undecided>, CanvasQuestionError> {
+    pub fn minimum(
+        &mut self,
+        canvas: &Canvas,
+    ) -> Result<Result<Option<usize>, Undecided>, CanvasQuestionError> {
         let answer = self.completable(canvas)?;
         let witness = match answer {
             Answer::Yes(witness) => witness,
@@ -373,7 +378,8 @@ impl Solver {
             // Where this ends soon, no completion has fewer tokens in its gaps.
             answer = self.search(canvas, plan, FIRST_VISITS / 10, 0, work)?;
         }
-        // A search that began with an unlucky choice seldom comes back to it; another one begins with another.
+        // A search that began with an unlucky choice seldom comes back to it; another one begins with
+        // another.
         for order in 0..SHORT_SEARCHES {
             if answer.decided().is_none() {
                 answer = self.search_few(canvas, plan, Short::Order(order), work)?;
@@ -422,9 +428,14 @@ impl Solver {
         Ok(answer)
     }
 
-    /// What has no completion with any number of tokens in each hole has none with one. And of a completion that has too few or too many, one with as many as
-    /// there are holes can often be made.
-    fn chart_with_gaps(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+    /// What has no completion with any number of tokens in each hole has none with one. And of a completion
+    /// that has too few or too many, one with as many as there are holes can often be made.
+    fn chart_with_gaps(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Answer, StepError> {
         let relaxed = Relaxed::new(plan);
         let Some(found) = self.free_chart(&relaxed.plan, work).run()? else { return Ok(Answer::No) };
         if plan.has_gaps() {
@@ -439,7 +450,8 @@ impl Solver {
     /// A completion with a token in each hole, made of one that has any number of them.
     fn fitted(&mut self, canvas: &Canvas, relaxed: &Relaxed, found: &Found) -> Result<Answer, StepError> {
         let vocabulary = self.constraint().vocabulary().clone();
-        let as_prefix = found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
+        let as_prefix =
+            found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
         let mut is_text = |tokens: &[TokenId]| self.ends_as(tokens, as_prefix);
         match relaxed.fit(&vocabulary, found, &mut is_text)? {
             Some(found) => self.confirmed(canvas, &found),
@@ -476,7 +488,13 @@ impl Solver {
     }
 
     /// A short search, with few tokens in gaps: one that may have any number of them leads on and on.
-    fn search_few(&mut self, canvas: &Canvas, plan: &Plan, short: Short, work: &mut Work) -> Result<Answer, StepError> {
+    fn search_few(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        short: Short,
+        work: &mut Work,
+    ) -> Result<Answer, StepError> {
         let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
         let outcome = match short {
             Short::Order(order) => {
@@ -530,8 +548,9 @@ impl Solver {
     fn longest_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Option<Chart<'a>> {
         let constraint = &self.tables.constraint;
         if self.longest.is_none() {
-            self.longest =
-                constraint.longest().map(|longest| ChartTables::new(longest, longest.language().lexing().clone()));
+            self.longest = constraint
+                .longest()
+                .map(|longest| ChartTables::new(longest, longest.language().lexing().clone()));
         }
         self.longest.as_mut().map(|tables| Chart::new(tables, constraint, plan, work))
     }
@@ -551,7 +570,8 @@ impl Solver {
         let constraint = &self.tables.constraint;
         let tables = self.chart.get_or_insert_with(|| {
             let lexing = constraint.language().lexing();
-            let lexing = if lexing.mode() == LexerMode::Contextual { lexing.scannerless() } else { lexing.clone() };
+            let lexing =
+                if lexing.mode() == LexerMode::Contextual { lexing.scannerless() } else { lexing.clone() };
             ChartTables::new(constraint, lexing)
         });
         Chart::new(tables, constraint, plan, work)
@@ -604,8 +624,11 @@ impl Solver {
         for &token in text {
             match self.matcher.advance(token) {
                 Ok(()) => {}
-                Err(MatchError::Limit(error @ StepError::Undecided { .. })) if as_prefix => return Err(error),
-                // Whether the text so far can be completed was not decided; but it is only asked what the whole text is.
+                Err(MatchError::Limit(error @ StepError::Undecided { .. })) if as_prefix => {
+                    return Err(error);
+                }
+                // Whether the text so far can be completed was not decided; but it is only asked what the
+                // whole text is.
                 Err(MatchError::Limit(StepError::Undecided { .. })) => return self.is_sentence(text),
                 Err(MatchError::Limit(error)) => return Err(error),
                 Err(_) => return Ok(false),
@@ -630,10 +653,13 @@ impl Solver {
     }
 }
 
-/// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and the error of one does not touch the others.
+/// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and the error
+/// of one does not touch the others.
 ///
-/// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. Which solver takes which is left to chance, and with it which of several
-/// witnesses is found, and what stays undecided at a limit; no answer depends on it. There are as many threads as solvers, of rayon's pool in which this is called. No solver, no answers.
+/// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. Which
+/// solver takes which is left to chance, and with it which of several witnesses is found, and what stays
+/// undecided at a limit; no answer depends on it. There are as many threads as solvers, of rayon's pool in
+/// which this is called. No solver, no answers.
 pub fn batch_canvases<T: Send>(
     solvers: &mut [Solver],
     canvases: &[Canvas],

@@ -1,7 +1,8 @@
 //! Texts as states of a deterministic automaton: the set of all readings of a text, hash-consed.
 //!
-//! One text has one state, however often it can be cut and derived; that is what weighing texts needs. The states are those that a matcher
-//! goes through, so the meaning is the same in every lexer mode. They know no positions and serve all canvases.
+//! One text has one state, however often it can be cut and derived; that is what weighing texts needs. The
+//! states are those that a matcher goes through, so the meaning is the same in every lexer mode. They know no
+//! positions and serve all canvases.
 
 use std::sync::Arc;
 
@@ -66,8 +67,12 @@ impl Subsets {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let frontiers = self.frontiers.iter().map(|frontier| 2 * size_of_val(&**frontier) + 96).sum::<usize>();
-        self.tables.memory_usage() + frontiers + (self.bytes.len() + self.tokens.len()) * 24 + self.group_bytes
+        let frontiers =
+            self.frontiers.iter().map(|frontier| 2 * size_of_val(&**frontier) + 96).sum::<usize>();
+        self.tables.memory_usage()
+            + frontiers
+            + (self.bytes.len() + self.tokens.len()) * 24
+            + self.group_bytes
     }
 
     /// Whether so much is kept that it is better to begin afresh.
@@ -141,7 +146,8 @@ impl Subsets {
         Ok(to)
     }
 
-    /// All tokens of the text that lead on, by where they lead; the groups in the order of their lowest tokens.
+    /// All tokens of the text that lead on, by where they lead; the groups in the order of their lowest
+    /// tokens.
     pub fn groups(&mut self, from: Subset, work: &mut Work) -> Result<Arc<[Group]>, StepError> {
         if let Some(known) = self.groups.get(&from) {
             work.spend(known.len())?;
@@ -183,7 +189,8 @@ impl Subsets {
             tokens.sort_unstable();
             Group { to, tokens: tokens.into() }
         };
-        let mut groups: Vec<Group> = by.into_iter().filter(|(_, tokens)| !tokens.is_empty()).map(group).collect();
+        let mut groups: Vec<Group> =
+            by.into_iter().filter(|(_, tokens)| !tokens.is_empty()).map(group).collect();
         groups.sort_unstable_by_key(|group| group.tokens[0]);
         let bytes: usize = groups.iter().map(|group| size_of_val(&*group.tokens) + size_of::<Group>()).sum();
         if self.group_bytes + bytes > constraint.language().limits().cache_bytes {

@@ -1,6 +1,8 @@
-//! The tables that grow while canvases of one constraint are worked on: what tokens make of readings, and what lacks to be a sentence.
+//! The tables that grow while canvases of one constraint are worked on: what tokens make of readings, and
+//! what lacks to be a sentence.
 //!
-//! A reading ([`Config`]) knows no positions and equal ones are one, so what is known of it serves all slots of all canvases.
+//! A reading ([`Config`]) knows no positions and equal ones are one, so what is known of it serves all slots
+//! of all canvases.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -48,7 +50,8 @@ pub(crate) struct Tables {
     costs_too_much: u32,
     /// Whether upper bounds on costs are found in time.
     knows_upper: bool,
-    /// Whether what minimum costs count can stand in a canvas: an EOS or PAD that the grammar names, used or not, cannot.
+    /// Whether what minimum costs count can stand in a canvas: an EOS or PAD that the grammar names, used or
+    /// not, cannot.
     pub counts_texts: bool,
     /// What is to come after states of the parser, and the sets of terminals that can come next.
     outlooks: FxHashMap<StateId, Outlook>,
@@ -72,7 +75,8 @@ pub(crate) struct Outlook {
     pub viable: u32,
 }
 
-/// What minimum costs say, if anything, and whether they said nothing because it took more steps than allowed.
+/// What minimum costs say, if anything, and whether they said nothing because it took more steps than
+/// allowed.
 struct Asked<T> {
     answer: Option<T>,
     is_too_much: bool,
@@ -133,13 +137,15 @@ impl Tables {
     pub fn is_full(&self) -> bool {
         let limits = self.constraint.language().limits();
         let afters = self.afters.len() * AFTERS_BYTES;
-        let kept = afters + (self.reads.len() + self.closings.len() + self.finishes.len() + self.outlooks.len()) * 64;
+        let kept = afters
+            + (self.reads.len() + self.closings.len() + self.finishes.len() + self.outlooks.len()) * 64;
         kept + self.rights.memory_usage() + self.lattice.memory_usage() > limits.cache_bytes
             || self.stepper.recognizer().n_items() > limits.shared_items
             || self.stepper.transducer().n_lexemes() > limits.lexer.lexemes / 2
     }
 
-    /// Forgets what is known of parser states if so much is kept that it is better to begin afresh, and what is known of pieces if that is too much too.
+    /// Forgets what is known of parser states if so much is kept that it is better to begin afresh, and what
+    /// is known of pieces if that is too much too.
     pub fn renew(&mut self) -> Result<(), StepError> {
         if !self.is_full() {
             return Ok(());
@@ -154,7 +160,8 @@ impl Tables {
             }
         }
         let full = std::mem::replace(self, fresh);
-        // They are millions of small pieces, which takes a few hundred milliseconds; nobody has to wait for that.
+        // They are millions of small pieces, which takes a few hundred milliseconds; nobody has to wait for
+        // that.
         rayon::spawn(move || drop(full));
         Ok(())
     }
@@ -180,7 +187,8 @@ impl Tables {
             let mut at = vec![config];
             let mut next = Frontier::new();
             for &byte in bytes {
-                // One by one: readings that meet stay apart, so that all are what other texts lead to as well.
+                // One by one: readings that meet stay apart, so that all are what other texts lead to as
+                // well.
                 let mut all = Frontier::new();
                 for &reading in &at {
                     stepper.step(language, &[reading], byte, &mut next)?;
@@ -199,8 +207,8 @@ impl Tables {
         Ok(readings)
     }
 
-    /// Few tokens that do most of what all can do: the short ones, and those that are one piece which cannot go on, perhaps behind a blank. As what is left of
-    /// them where nothing was read yet.
+    /// Few tokens that do most of what all can do: the short ones, and those that are one piece which cannot
+    /// go on, perhaps behind a blank. As what is left of them where nothing was read yet.
     pub fn few_tokens(&mut self) -> Arc<Rest> {
         let constraint = &self.constraint;
         self.few.get_or_insert_with(|| Arc::new(few_tokens(constraint))).clone()
@@ -215,14 +223,26 @@ impl Tables {
     pub fn walk(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
         let Self { constraint, stepper, walks, .. } = self;
         let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
-        walks.get(stepper, constraint.language(), trie, (config.lexeme, Pieces::Exact), constraint.mask_words())
+        walks.get(
+            stepper,
+            constraint.language(),
+            trie,
+            (config.lexeme, Pieces::Exact),
+            constraint.mask_words(),
+        )
     }
 
     /// What any token does to a reading that stands for several.
     pub fn walk_merged(&mut self, config: Config, rest: Option<&Arc<Rest>>) -> Result<Arc<Walk>, StepError> {
         let Self { constraint, stepper, walks, .. } = self;
         let trie = rest.map_or((0, constraint.vocabulary().trie()), |rest| (rest.id, &rest.trie));
-        walks.get(stepper, constraint.language(), trie, (config.lexeme, Pieces::Loose), constraint.mask_words())
+        walks.get(
+            stepper,
+            constraint.language(),
+            trie,
+            (config.lexeme, Pieces::Loose),
+            constraint.mask_words(),
+        )
     }
 
     /// What is left of tokens beyond an exit of a walk.
@@ -320,13 +340,15 @@ impl Tables {
         Ok(match plan.whole {
             None => false,
             Some(End::Sentence) => self.stepper.is_sentence(&[config]),
-            Some(End::Prefix { remaining: None }) => self.stepper.is_viable(self.constraint.language(), &[config])?,
+            Some(End::Prefix { remaining: None }) => {
+                self.stepper.is_viable(self.constraint.language(), &[config])?
+            }
             Some(End::Prefix { remaining: Some(most) }) => self.closing(config, most, work)?.is_some(),
         })
     }
 
-    /// Some tokens that make a sentence of a reading, without regard to their number: always towards the fewest terminals lacking. `None` if that
-    /// does not lead to one soon.
+    /// Some tokens that make a sentence of a reading, without regard to their number: always towards the
+    /// fewest terminals lacking. `None` if that does not lead to one soon.
     pub fn finish(&mut self, config: Config, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
         if let Some(known) = self.finishes.get(&config) {
             return Ok(known.clone());
@@ -387,14 +409,15 @@ impl Tables {
         if !self.counts_texts || !self.knows_upper {
             return Ok(false);
         }
-        let asked =
-            self.ask_costs(UPPER_STEPS, work, |budgets, question| budgets.fits_surely(question, config, limit))?;
+        let asked = self
+            .ask_costs(UPPER_STEPS, work, |budgets, question| budgets.fits_surely(question, config, limit))?;
         self.knows_upper = !asked.is_too_much;
         Ok(asked.answer.unwrap_or(false))
     }
 
-    /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks no further than a number of steps, a great one
-    /// where the answer `decides`, and beyond that it is `None`.
+    /// Whether it is certain that more than `limit` tokens are needed to make a sentence of a reading. Looks
+    /// no further than a number of steps, a great one where the answer `decides`, and beyond that it is
+    /// `None`.
     pub fn takes_more(
         &mut self,
         config: Config,
@@ -406,7 +429,8 @@ impl Tables {
             return Ok(None);
         }
         let most = if decides { MOST_COST_STEPS } else { COST_STEPS };
-        let asked = self.ask_costs(most, work, |budgets, question| budgets.minimum(question, &[config], limit))?;
+        let asked =
+            self.ask_costs(most, work, |budgets, question| budgets.minimum(question, &[config], limit))?;
         if decides && asked.is_too_much {
             self.costs_too_much = limit;
         }
@@ -418,8 +442,8 @@ impl Tables {
         if limit >= self.costs_too_much {
             return Ok(true);
         }
-        let asked =
-            self.ask_costs(MOST_COST_STEPS, work, |budgets, question| budgets.may_fit(question, config, limit))?;
+        let asked = self
+            .ask_costs(MOST_COST_STEPS, work, |budgets, question| budgets.may_fit(question, config, limit))?;
         if asked.is_too_much {
             self.costs_too_much = limit;
         }
@@ -451,7 +475,12 @@ impl Tables {
     }
 
     /// The fewest tokens, at most `most`, that make a sentence of a reading; `None` if there are none.
-    pub fn closing(&mut self, config: Config, most: u32, work: &mut Work) -> Result<Option<Arc<[TokenId]>>, StepError> {
+    pub fn closing(
+        &mut self,
+        config: Config,
+        most: u32,
+        work: &mut Work,
+    ) -> Result<Option<Arc<[TokenId]>>, StepError> {
         match self.closings.get(&config) {
             Some(Closing::Tokens(tokens)) => {
                 return Ok(Some(tokens.clone()).filter(|tokens| tokens.len() <= most as usize));
@@ -506,7 +535,8 @@ fn few_tokens(constraint: &Constraint) -> Rest {
         let live = union.live(end);
         union.accepts(end).iter().any(|terminal| lexicon.used.contains(terminal) && !live.contains(terminal))
     };
-    // What is cut off of a short token, and what is in progress then. Of bytes that all terminals take for the same one is enough.
+    // What is cut off of a short token, and what is in progress then. Of bytes that all terminals take for
+    // the same one is enough.
     let kind = |bytes: &[u8]| {
         let (mut pieces, mut state) = (Vec::new(), START);
         for &byte in bytes {
@@ -529,7 +559,8 @@ fn few_tokens(constraint: &Constraint) -> Rest {
         is_new_kind || is_whole(bytes) || bytes[0] == b' ' && is_whole(&bytes[1..])
     };
     let vocabulary = constraint.vocabulary();
-    let tokens = vocabulary.trie().order().iter().filter_map(|&token| Some((token, vocabulary.bytes(token)?)));
+    let tokens =
+        vocabulary.trie().order().iter().filter_map(|&token| Some((token, vocabulary.bytes(token)?)));
     let few: Vec<(TokenId, &[u8])> = tokens.filter(|(_, bytes)| is_few(bytes)).collect();
     let tokens = Tokens::new(few.iter().map(|&(token, _)| token).collect(), constraint.mask_words());
     let height = few.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);

@@ -1,12 +1,15 @@
 //! The best completion of a canvas, and samples of its completions, by weights of tokens (DESIGN, section 4).
 //!
-//! A text is one path through a deterministic automaton (`subsets`), so no derivation and no cut is counted twice, in any lexer mode.
+//! A text is one path through a deterministic automaton (`subsets`), so no derivation and no cut is counted
+//! twice, in any lexer mode.
 //!
-//! - [`Weigher::best`] is a best-first search (A*; Hart, Nilsson and Raphael 1968) over pairs of a slot and a state. What can still be gained is
-//!   bounded by the maxima of the holes to come. Tokens of a hole are tried in the order of their weights, and those that are not
-//!   listed only once nothing listed can be better: so the answer over all tokens is exact, and seldom looks at more than a few.
-//! - [`Weigher::sample`] goes over the layers of states, hole by hole, sums the weights of completions backwards, and draws forwards. Nothing is
-//!   drawn in vain. Where the layers are too many, it draws by a search instead (`gumbel`), which is as exact.
+//! - [`Weigher::best`] is a best-first search (A*; Hart, Nilsson and Raphael 1968) over pairs of a slot and a
+//!   state. What can still be gained is bounded by the maxima of the holes to come. Tokens of a hole are
+//!   tried in the order of their weights, and those that are not listed only once nothing listed can be
+//!   better: so the answer over all tokens is exact, and seldom looks at more than a few.
+//! - [`Weigher::sample`] goes over the layers of states, hole by hole, sums the weights of completions
+//!   backwards, and draws forwards. Nothing is drawn in vain. Where the layers are too many, it draws by a
+//!   search instead (`gumbel`), which is as exact.
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_left_to_right::language::StepError;
@@ -30,7 +33,8 @@ pub enum Tail {
     /// Every hole counts.
     #[default]
     Counted,
-    /// The slots after the first EOS are left out; their holes are filled with PAD, or with EOS where there is no PAD.
+    /// The slots after the first EOS are left out; their holes are filled with PAD, or with EOS where there
+    /// is no PAD.
     Free,
 }
 
@@ -90,10 +94,11 @@ pub enum WeighError {
     Limit(#[from] StepError),
 }
 
-/// Answers questions about the weights of completions of one constraint's canvases, and keeps its tables from one to the next.
+/// Answers questions about the weights of completions of one constraint's canvases, and keeps its tables from
+/// one to the next.
 ///
-/// Costs memory like a [`Matcher`](anygram_left_to_right::Matcher); use one a thread. Equal questions have equal answers, whatever was asked before,
-/// unless a limit is hit.
+/// Costs memory like a [`Matcher`](anygram_left_to_right::Matcher); use one a thread. Equal questions have
+/// equal answers, whatever was asked before, unless a limit is hit.
 pub struct Weigher {
     subsets: Subsets,
     by: SampleBy,
@@ -123,8 +128,9 @@ impl Weigher {
 
     /// The completion of a canvas without gaps with the greatest sum of log-probabilities.
     ///
-    /// Exact in every lexer mode, over all tokens, listed or not; of equal ones always the same. Sums are formed in multiples of 2^-40, so that
-    /// equal ones are equal in any order. At worst exponential in the holes; at the limit `canvas_steps` it is *unknown*.
+    /// Exact in every lexer mode, over all tokens, listed or not; of equal ones always the same. Sums are
+    /// formed in multiples of 2^-40, so that equal ones are equal in any order. At worst exponential in the
+    /// holes; at the limit `canvas_steps` it is *unknown*.
     pub fn best(
         &mut self,
         canvas: &Canvas,
@@ -140,11 +146,12 @@ impl Weigher {
         })
     }
 
-    /// `count` completions of a canvas without gaps, each drawn from exactly the product of the holes' distributions under the condition that
-    /// the canvas ends as asked; one after the other, with replacement. The same for the same seed.
+    /// `count` completions of a canvas without gaps, each drawn from exactly the product of the holes'
+    /// distributions under the condition that the canvas ends as asked; one after the other, with
+    /// replacement. The same for the same seed.
     ///
-    /// Exact in every lexer mode, over all tokens, listed or not, up to the rounding of `f64`. At worst exponential in the holes; at the limit
-    /// `canvas_steps` it is *unknown*.
+    /// Exact in every lexer mode, over all tokens, listed or not, up to the rounding of `f64`. At worst
+    /// exponential in the holes; at the limit `canvas_steps` it is *unknown*.
     pub fn sample(
         &mut self,
         canvas: &Canvas,
@@ -207,7 +214,11 @@ type Fixed = i128;
 const IMPOSSIBLE: Fixed = Fixed::MIN / 4;
 
 fn fixed(log: f64) -> Fixed {
-    if log == f64::NEG_INFINITY { IMPOSSIBLE } else { (log.clamp(-1e15, 1e15) * (1u64 << 40) as f64).round() as Fixed }
+    if log == f64::NEG_INFINITY {
+        IMPOSSIBLE
+    } else {
+        (log.clamp(-1e15, 1e15) * (1u64 << 40) as f64).round() as Fixed
+    }
 }
 
 fn plus(a: Fixed, b: Fixed) -> Fixed {
@@ -248,7 +259,13 @@ struct Entry {
 }
 
 impl<'a> Question<'a> {
-    fn new(subsets: &'a mut Subsets, canvas: &'a Canvas, log_probs: &LogProbs, tail: Tail, work: &'a mut Work) -> Self {
+    fn new(
+        subsets: &'a mut Subsets,
+        canvas: &'a Canvas,
+        log_probs: &LogProbs,
+        tail: Tail,
+        work: &'a mut Work,
+    ) -> Self {
         let vocabulary = subsets.tables.constraint.vocabulary();
         let limit = subsets.tables.constraint.language().limits().canvas_steps;
         let mut tails: Vec<TokenId> = vocabulary.eos().iter().copied().chain(vocabulary.pad()).collect();
@@ -281,7 +298,8 @@ impl<'a> Question<'a> {
         if state == Subset::TAIL { Ok(Subset::DEAD) } else { self.subsets.token(state, token, self.work) }
     }
 
-    /// The first hole from a slot on, or the end, and the state there: [`Subset::DEAD`] also where the row does not end as asked.
+    /// The first hole from a slot on, or the end, and the state there: [`Subset::DEAD`] also where the row
+    /// does not end as asked.
     pub fn settle(&mut self, mut slot: usize, mut state: Subset) -> Result<(usize, Subset), StepError> {
         while let Some(Slot::Fixed(token)) = self.canvas.slots().get(slot) {
             if state == Subset::DEAD {
@@ -306,7 +324,8 @@ impl<'a> Question<'a> {
         self.settle(0, start)
     }
 
-    /// What can stand in a hole besides tokens of the text, with the weights: EOS at the end of a sentence, EOS and PAD behind it.
+    /// What can stand in a hole besides tokens of the text, with the weights: EOS at the end of a sentence,
+    /// EOS and PAD behind it.
     pub fn tail_tokens(&self, slot: usize, state: Subset) -> Vec<(TokenId, f64)> {
         let row = &self.rows[self.row_of[slot]];
         if state == Subset::TAIL {
@@ -322,7 +341,11 @@ impl<'a> Question<'a> {
             return self.tails.iter().map(|&token| (token, row.get(token))).collect();
         }
         let eos = self.tails.iter().filter(|&&token| self.is_eos(token));
-        if self.subsets.is_sentence(state) { eos.map(|&token| (token, row.get(token))).collect() } else { Vec::new() }
+        if self.subsets.is_sentence(state) {
+            eos.map(|&token| (token, row.get(token))).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The assignment that puts these tokens into the holes, with its weight.
@@ -346,18 +369,22 @@ impl<'a> Question<'a> {
         Assignment { tokens, log_prob, widened }
     }
 
-    /// For each slot the most that it and those after it can add: as long as the text goes on, and behind its end.
+    /// For each slot the most that it and those after it can add: as long as the text goes on, and behind its
+    /// end.
     fn potentials(&self) -> Vec<[Fixed; 2]> {
         let n_slots = self.canvas.slots().len();
         let mut most = vec![[0, 0]; n_slots + 1];
         for slot in (0..n_slots).rev() {
             let [text, tail] = most[slot + 1];
             most[slot] = match self.canvas.slots()[slot] {
-                Slot::Fixed(token) if self.is_tail(token) => [if self.is_eos(token) { tail } else { IMPOSSIBLE }, tail],
+                Slot::Fixed(token) if self.is_tail(token) => {
+                    [if self.is_eos(token) { tail } else { IMPOSSIBLE }, tail]
+                }
                 Slot::Fixed(_) => [text, IMPOSSIBLE],
                 Slot::Hole | Slot::Gap => {
                     let row = &self.rows[self.row_of[slot]];
-                    let best = |logs: &mut dyn Iterator<Item = f64>| fixed(logs.fold(f64::NEG_INFINITY, f64::max));
+                    let best =
+                        |logs: &mut dyn Iterator<Item = f64>| fixed(logs.fold(f64::NEG_INFINITY, f64::max));
                     let listed = row.all().iter().filter(|pair| !self.is_tail(pair.0)).map(|pair| pair.1);
                     let of_text = best(&mut listed.chain(row.floor));
                     let eos = best(&mut self.tails.iter().filter(|&&t| self.is_eos(t)).map(|&t| row.get(t)));
@@ -381,12 +408,13 @@ impl<'a> Question<'a> {
         let mut entered: FxHashSet<(u32, Subset)> = FxHashSet::default();
         let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
         let mut order = 0u32;
-        let mut push = |heap: &mut BinaryHeap<Entry>, bound: Fixed, slot: u32, node: u32, rank: Option<u32>| {
-            if bound > IMPOSSIBLE {
-                order = order.wrapping_add(1);
-                heap.push(Entry { bound, slot, order: Reverse(order), node, rank });
-            }
-        };
+        let mut push =
+            |heap: &mut BinaryHeap<Entry>, bound: Fixed, slot: u32, node: u32, rank: Option<u32>| {
+                if bound > IMPOSSIBLE {
+                    order = order.wrapping_add(1);
+                    heap.push(Entry { bound, slot, order: Reverse(order), node, rank });
+                }
+            };
         let (slot, state) = self.first()?;
         if state == Subset::DEAD {
             return Ok(None);
@@ -408,7 +436,9 @@ impl<'a> Question<'a> {
                 if at == n_slots {
                     return Ok(Some(self.assignment(&path(&nodes, node))));
                 }
-                children.extend(self.tail_tokens(at, state).into_iter().map(|(token, log)| (token, log, Subset::TAIL)));
+                children.extend(
+                    self.tail_tokens(at, state).into_iter().map(|(token, log)| (token, log, Subset::TAIL)),
+                );
             }
             let row = self.row_of[at];
             if state != Subset::TAIL {
@@ -427,7 +457,8 @@ impl<'a> Question<'a> {
                             if let Some(floor) = self.rows[row].floor {
                                 for group in self.subsets.groups(state, self.work)?.iter() {
                                     self.work.spend(STEPS_PER_ENTRY)?;
-                                    let fresh = group.tokens.iter().find(|token| !self.rows[row].lists(**token));
+                                    let fresh =
+                                        group.tokens.iter().find(|token| !self.rows[row].lists(**token));
                                     children.extend(fresh.map(|&token| (token, floor, group.to)));
                                 }
                             }
@@ -437,7 +468,8 @@ impl<'a> Question<'a> {
                     rank += 1;
                     self.work.spend(1)?;
                     // A floor may lie above some that are listed.
-                    let (listed, floor) = (self.rows[row].ranked(rank).map(|pair| pair.1), self.rows[row].floor);
+                    let (listed, floor) =
+                        (self.rows[row].ranked(rank).map(|pair| pair.1), self.rows[row].floor);
                     let Some(log) = listed.into_iter().chain(floor).reduce(f64::max) else { break None };
                     let bound = plus(sum + fixed(log), onward);
                     // What would come next anyway is tried at once.
@@ -466,7 +498,12 @@ impl<'a> Question<'a> {
     }
 
     /// By layers of states; `None` if there is no completion.
-    fn sample(&mut self, random: &mut Random, count: usize, steps: u64) -> Result<Option<Vec<Assignment>>, StepError> {
+    fn sample(
+        &mut self,
+        random: &mut Random,
+        count: usize,
+        steps: u64,
+    ) -> Result<Option<Vec<Assignment>>, StepError> {
         *self.work = Work::new(steps, OPTION);
         let (slot, state) = self.first()?;
         if state == Subset::DEAD {
@@ -496,7 +533,8 @@ impl<'a> Question<'a> {
         let mut inside: Vec<Vec<f64>> = vec![vec![0.0; layers.last().map_or(0, |layer| layer.states.len())]];
         for layer in layers.iter().rev().skip(1) {
             let after = inside.last().map_or(&[][..], |last| last);
-            let sum = |edges: &Vec<(usize, Edge)>| log_sum(edges.iter().map(|(to, edge)| edge.log + after[*to]));
+            let sum =
+                |edges: &Vec<(usize, Edge)>| log_sum(edges.iter().map(|(to, edge)| edge.log + after[*to]));
             let sums = layer.edges.iter().map(sum).collect();
             inside.push(sums);
         }
@@ -519,7 +557,8 @@ impl<'a> Question<'a> {
         Ok(Some(drawn))
     }
 
-    /// The ways to fill a hole, of which each leads to one state, in an order that depends on the question alone.
+    /// The ways to fill a hole, of which each leads to one state, in an order that depends on the question
+    /// alone.
     fn edges(&mut self, slot: usize, state: Subset) -> Result<Vec<Edge>, StepError> {
         let mut edges = self.listed_edges(slot, state)?;
         edges.append(&mut self.unlisted_edges(slot, state)?);
@@ -579,7 +618,12 @@ impl<'a> Question<'a> {
     }
 
     /// One of an edge's tokens, as likely as it weighs.
-    pub fn pick_token(&mut self, slot: usize, edge: &Edge, random: &mut Random) -> Result<TokenId, StepError> {
+    pub fn pick_token(
+        &mut self,
+        slot: usize,
+        edge: &Edge,
+        random: &mut Random,
+    ) -> Result<TokenId, StepError> {
         let row = &self.rows[self.row_of[slot]];
         match edge.what {
             What::Token(token) => Ok(token),

@@ -1,4 +1,5 @@
-//! Many canvases at once: each answer is the one that it gets alone, and a question that cannot be asked does not touch the others.
+//! Many canvases at once: each answer is the one that it gets alone, and a question that cannot be asked does
+//! not touch the others.
 
 use std::sync::Arc;
 

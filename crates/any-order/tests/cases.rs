@@ -16,7 +16,8 @@ fn vocabulary(case: &CanvasCase) -> Vocabulary {
     };
     let tokens = case.vocab.iter().map(|token| token.bytes().map_or("null".to_owned(), hex));
     let source = format!("[{}]", tokens.collect::<Vec<_>>().join(","));
-    let options = LoadOptions { eos: case.eos.into_iter().collect(), pad: case.pad, ..LoadOptions::default() };
+    let options =
+        LoadOptions { eos: case.eos.into_iter().collect(), pad: case.pad, ..LoadOptions::default() };
     let vocabulary = Vocabulary::from_bytes(Format::JsonArray, source.as_bytes(), &options).unwrap();
     let named = case.vocab.iter().zip(0..).filter_map(|(token, id)| match token {
         CaseToken::Special(Some(name)) => Some((id, name.as_str())),
@@ -42,7 +43,8 @@ fn answers(language: &Arc<Language>, case: &CanvasCase, by: By) -> CanvasAnswers
     let completable = solver.completable(&canvas).unwrap().decided().expect("decided");
     let admissible = solver.admissible(&canvas).unwrap();
     assert!(admissible.undecided.iter().all(Option::is_none), "{:?}", admissible.undecided);
-    let list = |mask: &Vec<u32>| (0..case.vocab.len()).filter(|&id| get_bit(mask, id)).map(|id| id as u32).collect();
+    let list =
+        |mask: &Vec<u32>| (0..case.vocab.len()).filter(|&id| get_bit(mask, id)).map(|id| id as u32).collect();
     let minimum = solver.minimum(&canvas).unwrap().expect("decided");
     (completable, admissible.masks.iter().map(list).collect(), minimum)
 }
@@ -69,11 +71,17 @@ fn a_limit_never_becomes_an_answer() {
             for (hole, right) in case.admissible.iter().flatten().enumerate() {
                 for token in 0..case.vocab.len() as u32 {
                     let own = admissible.get(hole, TokenId(token));
-                    assert!(own.is_none_or(|own| own == right.contains(&token)), "{canvas:?} in {canvas_steps} steps");
+                    assert!(
+                        own.is_none_or(|own| own == right.contains(&token)),
+                        "{canvas:?} in {canvas_steps} steps"
+                    );
                 }
             }
             if let Ok(minimum) = solver.minimum(&canvas).unwrap() {
-                assert!(case.minimum.is_none() || minimum == case.minimum, "{canvas:?} in {canvas_steps} steps");
+                assert!(
+                    case.minimum.is_none() || minimum == case.minimum,
+                    "{canvas:?} in {canvas_steps} steps"
+                );
             }
         }
     }
@@ -87,7 +95,8 @@ fn every_case_is_answered() {
         for engine in [Engine::Reference, Engine::Earley, Engine::Valiant] {
             let report = cases::run(&files, |file, mode, ties| -> Result<cases::Engine<'_>, String> {
                 let grammar = file.read_grammar().map_err(|error| error.to_string())?;
-                let options = LanguageOptions { lexer: Some(mode), ties, engine, ..LanguageOptions::default() };
+                let options =
+                    LanguageOptions { lexer: Some(mode), ties, engine, ..LanguageOptions::default() };
                 let language = Arc::new(Language::new(grammar, &options).map_err(|error| error.to_string())?);
                 // The chart alone does not decide where what competes depends on the parser.
                 let by = if mode == LexerMode::Contextual && by == By::Chart { By::All } else { by };

@@ -1,12 +1,14 @@
-//! The decoding loop with synthetic models: random tables of log-probabilities over random and over small grammars, in all lexer modes.
+//! The decoding loop with synthetic models: random tables of log-probabilities over random and over small
+//! grammars, in all lexer modes.
 //!
 //! `ANYGRAM_SEED=17` replays one seed; `ANYGRAM_SEEDS=500` sets how many are drawn (default 40).
 
 use std::sync::Arc;
 
 use anygram_any_order::decode::{
-    Asked, DecodeError, DecodeOptions, Decoded, Decoder, Event, Exact, ExactBy, Ground, Lave, Model, ModelError, Named,
-    OpenSlots, Order, Pace, Revision, STRATEGIES, Sampling, Sequential, Strategy, View, Why,
+    Asked, DecodeError, DecodeOptions, Decoded, Decoder, Event, Exact, ExactBy, Ground, Lave, Model,
+    ModelError, Named, OpenSlots, Order, Pace, Revision, STRATEGIES, Sampling, Sequential, Strategy, View,
+    Why,
 };
 use anygram_any_order::{Canvas, End, Lookahead, Method, Slot, Solver};
 use anygram_grammar::ir::LexerMode;
@@ -57,7 +59,9 @@ impl Model for Table {
         self.n_asked += 1;
         let mut seen = self.seed;
         if self.looks {
-            view.tokens.iter().for_each(|token| seen = seen.wrapping_mul(31).wrapping_add(u64::from(token.0)));
+            view.tokens
+                .iter()
+                .for_each(|token| seen = seen.wrapping_mul(31).wrapping_add(u64::from(token.0)));
         }
         for (row, &slot) in rows.chunks_mut(self.size).zip(view.wanted) {
             if self.open == OpenSlots::Next {
@@ -97,7 +101,8 @@ impl Model for Likes {
 }
 
 fn constraint(grammar: &str, tokens: &str, special: &LoadOptions) -> Constraint {
-    let grammar = anygram_grammar::lark::parse(grammar, &anygram_grammar::lark::LarkOptions::default()).unwrap();
+    let grammar =
+        anygram_grammar::lark::parse(grammar, &anygram_grammar::lark::LarkOptions::default()).unwrap();
     let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
     let vocabulary = Vocabulary::from_bytes(Format::JsonArray, tokens.as_bytes(), special).unwrap();
     Constraint::new(Arc::new(language), vocabulary).unwrap()
@@ -126,7 +131,12 @@ fn decode(
 }
 
 fn ids(decoded: &Decoded) -> Vec<u32> {
-    decoded.tokens().unwrap_or_else(|| panic!("not filled: {decoded:?}")).iter().map(|token| token.0).collect()
+    decoded
+        .tokens()
+        .unwrap_or_else(|| panic!("not filled: {decoded:?}"))
+        .iter()
+        .map(|token| token.0)
+        .collect()
 }
 
 fn is_sentence(constraint: &Constraint, decoded: &Decoded) -> bool {
@@ -153,7 +163,11 @@ fn any_options(random: &mut Random, seed: u64) -> DecodeOptions {
             top_k: *random.pick(&[None, Some(2)]),
             top_p: *random.pick(&[None, Some(0.8)]),
         },
-        revision: *random.pick(&[Revision::Stay, Revision::TakeBack { below: 0.3, most: 3 }, Revision::Renew]),
+        revision: *random.pick(&[
+            Revision::Stay,
+            Revision::TakeBack { below: 0.3, most: 3 },
+            Revision::Renew,
+        ]),
         refusals: *random.pick(&[None, Some(0), Some(2)]),
         seed,
         ..DecodeOptions::default()
@@ -163,7 +177,8 @@ fn any_options(random: &mut Random, seed: u64) -> DecodeOptions {
 fn random_case(seed: u64, limits: Limits) -> Option<(RandomCase, Constraint, usize)> {
     let mode = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual][seed as usize % 3];
     let case = RandomCase::in_mode(seed, mode);
-    let options = LanguageOptions { lexer: Some(mode), ties: case.ties, limits, ..LanguageOptions::default() };
+    let options =
+        LanguageOptions { lexer: Some(mode), ties: case.ties, limits, ..LanguageOptions::default() };
     let language = Language::new(case.grammar.clone(), &options).ok()?;
     let tokens = case.vocab.iter().map(|token| match token {
         Some(bytes) => {
@@ -192,8 +207,9 @@ fn asks_long(named: &Named, constraint: &Constraint) -> bool {
     named.name == "intersection" && constraint.language().lexing().mode() == LexerMode::Contextual
 }
 
-/// Whatever the model, the order, the pace and the revision: `exact` and its kin fill every canvas that is completable, and all others leave nothing
-/// behind that they say is proven and is not. All runs can be repeated, on fresh tables and on warm ones.
+/// Whatever the model, the order, the pace and the revision: `exact` and its kin fill every canvas that is
+/// completable, and all others leave nothing behind that they say is proven and is not. All runs can be
+/// repeated, on fresh tables and on warm ones.
 #[test]
 fn every_strategy_with_any_options() {
     let (mut n_exact, mut n_stuck, mut n_others, mut n_sentences) = (0, 0, 0, 0);
@@ -201,8 +217,10 @@ fn every_strategy_with_any_options() {
         let Some((case, constraint, size)) = random_case(seed, Limits::default()) else { continue };
         let mut random = Random::new(seed ^ 0x100b);
         let mut solver = Solver::new(&constraint).unwrap();
-        let mut decoders: Vec<Decoder> =
-            STRATEGIES.iter().map(|named| Decoder::new(&constraint, named.make(&constraint).unwrap())).collect();
+        let mut decoders: Vec<Decoder> = STRATEGIES
+            .iter()
+            .map(|named| Decoder::new(&constraint, named.make(&constraint).unwrap()))
+            .collect();
         for _ in 0..6 {
             let canvas = random_canvas(&case, &mut random);
             let is_completable = solver.completable(&canvas).unwrap().decided();
@@ -270,7 +288,11 @@ fn what_is_proven_is_so() {
                             let asked = solver.completable(&replayed).unwrap().decided();
                             if proposal.judgement.proven {
                                 let says = Some(proposal.judgement.kept);
-                                assert!(asked == says, "seed {seed}, {}, {replayed:?}: {proposal:?}", named.name);
+                                assert!(
+                                    asked == says,
+                                    "seed {seed}, {}, {replayed:?}: {proposal:?}",
+                                    named.name
+                                );
                                 n_checked += 1;
                             }
                             if !proposal.judgement.kept {
@@ -320,8 +342,10 @@ fn runs_side_by_side_are_those_of_one_thread() {
     let run = |seed: u64| {
         let named = &STRATEGIES[seed as usize % STRATEGIES.len()];
         let options = DecodeOptions { steps: 5, seed, ..DecodeOptions::default() };
-        let options = DecodeOptions { sampling: Sampling { temperature: 0.8, ..Sampling::default() }, ..options };
-        let decoded = decode(&constraint, named.name, &holes(12), &mut Table::new(6, MASK, 4.0, seed), &options);
+        let options =
+            DecodeOptions { sampling: Sampling { temperature: 0.8, ..Sampling::default() }, ..options };
+        let decoded =
+            decode(&constraint, named.name, &holes(12), &mut Table::new(6, MASK, 4.0, seed), &options);
         (decoded.canvas, decoded.trace.events().to_vec())
     };
     let alone: Vec<_> = (0..60).map(run).collect();
@@ -339,7 +363,8 @@ fn without_a_constraint_it_is_the_argmax() {
         let (tokens, wanted) = (vec![TokenId(5); 12], (0..12).collect::<Vec<_>>());
         model.log_probs(&View { tokens: &tokens, wanted: &wanted, step: 0, steps: 1 }, &mut rows).unwrap();
         // The mask token is never proposed; behind an EOS there is EOS.
-        let best = |row: &[f32]| (0..5u32).max_by(|a, b| row[*a as usize].total_cmp(&row[*b as usize])).unwrap();
+        let best =
+            |row: &[f32]| (0..5u32).max_by(|a, b| row[*a as usize].total_cmp(&row[*b as usize])).unwrap();
         let mut expected: Vec<u32> = rows.chunks(6).map(best).collect();
         if let Some(eos) = expected.iter().position(|id| *id == 4) {
             expected[eos..].fill(4);
@@ -366,8 +391,12 @@ fn forced_sequential_is_greedy_decoding_under_masks() {
                 let mask = if has_budget { matcher.mask_with_budget(budget) } else { matcher.mask() };
                 let mask = mask.unwrap();
                 let mut row = vec![0.0; 6];
-                let view =
-                    View { tokens: &vec![TokenId(0); expected.len()], wanted: &[expected.len()], step: 0, steps: 1 };
+                let view = View {
+                    tokens: &vec![TokenId(0); expected.len()],
+                    wanted: &[expected.len()],
+                    step: 0,
+                    steps: 1,
+                };
                 model.log_probs(&view, &mut row).unwrap();
                 let allowed = (0..5u32).filter(|id| get_bit(&mask, *id as usize));
                 let best = allowed.max_by(|a, b| row[*a as usize].total_cmp(&row[*b as usize]));
@@ -392,7 +421,8 @@ fn forced_sequential_is_greedy_decoding_under_masks() {
     }
 }
 
-/// Whatever a model says and however often proposals fail, recovery leads to an end, and with the room looked at to a sentence.
+/// Whatever a model says and however often proposals fail, recovery leads to an end, and with the room looked
+/// at to a sentence.
 #[test]
 fn recovery_comes_to_an_end() {
     let constraint = brackets();
@@ -403,13 +433,20 @@ fn recovery_comes_to_an_end() {
             let lave = Lave::new(&constraint).unwrap().lookahead(lookahead).attempts(2);
             let options = DecodeOptions { steps: 4, seed, ..DecodeOptions::default() };
             let mut model = Table::new(6, MASK, sharpness, seed);
-            let decoded = Decoder::new(&constraint, Box::new(lave)).decode(&holes(15), &mut model, &options).unwrap();
-            let fills =
-                decoded.trace.events().iter().filter(|event| matches!(event, Event::Filled { why: Why::Recovery, .. }));
+            let decoded =
+                Decoder::new(&constraint, Box::new(lave)).decode(&holes(15), &mut model, &options).unwrap();
+            let fills = decoded
+                .trace
+                .events()
+                .iter()
+                .filter(|event| matches!(event, Event::Filled { why: Why::Recovery, .. }));
             n_recovered += fills.count();
             n_stuck += usize::from(decoded.is_stuck);
             if counts_room {
-                assert!(is_sentence(&constraint, &decoded), "seed {seed}, sharpness {sharpness}: {decoded:?}");
+                assert!(
+                    is_sentence(&constraint, &decoded),
+                    "seed {seed}, sharpness {sharpness}: {decoded:?}"
+                );
             }
         }
     }
@@ -446,10 +483,14 @@ fn the_ablation_is_free_after_its_failures() {
         let lave = Lave::new(&constraint).unwrap().lookahead(lookahead).attempts(3).without_recovery();
         let options = DecodeOptions { steps: 6, seed, ..DecodeOptions::default() };
         let mut model = Table::new(6, MASK, 2.0, seed);
-        let decoded = Decoder::new(&constraint, Box::new(lave)).decode(&holes(12), &mut model, &options).unwrap();
+        let decoded =
+            Decoder::new(&constraint, Box::new(lave)).decode(&holes(12), &mut model, &options).unwrap();
         assert!(!decoded.is_stuck);
-        let grounds: Vec<(bool, Ground)> =
-            decoded.trace.proposals().map(|proposal| (proposal.judgement.kept, proposal.judgement.ground)).collect();
+        let grounds: Vec<(bool, Ground)> = decoded
+            .trace
+            .proposals()
+            .map(|proposal| (proposal.judgement.kept, proposal.judgement.ground))
+            .collect();
         if let Some(first) = grounds.iter().position(|(_, ground)| *ground == Ground::Nothing) {
             n_free += 1;
             assert!(grounds[first - 3..first].iter().all(|(kept, _)| !kept));
@@ -511,7 +552,8 @@ fn the_pace_says_how_many_are_kept() {
     assert_eq!(steps(Pace::Tokens(4), 1), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (1, 5)]);
     // The first three have 0.99 and more; then one a step, and in the last all.
     assert_eq!(steps(Pace::Threshold(0.9), 3), [(0, 0), (0, 1), (0, 2), (1, 3), (2, 4), (2, 5)]);
-    // The entropies are next to nothing for three of them, then above 1 each: the largest is left out of the sum.
+    // The entropies are next to nothing for three of them, then above 1 each: the largest is left out of the
+    // sum.
     assert_eq!(steps(Pace::EntropyBound(0.1), 3), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (2, 5)]);
 }
 
@@ -552,7 +594,8 @@ fn tokens_are_taken_back() {
         };
         let decoded = decode(&constraint, name, &holes(3), &mut Doubting { asked: 0 }, &options);
         assert_eq!(ids(&decoded), [0, 2, 1], "{name}");
-        let taken = decoded.trace.events().iter().any(|event| matches!(event, Event::TakenBack { step: 1, .. }));
+        let taken =
+            decoded.trace.events().iter().any(|event| matches!(event, Event::TakenBack { step: 1, .. }));
         // The exact ones had nothing to take back if they did not fall for it.
         assert!(taken || decoded.trace.n_refused() > 0, "{name}: {:?}", decoded.trace);
         let stays = DecodeOptions { revision: Revision::Stay, ..options };
@@ -571,8 +614,17 @@ fn canvases_are_noised_again() {
             let mut model = Table::new(6, OpenSlots::Noise, 9.0, seed);
             let options = DecodeOptions { steps: 5, seed, ..DecodeOptions::renoising() };
             let decoded = decode(&constraint, name, &holes(10), &mut model, &options);
-            assert!(decoded.trace.n_asked() <= 6 || name == "lookahead", "{name}: {}", decoded.trace.n_asked());
-            n_taken += decoded.trace.events().iter().filter(|event| matches!(event, Event::TakenBack { .. })).count();
+            assert!(
+                decoded.trace.n_asked() <= 6 || name == "lookahead",
+                "{name}: {}",
+                decoded.trace.n_asked()
+            );
+            n_taken += decoded
+                .trace
+                .events()
+                .iter()
+                .filter(|event| matches!(event, Event::TakenBack { .. }))
+                .count();
             if name != "none" {
                 assert!(is_sentence(&constraint, &decoded), "seed {seed}, {name}: {decoded:?}");
             }
@@ -599,10 +651,14 @@ fn slots_are_inserted_where_there_is_a_gap() {
         assert!(is_sentence(&constraint, &decoded), "{name}: {decoded:?}");
         // Proposals that are made freely ask for more.
         let n_slots = ids(&decoded).len();
-        assert!(if name == "compatible" { (6..=259).contains(&n_slots) } else { n_slots == 5 }, "{name}: {decoded:?}");
+        assert!(
+            if name == "compatible" { (6..=259).contains(&n_slots) } else { n_slots == 5 },
+            "{name}: {decoded:?}"
+        );
     }
     // A hole beside the first gap: the model wants "(" there, which takes one more bracket to close.
-    let canvas = Canvas::new(vec![fixed(0), Slot::Hole, Slot::Gap, fixed(2), fixed(1), Slot::Gap], End::Sentence);
+    let canvas =
+        Canvas::new(vec![fixed(0), Slot::Hole, Slot::Gap, fixed(2), fixed(1), Slot::Gap], End::Sentence);
     let likes = || Likes { tokens: vec![0, 0, 1, 1, 1, 1, 1], lead: vec![9.0; 7], size: 6, open: MASK };
     let decoded = decode(&constraint, "compatible", &canvas, &mut likes(), &DecodeOptions::default());
     assert_eq!(ids(&decoded).len(), 5, "{decoded:?}");
@@ -642,7 +698,8 @@ fn several_regions_of_any_text_are_filled() {
                 let options = DecodeOptions { steps: 3, seed, ..DecodeOptions::default() };
                 let decoded = decode(&constraint, name, &canvas, &mut model, &options);
                 assert!(is_sentence(&constraint, &decoded), "seed {seed}, {name}, {canvas:?}: {decoded:?}");
-                let inserted = decoded.trace.events().iter().filter(|event| matches!(event, Event::Inserted { .. }));
+                let inserted =
+                    decoded.trace.events().iter().filter(|event| matches!(event, Event::Inserted { .. }));
                 n_inserted += inserted.count();
             }
         }
@@ -651,7 +708,8 @@ fn several_regions_of_any_text_are_filled() {
     assert!(seeds().len() < 20 || n_inserted > 20);
 }
 
-/// How often `lookahead` accepts what can be completed, by the number of fillings and how sure the marginals are of the right tokens.
+/// How often `lookahead` accepts what can be completed, by the number of fillings and how sure the marginals
+/// are of the right tokens.
 #[test]
 fn lookahead_accepts_more_with_more_fillings_and_surer_marginals() {
     use anygram_any_order::{LogProbs, Methods};
@@ -671,13 +729,15 @@ fn lookahead_accepts_more_with_more_fillings_and_surer_marginals() {
                 let canvas = Canvas::new(slots, End::Sentence);
                 let mut values = Vec::new();
                 for hole in canvas.holes() {
-                    let mut weights: Vec<f32> = (0..6).map(|_| random.below(1_000) as f32 / 1_000.0).collect();
+                    let mut weights: Vec<f32> =
+                        (0..6).map(|_| random.below(1_000) as f32 / 1_000.0).collect();
                     weights[text[hole] as usize] += sharpness;
                     values.extend(weights);
                 }
                 let log_probs = LogProbs::dense(&values, 6).unwrap();
                 let lookahead = Lookahead { fillings, seed, ..Lookahead::default() };
-                let verdict = methods.completable(&canvas, Method::Lookahead, Some(&log_probs), lookahead).unwrap();
+                let verdict =
+                    methods.completable(&canvas, Method::Lookahead, Some(&log_probs), lookahead).unwrap();
                 n_accepted += usize::from(verdict.completable == Some(true));
                 assert!(verdict.completable != Some(true) || verdict.proven);
             }
@@ -697,7 +757,8 @@ fn as_published_lookahead_does_not_count_the_room() {
     let constraint = brackets();
     let mut methods = Methods::new(&constraint).unwrap();
     // "((" and one slot: no sentence.
-    let canvas = Canvas::new(vec![Slot::Fixed(TokenId(0)), Slot::Fixed(TokenId(0)), Slot::Hole], End::Sentence);
+    let canvas =
+        Canvas::new(vec![Slot::Fixed(TokenId(0)), Slot::Fixed(TokenId(0)), Slot::Hole], End::Sentence);
     let ask = |methods: &mut Methods, counts_room| {
         let lookahead = Lookahead { counts_room, ..Lookahead::default() };
         let verdict = methods.completable(&canvas, Method::Lookahead, None, lookahead).unwrap();
@@ -765,7 +826,8 @@ fn what_cannot_be_is_said() {
     assert!(run(&mut Silent, plain).unwrap().is_stuck);
     for by in [ExactBy::Admissible, ExactBy::Compatible, ExactBy::Best, ExactBy::Sample] {
         let exact = Exact::new(&constraint, by).unwrap();
-        let decoded = Decoder::new(&constraint, Box::new(exact)).decode(&holes(3), &mut Silent, &plain).unwrap();
+        let decoded =
+            Decoder::new(&constraint, Box::new(exact)).decode(&holes(3), &mut Silent, &plain).unwrap();
         assert!(is_sentence(&constraint, &decoded));
         let rescued = |event: &Event| matches!(event, Event::Filled { why: Why::Rescue, .. });
         assert!(decoded.trace.events().iter().any(rescued));

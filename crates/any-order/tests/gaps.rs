@@ -1,4 +1,5 @@
-//! The method `intersection` on the shared canvases with gaps: by the exact engine they are completable, by it too, and its completions show it.
+//! The method `intersection` on the shared canvases with gaps: by the exact engine they are completable, by
+//! it too, and its completions show it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ fn canvases_with_gaps_are_completable_and_shown_to_be() {
     let vocabulary = Vocabulary::from_file(data.join("tokenizers/qwen.tiktoken.gz"), &options).unwrap();
     for name in ["smiles", "cpp", "sql_grammar"] {
         let source = std::fs::read_to_string(data.join(format!("replay/{name}.lark"))).unwrap();
-        let grammar = lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let grammar =
+            lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
         let constraint = Constraint::new(language, vocabulary.clone()).unwrap();
         let mut engine = Intersection::new(&constraint).unwrap();
@@ -51,7 +53,8 @@ fn canvases_with_gaps_are_completable_and_shown_to_be() {
         for canvas in canvases(&data, name) {
             let exact = solver.completable(&canvas).unwrap().decided();
             for by in [IntersectionBy::MinimalDfa, IntersectionBy::Earley] {
-                let options = IntersectionOptions { by, complete: Complete::Always, ..IntersectionOptions::default() };
+                let options =
+                    IntersectionOptions { by, complete: Complete::Always, ..IntersectionOptions::default() };
                 let said = engine.completable(&canvas, &options).unwrap();
                 assert!(
                     exact.is_none() || said.completable == exact,

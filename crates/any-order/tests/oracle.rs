@@ -1,7 +1,9 @@
-//! Random grammars and canvases: every lexer mode, engine and way to decide against brute force, and the laws of canvases.
+//! Random grammars and canvases: every lexer mode, engine and way to decide against brute force, and the laws
+//! of canvases.
 //!
-//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 25). A yes is checked by what shows
-//! it: the oracle reads the witness. A no is checked by all assignments that brute force can try.
+//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn
+//! (default 25). A yes is checked by what shows it: the oracle reads the witness. A no is checked by all
+//! assignments that brute force can try.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -51,7 +53,8 @@ impl Case {
     fn new(seed: u64, mode: LexerMode) -> Self {
         let case = RandomCase::in_mode(seed, mode);
         let mut random = Random::new(seed ^ 0xca57a5);
-        // Half of the vocabularies have few tokens, so that there can be many holes; then some bytes are no tokens.
+        // Half of the vocabularies have few tokens, so that there can be many holes; then some bytes are no
+        // tokens.
         let mut vocab = case.vocab.clone();
         let few = random.chance(50);
         if few {
@@ -130,7 +133,8 @@ impl Case {
     }
 
     fn constraint(&self, engine: Engine, limits: Limits) -> Result<Option<Constraint>, String> {
-        let options = LanguageOptions { lexer: Some(self.random.mode), ties: self.random.ties, engine, limits };
+        let options =
+            LanguageOptions { lexer: Some(self.random.mode), ties: self.random.ties, engine, limits };
         // Languages without a sentence are another test's.
         let Ok(language) = Language::new(self.random.grammar.clone(), &options) else { return Ok(None) };
         let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -139,9 +143,11 @@ impl Case {
             None => "null".to_owned(),
         });
         let source = format!("[{}]", tokens.collect::<Vec<_>>().join(","));
-        let options = LoadOptions { eos: self.roles.eos.clone(), pad: self.roles.pad, ..LoadOptions::default() };
-        let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options)
-            .map_err(|error| error.to_string())?;
+        let options =
+            LoadOptions { eos: self.roles.eos.clone(), pad: self.roles.pad, ..LoadOptions::default() };
+        let vocabulary =
+            Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options)
+                .map_err(|error| error.to_string())?;
         Constraint::new(Arc::new(language), vocabulary).map(Some).map_err(|error| error.to_string())
     }
 }
@@ -299,7 +305,8 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
                 (Some(_), None) => !is_exact,
                 (Some(minimum), Some(least)) => {
                     // Whether a prefix is viable is known to brute force only as far as it looks.
-                    let complete = canvas.end() != (End::Prefix { remaining: None }) && (!has_gaps || least <= longest);
+                    let complete =
+                        canvas.end() != (End::Prefix { remaining: None }) && (!has_gaps || least <= longest);
                     minimum <= least && (!complete || minimum == least)
                 }
             };
@@ -317,7 +324,9 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
             };
             let by_force = known.admissible[at].contains(&token);
             if by_force && !own || is_exact && own && !by_force {
-                return Err(format!("slot {hole}, token {token} is admissible: {own}, by brute force {by_force}"));
+                return Err(format!(
+                    "slot {hole}, token {token} is admissible: {own}, by brute force {by_force}"
+                ));
             }
             // A token is admissible iff fixing it leaves the canvas completable.
             let mut fixed = canvas.clone();
@@ -344,7 +353,8 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
 fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissible) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let holes: Vec<usize> = canvas.holes().collect();
-    // Filling never enlarges; what was cleared and set again is as before; what is known of another canvas changes nothing.
+    // Filling never enlarges; what was cleared and set again is as before; what is known of another canvas
+    // changes nothing.
     let mut fillings = Vec::new();
     for at in [0, holes.len().saturating_sub(1)].into_iter().filter(|_| holes.len() > 1) {
         let can_stand = |&token: &TokenId| admissible.get(at, token) == Some(true);
@@ -364,7 +374,10 @@ fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissib
             if admissible.undecided[at].is_none()
                 && mask.iter().zip(&admissible.masks[at]).any(|(after, before)| after & !before != 0)
             {
-                return Err(format!("filling slot {} with {token:?} enlarges the set of hole {at}", holes[filled]));
+                return Err(format!(
+                    "filling slot {} with {token:?} enlarges the set of hole {at}",
+                    holes[filled]
+                ));
             }
         }
         let mut fresh = Solver::new(solver.constraint()).map_err(|error| failed(&error))?;
@@ -390,7 +403,9 @@ fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissib
             Slot::Fixed(token) => Some(*token),
             _ => None,
         });
-        if tokens.into_iter().all(|token| matcher.advance(token).is_ok()) && matcher.mask_into(&mut mask).is_err() {
+        if tokens.into_iter().all(|token| matcher.advance(token).is_ok())
+            && matcher.mask_into(&mut mask).is_err()
+        {
             return Ok(());
         }
         for token in 0..case.vocab.len() {
@@ -443,8 +458,14 @@ fn n_in_gaps(case: &Case, answer: &Answer) -> Option<usize> {
     Some(witness.slots.iter().map(of).sum())
 }
 
-/// What the chart puts into gaps is no longer than what a search finds that has it as its aim to put few tokens there.
-fn checked_for_length(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -> Result<(), String> {
+/// What the chart puts into gaps is no longer than what a search finds that has it as its aim to put few
+/// tokens there.
+fn checked_for_length(
+    case: &Case,
+    solver: &mut Solver,
+    canvas: &Canvas,
+    tally: &mut Tally,
+) -> Result<(), String> {
     check(case, solver, canvas, tally)?;
     let length = |by: By| {
         let solver = Solver::new(solver.constraint()).map_err(|error| error.to_string())?;

@@ -22,10 +22,12 @@ fn rows(solver: &mut Solver, canvas: &Canvas) -> Vec<String> {
 
 #[test]
 fn a_slot_set_cleared_or_changed_is_another_canvas() {
-    let grammar = lark::parse("start: \"a\" \"b\" | \"a\" \"c\" | \"d\" \"c\"", &LarkOptions::default()).unwrap();
+    let grammar =
+        lark::parse("start: \"a\" \"b\" | \"a\" \"c\" | \"d\" \"c\"", &LarkOptions::default()).unwrap();
     let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
     let vocabulary =
-        Vocabulary::from_bytes(Format::JsonArray, br#"["a", "b", "c", "d"]"#, &LoadOptions::default()).unwrap();
+        Vocabulary::from_bytes(Format::JsonArray, br#"["a", "b", "c", "d"]"#, &LoadOptions::default())
+            .unwrap();
     let constraint = Constraint::new(language, vocabulary).unwrap();
     let mut solver = Solver::new(&constraint).unwrap();
     let [b, c, d] = [1, 2, 3].map(|id| Slot::Fixed(TokenId(id)));
@@ -83,7 +85,8 @@ fn eos_pad_and_what_is_no_text_are_told_apart() {
 
 #[test]
 fn an_eos_that_the_grammar_names_is_no_text() {
-    let grammar = lark::parse("start: \"a\" <[1]> | \"a\" \"a\" \"a\" \"a\"", &LarkOptions::default()).unwrap();
+    let grammar =
+        lark::parse("start: \"a\" <[1]> | \"a\" \"a\" \"a\" \"a\"", &LarkOptions::default()).unwrap();
     let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
     let options = LoadOptions { eos: vec![1], ..LoadOptions::default() };
     let vocabulary = Vocabulary::from_bytes(Format::JsonArray, br#"["a", null]"#, &options).unwrap();

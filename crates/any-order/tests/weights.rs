@@ -1,5 +1,5 @@
-//! Random grammars, canvases and weights: the best completion against the exhaustive maximum, samples against the exact distribution, by
-//! chi-square. In every lexer mode; most of the grammars are ambiguous.
+//! Random grammars, canvases and weights: the best completion against the exhaustive maximum, samples against
+//! the exact distribution, by chi-square. In every lexer mode; most of the grammars are ambiguous.
 //!
 //! `ANYGRAM_SEED=17` replays one seed; `ANYGRAM_SEEDS=500` sets how many are drawn (default 40).
 
@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anygram_any_order::{
-    Assignment, Canvas, End, Filling, Floor, LogProbs, LogProbsError, Lookahead, Method, Methods, SampleBy, Slot,
-    Solver, Tail, WeighError, Weighed, Weigher,
+    Assignment, Canvas, End, Filling, Floor, LogProbs, LogProbsError, Lookahead, Method, Methods, SampleBy,
+    Slot, Solver, Tail, WeighError, Weighed, Weigher,
 };
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits};
@@ -66,7 +66,8 @@ fn case(seed: u64, mode: LexerMode) -> Option<Case> {
     });
     let source = format!("[{}]", tokens.collect::<Vec<_>>().join(","));
     let options = LoadOptions { eos: eos.clone(), pad, ..LoadOptions::default() };
-    let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options).unwrap();
+    let vocabulary =
+        Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options).unwrap();
     let constraint = Constraint::new(Arc::new(language), vocabulary).unwrap();
     Some(Case { random: case, vocab, eos, pad, constraint })
 }
@@ -74,7 +75,8 @@ fn case(seed: u64, mode: LexerMode) -> Option<Case> {
 impl Case {
     fn canvas(&self, random: &mut Random) -> Canvas {
         let row: Vec<u32> = random.pick(&self.random.tokens).to_vec();
-        let fitting = |token: &u32| (*token as usize) < self.vocab.len() && self.vocab.len() == self.random.vocab.len();
+        let fitting =
+            |token: &u32| (*token as usize) < self.vocab.len() && self.vocab.len() == self.random.vocab.len();
         let mut slots: Vec<Slot> =
             row.into_iter().filter(fitting).take(4).map(|token| Slot::Fixed(TokenId(token))).collect();
         slots.iter_mut().filter(|_| random.chance(40)).for_each(|slot| *slot = Slot::Hole);
@@ -116,7 +118,8 @@ impl Case {
             let (text, tail) = row.split_at(end.unwrap_or(row.len()));
             let is_tail = |token: &TokenId| self.eos.contains(&token.0) || self.pad == Some(token.0);
             let named = |token: &TokenId| token.0 == CALL && self.random.alphabet.contains(&Sym::Token(CALL));
-            let is_text = |token: &TokenId| !is_tail(token) && (self.vocab[token.index()].is_some() || named(token));
+            let is_text =
+                |token: &TokenId| !is_tail(token) && (self.vocab[token.index()].is_some() || named(token));
             let is_valid = text.iter().all(is_text) && tail.iter().all(is_tail) && {
                 if end.is_some() || canvas.end() == End::Sentence {
                     let ids: Vec<u32> = text.iter().map(|token| token.0).collect();
@@ -151,7 +154,8 @@ fn weights(random: &mut Random, n_holes: usize, size: usize) -> Weights {
     };
     if random.chance(40) {
         let values: Vec<f32> = (0..n_holes * size).map(|_| value(random) as f32).collect();
-        let rows = values.chunks(size).map(|row| row.iter().map(|&value| (value.into(), true)).collect()).collect();
+        let rows =
+            values.chunks(size).map(|row| row.iter().map(|&value| (value.into(), true)).collect()).collect();
         return Weights { rows, log_probs: LogProbs::dense(&values, size).unwrap() };
     }
     let floor = *random.pick(&[Floor::BelowListed, Floor::At(-1.5), Floor::At(-3.25), Floor::Excluded]);
@@ -160,7 +164,8 @@ fn weights(random: &mut Random, n_holes: usize, size: usize) -> Weights {
         let percent = *random.pick(&[20, 50, 90]);
         let listed: Vec<usize> = (0..size).rev().filter(|_| random.chance(percent)).collect();
         let pairs: Vec<(TokenId, f64)> = listed.iter().map(|&id| (TokenId::new(id), value(random))).collect();
-        let lowest = pairs.iter().map(|pair| pair.1).filter(|value| value.is_finite()).reduce(f64::min).unwrap_or(0.0);
+        let lowest =
+            pairs.iter().map(|pair| pair.1).filter(|value| value.is_finite()).reduce(f64::min).unwrap_or(0.0);
         let floor = match floor {
             Floor::BelowListed => lowest - 10.0,
             Floor::At(floor) => floor,
@@ -209,14 +214,17 @@ fn check_best(
     let most = all.iter().map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
     match best {
         Weighed::Known(best) => {
-            let own =
-                all.iter().find(|(row, _)| *row == best.tokens).unwrap_or_else(|| panic!("{best:?} is not valid"));
+            let own = all
+                .iter()
+                .find(|(row, _)| *row == best.tokens)
+                .unwrap_or_else(|| panic!("{best:?} is not valid"));
             assert!(
                 (own.1 - best.log_prob).abs() < 1e-9 && (own.1 - most).abs() < 1e-9,
                 "{best:?}, by brute force {most}"
             );
             let end = best.tokens.iter().position(|token| case.eos.contains(&token.0)).unwrap_or(usize::MAX);
-            let mut counted = canvas.holes().enumerate().filter(|(_, hole)| tail == Tail::Counted || *hole <= end);
+            let mut counted =
+                canvas.holes().enumerate().filter(|(_, hole)| tail == Tail::Counted || *hole <= end);
             let widened = counted.any(|(number, hole)| !weights.rows[number][best.tokens[hole].index()].1);
             assert_eq!(best.widened, widened);
         }
@@ -225,7 +233,8 @@ fn check_best(
     }
 }
 
-/// Whether samples are as the weights say: chi-square, with rare rows put together; the bound is passed by chance once in a million.
+/// Whether samples are as the weights say: chi-square, with rare rows put together; the bound is passed by
+/// chance once in a million.
 fn check_samples(all: &[(Vec<TokenId>, f64)], samples: &[Assignment]) {
     let top = all.iter().map(|pair| pair.1).fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = all.iter().map(|pair| (pair.1 - top).exp()).sum();
@@ -254,7 +263,10 @@ fn check_samples(all: &[(Vec<TokenId>, f64)], samples: &[Assignment]) {
     let degrees = f64::from(bins - 1).max(1.0);
     // Wilson and Hilferty's approximation of the quantile.
     let bound = degrees * (1.0 - 2.0 / (9.0 * degrees) + 4.75 * (2.0 / (9.0 * degrees)).sqrt()).powi(3);
-    assert!(chi <= bound.max(24.0), "chi-square {chi:.1} with {degrees} degrees of freedom, at most {bound:.1}");
+    assert!(
+        chi <= bound.max(24.0),
+        "chi-square {chi:.1} with {degrees} degrees of freedom, at most {bound:.1}"
+    );
 }
 
 #[test]
@@ -359,8 +371,10 @@ fn methods_are_wrong_only_where_they_say_so() {
 }
 
 fn plain(grammar: &str, limits: Limits) -> Constraint {
-    let grammar = anygram_grammar::lark::parse(grammar, &anygram_grammar::lark::LarkOptions::default()).unwrap();
-    let options = LanguageOptions { lexer: Some(LexerMode::Scannerless), limits, ..LanguageOptions::default() };
+    let grammar =
+        anygram_grammar::lark::parse(grammar, &anygram_grammar::lark::LarkOptions::default()).unwrap();
+    let options =
+        LanguageOptions { lexer: Some(LexerMode::Scannerless), limits, ..LanguageOptions::default() };
     let language = Language::new(grammar, &options).unwrap();
     let options = LoadOptions { eos: vec![3], ..LoadOptions::default() };
     let source = br#"["a","b","aa",null]"#;
@@ -375,7 +389,8 @@ fn the_number_of_derivations_does_not_count() {
     let canvas = Canvas::new(vec![Slot::Hole; 3], End::Sentence);
     let log_probs = LogProbs::listed(&[vec![], vec![], vec![]], Floor::At(0.0)).unwrap();
     let mut weigher = Weigher::new(&constraint).unwrap();
-    let Weighed::Known(samples) = weigher.sample(&canvas, &log_probs, Tail::Counted, 7, 15_000).unwrap() else {
+    let Weighed::Known(samples) = weigher.sample(&canvas, &log_probs, Tail::Counted, 7, 15_000).unwrap()
+    else {
         panic!("there are completions")
     };
     // Rows of one to three tokens of a and aa, and b: 2 + 4 + 8 + 1, all as likely.

@@ -39,7 +39,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use anygram_any_order::decode;
-pub use anygram_any_order::decode::{DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View};
+pub use anygram_any_order::decode::{
+    DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View,
+};
 pub use anygram_any_order::{
     Admissible, Answer, Assignment, Canvas, CanvasError, CanvasQuestionError, End, Filling, Floor, LogProbs,
     LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, Slot, Solver, Tail, Undecided, Verdict,
@@ -51,8 +53,8 @@ pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_left_to_right::language::{Reader, Reading, StepError};
 pub use anygram_left_to_right::mask::{get_bit, set_bit};
 pub use anygram_left_to_right::{
-    CompileError, Constraint, Draft, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts,
-    Refusal, batch_masks,
+    CompileError, Constraint, Draft, Engine, Language, LanguageOptions, Limits, MatchError, Matcher,
+    MemoCounts, Refusal, batch_masks,
 };
 pub use anygram_vocab::{LoadOptions, SpecialIds, TokenId, VocabError, Vocabulary};
 
@@ -145,21 +147,22 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The start rule; that of the grammar unless it is set: in Lark `start` or what `%start` says, in GBNF `root`.
+    /// The start rule; that of the grammar unless it is set: in Lark `start` or what `%start` says, in GBNF
+    /// `root`.
     pub fn start(mut self, name: impl Into<String>) -> Self {
         self.start = Some(name.into());
         self
     }
 
-    /// The folder from which a grammar may import files (`%import .file.name`), mostly its own. Without it no file is
-    /// read: set it for grammars that you trust.
+    /// The folder from which a grammar may import files (`%import .file.name`), mostly its own. Without it no
+    /// file is read: set it for grammars that you trust.
     pub fn imports(mut self, folder: impl Into<PathBuf>) -> Self {
         self.imports = Some(folder.into());
         self
     }
 
-    /// The lexer mode; that of the grammar unless it is set: for Lark `contextual` or what `%lexer` says, for NLTK `longest`, else
-    /// `scannerless`.
+    /// The lexer mode; that of the grammar unless it is set: for Lark `contextual` or what `%lexer` says, for
+    /// NLTK `longest`, else `scannerless`.
     pub fn lexer(mut self, mode: LexerMode) -> Self {
         self.options.lexer = Some(mode);
         self
@@ -211,8 +214,9 @@ impl Compiler {
 
     /// Compiles the text of a grammar.
     ///
-    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata get large and nothing but the language counts
-    /// (`scannerless`), the grammar is read once more with strings and classes as terminals.
+    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata get large and nothing but
+    /// the language counts (`scannerless`), the grammar is read once more with strings and classes as
+    /// terminals.
     pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, Error> {
         let grammar = self.read(format, source)?;
         let joins = matches!(format, GrammarFormat::Gbnf | GrammarFormat::Ebnf);
@@ -240,8 +244,9 @@ impl Compiler {
     }
 }
 
-/// How large the automaton of all terminals may be before a grammar in GBNF or EBNF is read with smaller ones: that of an
-/// ordinary grammar has some thousands of entries, and those that grow exponentially are found out within a second.
+/// How large the automaton of all terminals may be before a grammar in GBNF or EBNF is read with smaller
+/// ones: that of an ordinary grammar has some thousands of entries, and those that grow exponentially are
+/// found out within a second.
 const JOINED_UNION_ENTRIES: usize = 2_000_000;
 
 /// Whether smaller terminals could help.

@@ -1,7 +1,8 @@
-//! Damaged copies of real grammar files: each is answered, or refused with a reason that can be shown, within the default limits and 1 GB.
+//! Damaged copies of real grammar files: each is answered, or refused with a reason that can be shown, within
+//! the default limits and 1 GB.
 //!
-//! The files are those of the shared data in a format that is read, and our own cases. `ANYGRAM_DAMAGE=N` makes N copies of each instead of a few;
-//! `--nocapture` prints what became of them and the slowest.
+//! The files are those of the shared data in a format that is read, and our own cases. `ANYGRAM_DAMAGE=N`
+//! makes N copies of each instead of a few; `--nocapture` prints what became of them and the slowest.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -100,7 +101,9 @@ fn shared_files() -> Option<Vec<(PathBuf, Vec<u8>)>> {
     }
     let packed = data.join("cfg_commandtalk/commandtalk.cfg.gz");
     let mut commandtalk = Vec::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(&packed).unwrap()).read_to_end(&mut commandtalk).unwrap();
+    flate2::read::GzDecoder::new(std::fs::File::open(&packed).unwrap())
+        .read_to_end(&mut commandtalk)
+        .unwrap();
     // Latin-1.
     let commandtalk: String = commandtalk.into_iter().map(char::from).collect();
     files.push((packed.with_extension(""), commandtalk.into_bytes()));
@@ -128,7 +131,11 @@ fn answer(format: GrammarFormat, bytes: &[u8]) -> &'static str {
         Err(Error::Grammar(error)) => {
             assert!(error.span().start <= error.span().end && error.span().end <= source.len(), "{error}");
             let rendered = error.render("grammar", source);
-            assert!(!error.message().is_empty() && rendered.len() < 5_000, "{error}: {} bytes", rendered.len());
+            assert!(
+                !error.message().is_empty() && rendered.len() < 5_000,
+                "{error}: {} bytes",
+                rendered.len()
+            );
             "refused"
         }
         Err(error) => {

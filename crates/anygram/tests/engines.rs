@@ -4,7 +4,8 @@ use anygram::{Compiler, Engine, GrammarFormat, Language};
 use anygram_testkit::shared;
 
 fn engine(grammar: &str) -> (Engine, bool) {
-    let language: std::sync::Arc<Language> = Compiler::default().compile(GrammarFormat::Lark, grammar).unwrap();
+    let language: std::sync::Arc<Language> =
+        Compiler::default().compile(GrammarFormat::Lark, grammar).unwrap();
     (language.engine(), language.may_switch())
 }
 

@@ -1,7 +1,9 @@
-//! Grammars in all formats through the front door: what XGrammar says of EBNF and GBNF, and the grammars of the shared data.
+//! Grammars in all formats through the front door: what XGrammar says of EBNF and GBNF, and the grammars of
+//! the shared data.
 //!
-//! What XGrammar says is data, `docs/xgrammar-comparison/expected.jsonl`, written by `compare.py` there. The shared data are in a folder `shared`
-//! beside the repository, or where `ANYGRAM_SHARED` says. Without them the tests that need them say so and pass, but fail where `CI` is `true`.
+//! What XGrammar says is data, `docs/xgrammar-comparison/expected.jsonl`, written by `compare.py` there. The
+//! shared data are in a folder `shared` beside the repository, or where `ANYGRAM_SHARED` says. Without them
+//! the tests that need them say so and pass, but fail where `CI` is `true`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,13 +52,21 @@ fn sentences_are_those_of_xgrammar() {
                 for text in line[key].as_array().unwrap() {
                     n_answers += 1;
                     if is_sentence(&language, text.as_str().unwrap()) != expected {
-                        wrong.push(format!("{file} as {}: {text} is a sentence: {}", format.name(), !expected));
+                        wrong.push(format!(
+                            "{file} as {}: {text} is a sentence: {}",
+                            format.name(),
+                            !expected
+                        ));
                     }
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "not as documented, see docs/xgrammar-comparison/compare.py:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "not as documented, see docs/xgrammar-comparison/compare.py:\n{}",
+        wrong.join("\n")
+    );
     assert!(n_answers > 600, "{n_answers}");
 }
 
@@ -91,7 +101,8 @@ fn all_gbnf_files_of_the_shared_data_are_read() {
         names.insert(path.file_stem().unwrap().to_string_lossy().into_owned());
     }
     let expected =
-        ["arithmetic", "c", "chess", "english", "japanese", "json", "json_arr", "list", "vllm-sql"].map(str::to_owned);
+        ["arithmetic", "c", "chess", "english", "japanese", "json", "json_arr", "list", "vllm-sql"]
+            .map(str::to_owned);
     assert_eq!(names, BTreeSet::from(expected));
 }
 
@@ -130,7 +141,8 @@ fn what_is_too_large_as_one_terminal_is_read_in_smaller_ones() {
         assert_eq!(is_sentence(&language, &text), expected);
     }
     // With one cut the terminals are part of the meaning.
-    let error = Compiler::default().lexer(LexerMode::Longest).compile(GrammarFormat::Gbnf, source).unwrap_err();
+    let error =
+        Compiler::default().lexer(LexerMode::Longest).compile(GrammarFormat::Gbnf, source).unwrap_err();
     assert!(matches!(error, Error::Compile(_)), "{error}");
     let mut limits = Limits::default();
     limits.lexer.dfa_states = 1;

@@ -1,5 +1,5 @@
-//! Grammars made to break readers: each is answered, or refused with a reason, within bounds of work and memory that do not depend on the
-//! machine.
+//! Grammars made to break readers: each is answered, or refused with a reason, within bounds of work and
+//! memory that do not depend on the machine.
 
 use std::fmt::Write as _;
 
@@ -45,20 +45,35 @@ fn grammars() -> Vec<(&'static str, String, Fate)> {
         ("a byte order mark", "\u{feff}".into(), Refused("there is no rule `start`")),
         ("literals", format!("start: {}", joined(MANY, " | ", |at| format!("\"a{at}\""))), Reads("a99999")),
         ("equal literals", format!("start: {}", joined(MANY, " | ", |_| "\"a\"".into())), Reads("a")),
-        ("one terminal", format!("start: T\nT: {}", joined(MANY, " | ", |at| format!("\"a{at}\""))), Reads("a99999")),
+        (
+            "one terminal",
+            format!("start: T\nT: {}", joined(MANY, " | ", |at| format!("\"a{at}\""))),
+            Reads("a99999"),
+        ),
         (
             "rules",
-            format!("start: {}\n{}", names(MANY), joined(MANY, "\n", |at| format!("r{at}: \"x{}\"", at % 50))),
+            format!(
+                "start: {}\n{}",
+                names(MANY),
+                joined(MANY, "\n", |at| format!("r{at}: \"x{}\"", at % 50))
+            ),
             Reads("x49"),
         ),
         (
             "a chain",
-            format!("start: r0\n{}\nr{MANY}: \"y\"", joined(MANY, "\n", |at| format!("r{at}: r{} | \"x\"", at + 1))),
+            format!(
+                "start: r0\n{}\nr{MANY}: \"y\"",
+                joined(MANY, "\n", |at| format!("r{at}: r{} | \"x\"", at + 1))
+            ),
             Reads("y"),
         ),
         (
             "a cycle of all",
-            format!("start: {} | \"x\"\n{}", names(300), joined(300, "\n", |at| format!("r{at}: {}", names(300)))),
+            format!(
+                "start: {} | \"x\"\n{}",
+                names(300),
+                joined(300, "\n", |at| format!("r{at}: {}", names(300)))
+            ),
             Reads("x"),
         ),
         (
@@ -78,12 +93,18 @@ fn grammars() -> Vec<(&'static str, String, Fate)> {
         ("groups in a regex", format!("start: /{}a{}/", "(".repeat(DEEP), ")".repeat(DEEP)), Refused("")),
         (
             "a chain of terminals",
-            format!("start: T0\n{}\nT3000: \"y\"", joined(3000, "\n", |at| format!("T{at}: T{} \"x\"?", at + 1))),
+            format!(
+                "start: T0\n{}\nT3000: \"y\"",
+                joined(3000, "\n", |at| format!("T{at}: T{} \"x\"?", at + 1))
+            ),
             Refused(""),
         ),
         (
             "doubling terminals",
-            format!("start: T0\n{}\nT40: \"y\"", joined(40, "\n", |at| format!("T{at}: T{} T{}", at + 1, at + 1))),
+            format!(
+                "start: T0\n{}\nT40: \"y\"",
+                joined(40, "\n", |at| format!("T{at}: T{} T{}", at + 1, at + 1))
+            ),
             Refused("limit of 2000000 symbols"),
         ),
         (
@@ -96,7 +117,10 @@ fn grammars() -> Vec<(&'static str, String, Fate)> {
         ),
         (
             "patterns that overlap",
-            format!("start: ({})*\n%ignore /[ab]+/", joined(200, " | ", |at| format!("/[^\\x{at:02x}]*z{at}/"))),
+            format!(
+                "start: ({})*\n%ignore /[ab]+/",
+                joined(200, " | ", |at| format!("/[^\\x{at:02x}]*z{at}/"))
+            ),
             Refused("union_entries"),
         ),
         (
@@ -124,7 +148,8 @@ fn each_is_answered_or_refused() {
                     Reads(text) | ReadsOrLimit(text) => text,
                     Refused(reason) => panic!("{name}, {}: compiled; expected: {reason}", mode.name()),
                 };
-                let reading = language.read(text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let reading =
+                    language.read(text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert!(reading.is_sentence, "{name}, {}: {text:?}: {reading:?}", mode.name());
                 let mut matcher = Constraint::new(language, Vocabulary::builtin())?.matcher().unwrap();
                 matcher.mask().unwrap_or_else(|error| panic!("{name}, {}: {error}", mode.name()));
@@ -160,7 +185,8 @@ fn the_valiant_chart_reads_them_too() {
     for (name, source, fate) in grammars() {
         let Reads(text) = fate else { continue };
         let compiler = Compiler::default().lexer(LexerMode::Scannerless).engine(Engine::Valiant);
-        let language = compiler.compile(GrammarFormat::Lark, &source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let language =
+            compiler.compile(GrammarFormat::Lark, &source).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(language.read(text.as_bytes()).unwrap().is_sentence, "{name}");
     }
 }
@@ -203,7 +229,11 @@ fn a_limit_of_nothing_is_met_by_everything() {
     for name in ["grammar_size", "compile_steps", "nfa_states", "dfa_states", "union_entries"] {
         let mut limits = Limits::default();
         limits.set(name, 0).unwrap();
-        let error = Compiler::default().limits(limits).compile(GrammarFormat::Lark, "start: /a+/ \"b\"").unwrap_err();
-        assert!(error.to_string().contains("limit") || error.to_string().contains("states"), "{name}: {error}");
+        let error =
+            Compiler::default().limits(limits).compile(GrammarFormat::Lark, "start: /a+/ \"b\"").unwrap_err();
+        assert!(
+            error.to_string().contains("limit") || error.to_string().contains("states"),
+            "{name}: {error}"
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! Our answers relate to python-lark's exactly as `docs/lark-comparison.md` says: the same, or a listed difference.
+//! Our answers relate to python-lark's exactly as `docs/lark-comparison.md` says: the same, or a listed
+//! difference.
 //!
-//! What python-lark says is data, `docs/lark-comparison/expected.jsonl`, written by `compare.py` there. When this test fails, run
-//! that script: it says what is new, and writes the page again.
+//! What python-lark says is data, `docs/lark-comparison/expected.jsonl`, written by `compare.py` there. When
+//! this test fails, run that script: it says what is new, and writes the page again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 use anygram::{Compiler, GrammarFormat, Language, LexerMode, Ties};
 use serde_json::Value;
 
-const MODES: [(&str, LexerMode); 2] = [("contextual", LexerMode::Contextual), ("scannerless", LexerMode::Scannerless)];
+const MODES: [(&str, LexerMode); 2] =
+    [("contextual", LexerMode::Contextual), ("scannerless", LexerMode::Scannerless)];
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/lark-comparison")
@@ -23,7 +25,9 @@ fn expected() -> BTreeMap<String, Vec<Value>> {
     let head = lines.next().unwrap();
     assert!(head["lark"].is_string() && head["python"].is_string(), "{head}");
     let mut by_grammar = BTreeMap::<String, Vec<Value>>::new();
-    lines.for_each(|line| by_grammar.entry(line["grammar"].as_str().unwrap().to_owned()).or_default().push(line));
+    lines.for_each(|line| {
+        by_grammar.entry(line["grammar"].as_str().unwrap().to_owned()).or_default().push(line)
+    });
     by_grammar
 }
 
@@ -63,7 +67,11 @@ fn answers_differ_from_larks_exactly_where_it_is_documented() {
             }
         }
     }
-    assert!(wrong.is_empty(), "not as documented, see docs/lark-comparison/compare.py:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "not as documented, see docs/lark-comparison/compare.py:\n{}",
+        wrong.join("\n")
+    );
     assert!(same > 1_000 && different > 50, "{same} the same, {different} different");
 }
 
@@ -84,7 +92,10 @@ fn every_grammar_and_difference_is_documented() {
         let path = file.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "lark") {
             let name = path.file_stem().unwrap().to_str().unwrap();
-            assert!(expected.contains_key(name) && page.contains(&format!("(lark-comparison/{name}.lark)")), "{name}");
+            assert!(
+                expected.contains_key(name) && page.contains(&format!("(lark-comparison/{name}.lark)")),
+                "{name}"
+            );
         }
     }
     for line in expected.values().flatten() {

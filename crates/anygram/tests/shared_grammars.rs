@@ -1,5 +1,5 @@
-//! Every grammar of the shared data in a format that is read: it loads, and its print in Lark's notation reads as the same grammar; or it
-//! is one of the few in [`REFUSED`].
+//! Every grammar of the shared data in a format that is read: it loads, and its print in Lark's notation
+//! reads as the same grammar; or it is one of the few in [`REFUSED`].
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -65,9 +65,9 @@ fn every_file_loads_and_prints_or_is_listed() {
                 }
                 Err(error) => {
                     let place = (error.line(), error.column());
-                    let listed = REFUSED
-                        .iter()
-                        .any(|&(file, at, what)| file == name && at == place && error.message().contains(what));
+                    let listed = REFUSED.iter().any(|&(file, at, what)| {
+                        file == name && at == place && error.message().contains(what)
+                    });
                     assert!(listed, "{}", error.render(&name, &source));
                     refused.insert(name);
                 }
@@ -81,7 +81,8 @@ fn every_file_loads_and_prints_or_is_listed() {
 #[test]
 fn grammars_of_json_schemas() {
     let Some(data) = data() else { return };
-    let lines = String::from_utf8(unpacked(&data.join("json_mode_eval_extended/grammars_lark.jsonl.gz"))).unwrap();
+    let lines =
+        String::from_utf8(unpacked(&data.join("json_mode_eval_extended/grammars_lark.jsonl.gz"))).unwrap();
     let mut n_loaded = 0;
     for line in lines.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -90,9 +91,11 @@ fn grammars_of_json_schemas() {
         let grammar = grammar.unwrap_or_else(|error| panic!("{}", error.render("grammar", source)));
         expect_same_when_printed(&line["index"].to_string(), &grammar);
         if let Err(error) = Compiler::default().compile_grammar(grammar.clone()) {
-            // A terminal of these takes all that follows, quotes included, so with longest match nothing is left for the others.
+            // A terminal of these takes all that follows, quotes included, so with longest match nothing is
+            // left for the others.
             assert!(
-                (15..=17).contains(&line["index"].as_u64().unwrap()) && error.to_string().contains("use `scannerless`"),
+                (15..=17).contains(&line["index"].as_u64().unwrap())
+                    && error.to_string().contains("use `scannerless`"),
                 "{error}"
             );
             Compiler::default().lexer(LexerMode::Scannerless).compile_grammar(grammar).unwrap();

@@ -4,9 +4,9 @@ use crate::BitSet;
 
 /// A set of small integers below a length, made once and then only read.
 ///
-/// A sorted list where that is smaller than a row of bits, else the row: a hundred thousand sets of three out of a hundred thousand cost
-/// what they hold. Equal sets are equal values. Costs: `contains` is a search in the list or a look at a bit; the others are linear in what is
-/// held.
+/// A sorted list where that is smaller than a row of bits, else the row: a hundred thousand sets of three out
+/// of a hundred thousand cost what they hold. Equal sets are equal values. Costs: `contains` is a search in
+/// the list or a look at a bit; the others are linear in what is held.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CompactSet(Repr);
 
@@ -22,11 +22,16 @@ const BITS_PER_MEMBER: usize = u32::BITS as usize;
 impl CompactSet {
     /// The set of members that are given in ascending order, without repetition; all below `len`.
     pub fn from_sorted(len: usize, members: Vec<u32>) -> Self {
-        debug_assert!(members.is_sorted_by(|a, b| a < b) && members.last().is_none_or(|&last| (last as usize) < len));
+        debug_assert!(
+            members.is_sorted_by(|a, b| a < b) && members.last().is_none_or(|&last| (last as usize) < len)
+        );
         if members.len() * BITS_PER_MEMBER <= len {
             return Self(Repr::Few(members.into()));
         }
-        Self(Repr::Many(Box::new(BitSet::from_members(len, members.into_iter().map(|member| member as usize)))))
+        Self(Repr::Many(Box::new(BitSet::from_members(
+            len,
+            members.into_iter().map(|member| member as usize),
+        ))))
     }
 
     /// The set with the members of a row of bits.
@@ -81,12 +86,14 @@ impl CompactSet {
                 both.intersect_with(b);
                 Self::from_bits(&both)
             }
-            (Repr::Few(list), _) => {
-                Self::from_sorted(len, list.iter().copied().filter(|&member| other.contains(member as usize)).collect())
-            }
-            (_, Repr::Few(list)) => {
-                Self::from_sorted(len, list.iter().copied().filter(|&member| self.contains(member as usize)).collect())
-            }
+            (Repr::Few(list), _) => Self::from_sorted(
+                len,
+                list.iter().copied().filter(|&member| other.contains(member as usize)).collect(),
+            ),
+            (_, Repr::Few(list)) => Self::from_sorted(
+                len,
+                list.iter().copied().filter(|&member| self.contains(member as usize)).collect(),
+            ),
         }
     }
 
@@ -157,8 +164,11 @@ mod tests {
     fn both_forms_agree_with_rows_of_bits() {
         let len = 100;
         let multiples = |of: usize| BitSet::from_members(len, (0..len).filter(|member| member % of == 0));
-        let rows: Vec<BitSet> =
-            [1, 2, 31, 40, 50, 97].map(multiples).into_iter().chain([BitSet::new(len), BitSet::full(len)]).collect();
+        let rows: Vec<BitSet> = [1, 2, 31, 40, 50, 97]
+            .map(multiples)
+            .into_iter()
+            .chain([BitSet::new(len), BitSet::full(len)])
+            .collect();
         for a in &rows {
             let compact = CompactSet::from_bits(a);
             assert_eq!(compact, CompactSet::from_sorted(len, a.iter().map(|member| member as u32).collect()));

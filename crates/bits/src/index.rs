@@ -1,7 +1,7 @@
 /// Declares a `u32` index type, so that a terminal is never taken for a nonterminal.
 ///
-/// The type is `Copy`, ordered and hashable, converts from `usize` with [`new`](#method.new) (which panics beyond
-/// `u32::MAX`, a bug of the caller: inputs are limited long before) and back with `index()`.
+/// The type is `Copy`, ordered and hashable, converts from `usize` with [`new`](#method.new) (which panics
+/// beyond `u32::MAX`, a bug of the caller: inputs are limited long before) and back with `index()`.
 #[macro_export]
 macro_rules! index_type {
     ($(#[$meta:meta])* $name:ident) => {

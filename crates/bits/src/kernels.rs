@@ -1,7 +1,7 @@
 //! Wide operations on rows of words, each in a portable form and in those of the machine.
 //!
-//! The portable ones are the definition; the others are compared with them by a test, on every machine that has them. [`best`] asks the machine
-//! once what it can do.
+//! The portable ones are the definition; the others are compared with them by a test, on every machine that
+//! has them. [`best`] asks the machine once what it can do.
 
 use std::sync::OnceLock;
 
@@ -40,12 +40,17 @@ impl Kernels {
     /// If a row at one of the places would not end within `into`.
     #[inline]
     pub fn or_into_each(&self, into: &mut [u64], places: &[u32], from: &[u64]) {
-        if from.len() < SHORT { or_each_portable(into, places, from) } else { (self.or_into_each)(into, places, from) }
+        if from.len() < SHORT {
+            or_each_portable(into, places, from)
+        } else {
+            (self.or_into_each)(into, places, from)
+        }
     }
 }
 
 /// The form that every machine has.
-pub const PORTABLE: Kernels = Kernels { name: "portable", or_into: or_portable, or_into_each: or_each_portable };
+pub const PORTABLE: Kernels =
+    Kernels { name: "portable", or_into: or_portable, or_into_each: or_each_portable };
 
 /// The widest form that this machine has.
 pub fn best() -> Kernels {
@@ -90,12 +95,14 @@ mod x86 {
     };
 
     pub fn or_avx2(into: &mut [u64], from: &[u64]) {
-        // SAFETY: `available` lists this function only where the machine has AVX2, and it is private to this file.
+        // SAFETY: `available` lists this function only where the machine has AVX2, and it is private to this
+        // file.
         unsafe { or_avx2_inner(into, from) }
     }
 
     pub fn or_each_avx2(into: &mut [u64], places: &[u32], from: &[u64]) {
-        // SAFETY: `available` lists this function only where the machine has AVX2, and it is private to this file.
+        // SAFETY: `available` lists this function only where the machine has AVX2, and it is private to this
+        // file.
         unsafe { or_each_avx2_inner(into, places, from) }
     }
 
@@ -114,10 +121,12 @@ mod x86 {
         let (into, from) = (&mut into[..length], &from[..length]);
         let (mut blocks, mut others) = (into.chunks_exact_mut(LANES), from.chunks_exact(LANES));
         for (block, other) in blocks.by_ref().zip(others.by_ref()) {
-            // SAFETY: both chunks are four words long, which is what an unaligned load and store of 256 bits touch.
+            // SAFETY: both chunks are four words long, which is what an unaligned load and store of 256 bits
+            // touch.
             unsafe {
                 let place = block.as_mut_ptr().cast::<__m256i>();
-                let both = _mm256_or_si256(_mm256_loadu_si256(place), _mm256_loadu_si256(other.as_ptr().cast()));
+                let both =
+                    _mm256_or_si256(_mm256_loadu_si256(place), _mm256_loadu_si256(other.as_ptr().cast()));
                 _mm256_storeu_si256(place, both);
             }
         }
@@ -125,12 +134,14 @@ mod x86 {
     }
 
     pub fn or_avx512(into: &mut [u64], from: &[u64]) {
-        // SAFETY: `available` lists this function only where the machine has AVX-512F, and it is private to this file.
+        // SAFETY: `available` lists this function only where the machine has AVX-512F, and it is private to
+        // this file.
         unsafe { or_avx512_inner(into, from) }
     }
 
     pub fn or_each_avx512(into: &mut [u64], places: &[u32], from: &[u64]) {
-        // SAFETY: `available` lists this function only where the machine has AVX-512F, and it is private to this file.
+        // SAFETY: `available` lists this function only where the machine has AVX-512F, and it is private to
+        // this file.
         unsafe { or_each_avx512_inner(into, places, from) }
     }
 
@@ -149,16 +160,19 @@ mod x86 {
         let (into, from) = (&mut into[..length], &from[..length]);
         let (mut blocks, mut others) = (into.chunks_exact_mut(LANES), from.chunks_exact(LANES));
         for (block, other) in blocks.by_ref().zip(others.by_ref()) {
-            // SAFETY: both chunks are eight words long, which is what an unaligned load and store of 512 bits touch.
+            // SAFETY: both chunks are eight words long, which is what an unaligned load and store of 512 bits
+            // touch.
             unsafe {
                 let place = block.as_mut_ptr().cast::<__m512i>();
-                let both = _mm512_or_si512(_mm512_loadu_si512(place), _mm512_loadu_si512(other.as_ptr().cast()));
+                let both =
+                    _mm512_or_si512(_mm512_loadu_si512(place), _mm512_loadu_si512(other.as_ptr().cast()));
                 _mm512_storeu_si512(place, both);
             }
         }
         let (rest, other) = (blocks.into_remainder(), others.remainder());
         let mask = (1u8 << rest.len()) - 1;
-        // SAFETY: the mask has a bit for each word of the remainders, which are of one length below eight, and masked lanes are not touched.
+        // SAFETY: the mask has a bit for each word of the remainders, which are of one length below eight,
+        // and masked lanes are not touched.
         unsafe {
             let both = _mm512_or_si512(
                 _mm512_maskz_loadu_epi64(mask, rest.as_ptr().cast()),

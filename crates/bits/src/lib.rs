@@ -1,7 +1,7 @@
 //! Typed indices, bit sets, counted work and repeatable draws: what every other crate speaks of.
 //!
-//! Nothing here knows what a grammar or a token is. The crate is where wide kernels (AVX2, AVX-512) and their portable twins are, and the only
-//! one of the CPU crates that contains `unsafe`, in [`kernels`].
+//! Nothing here knows what a grammar or a token is. The crate is where wide kernels (AVX2, AVX-512) and their
+//! portable twins are, and the only one of the CPU crates that contains `unsafe`, in [`kernels`].
 
 mod bit_set;
 mod compact_set;

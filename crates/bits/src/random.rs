@@ -3,7 +3,8 @@
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// SplitMix64 (Steele, Lea and Flood 2014), and what is drawn from it: for choices that can be repeated, never for secrets.
+/// SplitMix64 (Steele, Lea and Flood 2014), and what is drawn from it: for choices that can be repeated,
+/// never for secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Random(SplitMix64);
 
@@ -33,7 +34,8 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// The number of a weight, each as likely as it weighs against the sum; weights are logarithms. `None` if there are none above zero.
+    /// The number of a weight, each as likely as it weighs against the sum; weights are logarithms. `None` if
+    /// there are none above zero.
     pub fn pick(&mut self, log_weights: impl Iterator<Item = f64> + Clone) -> Option<usize> {
         let top = log_weights.clone().fold(f64::NEG_INFINITY, f64::max);
         if top == f64::NEG_INFINITY {

@@ -43,8 +43,9 @@ pub enum Stopped {
 
 /// A count of steps, with a limit.
 ///
-/// A step is some elementary operation, a few nanoseconds: a transition of an automaton looked up, an item of a parser made. The count
-/// depends on the input alone, never on the clock, so the limit is met at the same place everywhere.
+/// A step is some elementary operation, a few nanoseconds: a transition of an automaton looked up, an item of
+/// a parser made. The count depends on the input alone, never on the clock, so the limit is met at the same
+/// place everywhere.
 #[derive(Clone, Debug)]
 pub struct Work {
     used: u64,

@@ -1,4 +1,5 @@
-//! Outputs, token by token: on the CPU by matchers, or on a device, which the CPU helps out where it gives out.
+//! Outputs, token by token: on the CPU by matchers, or on a device, which the CPU helps out where it gives
+//! out.
 
 use anygram::{Constraint, Language, MatchError, Matcher, TokenId};
 use anyhow::{Result, anyhow};
@@ -35,16 +36,18 @@ pub struct OnDevice {
     gave_out: Option<String>,
 }
 
-/// Levels of the trees that are searched in breadth, before each worker goes into depth. No device was measured with others.
+/// Levels of the trees that are searched in breadth, before each worker goes into depth. No device was
+/// measured with others.
 #[cfg(feature = "cuda")]
 const LEVELS: usize = 2;
 
 impl Decoder {
-    /// Outputs of a constraint by the engine that the options name. Without a name it is the device's where a measurement says that it is faster, and it
-    /// can.
+    /// Outputs of a constraint by the engine that the options name. Without a name it is the device's where a
+    /// measurement says that it is faster, and it can.
     pub fn new(grammar: &GrammarArgs, constraint: &Constraint, n_outputs: usize) -> Result<Self> {
         if grammar.is_for_device() {
-            return Self::cuda(constraint, n_outputs, false).map_err(|error| anyhow!("--engine cuda: {error:#}"));
+            return Self::cuda(constraint, n_outputs, false)
+                .map_err(|error| anyhow!("--engine cuda: {error:#}"));
         }
         if grammar.may_be_for_device()
             && let Some(is_for_dense) = chosen(constraint.language(), n_outputs)
@@ -110,9 +113,10 @@ impl Decoder {
         match self {
             // One output needs no other threads.
             Self::Cpu(matchers) if n_outputs == 1 => vec![matchers[0].mask_into(rows).map_err(Into::into)],
-            Self::Cpu(matchers) => {
-                anygram::batch_masks(&mut matchers[..n_outputs], rows).into_iter().map(|mask| Ok(mask?)).collect()
-            }
+            Self::Cpu(matchers) => anygram::batch_masks(&mut matchers[..n_outputs], rows)
+                .into_iter()
+                .map(|mask| Ok(mask?))
+                .collect(),
             #[cfg(feature = "cuda")]
             Self::Cuda(outputs) => {
                 let masks = anygram_cuda::output::batch_masks(&mut outputs[..n_outputs], rows);
@@ -207,7 +211,8 @@ impl OnDevice {
     /// What whoever asked for the device should know, if anything.
     pub fn notice(&self) -> Option<String> {
         let Self { on_device, in_doubt, too_large, thin, without_device, gave_out } = self;
-        let (of_cpu, all) = (in_doubt + too_large + without_device, in_doubt + too_large + without_device + on_device);
+        let (of_cpu, all) =
+            (in_doubt + too_large + without_device, in_doubt + too_large + without_device + on_device);
         let why = match gave_out {
             Some(why) => format!("the device gave out: {why}; "),
             None if too_large + without_device == 0 => return None,
@@ -243,7 +248,8 @@ fn is_ambiguous(language: &Language) -> bool {
     language.probe().is_some_and(anygram::parts::recognizer::probe::Probe::is_ambiguous)
 }
 
-/// What there is to say about `--engine cuda` for a grammar: whether it can be, and why `auto` does or does not choose it.
+/// What there is to say about `--engine cuda` for a grammar: whether it can be, and why `auto` does or does
+/// not choose it.
 #[cfg(feature = "cuda")]
 pub fn about_device(language: &Language) -> String {
     use anygram_cuda::measured::{Use, Work, advantage, choose};
@@ -261,7 +267,9 @@ pub fn about_device(language: &Language) -> String {
     };
     let is_dependent = language.lexing().boundaries().is_none_or(|boundaries| !boundaries.is_independent());
     let masks = match is_dependent && language.mode() != anygram::LexerMode::Scannerless {
-        true => "; what can be spelled depends on the parser, so the CPU computes masks that leave tokens in doubt",
+        true => {
+            "; what can be spelled depends on the parser, so the CPU computes masks that leave tokens in doubt"
+        }
         false => "",
     };
     let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -302,8 +310,12 @@ mod tests {
         assert_eq!(fine.notice(), None, "a mask in doubt is what to expect of some grammars");
         let large = OnDevice { on_device: 7, too_large: 1, ..OnDevice::default() };
         assert!(large.notice().unwrap().starts_with("the CPU computed 1 of 8 masks"));
-        let lost = OnDevice { on_device: 7, without_device: 3, gave_out: Some("it is gone".to_owned()), ..fine };
+        let lost =
+            OnDevice { on_device: 7, without_device: 3, gave_out: Some("it is gone".to_owned()), ..fine };
         let notice = lost.notice().unwrap();
-        assert!(notice.starts_with("the device gave out: it is gone; the CPU computed 5 of 12 masks"), "{notice}");
+        assert!(
+            notice.starts_with("the device gave out: it is gone; the CPU computed 5 of 12 masks"),
+            "{notice}"
+        );
     }
 }

@@ -14,7 +14,8 @@ pub struct Excerpt {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// The line, or what of it is around the place; one terminal column per blank, tabs and control characters replaced.
+    /// The line, or what of it is around the place; one terminal column per blank, tabs and control
+    /// characters replaced.
     pub shown: String,
     /// The terminal columns before the place.
     pub indent: usize,
@@ -25,7 +26,8 @@ impl Excerpt {
     pub fn new(text: &[u8], at: usize) -> Self {
         let at = at.min(text.len());
         let start = text[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-        let end = text[at..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |newline| at + newline);
+        let end =
+            text[at..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |newline| at + newline);
         // The other half of a line end is no part of the line, unless it is the place.
         let end = if end > at && text[end - 1] == b'\r' && at < end - 1 { end - 1 } else { end };
         let characters = characters(&text[start..end]);
@@ -57,8 +59,14 @@ impl Excerpt {
         let mut out = String::new();
         let _ = writeln!(out, "  {number} | {}", self.shown);
         let carets = "^".repeat(carets);
-        let _ =
-            write!(out, "  {:width$} | {:indent$}{carets} {note}", "", "", width = number.len(), indent = self.indent);
+        let _ = write!(
+            out,
+            "  {:width$} | {:indent$}{carets} {note}",
+            "",
+            "",
+            width = number.len(),
+            indent = self.indent
+        );
         out.truncate(out.trim_end().len());
         out
     }

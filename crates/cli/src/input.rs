@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, Limits, LoadOptions, SpecialIds, Ties,
-    Vocabulary,
+    Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, Limits, LoadOptions, SpecialIds,
+    Ties, Vocabulary,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -47,8 +47,8 @@ enum EngineChoice {
 /// Which grammar, and how to read it.
 #[derive(Args)]
 pub struct GrammarArgs {
-    /// The grammar: a file in Lark's notation (.lark), llama.cpp's (.gbnf), EBNF as XGrammar and the W3C write it (.ebnf), one
-    /// regular expression (.regex), or NLTK's notation (.cfg); each also as .gz.
+    /// The grammar: a file in Lark's notation (.lark), llama.cpp's (.gbnf), EBNF as XGrammar and the W3C
+    /// write it (.ebnf), one regular expression (.regex), or NLTK's notation (.cfg); each also as .gz.
     #[arg(short, long, value_name = "FILE")]
     pub grammar: PathBuf,
     /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex or nltk.
@@ -57,8 +57,8 @@ pub struct GrammarArgs {
     /// The start rule [default: what the grammar says by %start; else start in Lark, root in GBNF and EBNF].
     #[arg(long, value_name = "NAME")]
     start: Option<String>,
-    /// How texts are cut into terminals [default: what a Lark grammar says by %lexer; else contextual for Lark, longest for NLTK,
-    /// scannerless for the others].
+    /// How texts are cut into terminals
+    /// [default: what a Lark grammar says by %lexer; else contextual for Lark, longest for NLTK, scannerless for the others].
     #[arg(long, value_enum)]
     lexer: Option<LexerChoice>,
     /// What to do when several terminals match the same longest piece.
@@ -85,7 +85,15 @@ impl GrammarArgs {
     /// A file, and all else as the file says or by default.
     pub fn of_file(path: &Path) -> Self {
         let (ties, engine) = (TiesChoice::All, EngineChoice::Auto);
-        Self { grammar: path.to_owned(), format: None, start: None, lexer: None, ties, engine, limit: Vec::new() }
+        Self {
+            grammar: path.to_owned(),
+            format: None,
+            start: None,
+            lexer: None,
+            ties,
+            engine,
+            limit: Vec::new(),
+        }
     }
 
     /// The text of the grammar and its format.
@@ -101,7 +109,9 @@ impl GrammarArgs {
         let source = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-            anyhow!("{name}: a grammar is UTF-8, but byte {at}, in line {line}, is not; save the file as UTF-8")
+            anyhow!(
+                "{name}: a grammar is UTF-8, but byte {at}, in line {line}, is not; save the file as UTF-8"
+            )
         })?;
         Ok((source, format))
     }
@@ -184,7 +194,9 @@ impl GrammarArgs {
     pub fn explain(&self, error: Error, source: &str) -> anyhow::Error {
         let name = self.grammar.display();
         match error {
-            Error::Grammar(error) => Rendered(error.render(&name.to_string(), source).trim_end().to_owned()).into(),
+            Error::Grammar(error) => {
+                Rendered(error.render(&name.to_string(), source).trim_end().to_owned()).into()
+            }
             error => anyhow!("{name}: {error}"),
         }
     }
@@ -205,8 +217,8 @@ impl std::error::Error for Rendered {}
 /// Which vocabulary.
 #[derive(Args)]
 pub struct VocabArgs {
-    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array of tokens; `builtin` for
-    /// ours.
+    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array
+    /// of tokens; `builtin` for ours.
     #[arg(short, long, value_name = "FILE")]
     vocab: PathBuf,
     /// A token that ends an output (repeatable); may lie beyond the file.
@@ -218,10 +230,12 @@ pub struct VocabArgs {
     /// The token that stands for a hole.
     #[arg(long, value_name = "ID")]
     mask: Option<u32>,
-    /// A special token and what grammars call it, such as '<|im_end|>=151645' (repeatable); may lie beyond the file.
+    /// A special token and what grammars call it, such as '<|im_end|>=151645' (repeatable); may lie beyond
+    /// the file.
     #[arg(long, value_name = "NAME=ID", value_parser = special)]
     special: Vec<(u32, String)>,
-    /// How a .tiktoken file's model cuts texts before it merges: a regular expression [default: that of the Qwen models].
+    /// How a .tiktoken file's model cuts texts before it merges: a regular expression
+    /// [default: that of the Qwen models].
     #[arg(long, value_name = "REGEX")]
     pattern: Option<String>,
     /// The id of rank 0 of a .tiktoken file.
@@ -270,12 +284,19 @@ impl VocabArgs {
             mask: self.mask.or(own.mask),
         };
         let names = self.special.iter().map(|(id, name)| (*id, name.as_str()));
-        builtin.with_special(special).and_then(|own| own.with_names(names)).map_err(|error| anyhow!("{error}"))
+        builtin
+            .with_special(special)
+            .and_then(|own| own.with_names(names))
+            .map_err(|error| anyhow!("{error}"))
     }
 }
 
 /// A grammar and a vocabulary together.
-pub fn constraint(grammar: &GrammarArgs, language: Arc<Language>, vocabulary: Vocabulary) -> Result<Constraint> {
+pub fn constraint(
+    grammar: &GrammarArgs,
+    language: Arc<Language>,
+    vocabulary: Vocabulary,
+) -> Result<Constraint> {
     Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", grammar.grammar.display()))
 }
 

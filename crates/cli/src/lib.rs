@@ -9,8 +9,9 @@
 //! | `decoder` | one output, on the CPU or on a device |
 //! | `timing` | times of many small steps |
 //!
-//! Answers go to standard output, errors to standard error; the exit status is 0, 1 for a "no", 2 for bad input. Whoever reads the
-//! output may stop reading: a closed pipe ends the program in silence. So nothing here prints with `println!`, which would panic.
+//! Answers go to standard output, errors to standard error; the exit status is 0, 1 for a "no", 2 for bad
+//! input. Whoever reads the output may stop reading: a closed pipe ends the program in silence. So nothing
+//! here prints with `println!`, which would panic.
 
 mod commands;
 mod decoder;
@@ -28,8 +29,9 @@ use clap::Parser;
 
 /// Any grammar, any order: make language models write only sentences of a context-free language.
 ///
-/// A grammar says which texts are sentences; a vocabulary is the list of a model's tokens. At each step of an output,
-/// Anygram says exactly which tokens keep it completable. Start with `anygram generate` and `anygram demo`.
+/// A grammar says which texts are sentences; a vocabulary is the list of a model's tokens. At each step of an
+/// output, Anygram says exactly which tokens keep it completable. Start with `anygram generate` and
+/// `anygram demo`.
 #[derive(Parser)]
 #[command(name = "anygram", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {

@@ -22,8 +22,9 @@ pub struct Text {
 ///
 /// JSON Lines are told by the name, `.jsonl`, or by a first line that is an object with a string `"text"`.
 pub fn texts(path: &Path) -> Result<Vec<Text>> {
-    let source = String::from_utf8(read(path)?)
-        .map_err(|error| anyhow!("{}: not UTF-8 at byte {}", path.display(), error.utf8_error().valid_up_to()))?;
+    let source = String::from_utf8(read(path)?).map_err(|error| {
+        anyhow!("{}: not UTF-8 at byte {}", path.display(), error.utf8_error().valid_up_to())
+    })?;
     let mut lines = source.lines().zip(1..).filter(|(line, _)| !line.is_empty()).peekable();
     let is_json = path.extension().is_some_and(|extension| extension == "jsonl")
         || lines.peek().is_some_and(|(line, _)| json(line, 1).is_ok());

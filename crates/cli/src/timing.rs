@@ -37,8 +37,9 @@ impl Times {
     pub fn summary(&self) -> Summary {
         let mut sorted: Vec<f64> = self.0.iter().map(|time| time.as_secs_f64() * 1e6).collect();
         sorted.sort_by(f64::total_cmp);
-        let at =
-            |share: f64| sorted.get((share * sorted.len() as f64) as usize).or(sorted.last()).copied().unwrap_or(0.0);
+        let at = |share: f64| {
+            sorted.get((share * sorted.len() as f64) as usize).or(sorted.last()).copied().unwrap_or(0.0)
+        };
         let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
         let round = |us: f64| (us * 10.0).round() / 10.0;
         Summary {

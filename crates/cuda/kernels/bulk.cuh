@@ -1,11 +1,13 @@
-// Predictions loaded by the unit that copies blocks of memory (TMA; sm_90 and later), instead of by the threads: a variant to be measured, compiled with
-// ANYGRAM_TMA. The paper found that such loads do not help.
+// Predictions loaded by the unit that copies blocks of memory (TMA; sm_90 and later), instead of by the
+// threads: a variant to be measured, compiled with ANYGRAM_TMA. The paper found that such loads do not help.
 //
-// The unit is another *proxy*: it sees what threads wrote, and they see what it wrote, only behind fences of their own kind.
+// The unit is another *proxy*: it sees what threads wrote, and they see what it wrote, only behind fences of
+// their own kind.
 //
-//   what a launch wrote to records, then copied   each thread that wrote has a fence, then a barrier (`write_record`)
-//   the stage read by threads, then copied to     a barrier, then a fence of each thread that starts copies
-//   the stage copied to, then read by threads     the threads wait for the barrier object that counts the bytes
+//   what a launch wrote to records, then copied each thread that wrote has a fence, then a barrier
+//   (`write_record`) the stage read by threads, then copied to a barrier, then a fence of each thread that
+//   starts copies the stage copied to, then read by threads the threads wait for the barrier object that
+//   counts the bytes
 //
 // What earlier launches wrote needs no fence. Nobody but the unit writes to the stage.
 #pragma once
@@ -13,7 +15,8 @@
 
 // Words of a state's predictions that there is room for: 2,048 symbols.
 static const u32 STAGE_WORDS = 64;
-// Words from one state to the next: a multiple of four, as the unit wants it, and such that reading four words a lane is free of conflicts.
+// Words from one state to the next: a multiple of four, as the unit wants it, and such that reading four
+// words a lane is free of conflicts.
 static const u32 STAGE_STRIDE = 68;
 
 // How many of eight lanes, which read 16 bytes each at the same time, want the same bank, at worst.
@@ -55,7 +58,8 @@ DEVICE void begin_copies() {
     __syncthreads();
 }
 
-// Predictions of the states of a word, side by side in shared memory, STAGE_STRIDE words apart. All threads take part; between two calls there is a barrier.
+// Predictions of the states of a word, side by side in shared memory, STAGE_STRIDE words apart. All threads
+// take part; between two calls there is a barrier.
 template <Age AGE>
 DEVICE const u32* copy_predictions(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 word) {
     u32 n = min_of(s.n_rows - word * 32, LANES), bytes = aligned(g.symbol_words) * 4;

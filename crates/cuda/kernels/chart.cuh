@@ -1,5 +1,6 @@
-// Tiers of the incremental Valiant recognizer: grammars and states as a block sees them, and the memory that it works in. docs/algorithms/valiant.md has the
-// equations (T1 to T3, P1 to P3); fill.cuh computes the first three and P2, predict.cuh the others.
+// Tiers of the incremental Valiant recognizer: grammars and states as a block sees them, and the memory that
+// it works in. docs/algorithms/valiant.md has the equations (T1 to T3, P1 to P3); fill.cuh computes the first
+// three and P2, predict.cuh the others.
 #pragma once
 #include "layout.cuh"
 
@@ -7,7 +8,8 @@ struct Grammar {
     const u32* image;
     u32 n_symbols, symbol_words, n_lefts, n_terminals, terminal_words;
 
-    // A header field, and the table that one points to. Both are read where they are needed: a dozen addresses would take registers that the kernels lack.
+    // A header field, and the table that one points to. Both are read where they are needed: a dozen
+    // addresses would take registers that the kernels lack.
     METHOD u32 field(u32 Image::*of) const { return fetch(&(((const Image*)image)->*of)); }
     METHOD const u32* table(u32 Image::*of) const { return image + field(of); }
     // Whether a set of symbols of the image has one.
@@ -23,8 +25,8 @@ DEVICE Grammar open_grammar(const u32* image) {
 
 // How old the records are that a piece of code reads.
 //
-//   SETTLED  earlier launches wrote all of them: the read-only path may have them.
-//   RECENT   this block wrote some of them in this launch, before a barrier: ordinary reads see them, the read-only path might not.
+//   SETTLED earlier launches wrote all of them: the read-only path may have them. RECENT this block wrote
+//   some of them in this launch, before a barrier: ordinary reads see them, the read-only path might not.
 enum Age { SETTLED, RECENT };
 
 template <Age AGE, typename T>
@@ -33,7 +35,8 @@ DEVICE T read(const T* place) {
     else return *place;
 }
 
-// The states of a sequence, and after them those of a path that goes on from it, whose addresses are in shared memory.
+// The states of a sequence, and after them those of a path that goes on from it, whose addresses are in
+// shared memory.
 template <Age AGE>
 struct View {
     const u32* memory;
@@ -62,28 +65,33 @@ enum Vars { ANY_READ, ANY_CARRIED, ROOT, SENTENCE, N_SPANS, ROW_WORDS, RESULT, A
 // One more than the states of a word, so that neither 32 states nor 32 left children lie in one bank.
 static const u32 VALUES = 33;
 
-// The memory of a block for a chart of `n_rows` rows. ../src/layout.rs computes how much that is (`small_words`, `middle_words`, `draft_words`, `board_words`).
-// Three pieces, whose parts are found by adding: what is held in registers is few addresses.
+// The memory of a block for a chart of `n_rows` rows. ../src/layout.rs computes how much that is
+// (`small_words`, `middle_words`, `draft_words`, `board_words`). Three pieces, whose parts are found by
+// adding: what is held in registers is few addresses.
 struct Scratch {
     u32 n_rows, n_words;
-    // The blocks that work on this chart, and which of them this is; it has the words w with w % n_ranks == rank.
+    // The blocks that work on this chart, and which of them this is; it has the words w with w % n_ranks ==
+    // rank.
     u32 rank, n_ranks;
     // Words of shared memory before the small part; and of the grammar.
     u32 taken, n_symbols, symbol_words, terminal_words, n_lefts;
     // [2] in a team: the words that are final, and the blocks that are done.
     u32* team;
     u32* middle;
-    // [words of the block][stride] rows in the making; [n_words][stride] rows that are final, which is the same array if the block is alone. In a team, behind
-    // them, [n_ranks][symbol_words]: the seeds that each block has found.
+    // [words of the block][stride] rows in the making; [n_words][stride] rows that are final, which is the
+    // same array if the block is alone. In a team, behind them, [n_ranks][symbol_words]: the seeds that each
+    // block has found.
     u32 *draft, *board;
 
-    // Always in shared memory: [n_vars], [symbol_words] twice, [terminal_words], and for each of the block's words whether it has any rows.
+    // Always in shared memory: [n_vars], [symbol_words] twice, [terminal_words], and for each of the block's
+    // words whether it has any rows.
     METHOD u32* vars() const { return shared_memory() + taken; }
     METHOD u32* seeds() const { return vars() + N_VARS; }
     METHOD u32* predicted() const { return seeds() + symbol_words; }
     METHOD u32* viable() const { return predicted() + symbol_words; }
     METHOD u32* any() const { return viable() + terminal_words; }
-    // [n_symbols] rows of the word at work: those that predictions allow, those that are new, those that are known.
+    // [n_symbols] rows of the word at work: those that predictions allow, those that are new, those that are
+    // known.
     METHOD u32* may() const { return middle; }
     METHOD u32* fresh() const { return middle + n_symbols; }
     METHOD u32* done() const { return middle + 2 * n_symbols; }
@@ -94,7 +102,8 @@ struct Scratch {
     METHOD u32* firsts() const { return list() + n_lefts; }
     METHOD u32* lengths() const { return list() + 2 * n_lefts; }
     METHOD u32* addresses() const { return list() + 3 * n_lefts; }
-    // [n_lefts][VALUES] a word of rows of a left child that ends in one of 32 states; rubbish where `there` has no bit.
+    // [n_lefts][VALUES] a word of rows of a left child that ends in one of 32 states; rubbish where `there`
+    // has no bit.
     METHOD u32* values() const { return list() + 4 * n_lefts; }
     // Odd, so that the words of one symbol are in different banks.
     METHOD u32 stride() const { return n_symbols | 1; }
@@ -106,8 +115,9 @@ DEVICE u32 middle_words(const Grammar& g) { return 3 * g.n_symbols + (4 + VALUES
 DEVICE u64 draft_words(const Grammar& g, u32 n_own) { return (u64)(g.n_symbols | 1) * n_own; }
 DEVICE u64 board_words(const Grammar& g, u32 n_words, u32 n_ranks) { return draft_words(g, n_words) + (u64)n_ranks * g.symbol_words; }
 
-// Lays out the memory for a chart behind `taken` words of shared memory: all of it there, or all but the draft, or the small part only. The rest is in the
-// block's part of the workspace. False if there is too little.
+// Lays out the memory for a chart behind `taken` words of shared memory: all of it there, or all but the
+// draft, or the small part only. The rest is in the block's part of the workspace. False if there is too
+// little.
 DEVICE bool open_scratch(const Grammar& g, const Pool& pool, u32 n_rows, u32 taken, u32 rank, u32 n_ranks, Scratch& s) {
     s.n_rows = n_rows, s.n_words = (n_rows + 31) / 32;
     s.rank = rank, s.n_ranks = n_ranks;

@@ -1,12 +1,15 @@
 // The rows of a tier (T1 to T3 of docs/algorithms/valiant.md) and its seeds (P2), by one block or by several.
 //
-// A *word* of rows is 32 states in which symbols begin, all symbols of a word lie together, and words are completed from the highest down. A word gets rows
-// from its own states and from those of higher words only, so when all higher words are final it can be completed by itself: by rounds, each of
-// which takes up what the one before has added, for all 32 states at once, until nothing is new. All of T1 to T3, and the mask of predictions, only ever add
-// what is in the least solution, and a round that adds nothing has found all of it; so neither the order of threads nor the number of blocks changes the result.
+// A *word* of rows is 32 states in which symbols begin, all symbols of a word lie together, and words are
+// completed from the highest down. A word gets rows from its own states and from those of higher words only,
+// so when all higher words are final it can be completed by itself: by rounds, each of which takes up what
+// the one before has added, for all 32 states at once, until nothing is new. All of T1 to T3, and the mask of
+// predictions, only ever add what is in the least solution, and a round that adds nothing has found all of
+// it; so neither the order of threads nor the number of blocks changes the result.
 //
-// Several blocks: each has some of the words, what is final is written to a board that all read, and a counter says how many words are. They wait for each
-// other, so they have to run at the same time (a cooperative launch).
+// Several blocks: each has some of the words, what is final is written to a board that all read, and a
+// counter says how many words are. They wait for each other, so they have to run at the same time (a
+// cooperative launch).
 #pragma once
 #ifdef ANYGRAM_TMA
 #include "bulk.cuh"
@@ -29,8 +32,8 @@ DEVICE u32 states_in(const Scratch& s, u32 word) {
     return n < 32 ? (1u << n) - 1 : 0xffffffffu;
 }
 
-// `may`: of each symbol the states of a word that predict it. A warp takes four words of symbols: a lane reads those of its state in one piece, and the warp
-// turns 32 states by 32 symbols over four times.
+// `may`: of each symbol the states of a word that predict it. A warp takes four words of symbols: a lane
+// reads those of its state in one piece, and the warp turns 32 states by 32 symbols over four times.
 template <Age AGE>
 DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 word) {
     u32 row = word * 32 + lane();
@@ -41,7 +44,8 @@ DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>
     u32* may = s.may();
     for (u32 at = 4 * warp(); at < g.symbol_words; at += 4 * n_warps()) {
         uint4 four = {0, 0, 0, 0};
-        // Up to three words behind the predictions are read too; they belong to the same record, and to no symbol.
+        // Up to three words behind the predictions are read too; they belong to the same record, and to no
+        // symbol.
 #ifdef ANYGRAM_TMA
         if (predicted) four = staged ? *(const uint4*)(staged + at) : read<AGE>((const uint4*)(predicted + at));
 #else
@@ -54,8 +58,10 @@ DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>
     }
 }
 
-// `values`: of each left child, word `word` of its rows in each of some states of the word `source`; `there`: in which of them that is not empty. The threads of the block share the spans of all those
-// states, so that a thread waits for four reads, each of which depends on the one before, and not for four a state. All threads take part; there is a barrier.
+// `values`: of each left child, word `word` of its rows in each of some states of the word `source`; `there`:
+// in which of them that is not empty. The threads of the block share the spans of all those states, so that a
+// thread waits for four reads, each of which depends on the one before, and not for four a state. All threads
+// take part; there is a barrier.
 template <Age AGE>
 DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 source, u32 states, u32 word) {
     u32 *values = s.values(), *there = s.there();
@@ -87,8 +93,9 @@ DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& vie
     }
 }
 
-// T3: a right child begins in the states `fresh`, a left child that ends there has `values`, so the parent has those rows, if it `may`. A lane looks at a left
-// child, and the warp takes those that end somewhere one by one, its lanes the rules. Whether this thread added anything.
+// T3: a right child begins in the states `fresh`, a left child that ends there has `values`, so the parent
+// has those rows, if it `may`. A lane looks at a left child, and the warp takes those that end somewhere one
+// by one, its lanes the rules. Whether this thread added anything.
 DEVICE bool combine(const Grammar& g, const Scratch& s, u32* draft, const u32* may) {
     bool added = false;
     const u32 *rules = g.table(&Image::rules), *rights = g.table(&Image::right), *parents = g.table(&Image::parent), *fresh = s.fresh();
@@ -112,8 +119,9 @@ DEVICE bool combine(const Grammar& g, const Scratch& s, u32* draft, const u32* m
     return added;
 }
 
-// T2: symbols that have something new give it to all that they are enough for. The closure is that of the grammar: what is on the way from a symbol to one
-// that is predicted is predicted too. A warp takes 32 symbols.
+// T2: symbols that have something new give it to all that they are enough for. The closure is that of the
+// grammar: what is on the way from a symbol to one that is predicted is predicted too. A warp takes 32
+// symbols.
 DEVICE void close(const Grammar& g, const Scratch& s, u32* draft, const u32* closure, const u32* is_enough) {
     const u32 *may = s.may(), *done = s.done();
     for (u32 i = warp(); i < g.symbol_words; i += n_warps()) {
@@ -155,9 +163,10 @@ DEVICE void solve(const Grammar& g, const Scratch& s, const View<AGE>& view, u32
     }
 }
 
-// P2 for a word that is final: a right child may begin where a left child ends that began in a state of the word, if that state predicts the parent. `done` has the rows of the
-// word and `may` its predictions, as `solve` leaves them, so a rule is one AND for 32 states. A lane looks at a left child, and the warp takes those with rows
-// one by one, its lanes the rules.
+// P2 for a word that is final: a right child may begin where a left child ends that began in a state of the
+// word, if that state predicts the parent. `done` has the rows of the word and `may` its predictions, as
+// `solve` leaves them, so a rule is one AND for 32 states. A lane looks at a left child, and the warp takes
+// those with rows one by one, its lanes the rules.
 DEVICE void find_seeds(const Grammar& g, const Scratch& s) {
     const u32 *left_symbols = g.table(&Image::left_symbol), *rules = g.table(&Image::rules), *rights = g.table(&Image::right);
     const u32 *parents = g.table(&Image::parent), *may = s.may(), *done = s.done();
@@ -176,7 +185,8 @@ DEVICE void find_seeds(const Grammar& g, const Scratch& s) {
     }
 }
 
-// Writes a word that is final to the board. In a team that is the only moment in which others look at what this block has.
+// Writes a word that is final to the board. In a team that is the only moment in which others look at what
+// this block has.
 DEVICE void publish(const Grammar& g, const Scratch& s, u32 word, bool is_empty) {
     u32 *board = board_of(s, word), *done = s.done();
     for (u32 symbol = threadIdx.x; symbol < g.n_symbols; symbol += blockDim.x) post(board + symbol, is_empty ? 0 : done[symbol]);
@@ -197,8 +207,9 @@ DEVICE void await(const Scratch& s, u32 n_words) {
     __syncthreads();
 }
 
-// The end of what a team does together: the first block gets the seeds that the others have found. It waits until they have looked at everything that it goes on to
-// change, and leaves the counters as they were, for the next launch. Ends with a barrier.
+// The end of what a team does together: the first block gets the seeds that the others have found. It waits
+// until they have looked at everything that it goes on to change, and leaves the counters as they were, for
+// the next launch. Ends with a barrier.
 DEVICE void leave(const Grammar& g, const Scratch& s) {
     __syncthreads();
     if (!s.team) return;
@@ -243,7 +254,8 @@ DEVICE u32 take(const Grammar& g, const Scratch& s, u32 word, u32 turn) {
     return *states;
 }
 
-// What the states of a word, which is final, give to the lower words of this block. For one of them the values are there already, if it is not NONE.
+// What the states of a word, which is final, give to the lower words of this block. For one of them the
+// values are there already, if it is not NONE.
 template <Age AGE>
 DEVICE void give(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 word, u32 turn, u32 loaded) {
     u32 states = take(g, s, word, turn);
@@ -251,7 +263,8 @@ DEVICE void give(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 
     for (u32 lower = word; states && lower-- > 0;) {
         if (!is_own(s, lower)) continue;
         u32* draft = own_draft(s, lower);
-        // Where every parent has all rows there is nothing to be gained; dense charts come to that after a few words.
+        // Where every parent has all rows there is nothing to be gained; dense charts come to that after a
+        // few words.
         bool open = false;
         for (u32 symbol = threadIdx.x; symbol < g.n_symbols; symbol += blockDim.x) {
             if (draft[symbol] != 0xffffffffu && is_set(fetch(is_parent + symbol / 32), symbol)) open = true;
@@ -266,8 +279,9 @@ DEVICE void give(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 
     }
 }
 
-// Completes a draft: whatever follows from the rows that are set. `closure` is `up` for a tier, `first_inverse` for ANCESTOR↑, and the seeds are those of a tier.
-// Ends with a barrier, and with the board complete for the block of rank 0.
+// Completes a draft: whatever follows from the rows that are set. `closure` is `up` for a tier,
+// `first_inverse` for ANCESTOR↑, and the seeds are those of a tier. Ends with a barrier, and with the board
+// complete for the block of rank 0.
 template <bool SEEDS, Age AGE>
 DEVICE void fill(const Grammar& g, const Scratch& s, const View<AGE>& view, const u32* closure, const u32* is_enough) {
     u32 turn = 0, next_predicted = NONE;
@@ -284,7 +298,8 @@ DEVICE void fill(const Grammar& g, const Scratch& s, const View<AGE>& view, cons
             if (is_empty) continue;
             give(g, s, view, word, turn, NONE);
         } else {
-            // What does not depend on the word that is waited for is loaded meanwhile: for the next word of this block.
+            // What does not depend on the word that is waited for is loaded meanwhile: for the next word of
+            // this block.
             u32 next = word - 1 - (word - 1 - s.rank) % s.n_ranks;
             __syncthreads();
             if (next_predicted != next) load_predictions(g, s, view, next);
@@ -340,8 +355,8 @@ DEVICE void read_edges(const Grammar& g, const Scratch& s, const View<AGE>& view
     __syncthreads();
 }
 
-// Adds what edges carry over to the board, by the block of rank 0. It was completed where it comes from, and so were its predictions: they follow from its rows, state by state, as do
-// those of the rows that were read.
+// Adds what edges carry over to the board, by the block of rank 0. It was completed where it comes from, and
+// so were its predictions: they follow from its rows, state by state, as do those of the rows that were read.
 template <Age AGE>
 DEVICE void carry_over(const Grammar& g, const Scratch& s, const View<AGE>& view, const Edges& edges) {
     const u32* left_symbols = g.table(&Image::left_symbol);
@@ -362,7 +377,8 @@ DEVICE void carry_over(const Grammar& g, const Scratch& s, const View<AGE>& view
     }
 }
 
-// The tier that some edges lead to, on the board of the block of rank 0, with its seeds and what it is known to predict. False (for all threads of all blocks) if nothing viable leads there.
+// The tier that some edges lead to, on the board of the block of rank 0, with its seeds and what it is known
+// to predict. False (for all threads of all blocks) if nothing viable leads there.
 template <Age AGE>
 DEVICE bool compute_tier(const Grammar& g, const Scratch& s, const View<AGE>& view, const Edges& edges) {
     clear(g, s);

@@ -1,4 +1,5 @@
-// Logits masked in place. They are moved as bits, so half and bfloat16 need no arithmetic: minus infinity has the same meaning in all.
+// Logits masked in place. They are moved as bits, so half and bfloat16 need no arithmetic: minus infinity has
+// the same meaning in all.
 #include "layout.cuh"
 
 KERNEL mask_logits(LogitsParams p) {

@@ -1,8 +1,10 @@
-// What follows from the rows and seeds of a tier: its spans, whether it is a sentence, ANCESTOR↓ (P1 and P3), the terminals that may come, and the record of all that.
+// What follows from the rows and seeds of a tier: its spans, whether it is a sentence, ANCESTOR↓ (P1 and P3),
+// the terminals that may come, and the record of all that.
 #pragma once
 #include "fill.cuh"
 
-// Whether the start spans all that was read from a root on, as the flag `var`. A warp takes a word, its lanes the states.
+// Whether the start spans all that was read from a root on, as the flag `var`. A warp takes a word, its lanes
+// the states.
 template <Age AGE>
 DEVICE void reach_root(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 var) {
     u32 start = g.field(&Image::start);
@@ -45,7 +47,8 @@ DEVICE void find_spans(const Grammar& g, const Scratch& s) {
     if (lane() == 0) s.vars()[N_SPANS] = n_spans, s.vars()[ROW_WORDS] = n_words;
 }
 
-// P3: what seeds may begin with. A warp takes 32 symbols; a seed that another one may begin with adds nothing.
+// P3: what seeds may begin with. A warp takes 32 symbols; a seed that another one may begin with adds
+// nothing.
 DEVICE void close_seeds(const Grammar& g, const Scratch& s) {
     const u32* first = g.table(&Image::first);
     u32* predicted = s.predicted();
@@ -111,7 +114,8 @@ DEVICE void place_behind(const Grammar& g, const Scratch& s, u32 address) {
     __syncthreads();
 }
 
-// Writes the record to the places that were chosen for it and its rows. Ends with a barrier. `AGE`: RECENT if this launch will read it as a state of a path.
+// Writes the record to the places that were chosen for it and its rows. Ends with a barrier. `AGE`: RECENT if
+// this launch will read it as a state of a path.
 template <Age AGE>
 DEVICE void write_record(const Grammar& g, const Scratch& s, u32* memory, u32 end_page, u32 end_used) {
     u32* record = memory + s.vars()[ADDRESS];

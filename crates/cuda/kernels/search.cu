@@ -1,9 +1,11 @@
-// Masks: a search of the trees of terminal sequences for the nodes that the parser can follow (the paper's section 6). In breadth to a level, a launch
-// each: a block takes a node, whose tier goes into an arena. Then in depth: a block is a worker with a stack of tiers of its own. Launches follow
-// each other on one stream, so blocks never wait for blocks.
+// Masks: a search of the trees of terminal sequences for the nodes that the parser can follow (the paper's
+// section 6). In breadth to a level, a launch each: a block takes a node, whose tier goes into an arena. Then
+// in depth: a block is a worker with a stack of tiers of its own. Launches follow each other on one stream,
+// so blocks never wait for blocks.
 #include "predict.cuh"
 
-// Requests, trees and what earlier launches left are fetched; entries of the level at work, records on the way and masks are being written in the same launch.
+// Requests, trees and what earlier launches left are fetched; entries of the level at work, records on the
+// way and masks are being written in the same launch.
 
 DEVICE void complain(const SearchParams& p, const Config& config, u32 status) { atomicMax(p.status + fetch(&config.mask), status); }
 
@@ -18,8 +20,8 @@ DEVICE u32 state_of(const SearchParams& p, const Config& config) {
     return fetch(result) == DONE ? fetch(result + 1) : NONE;
 }
 
-// The memory of a search in a block, before that of the charts: the way from the config's state, the nodes of a stack, and where the states are after so many
-// ends of pieces.
+// The memory of a search in a block, before that of the charts: the way from the config's state, the nodes of
+// a stack, and where the states are after so many ends of pieces.
 enum Frame { FRAME_NODE, FRAME_NEXT, FRAME_ROW, FRAME_ROWS, FRAME_ADDRESS, FRAME_TOP, FRAME_WORDS };
 enum Shared { TAKE, TOP, SEARCH_VARS };
 
@@ -48,8 +50,8 @@ DEVICE bool has_foes(const Grammar& g, const SearchParams& p, const u32* image, 
     return false;
 }
 
-// Adds the tokens of a node that was reached: groups of which something wanted is viable. A warp takes a group. The record of the node may have been
-// written in this launch, those on the way are `WAY`.
+// Adds the tokens of a node that was reached: groups of which something wanted is viable. A warp takes a
+// group. The record of the node may have been written in this launch, those on the way are `WAY`.
 template <Age AGE, Age WAY>
 DEVICE void visit(const Grammar& g, const SearchParams& p, const Config& config, u32 node, const u32* viable) {
     const u32 *image = fetch(&config.tree), *starts = table(image, &Tree::group_starts);
@@ -135,13 +137,15 @@ struct Reached {
     u32 row, rows, address;
 };
 
-// What a record is written to: `top` and `end` are words of the pool's memory; the arena's is moved by all blocks.
+// What a record is written to: `top` and `end` are words of the pool's memory; the arena's is moved by all
+// blocks.
 struct Store {
     u32* top;
     u32 begin, end, status;
 };
 
-// Reads the pieces of a node from the state `at`. False if the parser cannot follow. `added`: a state was made. `AGE`: that of the states on the way.
+// Reads the pieces of a node from the state `at`. False if the parser cannot follow. `added`: a state was
+// made. `AGE`: that of the states on the way.
 template <Age AGE>
 DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config, u32 node, Reached& at, const Store& store, bool& added) {
     const u32 *image = fetch(&config.tree), *starts = table(image, &Tree::scan_starts) + node, *foes = table(image, &Tree::node_foes) + 2 * node;
@@ -217,7 +221,8 @@ HEAVY_KERNEL search_level(SearchParams p) {
         Grammar g = open_grammar(fetch(&config.grammar));
         Reached at = come_to(p, entry);
         bool added;
-        // The path is that of other levels, so it is settled; the record that is added is read by nobody else in this launch.
+        // The path is that of other levels, so it is settled; the record that is added is read by nobody else
+        // in this launch.
         if (!follow<SETTLED>(g, p, config, entry.node, at, arena, added)) continue;
         visit<RECENT, SETTLED>(g, p, config, entry.node, viable_of(g, p.pool.memory + at.address));
         if (threadIdx.x == 0) {
@@ -292,7 +297,8 @@ HEAVY_KERNEL search_depth(SearchParams p) {
     }
 }
 
-// The OR of dense rows of token sets into masks: a thread owns a word of a mask, so nothing is atomic. gridDim.y masks.
+// The OR of dense rows of token sets into masks: a thread owns a word of a mask, so nothing is atomic.
+// gridDim.y masks.
 KERNEL mask_or(MaskOrParams p) {
     u32 word = blockIdx.x * blockDim.x + threadIdx.x;
     if (word >= p.mask_words) return;

@@ -1,4 +1,5 @@
-// Sequences: a tier more (`step`), whether a terminal may follow, asked from below (`ancestor_up`), and fork, rollback and release (`fork_slots`, `give_back`).
+// Sequences: a tier more (`step`), whether a terminal may follow, asked from below (`ancestor_up`), and fork,
+// rollback and release (`fork_slots`, `give_back`).
 #include "predict.cuh"
 
 // Where the next words of a sequence go, in thread 0: a page that has room for them, or a fresh one.
@@ -6,14 +7,16 @@ struct Cursor {
     u32 n_pages, used, n_owned;
 };
 
-// Words that follow each other, all in one page; a multiple of `step` words into it. False if there is no page; `status` then says why.
+// Words that follow each other, all in one page; a multiple of `step` words into it. False if there is no
+// page; `status` then says why.
 DEVICE bool place(const Pool& pool, u32* slot, Cursor& cursor, u32 words, u32 step, u32& address, u32& status) {
     if (words > pool.page_words) return status = TOO_LARGE, false;
     u32 used = (cursor.used + step - 1) / step * step;
     if (cursor.n_pages == 0 || used + words > pool.page_words) {
         if (cursor.n_pages == cursor.n_owned) {
             if (cursor.n_owned == pool.max_pages) return status = TOO_MANY_PAGES, false;
-            // Pages are only taken here and only given back elsewhere, so the stack of free ones needs no more than a counter.
+            // Pages are only taken here and only given back elsewhere, so the stack of free ones needs no
+            // more than a counter.
             int left = atomicSub(pool.n_free, 1);
             if (left <= 0) return atomicAdd(pool.n_free, 1), status = OUT_OF_PAGES, false;
             u32 page = pool.free_pages[left - 1];
@@ -28,8 +31,9 @@ DEVICE bool place(const Pool& pool, u32* slot, Cursor& cursor, u32 words, u32 st
     return true;
 }
 
-// Places for the record and the rows of all its spans: in one piece if the page at hand has room, or a fresh one has to be taken anyway; else wherever each
-// fits. `whole` is the words of that one piece, or 0. Ends with a barrier.
+// Places for the record and the rows of all its spans: in one piece if the page at hand has room, or a fresh
+// one has to be taken anyway; else wherever each fits. `whole` is the words of that one piece, or 0. Ends
+// with a barrier.
 DEVICE u32 place_record(const Grammar& g, const Pool& pool, u32* slot, const Scratch& s, u32& whole) {
     whole = whole_words(g, s);
     u32 n_spans = s.vars()[N_SPANS], room = slot[1] > 0 ? pool.page_words - min_of(aligned(slot[2]), pool.page_words) : 0;
@@ -71,7 +75,8 @@ KERNEL step(StepParams params) {
     if (n_states == pool.max_states) status = TOO_MANY_STATES;
     else if (!open_scratch(g, pool, n_states > 0 ? n_states : 1, 0, blockIdx.x, gridDim.x, s)) status = TOO_LARGE;
     else if (n_states == 0) {
-        // The first state of a sequence has no rows. The host gives such requests to one block; a team makes the same of them.
+        // The first state of a sequence has no rows. The host gives such requests to one block; a team makes
+        // the same of them.
         clear(g, s);
         if (threadIdx.x == 0) s.vars()[ROOT] = 1;
         clear_board(g, s);
@@ -80,7 +85,8 @@ KERNEL step(StepParams params) {
         Edges edges = {params.edges + 2 * fetch(&request.first_edge), 0, 0, fetch(&request.n_edges), 0};
         if (!compute_tier(g, s, view, edges)) status = NOT_VIABLE;
     }
-    // The first block of a team writes the result; the others have nothing left to do, and look at nothing that is written.
+    // The first block of a team writes the result; the others have nothing left to do, and look at nothing
+    // that is written.
     if (blockIdx.x > 0) return;
     u32 whole = 0;
     if (status == DONE) {
@@ -99,7 +105,8 @@ KERNEL step(StepParams params) {
     }
 }
 
-// Algorithm 3: the symbols that can begin with what was read from each row on and then `terminal`; whether the start is one of them at a root.
+// Algorithm 3: the symbols that can begin with what was read from each row on and then `terminal`; whether
+// the start is one of them at a root.
 KERNEL ancestor_up(UpParams params) {
     begin_copies();
     const Pool& pool = params.pool;
@@ -124,8 +131,8 @@ KERNEL ancestor_up(UpParams params) {
     if (threadIdx.x == 0) put(result, s.vars()[RESULT]);
 }
 
-// A sequence that begins like another: pages are shared, only the lists of pages and states are copied. The new one writes to none of them; the old
-// one goes on behind what the new one reads.
+// A sequence that begins like another: pages are shared, only the lists of pages and states are copied. The
+// new one writes to none of them; the old one goes on behind what the new one reads.
 KERNEL fork_slots(MoveParams params) {
     const Pool& pool = params.pool;
     const MoveRequest& request = params.requests[blockIdx.x];
@@ -140,7 +147,8 @@ KERNEL fork_slots(MoveParams params) {
     if (threadIdx.x == 0) put(slot, n_states), put(slot + 1, n_pages), put(slot + 2, pool.page_words), put(slot + 3, n_pages);
 }
 
-// Back to the first `n_states` states: the pages beyond are given back, to the pool if nobody else holds them.
+// Back to the first `n_states` states: the pages beyond are given back, to the pool if nobody else holds
+// them.
 KERNEL give_back(MoveParams params) {
     const Pool& pool = params.pool;
     const MoveRequest& request = params.requests[blockIdx.x];
@@ -155,7 +163,8 @@ KERNEL give_back(MoveParams params) {
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        // Others may read what follows in the last page. Blocks that give it back at the same time may make this true in vain, never false in vain.
+        // Others may read what follows in the last page. Blocks that give it back at the same time may make
+        // this true in vain, never false in vain.
         bool is_shared = n_pages > 0 && load(pool.references + fetch(pages_of(slot) + n_pages - 1)) > 1;
         put(slot, n_states), put(slot + 1, n_pages), put(slot + 2, is_shared ? pool.page_words : used), put(slot + 3, n_pages);
     }

@@ -1,13 +1,17 @@
 //! Charts of many sequences on a device: tiers in a pool of pages.
 //!
-//! A *sequence* is a lattice of states, as [`Recognizer`] has them: state 0 is the start, and [`Charts::extend`] adds one,
-//! for many sequences of different grammars and lengths in one launch. Its states lie in *pages* of one size, of which the pool has a fixed number:
+//! A *sequence* is a lattice of states, as [`Recognizer`] has them: state 0 is the start, and
+//! [`Charts::extend`] adds one, for many sequences of different grammars and lengths in one launch. Its
+//! states lie in *pages* of one size, of which the pool has a fixed number:
 //!
 //! - a state takes `4 + symbols / 32 + (terminals + 1) / 32 + 4 · spans` words and the words of its spans;
-//! - a sequence that needs a page where there is none gets [`ChartError::OutOfPages`] and stays as it was; the others do not notice;
-//! - [`Charts::fork`] shares all pages, and [`Charts::rollback`] gives back those that it leaves: both copy numbers of pages, never tiers.
+//! - a sequence that needs a page where there is none gets [`ChartError::OutOfPages`] and stays as it was;
+//!   the others do not notice;
+//! - [`Charts::fork`] shares all pages, and [`Charts::rollback`] gives back those that it leaves: both copy
+//!   numbers of pages, never tiers.
 //!
-//! Of what was read the host keeps the edges, so that a sequence whose device is lost can be made again on the CPU ([`Charts::replay`]).
+//! Of what was read the host keeps the edges, so that a sequence whose device is lost can be made again on
+//! the CPU ([`Charts::replay`]).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +26,8 @@ use crate::device::{Buffer, Device, DeviceError, Grid, Read, half_words, words_o
 use crate::graphs::{GraphCounts, Launch};
 use crate::image::Image;
 use crate::layout::{
-    ALIGNED, IS_ROOT, IS_SENTENCE, Kernel, MoveParams, MoveRequest, NONE, RECORD_HEADER, SLOT_HEADER, SPAN_WORDS, Sizes,
+    ALIGNED, IS_ROOT, IS_SENTENCE, Kernel, MoveParams, MoveRequest, NONE, RECORD_HEADER, SLOT_HEADER,
+    SPAN_WORDS, Sizes,
 };
 use crate::options::{ChartError, PoolOptions};
 use crate::shim::{Shim, ShimOptions};
@@ -31,7 +36,8 @@ use crate::shim::{Shim, ShimOptions};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct GrammarId(pub(crate) usize);
 
-/// A sequence of a pool. The id of one that was released is an error, also when its place has been given to another.
+/// A sequence of a pool. The id of one that was released is an error, also when its place has been given to
+/// another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SequenceId {
     pub(crate) slot: u32,
@@ -156,7 +162,8 @@ impl Charts {
         let memory = device.allocate(words)?;
         let (references, free_pages) = (device.allocate(options.pages)?, device.allocate(options.pages)?);
         let n_free = device.allocate(1)?;
-        let slots = device.allocate(options.sequences * (SLOT_HEADER + options.max_pages + options.max_states))?;
+        let slots =
+            device.allocate(options.sequences * (SLOT_HEADER + options.max_pages + options.max_states))?;
         device.write(&free_pages, 0, &(0..options.pages as u32).rev().collect::<Vec<_>>())?;
         device.write(&n_free, 0, &[options.pages as u32])?;
         Ok(Self {
@@ -201,7 +208,12 @@ impl Charts {
         let buffer = self.device.allocate(image.words.len())?;
         self.device.write(&buffer, 0, &image.words)?;
         let (address, sizes) = (buffer.address, image.sizes);
-        self.grammars.push(Loaded { address, sizes, n_terminals: image.n_terminals, lefts: image.lefts.clone() });
+        self.grammars.push(Loaded {
+            address,
+            sizes,
+            n_terminals: image.n_terminals,
+            lefts: image.lefts.clone(),
+        });
         let id = GrammarId(self.grammars.len() - 1);
         self.grammar_ids.insert(image.words.clone(), id);
         Ok(id)
@@ -280,7 +292,10 @@ impl Charts {
     pub fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, ChartError> {
         let copy = self.sequence(sequence)?.clone();
         let id = self.free_place()?;
-        self.move_slot(Kernel::Fork, MoveRequest { slot: id.slot, from: sequence.slot, n_states: 0, pad: 0 })?;
+        self.move_slot(
+            Kernel::Fork,
+            MoveRequest { slot: id.slot, from: sequence.slot, n_states: 0, pad: 0 },
+        )?;
         self.put(id, copy);
         Ok(id)
     }
@@ -292,7 +307,10 @@ impl Charts {
             return Err(ChartError::Unknown { what: "state", id: n_states });
         }
         let n = n_states as u32;
-        self.move_slot(Kernel::GiveBack, MoveRequest { slot: sequence.slot, from: NONE, n_states: n, pad: 0 })?;
+        self.move_slot(
+            Kernel::GiveBack,
+            MoveRequest { slot: sequence.slot, from: NONE, n_states: n, pad: 0 },
+        )?;
         self.sequence_mut(sequence)?.edges.truncate(n_states);
         Ok(())
     }
@@ -320,7 +338,8 @@ impl Charts {
         let requests = self.requests.at_least(device, words.len())?;
         device.write(&requests, 0, &words)?;
         let params = words_of(&MoveParams { pool, requests: requests.address });
-        let grid = Grid { blocks: (1, 1), threads: self.options.threads, shared_words: 0, is_cooperative: false };
+        let grid =
+            Grid { blocks: (1, 1), threads: self.options.threads, shared_words: 0, is_cooperative: false };
         Ok(device.run(&[Launch { kernel, grid, params }])?)
     }
 
@@ -350,7 +369,10 @@ impl Charts {
         });
         self.device.read_all(&mut missing.collect::<Vec<_>>())?;
         let wide = |words: &Vec<u32>| {
-            words.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32).collect()
+            words
+                .chunks(2)
+                .map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32)
+                .collect()
         };
         let symbols = spans.chunks_exact(SPAN_WORDS).map(|span| NormalId(lefts[span[0] as usize]));
         let rows = symbols.zip(rows.iter().map(wide)).collect();
@@ -365,13 +387,23 @@ impl Charts {
         })
     }
 
-    /// Where a state is, and its record, with the rows if they are behind it: one copy for the state that was made last.
-    fn record(&mut self, id: SequenceId, state: StateId, sizes: &Sizes) -> Result<(Place, Vec<u32>), ChartError> {
+    /// Where a state is, and its record, with the rows if they are behind it: one copy for the state that was
+    /// made last.
+    fn record(
+        &mut self,
+        id: SequenceId,
+        state: StateId,
+        sizes: &Sizes,
+    ) -> Result<(Place, Vec<u32>), ChartError> {
         let mut place = self.sequence(id)?.last;
         if place.state != state.index() || place.words == 0 {
             let slot = id.slot as usize * (SLOT_HEADER + self.options.max_pages + self.options.max_states);
             let mut address = [0];
-            self.device.read(&self.slots, slot + SLOT_HEADER + self.options.max_pages + state.index(), &mut address)?;
+            self.device.read(
+                &self.slots,
+                slot + SLOT_HEADER + self.options.max_pages + state.index(),
+                &mut address,
+            )?;
             let address = address[0] as usize;
             let mut header = [0; RECORD_HEADER];
             self.device.read(&self.memory, address, &mut header)?;
@@ -388,7 +420,8 @@ impl Charts {
         Ok(self.device.synchronize()?)
     }
 
-    /// How often the host has waited for the device: once for each answer that was read, however many copies it took.
+    /// How often the host has waited for the device: once for each answer that was read, however many copies
+    /// it took.
     pub fn n_waits(&self) -> usize {
         self.device.n_waits()
     }
@@ -410,8 +443,8 @@ impl Charts {
         Ok(free[0] as usize)
     }
 
-    /// Makes a sequence again on an engine of the CPU, which has to be at its start: from the edges, so also when the device is lost. The engine's
-    /// states have the same numbers.
+    /// Makes a sequence again on an engine of the CPU, which has to be at its start: from the edges, so also
+    /// when the device is lost. The engine's states have the same numbers.
     pub fn replay(&self, sequence: SequenceId, engine: &mut dyn Recognizer) -> Result<(), RecognizerError> {
         let known = self.sequence(sequence).map_err(RecognizerError::from)?;
         for edges in known.edges.iter().skip(1) {
@@ -423,7 +456,8 @@ impl Charts {
     /// Work goes to a stream of the caller from here on, by its CUDA handle; 0 is the pool's own.
     ///
     /// # Safety
-    /// It has to be a stream of the device's primary context, and to live until another one is set and the work on it is done.
+    /// It has to be a stream of the device's primary context, and to live until another one is set and the
+    /// work on it is done.
     #[allow(unsafe_code, reason = "a handle of the caller cannot be checked")]
     pub unsafe fn set_stream(&mut self, stream: u64) -> Result<(), ChartError> {
         Ok(self.device.set_stream(stream)?)

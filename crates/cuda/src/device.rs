@@ -25,7 +25,8 @@ pub enum DeviceError {
         /// 32-bit words asked for.
         words: usize,
     },
-    /// It does not run a kernel that way: too many threads, blocks or shared memory. Nothing that it holds is lost.
+    /// It does not run a kernel that way: too many threads, blocks or shared memory. Nothing that it holds is
+    /// lost.
     #[error("the device refuses a launch: {reason}; choose other options of the pool, or another engine")]
     Refused {
         /// What was asked for, and what there is.
@@ -84,7 +85,8 @@ pub(crate) struct Grid {
 
 /// Where kernels run.
 ///
-/// Calls take effect in order. Whoever launches answers for the addresses in the parameters: this trait is implemented and used in this crate only.
+/// Calls take effect in order. Whoever launches answers for the addresses in the parameters: this trait is
+/// implemented and used in this crate only.
 pub(crate) trait Device: Send {
     /// What it is, for people.
     fn name(&self) -> String;
@@ -100,14 +102,15 @@ pub(crate) trait Device: Send {
     fn free(&mut self, buffer: Buffer) -> Result<(), DeviceError>;
     /// Writes words from the word `at` on.
     fn write(&mut self, buffer: &Buffer, at: usize, words: &[u32]) -> Result<(), DeviceError>;
-    /// Reads from some places, when everything before is done: all copies are under way before the first is waited for.
+    /// Reads from some places, when everything before is done: all copies are under way before the first is
+    /// waited for.
     fn read_all(&mut self, parts: &mut [Read<'_>]) -> Result<(), DeviceError>;
     /// Reads words from the word `at` on.
     fn read(&mut self, buffer: &Buffer, at: usize, words: &mut [u32]) -> Result<(), DeviceError> {
         self.read_all(&mut [Read { buffer: *buffer, at, words }])
     }
-    /// Runs kernels one after the other. A list of several that comes again is recorded as a graph, and replayed from then on. If one is refused,
-    /// those before it may run.
+    /// Runs kernels one after the other. A list of several that comes again is recorded as a graph, and
+    /// replayed from then on. If one is refused, those before it may run.
     fn run(&mut self, launches: &[Launch]) -> Result<(), DeviceError>;
     /// What was recorded and replayed.
     fn graph_counts(&self) -> GraphCounts;
@@ -117,7 +120,8 @@ pub(crate) trait Device: Send {
     fn synchronize(&mut self) -> Result<(), DeviceError>;
     /// From here on work goes to a stream of the caller, by its handle; 0 is the device's own.
     fn set_stream(&mut self, stream: u64) -> Result<(), DeviceError>;
-    /// Microseconds from the beginning to the end of the last list of launches, as the device counts, when that has come.
+    /// Microseconds from the beginning to the end of the last list of launches, as the device counts, when
+    /// that has come.
     fn last_run(&mut self) -> Result<f64, DeviceError>;
 }
 
@@ -125,10 +129,14 @@ pub(crate) trait Device: Send {
 #[allow(unsafe_code, reason = "structures are passed to kernels as they lie in memory")]
 pub(crate) fn words_of<T: Plain>(value: &T) -> Vec<u64> {
     let mut words = vec![0u64; size_of::<T>().div_ceil(8)];
-    // SAFETY: a `Plain` structure is `Copy` and has no padding (asserted where it is defined), so all its bytes are initialised; the vector is at
-    // least as long, and the two do not overlap.
+    // SAFETY: a `Plain` structure is `Copy` and has no padding (asserted where it is defined), so all its
+    // bytes are initialised; the vector is at least as long, and the two do not overlap.
     unsafe {
-        std::ptr::copy_nonoverlapping((&raw const *value).cast::<u8>(), words.as_mut_ptr().cast::<u8>(), size_of::<T>())
+        std::ptr::copy_nonoverlapping(
+            (&raw const *value).cast::<u8>(),
+            words.as_mut_ptr().cast::<u8>(),
+            size_of::<T>(),
+        )
     };
     words
 }

@@ -1,8 +1,9 @@
 //! Masks of a device as DLPack tensors, for frameworks that take them without a copy.
 //!
-//! The structures are those of DLPack 0.8 (`dlpack.h`), which its consumers have kept: a tensor of `[rows, words]` numbers of 32 bits on a CUDA device.
-//! A consumer calls `deleter` once when it is done. The memory of the masks stays the pool's: the tensor keeps the pool alive, and the next search
-//! writes over it. Producer and consumer have to be on one stream, or the consumer has to wait for the pool's.
+//! The structures are those of DLPack 0.8 (`dlpack.h`), which its consumers have kept: a tensor of
+//! `[rows, words]` numbers of 32 bits on a CUDA device. A consumer calls `deleter` once when it is done. The
+//! memory of the masks stays the pool's: the tensor keeps the pool alive, and the next search writes over it.
+//! Producer and consumer have to be on one stream, or the consumer has to wait for the pool's.
 
 #![allow(unsafe_code, reason = "a C interface: memory passes hands by address")]
 
@@ -72,14 +73,16 @@ struct Kept {
     _charts: SharedCharts,
 }
 
-/// Masks as a tensor of signed numbers of 32 bits, as serving engines have them. Whoever takes it calls its deleter, or leaks it.
+/// Masks as a tensor of signed numbers of 32 bits, as serving engines have them. Whoever takes it calls its
+/// deleter, or leaks it.
 pub fn export(masks: DeviceMasks, device: Device, charts: &SharedCharts) -> Box<ManagedTensor> {
     let kept = Box::into_raw(Box::new(Kept {
         shape: [masks.n_rows as i64, masks.n_words as i64],
         strides: [masks.stride as i64, 1],
         _charts: charts.clone(),
     }));
-    // SAFETY: `kept` was just made by `Box::into_raw`, so it is valid, and nobody else has it; only addresses are taken.
+    // SAFETY: `kept` was just made by `Box::into_raw`, so it is valid, and nobody else has it; only addresses
+    // are taken.
     let (shape, strides) = unsafe { ((&raw mut (*kept).shape).cast(), (&raw mut (*kept).strides).cast()) };
     Box::new(ManagedTensor {
         tensor: Tensor {
@@ -98,8 +101,8 @@ pub fn export(masks: DeviceMasks, device: Device, charts: &SharedCharts) -> Box<
 
 /// Gives back what a tensor keeps, and the tensor.
 unsafe extern "C" fn delete(tensor: *mut ManagedTensor) {
-    // SAFETY: DLPack has the consumer call this once with the address that it was given, which is that of a box made by `export`, and so is its
-    // context; neither is used after.
+    // SAFETY: DLPack has the consumer call this once with the address that it was given, which is that of a
+    // box made by `export`, and so is its context; neither is used after.
     unsafe {
         let tensor = Box::from_raw(tensor);
         drop(Box::from_raw(tensor.context.cast::<Kept>()));

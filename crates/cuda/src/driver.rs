@@ -1,8 +1,9 @@
 //! NVIDIA's driver as a [`Device`], loaded when it is first asked for.
 //!
-//! Only the driver is needed: kernels come as machine code for the architectures that are listed here, and as PTX, which the driver compiles, for all
-//! others. Of `cudarc` only the thin layer over the driver's functions is used. It panics where the driver's library is missing, so that is
-//! asked first; in this module nothing else comes before it.
+//! Only the driver is needed: kernels come as machine code for the architectures that are listed here, and as
+//! PTX, which the driver compiles, for all others. Of `cudarc` only the thin layer over the driver's
+//! functions is used. It panics where the driver's library is missing, so that is asked first; in this module
+//! nothing else comes before it.
 
 #![allow(unsafe_code, reason = "the driver's functions take raw addresses and handles")]
 
@@ -64,15 +65,16 @@ impl Staging {
     const EMPTY: Self = Self { start: std::ptr::null_mut(), words: 0 };
 }
 
-// SAFETY: the handles are the driver's, which lets any thread use them; every call makes the context current for its thread first. The type is not
-// `Sync`, so no two threads call at once.
+// SAFETY: the handles are the driver's, which lets any thread use them; every call makes the context current
+// for its thread first. The type is not `Sync`, so no two threads call at once.
 unsafe impl Send for Cuda {}
 
 fn no_device(error: DriverError) -> DeviceError {
     DeviceError::NoDevice { reason: format!("the driver says {error}") }
 }
 
-/// Whether an error is of the call that returned it, and leaves the context as it was. All others are taken to be of a kernel that ran before.
+/// Whether an error is of the call that returned it, and leaves the context as it was. All others are taken
+/// to be of a kernel that ran before.
 fn is_of_the_call(DriverError(code): DriverError) -> bool {
     use sys::cudaError_enum as Code;
     matches!(
@@ -93,7 +95,8 @@ fn is_of_the_call(DriverError(code): DriverError) -> bool {
 
 impl Cuda {
     pub(crate) fn new(ordinal: usize, bulk_loads: bool) -> Result<Self, DeviceError> {
-        // SAFETY: loading the driver's library runs its initialisers, which is what is wanted; there is no other condition.
+        // SAFETY: loading the driver's library runs its initialisers, which is what is wanted; there is no
+        // other condition.
         if !unsafe { sys::is_culib_present() } {
             return Err(DeviceError::NoDevice { reason: "the driver's library was not found".to_owned() });
         }
@@ -101,21 +104,31 @@ impl Cuda {
         let count = result::device::get_count().map_err(no_device)?;
         let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
         if number >= count {
-            return Err(DeviceError::NoDevice { reason: format!("device {ordinal} was asked for, there are {count}") });
+            return Err(DeviceError::NoDevice {
+                reason: format!("device {ordinal} was asked for, there are {count}"),
+            });
         }
         let device = result::device::get(number).map_err(no_device)?;
         let name = result::device::get_name(device).map_err(no_device)?;
-        // SAFETY: `device` was just given by the driver. The primary context is retained once and released in `drop`; the stream and the module are
-        // made while it is current, and are destroyed with it.
+        // SAFETY: `device` was just given by the driver. The primary context is retained once and released in
+        // `drop`; the stream and the module are made while it is current, and are destroyed with it.
         unsafe {
             use sys::CUdevice_attribute_enum as Attribute;
-            let major = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-                .map_err(no_device)?;
-            let minor = result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-                .map_err(no_device)?;
-            let shared =
-                result::device::get_attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-                    .map_err(no_device)?;
+            let major = result::device::get_attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            )
+            .map_err(no_device)?;
+            let minor = result::device::get_attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            )
+            .map_err(no_device)?;
+            let shared = result::device::get_attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+            )
+            .map_err(no_device)?;
             if bulk_loads && major != BULK.0 {
                 let reason = format!("`bulk_loads` takes an architecture 9.x, this is {major}.x");
                 return Err(DeviceError::NoDevice { reason });
@@ -125,7 +138,8 @@ impl Cuda {
                     .map_err(no_device)?;
             let context = result::primary_ctx::retain(device).map_err(no_device)?;
             result::ctx::set_current(context).map_err(no_device)?;
-            let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
+            let stream =
+                result::stream::create(result::stream::StreamKind::NonBlocking).map_err(no_device)?;
             let (module, functions, shared) = load(major, bulk_loads, shared).map_err(no_device)?;
             let max_threads = max_threads(&functions).map_err(no_device)?;
             let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(no_device);
@@ -160,7 +174,8 @@ impl Cuda {
         unsafe { result::ctx::set_current(self.context) }.map_err(no_device)
     }
 
-    /// An error of the driver: one of a kernel stays with the context, on which nothing works any more; one of a call is the call's alone.
+    /// An error of the driver: one of a kernel stays with the context, on which nothing works any more; one
+    /// of a call is the call's alone.
     fn fail(&mut self, error: DriverError) -> DeviceError {
         let reason = error.to_string();
         if is_of_the_call(error) {
@@ -179,11 +194,18 @@ impl Cuda {
         }
         let most = self.max_threads(*kernel);
         if grid.threads > most {
-            return Some(format!("`{}` with {} threads a block, it can have {most}", kernel.name(), grid.threads));
+            return Some(format!(
+                "`{}` with {} threads a block, it can have {most}",
+                kernel.name(),
+                grid.threads
+            ));
         }
         if grid.shared_words > self.max_shared_words {
             let (asked, most) = (grid.shared_words, self.max_shared_words);
-            return Some(format!("`{}` with {asked} words of shared memory, there are {most}", kernel.name()));
+            return Some(format!(
+                "`{}` with {asked} words of shared memory, there are {most}",
+                kernel.name()
+            ));
         }
         if grid.is_cooperative {
             let (asked, most) =
@@ -200,8 +222,8 @@ impl Cuda {
         if self.staging.words < words {
             let words = words.next_power_of_two().max(1 << 12);
             let mut start = std::ptr::null_mut();
-            // SAFETY: the context is current. The old memory was made here, is freed once, and no copy into it is under way: each is waited for
-            // before `read_all` returns.
+            // SAFETY: the context is current. The old memory was made here, is freed once, and no copy into
+            // it is under way: each is waited for before `read_all` returns.
             unsafe {
                 let old = std::mem::replace(&mut self.staging, Staging::EMPTY);
                 if !old.start.is_null() {
@@ -220,12 +242,20 @@ impl Cuda {
             let mut arguments = [params.as_ptr().cast::<c_void>().cast_mut()];
             let (blocks, threads) = ((grid.blocks.0, grid.blocks.1, 1), (grid.threads, 1, 1));
             let (function, bytes) = (self.functions[*kernel as usize], (grid.shared_words * 4) as u32);
-            // SAFETY: the kernel takes one structure by value, which the driver copies from `params` before it returns; the addresses in it are of
-            // buffers that live until `drop`, or of the caller, who has promised the same. A graph that holds such addresses is run only for a list of
-            // launches that is equal, so the caller has promised it again.
+            // SAFETY: the kernel takes one structure by value, which the driver copies from `params` before
+            // it returns; the addresses in it are of buffers that live until `drop`, or of the caller, who
+            // has promised the same. A graph that holds such addresses is run only for a list of launches
+            // that is equal, so the caller has promised it again.
             unsafe {
                 if grid.is_cooperative {
-                    result::launch_cooperative_kernel(function, blocks, threads, bytes, stream, &mut arguments)
+                    result::launch_cooperative_kernel(
+                        function,
+                        blocks,
+                        threads,
+                        bytes,
+                        stream,
+                        &mut arguments,
+                    )
                 } else {
                     result::launch_kernel(function, blocks, threads, bytes, stream, &mut arguments)
                 }
@@ -237,8 +267,9 @@ impl Cuda {
     /// Records kernels as a graph. Nothing runs.
     fn record(&self, launches: &[Launch]) -> Result<sys::CUgraphExec, DriverError> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream is ours, and what was on it before is no part of what is captured. A capture that was begun is ended in any case. The graph
-        // is copied when it is instantiated, and destroyed here.
+        // SAFETY: the stream is ours, and what was on it before is no part of what is captured. A capture
+        // that was begun is ended in any case. The graph is copied when it is instantiated, and destroyed
+        // here.
         unsafe {
             result::stream::begin_capture(self.own_stream, mode)?;
             let enqueued = self.enqueue(launches, self.own_stream);
@@ -269,14 +300,16 @@ impl Cuda {
             }
         };
         match replayed {
-            // SAFETY: the graph was instantiated on this context, and the stream is ours, or one that the caller keeps alive.
+            // SAFETY: the graph was instantiated on this context, and the stream is ours, or one that the
+            // caller keeps alive.
             Some(graph) => unsafe { result::graph::launch(graph, self.stream) },
             None => self.enqueue(launches, self.stream),
         }
     }
 }
 
-/// The module for an architecture and its functions, each with as much shared memory as the device has, and the bytes of it that a launch can ask for.
+/// The module for an architecture and its functions, each with as much shared memory as the device has, and
+/// the bytes of it that a launch can ask for.
 ///
 /// # Safety
 /// A context has to be current.
@@ -285,7 +318,8 @@ unsafe fn load(
     bulk_loads: bool,
     shared_bytes: i32,
 ) -> Result<(sys::CUmodule, Vec<sys::CUfunction>, i32), DriverError> {
-    // SAFETY: the images are copied to where they are aligned as the driver reads them, with zeros behind, which end PTX; they outlive the call.
+    // SAFETY: the images are copied to where they are aligned as the driver reads them, with zeros behind,
+    // which end PTX; they outlive the call.
     let load = |bytes: &[u8]| unsafe {
         let mut image = vec![0u64; bytes.len() / 8 + 2];
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), image.as_mut_ptr().cast::<u8>(), bytes.len());
@@ -300,8 +334,10 @@ unsafe fn load(
         unsafe {
             let function = result::module::get_function(module, name)?;
             use sys::CUfunction_attribute_enum as Attribute;
-            let fixed =
-                result::function::get_function_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+            let fixed = result::function::get_function_attribute(
+                function,
+                Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+            )?;
             let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             result::function::set_function_attribute(function, attribute, shared_bytes - fixed)?;
             most = most.min(shared_bytes - fixed);
@@ -326,7 +362,8 @@ unsafe fn max_threads(functions: &[sys::CUfunction]) -> Result<Vec<u32>, DriverE
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // SAFETY: all handles were made in `new` and are not used after; of a lost device nothing can be given back, and errors say no more than that.
+        // SAFETY: all handles were made in `new` and are not used after; of a lost device nothing can be
+        // given back, and errors say no more than that.
         unsafe {
             if self.enter().is_ok() {
                 let _ = result::stream::synchronize(self.stream);
@@ -366,18 +403,25 @@ impl Device for Cuda {
     fn resident_blocks(&self, kernel: Kernel, threads: u32, shared_words: usize) -> usize {
         let function = self.functions[kernel as usize];
         let occupancy = self.enter().map(|()| {
-            // SAFETY: the context is current, and the function lives as long as its module, which is until `drop`.
+            // SAFETY: the context is current, and the function lives as long as its module, which is until
+            // `drop`.
             unsafe {
-                result::occupancy::max_active_block_per_multiprocessor(function, threads as i32, shared_words * 4)
+                result::occupancy::max_active_block_per_multiprocessor(
+                    function,
+                    threads as i32,
+                    shared_words * 4,
+                )
             }
         });
-        occupancy.map_or(0, |blocks| blocks.map_or(0, |blocks| blocks.max(0) as usize)) * self.n_multiprocessors
+        occupancy.map_or(0, |blocks| blocks.map_or(0, |blocks| blocks.max(0) as usize))
+            * self.n_multiprocessors
     }
 
     fn allocate(&mut self, words: usize) -> Result<Buffer, DeviceError> {
         self.enter()?;
         let bytes = words.max(1) * 4;
-        // SAFETY: the context is current; the memory is freed once, in `drop`. It is set to zero before anything on the stream uses it.
+        // SAFETY: the context is current; the memory is freed once, in `drop`. It is set to zero before
+        // anything on the stream uses it.
         unsafe {
             let address = result::malloc_sync(bytes).map_err(|_| DeviceError::OutOfMemory { words })?;
             self.allocated.push(address);
@@ -405,7 +449,8 @@ impl Device for Cuda {
         }
         self.in_flight.push(words.to_vec());
         let from = &self.in_flight[self.in_flight.len() - 1];
-        // SAFETY: the range is within the buffer, which lives until `drop`; what is read from is kept until the stream has come past it.
+        // SAFETY: the range is within the buffer, which lives until `drop`; what is read from is kept until
+        // the stream has come past it.
         let copied = unsafe { result::memcpy_htod_async(buffer.address + 4 * at as u64, from, self.stream) };
         copied.map_err(|error| self.fail(error))
     }
@@ -421,16 +466,19 @@ impl Device for Cuda {
         for Read { buffer, at, words } in &*parts {
             assert!(*at + words.len() <= buffer.words, "{} words at {at} of {}", words.len(), buffer.words);
             let (from, bytes) = (buffer.address + 4 * *at as u64, words.len() * 4);
-            // SAFETY: the range is within the buffer, which lives until `drop`; the staging memory has room for the words of all parts, is used by
-            // this call only, and lives until the copy was waited for below.
-            let copied = unsafe { sys::cuMemcpyDtoHAsync_v2(start.add(to).cast(), from, bytes, self.stream).result() };
+            // SAFETY: the range is within the buffer, which lives until `drop`; the staging memory has room
+            // for the words of all parts, is used by this call only, and lives until the copy was waited for
+            // below.
+            let copied =
+                unsafe { sys::cuMemcpyDtoHAsync_v2(start.add(to).cast(), from, bytes, self.stream).result() };
             copied.map_err(|error| self.fail(error))?;
             to += words.len();
         }
         self.synchronize()?;
         let mut from = 0;
         for Read { words, .. } in parts {
-            // SAFETY: the copies have been waited for, so these words of the staging memory are initialised, and nobody writes to it.
+            // SAFETY: the copies have been waited for, so these words of the staging memory are initialised,
+            // and nobody writes to it.
             words.copy_from_slice(unsafe { std::slice::from_raw_parts(start.add(from), words.len()) });
             from += words.len();
         }
@@ -443,7 +491,8 @@ impl Device for Cuda {
             return Err(DeviceError::Refused { reason });
         }
         // SAFETY: the events live until `drop`; the stream is ours, or one that the caller keeps alive.
-        let note = |device: &Self, at: usize| unsafe { result::event::record(device.events[at], device.stream) };
+        let note =
+            |device: &Self, at: usize| unsafe { result::event::record(device.events[at], device.stream) };
         let run = note(self, 0).and_then(|()| self.run_or_record(launches)).and_then(|()| note(self, 1));
         run.map_err(|error| self.fail(error))
     }

@@ -30,8 +30,8 @@ struct Known<G> {
     used: u64,
 }
 
-/// Lists of launches that were run before. What changes from one time to the next is in memory of the device, so equal lists are the same work on other
-/// data.
+/// Lists of launches that were run before. What changes from one time to the next is in memory of the device,
+/// so equal lists are the same work on other data.
 pub(crate) struct Graphs<G> {
     known: Vec<Known<G>>,
     clock: u64,
@@ -46,7 +46,8 @@ impl<G> Default for Graphs<G> {
 
 /// What is to be done with a list of launches.
 pub(crate) enum Found<G> {
-    /// Run it: it comes for the first time, or cannot be recorded. A graph that had to make room for it, to be destroyed.
+    /// Run it: it comes for the first time, or cannot be recorded. A graph that had to make room for it, to
+    /// be destroyed.
     Run(Option<G>),
     /// It comes again: record it, give the graph to [`Graphs::set`], and replay it.
     Record(usize),

@@ -27,9 +27,14 @@ impl Image {
         }
         let symbol_words = n_symbols.div_ceil(32);
         let lefts: Vec<u32> = form.left_children().iter().map(|left| left.0).collect();
-        let sizes =
-            Sizes { n_symbols, symbol_words, n_lefts: lefts.len(), terminal_words: (cfg.n_terminals + 1).div_ceil(32) };
-        let mut rules: Vec<(u32, u32, u32)> = form.binary.iter().map(|r| (r.left.0, r.right.0, r.parent.0)).collect();
+        let sizes = Sizes {
+            n_symbols,
+            symbol_words,
+            n_lefts: lefts.len(),
+            terminal_words: (cfg.n_terminals + 1).div_ceil(32),
+        };
+        let mut rules: Vec<(u32, u32, u32)> =
+            form.binary.iter().map(|r| (r.left.0, r.right.0, r.parent.0)).collect();
         rules.sort_unstable();
         rules.dedup();
         let begin = |left: &u32| rules.partition_point(|rule| rule.0 < *left) as u32;
@@ -60,7 +65,8 @@ impl Image {
         let mut lexical: Vec<(u32, u32)> = form.lexical.iter().map(|&(symbol, t)| (t.0, symbol.0)).collect();
         lexical.sort_unstable();
         lexical.dedup();
-        let lexical_starts = (0..=cfg.n_terminals as u32).map(|t| lexical.partition_point(|pair| pair.0 < t) as u32);
+        let lexical_starts =
+            (0..=cfg.n_terminals as u32).map(|t| lexical.partition_point(|pair| pair.0 < t) as u32);
         let parts = [
             lefts.clone(),
             starts,
@@ -77,7 +83,9 @@ impl Image {
         ];
         let is_nullable = form.nullable.contains(form.start.index());
         let mut words: Vec<u32> =
-            [n_symbols, symbol_words, lefts.len(), cfg.n_terminals, sizes.terminal_words].map(|n| n as u32).to_vec();
+            [n_symbols, symbol_words, lefts.len(), cfg.n_terminals, sizes.terminal_words]
+                .map(|n| n as u32)
+                .to_vec();
         words.extend([form.start.0, u32::from(is_nullable)]);
         Ok(Self { words: with_parts(words, &parts), sizes, n_terminals: cfg.n_terminals, lefts })
     }

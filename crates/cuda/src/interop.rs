@@ -50,10 +50,15 @@ impl Charts {
 
     fn check_buffer(&self, buffer: &Buffer) -> Result<(), ChartError> {
         let is_known = self.buffers.contains(buffer);
-        if is_known { Ok(()) } else { Err(ChartError::Unknown { what: "buffer at", id: buffer.address as usize }) }
+        if is_known {
+            Ok(())
+        } else {
+            Err(ChartError::Unknown { what: "buffer at", id: buffer.address as usize })
+        }
     }
 
-    /// Adds to masks that lie one behind the other in a buffer the union of token sets, each a buffer as long as a mask; at most 64 to a mask.
+    /// Adds to masks that lie one behind the other in a buffer the union of token sets, each a buffer as long
+    /// as a mask; at most 64 to a mask.
     #[allow(unsafe_code, reason = "buffers of this pool")]
     pub fn or_buffers(&mut self, masks: &Buffer, sets: &[Vec<Buffer>]) -> Result<(), ChartError> {
         let n_words = masks.words / sets.len().max(1);
@@ -68,14 +73,17 @@ impl Charts {
         }
         let masks = DeviceMasks { address: masks.address, stride: n_words, n_words, n_rows: sets.len() };
         let sets: Vec<Vec<u64>> = sets.iter().map(|row| row.iter().map(Buffer::address).collect()).collect();
-        // SAFETY: all are buffers of this pool, which live as long as it, and they are as long as `masks` says.
+        // SAFETY: all are buffers of this pool, which live as long as it, and they are as long as `masks`
+        // says.
         unsafe { self.or_sets(masks, &sets) }
     }
 
-    /// Adds to masks the union of token sets: to mask `i` those that lie at the addresses `sets[i]`, at most 64, each as long as a mask.
+    /// Adds to masks the union of token sets: to mask `i` those that lie at the addresses `sets[i]`, at most
+    /// 64, each as long as a mask.
     ///
     /// # Safety
-    /// `masks` and all sets have to describe memory of the device, masks such that can be written as long as work of this call is under way.
+    /// `masks` and all sets have to describe memory of the device, masks such that can be written as long as
+    /// work of this call is under way.
     #[allow(unsafe_code, reason = "addresses of the caller cannot be checked")]
     pub unsafe fn or_sets(&mut self, masks: DeviceMasks, sets: &[Vec<u64>]) -> Result<(), ChartError> {
         if sets.len() != masks.n_rows || sets.iter().any(|sets| sets.len() > MAX_ACCEPTED) {
@@ -98,8 +106,9 @@ impl Charts {
     /// Masks logits in place: row `i` by mask `i`; whatever has no bit becomes minus infinity.
     ///
     /// # Safety
-    /// `masks` and `logits` have to describe memory of the device: `masks.n_rows` rows each, masks of at least `n_tokens` bits, logits of `n_columns`
-    /// numbers that can be written as long as work of this call is under way.
+    /// `masks` and `logits` have to describe memory of the device: `masks.n_rows` rows each, masks of at
+    /// least `n_tokens` bits, logits of `n_columns` numbers that can be written as long as work of this call
+    /// is under way.
     #[allow(unsafe_code, reason = "an address of the caller cannot be checked")]
     pub unsafe fn mask_logits(
         &mut self,

@@ -1,4 +1,5 @@
-//! What lies where on the device: the twins of the structures in `kernels/layout.cuh`, and how much memory a block needs.
+//! What lies where on the device: the twins of the structures in `kernels/layout.cuh`, and how much memory a
+//! block needs.
 
 /// No terminal, no parent.
 pub const NONE: u32 = u32::MAX;
@@ -67,7 +68,8 @@ impl Kernel {
 /// A structure of words that a kernel reads as it lies in memory.
 pub trait Plain: Copy {}
 
-/// Implements [`Plain`] for structures of `u32` and `u64` and checks that they have no gaps, which would be bytes that nobody has written.
+/// Implements [`Plain`] for structures of `u32` and `u64` and checks that they have no gaps, which would be
+/// bytes that nobody has written.
 macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         $(#[$doc])*
@@ -116,7 +118,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Words of shared memory of a block that has `n_own` words of the rows of a chart; `small_words` in the kernels.
+    /// Words of shared memory of a block that has `n_own` words of the rows of a chart; `small_words` in the
+    /// kernels.
     pub fn small_words(&self, n_own: usize) -> usize {
         const N_VARS: usize = 10;
         N_VARS + 2 * self.symbol_words + self.terminal_words + n_own
@@ -128,13 +131,14 @@ impl Sizes {
         3 * self.n_symbols + (4 + VALUES) * self.n_lefts
     }
 
-    /// Words of so many words of rows, in shared memory if there is room for them too; `draft_words` in the kernels.
+    /// Words of so many words of rows, in shared memory if there is room for them too; `draft_words` in the
+    /// kernels.
     pub fn draft_words(&self, n_words: usize) -> usize {
         (self.n_symbols | 1) * n_words
     }
 
-    /// Words of the board of a team: rows, and behind them the seeds that each block finds; `board_words` in the
-    /// kernels.
+    /// Words of the board of a team: rows, and behind them the seeds that each block finds; `board_words` in
+    /// the kernels.
     pub fn board_words(&self, n_words: usize, team: usize) -> usize {
         self.draft_words(n_words) + team * self.symbol_words
     }

@@ -18,9 +18,10 @@
 //! | [`shim`] | the kernels on the CPU |
 //! | [`measured`] | where a device was measured to be faster |
 //!
-//! The kernels are in `kernels/`, CUDA C++ that is compiled twice: for devices, by a pinned compiler (`cargo xtask kernels`), and for the CPU, by the C++
-//! compiler of the machine against a shim that has fibers for threads. The tests run the second against the engines of the CPU; `docs/gpu.md`
-//! says what that shows and what not. Without the feature `cuda` nothing here needs or looks for a driver.
+//! The kernels are in `kernels/`, CUDA C++ that is compiled twice: for devices, by a pinned compiler
+//! (`cargo xtask kernels`), and for the CPU, by the C++ compiler of the machine against a shim that has
+//! fibers for threads. The tests run the second against the engines of the CPU; `docs/gpu.md` says what that
+//! shows and what not. Without the feature `cuda` nothing here needs or looks for a driver.
 
 pub mod charts;
 pub mod device;

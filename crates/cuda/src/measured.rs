@@ -1,4 +1,5 @@
-//! What `--engine auto` goes by: how much faster than one core of the CPU a device was, as `cargo xtask gpu-report` recorded it in `measured.txt`.
+//! What `--engine auto` goes by: how much faster than one core of the CPU a device was, as
+//! `cargo xtask gpu-report` recorded it in `measured.txt`.
 
 use std::thread::available_parallelism;
 
@@ -18,7 +19,8 @@ pub enum Work {
 pub enum Use {
     /// Nothing.
     Nothing,
-    /// States and masks of charts that are dense ([`Output::for_dense_charts`](crate::output::Output::for_dense_charts)).
+    /// States and masks of charts that are dense
+    /// ([`Output::for_dense_charts`](crate::output::Output::for_dense_charts)).
     Dense,
     /// All masks.
     Masks,
@@ -26,8 +28,8 @@ pub enum Use {
 
 const TABLE: &str = include_str!("../measured.txt");
 
-/// How many times as fast as one core a device was, at least, by the clock of who waits for it: of batches, the largest that was measured and is not
-/// larger. `None` if nobody has measured that.
+/// How many times as fast as one core a device was, at least, by the clock of who waits for it: of batches,
+/// the largest that was measured and is not larger. `None` if nobody has measured that.
 pub fn advantage(work: Work) -> Option<f64> {
     read(TABLE, work)
 }
@@ -51,8 +53,8 @@ fn read(table: &str, work: Work) -> Option<f64> {
     found.map(|(_, value)| value)
 }
 
-/// What `auto` uses a device for, by the measurements: `n_outputs` at once, of a grammar for which the CPU's best engine is the Valiant chart
-/// (`is_ambiguous`) or a nearly deterministic one.
+/// What `auto` uses a device for, by the measurements: `n_outputs` at once, of a grammar for which the CPU's
+/// best engine is the Valiant chart (`is_ambiguous`) or a nearly deterministic one.
 ///
 /// The CPU computes a batch on all cores, so there a device has to be faster than all of them.
 pub fn choose(n_outputs: usize, is_ambiguous: bool) -> Use {
@@ -80,7 +82,8 @@ mod tests {
     #[test]
     fn tables_are_read() {
         let table = "# device: one\nbatch 4 2.50\nbatch 64 9.00\nbatch 16 3.50\noutput 0.20\n";
-        let works = [Work::Output, Work::Batch(64), Work::Batch(63), Work::Batch(5), Work::Batch(3), Work::Dense];
+        let works =
+            [Work::Output, Work::Batch(64), Work::Batch(63), Work::Batch(5), Work::Batch(3), Work::Dense];
         let found = [Some(0.2), Some(9.0), Some(3.5), Some(2.5), None, None];
         assert_eq!(works.map(|work| read(table, work)), found);
         assert_eq!(read("# batch 4 2\nbatch 4 much\nbatch four 3\nbatch 4 5 6\n", Work::Batch(4)), None);

@@ -4,12 +4,14 @@ use anygram_recognizer::RecognizerError;
 
 use crate::device::DeviceError;
 
-/// How much a pool holds. All counts are bounds: what goes beyond is an error of the sequence that asks for it.
+/// How much a pool holds. All counts are bounds: what goes beyond is an error of the sequence that asks for
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolOptions {
     /// Pages of tiers.
     pub pages: usize,
-    /// 32-bit words of a page, a multiple of 4. The longest record of a grammar and the longest row set must fit.
+    /// 32-bit words of a page, a multiple of 4. The longest record of a grammar and the longest row set must
+    /// fit.
     pub page_words: usize,
     /// Sequences at a time.
     pub sequences: usize,
@@ -23,7 +25,8 @@ pub struct PoolOptions {
     pub workers: usize,
     /// The most blocks that search in depth, for all masks of a batch; each has a stack of tiers.
     pub max_workers: usize,
-    /// Blocks that search in breadth for each one that searches in depth: they need no stacks, and one that finds no node is done at once.
+    /// Blocks that search in breadth for each one that searches in depth: they need no stacks, and one that
+    /// finds no node is done at once.
     pub in_breadth: usize,
     /// Words of each worker's stack of tiers, a multiple of 4.
     pub stack_words: usize,
@@ -31,23 +34,25 @@ pub struct PoolOptions {
     pub arena_words: usize,
     /// Nodes of one level that wait to be searched, of all sequences of a batch.
     pub queue: usize,
-    /// Words of all trees of terminal sequences; beyond that those are dropped that were not used for the longest time.
+    /// Words of all trees of terminal sequences; beyond that those are dropped that were not used for the
+    /// longest time.
     pub tree_words: usize,
     /// The most blocks that work on one sequence; 1 for one block always.
     pub team_blocks: usize,
     /// Several blocks work on a sequence whose last tier has at least so many words of rows.
     pub team_from: usize,
-    /// Whether an output lets the device compute the states of dense charts while it reads tokens, and copies them; otherwise the
-    /// CPU computes all states that the lexer asks about, and the device makes its own in the next turn.
+    /// Whether an output lets the device compute the states of dense charts while it reads tokens, and copies
+    /// them; otherwise the CPU computes all states that the lexer asks about, and the device makes its own in
+    /// the next turn.
     pub dense_on_device: bool,
-    /// Load by the unit that copies blocks of memory (TMA). Only to see whether that helps; on a CUDA device it takes
-    /// an `sm_90`.
+    /// Load by the unit that copies blocks of memory (TMA). Only to see whether that helps; on a CUDA device
+    /// it takes an `sm_90`.
     pub bulk_loads: bool,
 }
 
 impl Default for PoolOptions {
-    /// 64 MiB of pages for up to 256 sequences of up to 4,096 states, 32 workers a mask and 264 in all, which is two for each
-    /// multiprocessor of an H200, with 66 MiB of stacks, and 256 MiB of trees.
+    /// 64 MiB of pages for up to 256 sequences of up to 4,096 states, 32 workers a mask and 264 in all, which
+    /// is two for each multiprocessor of an H200, with 66 MiB of stacks, and 256 MiB of trees.
     fn default() -> Self {
         Self {
             pages: 4_096,
@@ -141,7 +146,9 @@ pub enum ChartError {
         id: usize,
     },
     /// A block has too little shared memory.
-    #[error("a block needs {needed} words of shared memory, the device has {given}; use an engine of the CPU")]
+    #[error(
+        "a block needs {needed} words of shared memory, the device has {given}; use an engine of the CPU"
+    )]
     TooLarge {
         /// Words needed.
         needed: usize,
@@ -155,7 +162,9 @@ pub enum ChartError {
         option: &'static str,
     },
     /// The tree is larger than what all trees may be together.
-    #[error("a tree of terminal sequences takes {needed} words, all together may take {limit}: raise `tree_words`")]
+    #[error(
+        "a tree of terminal sequences takes {needed} words, all together may take {limit}: raise `tree_words`"
+    )]
     TreeTooLarge {
         /// Words needed.
         needed: usize,
@@ -163,12 +172,15 @@ pub enum ChartError {
         limit: usize,
     },
     /// The tree made room for others that were used after it.
-    #[error("the tree {tree} was dropped for others that were used since: add it again, or raise `tree_words`")]
+    #[error(
+        "the tree {tree} was dropped for others that were used since: add it again, or raise `tree_words`"
+    )]
     TreeDropped {
         /// Its place in the pool.
         tree: usize,
     },
-    /// The mask has all tokens that are certain, and there are others of which the parser has to be asked whether what they begin can be spelled.
+    /// The mask has all tokens that are certain, and there are others of which the parser has to be asked
+    /// whether what they begin can be spelled.
     #[error("the mask lacks tokens that lexing alone cannot decide; ask an engine of the CPU for it")]
     InDoubt,
 }
@@ -180,7 +192,9 @@ impl From<ChartError> for RecognizerError {
                 ChartError::Device(DeviceError::Refused { .. }) => "it refuses the launch",
                 ChartError::Device(_) => "it was lost",
                 ChartError::OutOfPages { .. } => "its pool has no page left",
-                ChartError::TooManyStates { .. } | ChartError::TooManyPages { .. } => "the sequence is too long for it",
+                ChartError::TooManyStates { .. } | ChartError::TooManyPages { .. } => {
+                    "the sequence is too long for it"
+                }
                 _ => "the grammar is too large for it",
             },
         }

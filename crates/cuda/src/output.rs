@@ -1,13 +1,16 @@
-//! One output of a model whose masks are computed on a device: the counterpart of [`Matcher`], with fewer services.
+//! One output of a model whose masks are computed on a device: the counterpart of [`Matcher`], with fewer
+//! services.
 //!
-//! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the chart is dense, the device. A mask is one call of
-//! the device: it makes the states that it has not been told of yet, and searches the trees of the lexemes in progress. Trees are made when they are
-//! first needed.
+//! The lexer runs on the host, a byte at a time, and asks an engine of the CPU what is viable; where the
+//! chart is dense, the device. A mask is one call of the device: it makes the states that it has not been
+//! told of yet, and searches the trees of the lexemes in progress. Trees are made when they are first needed.
 //!
-//! An output never ends because of its device. A [`Matcher`] of the CPU, which reads the same tokens and shares its tables with those of other outputs of the
-//! pool ([`Warm`](anygram_left_to_right::Warm)), computes a mask that the device leaves in doubt, or for which a search needs more than the pool gives it.
-//! When the pool has no page left, or the device is lost, the CPU computes everything from there on; nothing that was read is lost.
-//! [`Output::computed`] counts that, and [`Output::gave_out`] says why the device is not asked any more.
+//! An output never ends because of its device. A [`Matcher`] of the CPU, which reads the same tokens and
+//! shares its tables with those of other outputs of the pool ([`Warm`](anygram_left_to_right::Warm)),
+//! computes a mask that the device leaves in doubt, or for which a search needs more than the pool gives it.
+//! When the pool has no page left, or the device is lost, the CPU computes everything from there on; nothing
+//! that was read is lost. [`Output::computed`] counts that, and [`Output::gave_out`] says why the device is
+//! not asked any more.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -65,7 +68,8 @@ pub struct Computed {
     pub on_device: usize,
     /// By the CPU, since the device left tokens in doubt.
     pub in_doubt: usize,
-    /// By the CPU, since the tree of a lexeme, or the search for this mask, needs more than the pool gives it.
+    /// By the CPU, since the tree of a lexeme, or the search for this mask, needs more than the pool gives
+    /// it.
     pub too_large: usize,
     /// By the CPU, since the chart was thin and only dense ones are for the device.
     pub thin: usize,
@@ -115,7 +119,8 @@ impl Output {
     /// A new output. Its masks are searched in breadth for `levels` levels, then in depth.
     pub fn new(constraint: &Constraint, charts: &SharedCharts, levels: usize) -> Result<Self, OutputError> {
         let language = constraint.language();
-        let device = DeviceRecognizer::new(language.lexing().cfg.clone(), language.limits().recognizer, charts)?;
+        let device =
+            DeviceRecognizer::new(language.lexing().cfg.clone(), language.limits().recognizer, charts)?;
         let device = device.deferring();
         let (sequence, link) = (device.sequence(), device.link());
         let mut stepper = Stepper::with(language, Box::new(device));
@@ -170,13 +175,14 @@ impl Output {
         &self.positions[self.positions.len() - 1]
     }
 
-    /// Which tokens may come next, EOS among them if the text is a sentence. By the device, or where it cannot, by the CPU: see the module.
+    /// Which tokens may come next, EOS among them if the text is a sentence. By the device, or where it
+    /// cannot, by the CPU: see the module.
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
         batch_masks(std::slice::from_mut(self), words).remove(0)
     }
 
-    /// Leaves thin charts to the CPU: the device is asked only where the last tier has so many rows that several blocks would work on the next
-    /// ([`PoolOptions::team_from`](crate::PoolOptions::team_from)).
+    /// Leaves thin charts to the CPU: the device is asked only where the last tier has so many rows that
+    /// several blocks would work on the next ([`PoolOptions::team_from`](crate::PoolOptions::team_from)).
     pub fn for_dense_charts(mut self) -> Self {
         self.is_for_dense = true;
         self
@@ -227,8 +233,9 @@ impl Output {
         Ok(())
     }
 
-    /// What the device is to do for the mask of the output so far: what it has not been told of, and the readings. For turns of many outputs at once
-    /// ([`Charts::turn`](crate::Charts::turn)), each to be made before anything else is done with the sequence.
+    /// What the device is to do for the mask of the output so far: what it has not been told of, and the
+    /// readings. For turns of many outputs at once ([`Charts::turn`](crate::Charts::turn)), each to be made
+    /// before anything else is done with the sequence.
     pub fn whole_step(&mut self) -> Result<WholeStep, OutputError> {
         let n_states = lock(&self.charts).n_states(self.sequence)?;
         let at = |state: StateId| match state.index().checked_sub(n_states) {
@@ -242,8 +249,8 @@ impl Output {
         Ok(WholeStep { steps: self.link.edges_from(n_states), readings })
     }
 
-    /// The readings of the output so far, of which the device has been told, for a search of many outputs at once
-    /// ([`Charts::masks`](crate::Charts::masks)).
+    /// The readings of the output so far, of which the device has been told, for a search of many outputs at
+    /// once ([`Charts::masks`](crate::Charts::masks)).
     pub fn readings(&mut self) -> Result<Vec<Reading>, OutputError> {
         catch_up(&mut lock(&self.charts), self.sequence, &self.link)?;
         let mut readings = Vec::new();
@@ -389,11 +396,14 @@ impl Output {
     }
 }
 
-/// Writes the masks of many outputs: row `i` of `rows`, of [`Constraint::mask_words`] words of the first, belongs to output `i`. Outputs of one pool and
-/// one vocabulary make one turn of the device, which is waited for once. The answers come one for each output, and the error of one does
-/// not touch the others. The counterpart of [`batch_masks`](anygram_left_to_right::batch_masks) for matchers.
+/// Writes the masks of many outputs: row `i` of `rows`, of [`Constraint::mask_words`] words of the first,
+/// belongs to output `i`. Outputs of one pool and one vocabulary make one turn of the device, which is waited
+/// for once. The answers come one for each output, and the error of one does not touch the others. The
+/// counterpart of [`batch_masks`](anygram_left_to_right::batch_masks) for matchers.
 pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), OutputError>> {
-    let Some(n_words) = outputs.iter().map(|output| output.constraint.mask_words()).max() else { return Vec::new() };
+    let Some(n_words) = outputs.iter().map(|output| output.constraint.mask_words()).max() else {
+        return Vec::new();
+    };
     let (needed, given) = (outputs.len() * n_words, rows.len());
     if given < needed {
         return vec![Err(MatchError::MaskTooShort { needed, given }.into()); outputs.len()];
@@ -423,11 +433,12 @@ pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), O
         }
     }
     let rows = rows.chunks_mut(n_words.max(1));
-    let by_cpu = |((output, row), result): ((&mut Output, &mut [u32]), Result<bool, OutputError>)| match result {
-        Ok(true) => Ok(()),
-        Ok(false) => output.mask_without_device(row),
-        Err(error) => Err(error),
-    };
+    let by_cpu =
+        |((output, row), result): ((&mut Output, &mut [u32]), Result<bool, OutputError>)| match result {
+            Ok(true) => Ok(()),
+            Ok(false) => output.mask_without_device(row),
+            Err(error) => Err(error),
+        };
     outputs.iter_mut().zip(rows).zip(results).map(by_cpu).collect()
 }
 
@@ -435,7 +446,10 @@ pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), O
 type Group = Vec<(usize, WholeStep)>;
 
 /// The masks of some outputs of one pool, in one turn.
-fn masks_of_group(outputs: &mut [Output], group: &[(usize, WholeStep)]) -> Vec<(usize, Result<Vec<u32>, OutputError>)> {
+fn masks_of_group(
+    outputs: &mut [Output],
+    group: &[(usize, WholeStep)],
+) -> Vec<(usize, Result<Vec<u32>, OutputError>)> {
     let Some((first, _)) = group.first() else { return Vec::new() };
     let (charts, levels) = (outputs[*first].charts.clone(), outputs[*first].levels);
     let mut charts = lock(&charts);
@@ -480,7 +494,8 @@ impl OutputError {
     fn is_of_search(&self) -> bool {
         match self {
             Self::Chart(error) => {
-                let too_large = matches!(error, ChartError::SearchTooLarge { .. } | ChartError::TreeTooLarge { .. });
+                let too_large =
+                    matches!(error, ChartError::SearchTooLarge { .. } | ChartError::TreeTooLarge { .. });
                 // Other outputs of the batch needed the room.
                 too_large || matches!(error, ChartError::TreeDropped { .. })
             }

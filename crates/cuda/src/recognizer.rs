@@ -1,8 +1,9 @@
 //! The kernels as a [`Recognizer`]: one sequence of a pool, its states computed on the device.
 //!
-//! What the device computes is taken over into a chart of the CPU ([`Valiant::adopt`]), which answers all questions about states; so whatever asks a
-//! recognizer sees the rows, predictions and terminals of the kernels. When the device fails, that chart is the state that is left: the error is given
-//! once to whoever extends, and after [`Link::go_on_without_device`] the CPU goes on with the same states.
+//! What the device computes is taken over into a chart of the CPU ([`Valiant::adopt`]), which answers all
+//! questions about states; so whatever asks a recognizer sees the rows, predictions and terminals of the
+//! kernels. When the device fails, that chart is the state that is left: the error is given once to whoever
+//! extends, and after [`Link::go_on_without_device`] the CPU goes on with the same states.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,9 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::Symbol;
 use anygram_grammar::normal::NormalForm;
 use anygram_recognizer::valiant::Valiant;
-use anygram_recognizer::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use anygram_recognizer::{
+    Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 use crate::charts::{Charts, GrammarId, SequenceId};
 use crate::image::Image;
@@ -30,7 +33,8 @@ pub struct Link {
     without_device: AtomicBool,
     /// 32-bit words of rows of the last state; 0 for charts that are not long enough to be dense.
     row_words: AtomicUsize,
-    /// Of each state the edges that lead to it. Those of the first states are with the device, the others it is yet to be told.
+    /// Of each state the edges that lead to it. Those of the first states are with the device, the others it
+    /// is yet to be told.
     edges: Mutex<Vec<Box<[Edge]>>>,
 }
 
@@ -107,7 +111,8 @@ impl DeviceRecognizer {
     ) -> Result<Self, ChartError> {
         let (sequence, team_from) = {
             let mut charts = charts.lock().unwrap_or_else(PoisonError::into_inner);
-            let team_from = if charts.options().dense_on_device { charts.options().team_from } else { usize::MAX };
+            let team_from =
+                if charts.options().dense_on_device { charts.options().team_from } else { usize::MAX };
             (charts.create(&[grammar]).remove(0)?, team_from)
         };
         let chart = Valiant::with_form(cfg, form, limits)
@@ -116,8 +121,9 @@ impl DeviceRecognizer {
         Ok(Self { charts: charts.clone(), sequence, chart, link, defers: false, team_from })
     }
 
-    /// The same, and the device is told of new states later, by whoever needs them there ([`Link::edges_from`], from as many as its sequence has). The CPU
-    /// computes them too, so that the lexer need not wait for a device; but not where the chart is dense, which the device does faster.
+    /// The same, and the device is told of new states later, by whoever needs them there
+    /// ([`Link::edges_from`], from as many as its sequence has). The CPU computes them too, so that the lexer
+    /// need not wait for a device; but not where the chart is dense, which the device does faster.
     pub fn deferring(mut self) -> Self {
         self.defers = true;
         self

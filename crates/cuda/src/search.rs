@@ -11,7 +11,8 @@ use crate::options::{ChartError, PoolOptions};
 use crate::step::Round;
 use crate::tree::Tree;
 
-/// A tree on a device. The id of one that was dropped is an error, also when its place has been given to another.
+/// A tree on a device. The id of one that was dropped is an error, also when its place has been given to
+/// another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TreeId {
     slot: usize,
@@ -116,7 +117,8 @@ pub(crate) struct Memory {
 
 impl Memory {
     fn tree(&self, id: TreeId) -> Result<&LoadedTree, ChartError> {
-        let tree = self.trees.get(id.slot).and_then(Option::as_ref).filter(|tree| tree.generation == id.generation);
+        let tree =
+            self.trees.get(id.slot).and_then(Option::as_ref).filter(|tree| tree.generation == id.generation);
         tree.ok_or(ChartError::TreeDropped { tree: id.slot })
     }
 
@@ -127,8 +129,8 @@ impl Memory {
 }
 
 impl Charts {
-    /// Brings a tree to the device; the same one is there once. Others that were not used for longer are dropped if there would be more than
-    /// [`tree_words`](crate::PoolOptions::tree_words).
+    /// Brings a tree to the device; the same one is there once. Others that were not used for longer are
+    /// dropped if there would be more than [`tree_words`](crate::PoolOptions::tree_words).
     pub fn add_tree(&mut self, tree: &Tree) -> Result<TreeId, ChartError> {
         self.search.clock += 1;
         let clock = self.search.clock;
@@ -162,7 +164,8 @@ impl Charts {
     }
 
     fn drop_oldest_tree(&mut self) -> Result<(), ChartError> {
-        let trees = self.search.trees.iter().enumerate().filter_map(|(slot, tree)| Some((slot, tree.as_ref()?.used)));
+        let trees =
+            self.search.trees.iter().enumerate().filter_map(|(slot, tree)| Some((slot, tree.as_ref()?.used)));
         let Some((slot, _)) = trees.min_by_key(|&(_, used)| used) else { return Ok(()) };
         if let Some(tree) = self.search.trees[slot].take() {
             self.search.tree_words -= tree.buffer.words();
@@ -185,8 +188,13 @@ impl Charts {
         self.search.tree_words
     }
 
-    /// The masks of some rows, each the union over its readings, with what the search did: in breadth for `levels` levels, then in depth.
-    pub fn masks(&mut self, rows: &[Vec<Reading>], levels: usize) -> (Vec<Result<Vec<u32>, ChartError>>, SearchCounts) {
+    /// The masks of some rows, each the union over its readings, with what the search did: in breadth for
+    /// `levels` levels, then in depth.
+    pub fn masks(
+        &mut self,
+        rows: &[Vec<Reading>],
+        levels: usize,
+    ) -> (Vec<Result<Vec<u32>, ChartError>>, SearchCounts) {
         let found = self.masks_on_device(rows, levels).and_then(|masks| {
             let mut words = vec![0; masks.stride * masks.n_rows];
             let results = self.results_and(self.search.n_results, rows.len() + N_COUNTS, &mut words)?;
@@ -201,8 +209,13 @@ impl Charts {
         }
     }
 
-    /// As [`Charts::masks`], and the masks stay on the device, until the next search. Whether they are right [`Charts::statuses`] tells.
-    pub fn masks_on_device(&mut self, rows: &[Vec<Reading>], levels: usize) -> Result<DeviceMasks, ChartError> {
+    /// As [`Charts::masks`], and the masks stay on the device, until the next search. Whether they are right
+    /// [`Charts::statuses`] tells.
+    pub fn masks_on_device(
+        &mut self,
+        rows: &[Vec<Reading>],
+        levels: usize,
+    ) -> Result<DeviceMasks, ChartError> {
         let rows = asked(rows);
         let masks = self.own_masks(&rows)?;
         self.search_into(&[], &rows, levels, masks)?;
@@ -228,12 +241,12 @@ impl Charts {
         Ok(rows_of(&words, masks))
     }
 
-    /// As [`Charts::masks_on_device`], into a buffer of the caller, for whose `n_rows` rows the readings are; its stream is that of
-    /// [`Charts::set_stream`].
+    /// As [`Charts::masks_on_device`], into a buffer of the caller, for whose `n_rows` rows the readings are;
+    /// its stream is that of [`Charts::set_stream`].
     ///
     /// # Safety
-    /// `masks` has to describe memory of the device that can be written as long as work of this call is under way: `n_rows` rows of `n_words` words,
-    /// each `stride` words after the one before.
+    /// `masks` has to describe memory of the device that can be written as long as work of this call is under
+    /// way: `n_rows` rows of `n_words` words, each `stride` words after the one before.
     #[allow(unsafe_code, reason = "an address of the caller cannot be checked")]
     pub unsafe fn masks_into(
         &mut self,
@@ -256,7 +269,10 @@ impl Charts {
     }
 
     /// What became of each row of the last search, and what it did.
-    pub fn statuses(&mut self, n_rows: usize) -> Result<(Vec<Result<(), ChartError>>, SearchCounts), ChartError> {
+    pub fn statuses(
+        &mut self,
+        n_rows: usize,
+    ) -> Result<(Vec<Result<(), ChartError>>, SearchCounts), ChartError> {
         let n_results = self.search.n_results;
         let words = self.results(n_results, n_rows + N_COUNTS)?;
         Ok(self.statuses_in(&words[words.len() - n_rows - N_COUNTS..]))
@@ -297,8 +313,8 @@ impl Charts {
         }
     }
 
-    /// Launches steps, and a search of what they lead to. Rows that cannot be searched get an empty mask, and their errors are kept for
-    /// [`Charts::statuses`].
+    /// Launches steps, and a search of what they lead to. Rows that cannot be searched get an empty mask, and
+    /// their errors are kept for [`Charts::statuses`].
     pub(crate) fn search_into(
         &mut self,
         rounds: &[Round<'_>],
@@ -325,7 +341,14 @@ impl Charts {
                     At::Made(round) => (NONE, (round * rows.len() + mask) as u32),
                 };
                 let (grammar, slot) = (grammar.address, reading.sequence.slot);
-                configs.push(Config { grammar, tree: tree.buffer.address, slot, state, mask: mask as u32, result });
+                configs.push(Config {
+                    grammar,
+                    tree: tree.buffer.address,
+                    slot,
+                    state,
+                    mask: mask as u32,
+                    result,
+                });
             }
         }
         let clock = self.search.clock;
@@ -337,11 +360,13 @@ impl Charts {
         // Readings that are none fill up, so that launches stay the same where a reading is more or less.
         let n_configs = if configs.is_empty() { 0 } else { configs.len().next_power_of_two() };
         configs.resize(n_configs, Config { mask: NONE, ..Config::default() });
-        let (mut launches, places) = self.step_launches(rounds, &half_words(&configs), rows.len() + N_COUNTS)?;
+        let (mut launches, places) =
+            self.step_launches(rounds, &half_words(&configs), rows.len() + N_COUNTS)?;
         if !rows.is_empty() {
             let max_depth = max_depth.next_power_of_two().max(8);
             let plan = self.plan(charts.into_iter(), Sizes::search_words(max_depth), 1)?;
-            let params = self.search_params(plan, &places, (rows.len(), has_doubts), (levels, max_depth), masks)?;
+            let params =
+                self.search_params(plan, &places, (rows.len(), has_doubts), (levels, max_depth), masks)?;
             launches.extend(self.search_launches(params, n_configs, masks));
         }
         self.run(&launches, rounds)
@@ -388,7 +413,8 @@ impl Charts {
         })
     }
 
-    /// The blocks that search in depth for so many masks. Numbers of masks are rounded up, so that launches stay the same.
+    /// The blocks that search in depth for so many masks. Numbers of masks are rounded up, so that launches
+    /// stay the same.
     fn workers(&self, n_rows: usize) -> usize {
         let PoolOptions { workers, max_workers, .. } = self.options;
         workers.max(1).saturating_mul(n_rows.next_power_of_two()).min(max_workers.max(1))

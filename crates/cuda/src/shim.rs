@@ -57,7 +57,9 @@ impl Shim {
 
     fn check(&self) -> Result<(), DeviceError> {
         match self.options.lost_at {
-            Some(at) if self.n_launches > at => Err(DeviceError::Lost { reason: "as the test wants it".to_owned() }),
+            Some(at) if self.n_launches > at => {
+                Err(DeviceError::Lost { reason: "as the test wants it".to_owned() })
+            }
             _ => Ok(()),
         }
     }
@@ -69,7 +71,8 @@ impl Shim {
         if self.options.lost_at.is_some_and(|at| self.n_launches > at) {
             return self.check();
         }
-        let refused = || DeviceError::Refused { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) };
+        let refused =
+            || DeviceError::Refused { reason: format!("`{}` cannot run with {grid:?}", kernel.name()) };
         if self.options.refused_at == Some(self.n_launches - 1) || grid.blocks.1 > MAX_GRID_Y {
             return Err(refused());
         }
@@ -114,12 +117,23 @@ mod ffi {
 
     pub(super) fn launch(variant: u32, kernel: u32, grid: Grid, params: &[u64], seed: u64) -> i32 {
         let (x, y) = grid.blocks;
-        // SAFETY: the kernel reads its parameter structure from `params`, which the caller made from the twin of that structure; the addresses in
-        // it are of buffers of this device, which outlive the call, and whose lengths the callers in this crate have checked against what the
-        // kernel touches (the sanitized build of the shim checks them again). Nothing of it is kept.
+        // SAFETY: the kernel reads its parameter structure from `params`, which the caller made from the twin
+        // of that structure; the addresses in it are of buffers of this device, which outlive the call, and
+        // whose lengths the callers in this crate have checked against what the kernel touches (the sanitized
+        // build of the shim checks them again). Nothing of it is kept.
         unsafe {
             let (shared, cooperative) = (grid.shared_words as u32, u32::from(grid.is_cooperative));
-            anygram_shim_launch(variant, kernel, x, y, grid.threads, shared, cooperative, params.as_ptr(), seed)
+            anygram_shim_launch(
+                variant,
+                kernel,
+                x,
+                y,
+                grid.threads,
+                shared,
+                cooperative,
+                params.as_ptr(),
+                seed,
+            )
         }
     }
 
@@ -130,8 +144,8 @@ mod ffi {
 
     pub(super) fn write(buffer: &Buffer, at: usize, from: &[u32]) {
         let to = words(buffer, at, from.len());
-        // SAFETY: the buffer was allocated by this device, which keeps it, and the range was just checked. No reference into it exists: the device
-        // reads and writes it through its address only.
+        // SAFETY: the buffer was allocated by this device, which keeps it, and the range was just checked. No
+        // reference into it exists: the device reads and writes it through its address only.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
     }
 

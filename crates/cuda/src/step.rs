@@ -27,8 +27,9 @@ pub(crate) type Requests<'a> = [(SequenceId, &'a [Edge])];
 /// Steps that are made at the same time: a request a sequence, or none.
 pub(crate) type Round<'a> = Vec<Option<(SequenceId, &'a [Edge])>>;
 
-/// The rows for which a chart of so many is planned: rounded up, so that what a step is launched with is the same for many steps. Short charts are rounded less: a draft of
-/// 256 rows would leave room for one block on a multiprocessor where one of 128 leaves room for two.
+/// The rows for which a chart of so many is planned: rounded up, so that what a step is launched with is the
+/// same for many steps. Short charts are rounded less: a draft of 256 rows would leave room for one block on
+/// a multiprocessor where one of 128 leaves room for two.
 fn planned(n_rows: usize) -> usize {
     n_rows.next_multiple_of(if n_rows <= 256 { 64 } else { 256 })
 }
@@ -46,8 +47,8 @@ pub(crate) struct Batch {
 }
 
 impl Charts {
-    /// Extends sequences, each by the edges that lead to a new state; `None` if nothing viable leads there. No sequence may be named twice. One launch, or two
-    /// if some are for several blocks.
+    /// Extends sequences, each by the edges that lead to a new state; `None` if nothing viable leads there.
+    /// No sequence may be named twice. One launch, or two if some are for several blocks.
     pub fn extend(&mut self, requests: &Requests<'_>) -> Vec<Result<Option<StateId>, ChartError>> {
         let mut results: Vec<Option<Result<Option<StateId>, ChartError>>> = requests
             .iter()
@@ -56,8 +57,12 @@ impl Charts {
         for at in repeated(requests.iter().map(|request| request.0)) {
             results[at] = Some(Err(ChartError::Unknown { what: "second turn in a batch, number", id: at }));
         }
-        let good: Vec<(SequenceId, &[Edge])> =
-            requests.iter().zip(&results).filter(|(_, result)| result.is_none()).map(|(&request, _)| request).collect();
+        let good: Vec<(SequenceId, &[Edge])> = requests
+            .iter()
+            .zip(&results)
+            .filter(|(_, result)| result.is_none())
+            .map(|(&request, _)| request)
+            .collect();
         let mut answers = self.step(&good).into_iter();
         let answer = |result: Option<_>| result.or_else(|| answers.next()).unwrap_or(Ok(None));
         results.into_iter().map(answer).collect()
@@ -78,7 +83,8 @@ impl Charts {
         Ok(())
     }
 
-    /// The memory of blocks for charts of so many rows behind `taken` words, each chart shared by `team` blocks.
+    /// The memory of blocks for charts of so many rows behind `taken` words, each chart shared by `team`
+    /// blocks.
     pub(crate) fn plan(
         &self,
         charts: impl Iterator<Item = (Sizes, usize)>,
@@ -105,7 +111,11 @@ impl Charts {
     }
 
     /// The pool as kernels see it.
-    pub(crate) fn pool(&mut self, (shared_words, workspace_words): Plan, blocks: usize) -> Result<Pool, DeviceError> {
+    pub(crate) fn pool(
+        &mut self,
+        (shared_words, workspace_words): Plan,
+        blocks: usize,
+    ) -> Result<Pool, DeviceError> {
         let workspace = self.steps.workspace.at_least(&mut *self.device, workspace_words * blocks)?;
         let PoolOptions { page_words, max_pages, max_states, .. } = self.options;
         Ok(Pool {
@@ -145,8 +155,8 @@ impl Charts {
         self.results(requests.len(), 0)
     }
 
-    /// Runs launches, among them the steps of these rounds. If the device refuses one of them, others before it may have run: what sequences grew by is
-    /// taken back, so that they are as the host knows them.
+    /// Runs launches, among them the steps of these rounds. If the device refuses one of them, others before
+    /// it may have run: what sequences grew by is taken back, so that they are as the host knows them.
     pub(crate) fn run(&mut self, launches: &[Launch], rounds: &[Round<'_>]) -> Result<(), ChartError> {
         let Err(error) = self.device.run(launches) else { return Ok(()) };
         if matches!(error, DeviceError::Refused { .. }) && launches.len() > 1 {
@@ -163,7 +173,12 @@ impl Charts {
     }
 
     /// The same, and so many words of the pool's masks.
-    pub(crate) fn results_and(&mut self, n: usize, n_more: usize, masks: &mut [u32]) -> Result<Vec<u32>, ChartError> {
+    pub(crate) fn results_and(
+        &mut self,
+        n: usize,
+        n_more: usize,
+        masks: &mut [u32],
+    ) -> Result<Vec<u32>, ChartError> {
         let n_words = RESULT_WORDS * n + n_more;
         let buffer = self.steps.results.at_least(&mut *self.device, n_words)?;
         let masks_of = self.search.mask_buffer(&mut *self.device)?;
@@ -173,9 +188,11 @@ impl Charts {
         Ok(results)
     }
 
-    /// Brings requests, and other words with them, to the device. The launches that work on them, where those other words are, and where results come to: request
-    /// `i` of round `r` has the result `r * rounds[0].len() + i`; `n_more` words follow behind the last. What changes from step to step is in memory of the device, so that launches are
-    /// the same as long as sequences and words are as many and have much the same length.
+    /// Brings requests, and other words with them, to the device. The launches that work on them, where those
+    /// other words are, and where results come to: request `i` of round `r` has the result
+    /// `r * rounds[0].len() + i`; `n_more` words follow behind the last. What changes from step to step is in
+    /// memory of the device, so that launches are the same as long as sequences and words are as many and
+    /// have much the same length.
     pub(crate) fn step_launches(
         &mut self,
         rounds: &[Round<'_>],
@@ -190,7 +207,8 @@ impl Charts {
             n_results += requests.len();
         }
         // Places of fixed length first: edges are more or fewer from step to step.
-        let requests: Vec<StepRequest> = batches.iter().flat_map(|batch| batch.requests.iter().copied()).collect();
+        let requests: Vec<StepRequest> =
+            batches.iter().flat_map(|batch| batch.requests.iter().copied()).collect();
         let mut inputs = half_words(&requests);
         let others_at = inputs.len();
         inputs.extend_from_slice(others);
@@ -210,15 +228,23 @@ impl Charts {
         Ok((launches, Places { others: place(others_at), results, more }))
     }
 
-    /// Which requests one block answers, and which several, and how many: sequences whose last tier had many rows, if there are so many blocks.
+    /// Which requests one block answers, and which several, and how many: sequences whose last tier had many
+    /// rows, if there are so many blocks.
     fn teams(&self, requests: &Round<'_>) -> Vec<(Vec<usize>, usize)> {
         let is_dense = |at: &usize| requests[*at].is_some_and(|(id, _)| self.is_dense(id));
         let (dense, thin): (Vec<usize>, Vec<usize>) = (0..requests.len()).partition(is_dense);
-        let rows = dense.iter().flat_map(|&at| requests[at]).flat_map(|(id, _)| self.n_states(id)).max().unwrap_or(0);
+        let rows = dense
+            .iter()
+            .flat_map(|&at| requests[at])
+            .flat_map(|(id, _)| self.n_states(id))
+            .max()
+            .unwrap_or(0);
         let mut team = self.options.team_blocks.min(planned(rows).div_ceil(32));
-        // All blocks of a launch have to run at the same time. Fewer blocks need more memory each, so that is asked again.
+        // All blocks of a launch have to run at the same time. Fewer blocks need more memory each, so that is
+        // asked again.
         while team > 1 {
-            let charts = dense.iter().flat_map(|&at| requests[at]).filter_map(|(id, _)| self.chart(id, 0).ok());
+            let charts =
+                dense.iter().flat_map(|&at| requests[at]).filter_map(|(id, _)| self.chart(id, 0).ok());
             let Ok((shared, _)) = self.plan(charts, 0, team) else { break };
             let resident = self.device.resident_blocks(Kernel::Step, self.options.threads, shared);
             let most = resident / dense.len().max(1);
@@ -268,7 +294,9 @@ impl Charts {
             let first_edge = edges.len() as u32 / 2;
             let (grammar, n_edges) = (self.grammar_of(id)?.address, own.len() as u32);
             blocks.push(StepRequest { grammar, slot: id.slot, first_edge, n_edges, result });
-            edges.extend(own.iter().flat_map(|edge| [edge.from.0, edge.terminal.map_or(NONE, |terminal| terminal.0)]));
+            edges.extend(
+                own.iter().flat_map(|edge| [edge.from.0, edge.terminal.map_or(NONE, |terminal| terminal.0)]),
+            );
         }
         let boards = charts.iter().map(|(sizes, rows)| sizes.board_words(planned(*rows).div_ceil(32), team));
         let board_words = if team > 1 { boards.max().unwrap_or(0) } else { 0 };
@@ -315,7 +343,8 @@ impl Charts {
                 let sequence = self.sequence_mut(id)?;
                 sequence.edges.push(edges.into());
                 sequence.row_words = row_words as usize;
-                sequence.last = Place { state: state as usize, address: address as usize, words: words as usize };
+                sequence.last =
+                    Place { state: state as usize, address: address as usize, words: words as usize };
                 Ok(Some(StateId(state)))
             }
             1 => Ok(None),
@@ -338,9 +367,13 @@ impl Charts {
         }
     }
 
-    /// Whether terminals may follow states, by ANCESTOR↑ (the paper's algorithm 3): bottom-up for one terminal, where the viable terminals of a state
-    /// come from the top down for all at once. For a state, what was made after it may not lead to it; for one launch, not for use in a step.
-    pub fn ancestor_up(&mut self, questions: &[(SequenceId, StateId, usize)]) -> Result<Vec<bool>, ChartError> {
+    /// Whether terminals may follow states, by ANCESTOR↑ (the paper's algorithm 3): bottom-up for one
+    /// terminal, where the viable terminals of a state come from the top down for all at once. For a state,
+    /// what was made after it may not lead to it; for one launch, not for use in a step.
+    pub fn ancestor_up(
+        &mut self,
+        questions: &[(SequenceId, StateId, usize)],
+    ) -> Result<Vec<bool>, ChartError> {
         let (mut blocks, mut charts) = (Vec::new(), Vec::new());
         for (at, &(id, state, terminal)) in questions.iter().enumerate() {
             let (grammar, n_states) = (self.grammar_of(id)?, self.n_states(id)?);
@@ -352,7 +385,13 @@ impl Charts {
             }
             charts.push((grammar.sizes, state.index() + 1));
             let (state, terminal) = (state.0, terminal as u32);
-            blocks.push(UpRequest { grammar: grammar.address, slot: id.slot, state, terminal, result: at as u32 });
+            blocks.push(UpRequest {
+                grammar: grammar.address,
+                slot: id.slot,
+                state,
+                terminal,
+                result: at as u32,
+            });
         }
         if blocks.is_empty() {
             return Ok(Vec::new());
@@ -366,12 +405,19 @@ impl Charts {
         device.write(&requests, 0, &words)?;
         let params = words_of(&UpParams { pool, requests: requests.address, results: results.address });
         let blocks_of = (blocks.len() as u32, 1);
-        let grid =
-            Grid { blocks: blocks_of, threads: self.options.threads, shared_words: plan.0, is_cooperative: false };
+        let grid = Grid {
+            blocks: blocks_of,
+            threads: self.options.threads,
+            shared_words: plan.0,
+            is_cooperative: false,
+        };
         device.run(&[Launch { kernel: Kernel::AncestorUp, grid, params }])?;
         let mut found = vec![0; blocks.len()];
         device.read(&results, 0, &mut found)?;
-        found.into_iter().map(|found| if found > 1 { Err(self.error(found)) } else { Ok(found == 1) }).collect()
+        found
+            .into_iter()
+            .map(|found| if found > 1 { Err(self.error(found)) } else { Ok(found == 1) })
+            .collect()
     }
 }
 
@@ -390,8 +436,9 @@ pub(crate) fn repeated(sequences: impl Iterator<Item = SequenceId>) -> Vec<usize
 
 /// The answer where all edges carry one state over: that state.
 fn carried<E>(edges: &[Edge]) -> impl FnOnce(()) -> Option<Result<Option<StateId>, E>> {
-    let first =
-        edges.first().filter(|first| edges.iter().all(|edge| edge.terminal.is_none() && edge.from == first.from));
+    let first = edges
+        .first()
+        .filter(|first| edges.iter().all(|edge| edge.terminal.is_none() && edge.from == first.from));
     let from = first.map(|edge| edge.from);
     move |()| from.map(|from| Ok(Some(from)))
 }

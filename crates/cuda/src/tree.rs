@@ -22,11 +22,13 @@ pub struct Tree {
     pub(crate) has_doubts: bool,
 }
 
-/// Tokens without bytes that may stand where a piece may begin: those that the grammar names, by their terminal, and those that end the text (`None`).
+/// Tokens without bytes that may stand where a piece may begin: those that the grammar names, by their
+/// terminal, and those that end the text (`None`).
 pub type Special = (Option<TerminalId>, TokenId);
 
 impl Tree {
-    /// The tree of a lexeme, over masks of `n_words` words. `specials` are those that may come at once: none unless the lexeme is a boundary.
+    /// The tree of a lexeme, over masks of `n_words` words. `specials` are those that may come at once: none
+    /// unless the lexeme is a boundary.
     pub fn new(language: &Language, sequences: &Sequences, specials: &[Special], n_words: usize) -> Self {
         let n_terminals = language.lexing().cfg.n_terminals;
         let terminal_words = (n_terminals + 1).div_ceil(32);
@@ -54,7 +56,9 @@ impl Tree {
             group_starts.push(groups.dense_row.len() as u32);
         }
         let n_groups = groups.dense_row.len() as u32;
-        let Groups { wanted, token_places, tokens, dense_row, dense, group_foes, foes, sets, in_doubt, .. } = groups;
+        let Groups {
+            wanted, token_places, tokens, dense_row, dense, group_foes, foes, sets, in_doubt, ..
+        } = groups;
         let has_doubts = in_doubt.contains(&1);
         let parts = [
             scan_starts,
@@ -84,7 +88,8 @@ impl Tree {
     }
 }
 
-/// Where a list of tokens begins and ends, and the number of a dense row; the list is empty where there is such a row.
+/// Where a list of tokens begins and ends, and the number of a dense row; the list is empty where there is
+/// such a row.
 #[derive(Clone, Copy)]
 struct TokenPlaces {
     begin: u32,

@@ -1,5 +1,5 @@
-//! Whole steps: sequences that grow by what a token holds, and the masks of what comes after, as one list of launches, which is recorded as a graph when it
-//! comes again. The host is asked for nothing in between.
+//! Whole steps: sequences that grow by what a token holds, and the masks of what comes after, as one list of
+//! launches, which is recorded as a graph when it comes again. The host is asked for nothing in between.
 
 use anygram_recognizer::{Edge, StateId};
 
@@ -23,9 +23,9 @@ pub struct After {
 pub struct Turn<'a> {
     /// The sequence.
     pub sequence: SequenceId,
-    /// The states that it grows by, one after the other: the edges that lead to each, perhaps from one made before in the turn. A state that nothing viable leads
-    /// to is not made; edges from it lead nowhere, and later states have other numbers. Edges that all carry one state over make one that is
-    /// like it.
+    /// The states that it grows by, one after the other: the edges that lead to each, perhaps from one made
+    /// before in the turn. A state that nothing viable leads to is not made; edges from it lead nowhere, and
+    /// later states have other numbers. Edges that all carry one state over make one that is like it.
     pub steps: &'a [&'a [Edge]],
     /// The mask of the turn is the union of what these allow.
     pub readings: &'a [After],
@@ -41,15 +41,20 @@ pub struct Turned {
 }
 
 impl Charts {
-    /// Makes the turns of some sequences, each named once. Their masks are left in memory of the pool until the next search ([`Charts::read_masks`]). An
-    /// error of a sequence leaves the others unharmed.
-    pub fn turn(&mut self, turns: &[Turn<'_>], levels: usize) -> Result<(DeviceMasks, Vec<Turned>), ChartError> {
+    /// Makes the turns of some sequences, each named once. Their masks are left in memory of the pool until
+    /// the next search ([`Charts::read_masks`]). An error of a sequence leaves the others unharmed.
+    pub fn turn(
+        &mut self,
+        turns: &[Turn<'_>],
+        levels: usize,
+    ) -> Result<(DeviceMasks, Vec<Turned>), ChartError> {
         let rows = asked(turns);
         let masks = self.own_masks(&rows)?;
         Ok((masks, self.turn_with(turns, &rows, levels, masks, &mut [])?))
     }
 
-    /// As [`Charts::turn`], and the masks are brought to the host, with the results of the steps: the device is waited for once.
+    /// As [`Charts::turn`], and the masks are brought to the host, with the results of the steps: the device
+    /// is waited for once.
     pub fn turn_and_read(
         &mut self,
         turns: &[Turn<'_>],
@@ -86,7 +91,8 @@ impl Charts {
         masks: DeviceMasks,
         words_of_masks: &mut [u32],
     ) -> Result<Vec<Turned>, ChartError> {
-        let mut checked: Vec<Result<(), ChartError>> = turns.iter().map(|turn| self.check_turn(turn)).collect();
+        let mut checked: Vec<Result<(), ChartError>> =
+            turns.iter().map(|turn| self.check_turn(turn)).collect();
         for at in repeated(turns.iter().map(|turn| turn.sequence)) {
             checked[at] = Err(ChartError::Unknown { what: "second turn in a batch, number", id: at });
         }
@@ -98,8 +104,11 @@ impl Charts {
         let rounds: Vec<Round<'_>> =
             (0..n_rounds).map(|round| (0..turns.len()).map(|at| request(at, round)).collect()).collect();
         // A turn that cannot be made has no readings either.
-        let rows: Vec<Vec<Asked>> =
-            rows.iter().zip(&checked).map(|(row, ok)| if ok.is_ok() { row.clone() } else { Vec::new() }).collect();
+        let rows: Vec<Vec<Asked>> = rows
+            .iter()
+            .zip(&checked)
+            .map(|(row, ok)| if ok.is_ok() { row.clone() } else { Vec::new() })
+            .collect();
         self.search_into(&rounds, &rows, levels, masks)?;
         let n_results = n_rounds * turns.len();
         let words = self.results_and(n_results, turns.len() + crate::search::N_COUNTS, words_of_masks)?;

@@ -2,8 +2,9 @@
 
 use anygram::parts::bits::Random;
 
-/// The chance that of `k` tries at least one succeeds, when `c` of `n` did: `1 - C(n-c, k) / C(n, k)`, without bias (Chen et al. 2021, *Evaluating Large Language Models Trained
-/// on Code*, equation 1). `None` if there are fewer than `k` tries.
+/// The chance that of `k` tries at least one succeeds, when `c` of `n` did: `1 - C(n-c, k) / C(n, k)`,
+/// without bias (Chen et al. 2021, *Evaluating Large Language Models Trained on Code*, equation 1). `None` if
+/// there are fewer than `k` tries.
 pub fn pass_at(n: usize, c: usize, k: usize) -> Option<f64> {
     if k == 0 || k > n || c > n {
         return None;
@@ -52,9 +53,11 @@ impl Difference {
 /// Resamples of [`paired`].
 const RESAMPLES: usize = 2_000;
 
-/// The mean of differences, one a prompt (each the difference of two means over runs), with a paired bootstrap over prompts: resampled with replacement, 95 % by percentiles (Efron
-/// and Tibshirani 1993, chapter 13). Runs of a prompt stay together, as they are not independent. Where no prompt differs the bootstrap has nothing to resample, and the
-/// interval is that of the rule of three: with so many prompts a share of `3 / n` would have shown in 95 of 100 cases.
+/// The mean of differences, one a prompt (each the difference of two means over runs), with a paired
+/// bootstrap over prompts: resampled with replacement, 95 % by percentiles (Efron and Tibshirani 1993,
+/// chapter 13). Runs of a prompt stay together, as they are not independent. Where no prompt differs the
+/// bootstrap has nothing to resample, and the interval is that of the rule of three: with so many prompts a
+/// share of `3 / n` would have shown in 95 of 100 cases.
 ///
 /// The same for the same differences. Cost: resamples × prompts.
 pub fn paired(differences: &[f64]) -> Option<Difference> {
@@ -74,7 +77,8 @@ pub fn paired(differences: &[f64]) -> Option<Difference> {
     Some(Difference { n_prompts: n, discordant: (better, worse), mean, interval })
 }
 
-/// The two-sided p-value of McNemar's exact test: that of `better + worse` prompts that differ so few or fewer lie on one side, were both sides as likely.
+/// The two-sided p-value of McNemar's exact test: that of `better + worse` prompts that differ so few or
+/// fewer lie on one side, were both sides as likely.
 pub fn mcnemar(better: usize, worse: usize) -> f64 {
     let (n, few) = (better + worse, better.min(worse));
     // Logarithms of the binomial coefficients, one from the other.
@@ -139,7 +143,8 @@ mod tests {
         let better: Vec<f64> = (0..200).map(|at| if at % 5 == 0 { 1.0 } else { 0.0 }).collect();
         let better = paired(&better).unwrap();
         assert!(better.is_significant() && better.discordant == (40, 0));
-        // The standard error is sqrt(0.2 × 0.8 / 200) = 0.0283; the interval is about 1.96 times that to each side.
+        // The standard error is sqrt(0.2 × 0.8 / 200) = 0.0283; the interval is about 1.96 times that to each
+        // side.
         let half = (better.interval.1 - better.interval.0) / 2.0;
         assert!((half - 0.0554).abs() < 0.006, "{half}");
         assert_eq!(paired(&[]), None);

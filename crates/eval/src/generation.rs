@@ -36,13 +36,14 @@ pub struct Generation {
     pub functional: bool,
     /// What went wrong.
     pub failure: Option<Failure>,
-    /// If it was drawn from the intersection because the run was stuck: how. Without that it would have failed so.
+    /// If it was drawn from the intersection because the run was stuck: how. Without that it would have
+    /// failed so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Failure>,
     /// Tokens before the first EOS.
     pub tokens: usize,
-    /// The sum, over the tokens up to the first EOS, of what the model gave each in the step in which it was kept. Null where a token was not asked for: slots left open, a
-    /// drawn completion.
+    /// The sum, over the tokens up to the first EOS, of what the model gave each in the step in which it was
+    /// kept. Null where a token was not asked for: slots left open, a drawn completion.
     pub log_prob: Option<f64>,
     /// Questions to the model.
     pub asked: usize,
@@ -208,7 +209,8 @@ impl Lines {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let wrong = |error: serde_json::Error| EvalError::Line { line: number, message: error.to_string() };
+            let wrong =
+                |error: serde_json::Error| EvalError::Line { line: number, message: error.to_string() };
             lines.push(serde_json::from_slice(line).map_err(wrong)?);
         }
         Ok(Self { lines, whole })

@@ -1,8 +1,10 @@
 //! Regions of texts, filled without a model.
 //!
-//! From a text of a grammar one to three regions of 3 to 12 tokens are cut out (IG-CD: spans of 5 to 100 characters). As *gaps* they hold any number of tokens, and a
-//! completion of the canvas is asked for. As *holes* they hold as many tokens as were cut out, and the decoding loop fills them by some method; in place of a model
-//! there are simulated marginals: each hole lists some tokens of the texts with normal noise, of which the true one leads.
+//! From a text of a grammar one to three regions of 3 to 12 tokens are cut out (IG-CD: spans of 5 to 100
+//! characters). As *gaps* they hold any number of tokens, and a completion of the canvas is asked for. As
+//! *holes* they hold as many tokens as were cut out, and the decoding loop fills them by some method; in
+//! place of a model there are simulated marginals: each hole lists some tokens of the texts with normal
+//! noise, of which the true one leads.
 
 use std::time::Instant;
 
@@ -99,7 +101,8 @@ pub fn infill(
             let begun = Instant::now();
             let answer = solver.completable(&gaps)?;
             sink(line("gaps", "exact", by_witness(&answer, text, &regions), micros(begun)))?;
-            let drawn = IntersectionOptions { complete: Complete::Always, seed, ..IntersectionOptions::default() };
+            let drawn =
+                IntersectionOptions { complete: Complete::Always, seed, ..IntersectionOptions::default() };
             let begun = Instant::now();
             let said = intersection.completable(&gaps, &drawn)?;
             let us = micros(begun);
@@ -116,7 +119,8 @@ pub fn infill(
             let holes = canvas(text, &regions, false);
             for (method, decoder) in options.methods.iter().zip(&mut decoders) {
                 let mut model = Simulated::new(constraint, text, &tokens, &regions, options.sharpness, seed);
-                let decode = DecodeOptions { steps: options.steps, block: None, seed, ..DecodeOptions::default() };
+                let decode =
+                    DecodeOptions { steps: options.steps, block: None, seed, ..DecodeOptions::default() };
                 let decoded = decoder.decode(&holes, &mut model, &decode)?;
                 let filled = Filled::of(constraint, decoded.tokens().as_deref(), text, &regions)?;
                 sink(line("holes", method.name(), filled, decoded.trace.sums().1))?;

@@ -10,8 +10,8 @@
 //! - [`infill`]: regions of texts filled without a model.
 //! - [`report`]: tables, drawings, and the page `docs/results.md`.
 //!
-//! A model is asked and constrained by the loop of [`anygram::decode`]; this crate only counts. The Python package in `eval/` writes the same lines for models that do not
-//! fit here.
+//! A model is asked and constrained by the loop of [`anygram::decode`]; this crate only counts. The Python
+//! package in `eval/` writes the same lines for models that do not fit here.
 //!
 //! ```
 //! use anygram_eval::{Method, Plan, Steps, run};

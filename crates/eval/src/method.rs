@@ -7,9 +7,11 @@ use crate::EvalError;
 
 /// How generations are constrained.
 ///
-/// The names are those of [`STRATEGIES`], and `intersection-with-completion`: IG-CD, where a run that got stuck ends with a completion drawn from the intersection, as its
-/// authors have it ("Con." of their tables; without it "Con.−"). Such a completion is a text, whether it fits into the canvas or not. `lookahead` takes parameters, as in
-/// `lookahead:N=3:tau=1`; `lookahead:published` asks as the paper does, whether the text so far is a viable prefix.
+/// The names are those of [`STRATEGIES`], and `intersection-with-completion`: IG-CD, where a run that got
+/// stuck ends with a completion drawn from the intersection, as its authors have it ("Con." of their tables;
+/// without it "Con.−"). Such a completion is a text, whether it fits into the canvas or not. `lookahead`
+/// takes parameters, as in `lookahead:N=3:tau=1`; `lookahead:published` asks as the paper does, whether the
+/// text so far is a viable prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Method {
     name: String,
@@ -34,10 +36,13 @@ impl Method {
         let mut parts = name.split(':');
         let base = parts.next().unwrap_or_default();
         let known = Self::names().find(|known| *known == base);
-        let unknown =
-            || EvalError::Method { name: name.to_owned(), known: Self::names().collect::<Vec<_>>().join(", ") };
+        let unknown = || EvalError::Method {
+            name: name.to_owned(),
+            known: Self::names().collect::<Vec<_>>().join(", "),
+        };
         let base = known.ok_or_else(unknown)?;
-        let mut parameters = Parameters { fillings: Lookahead::FILLINGS, attempts: Lave::ATTEMPTS, counts_room: true };
+        let mut parameters =
+            Parameters { fillings: Lookahead::FILLINGS, attempts: Lave::ATTEMPTS, counts_room: true };
         let mut lookahead = None;
         for part in parts {
             match part.split_once('=').map(|(key, value)| (key, value.parse::<usize>())) {
@@ -93,7 +98,9 @@ mod tests {
         let method = Method::parse("lookahead:N=3:tau=20:published").unwrap();
         assert_eq!(method.lookahead, Some(Parameters { fillings: 3, attempts: 20, counts_room: false }));
         assert!(Method::parse(WITH_COMPLETION).unwrap().completes());
-        for wrong in ["", "nothing", "exact:N=3", "lookahead:N", "lookahead:N=0", "lookahead:tau=x", "lookahead:"] {
+        for wrong in
+            ["", "nothing", "exact:N=3", "lookahead:N", "lookahead:N=0", "lookahead:tau=x", "lookahead:"]
+        {
             assert!(Method::parse(wrong).is_err(), "{wrong}");
         }
     }

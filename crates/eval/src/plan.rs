@@ -45,7 +45,8 @@ pub struct Plan {
     pub models: Vec<Kind>,
     /// How answers are constrained.
     pub methods: Vec<Method>,
-    /// Questions to diffusion models. An autoregressive one is asked once a token, whatever this says, so only one of these counts for it.
+    /// Questions to diffusion models. An autoregressive one is asked once a token, whatever this says, so
+    /// only one of these counts for it.
     pub steps: Vec<Steps>,
     /// Held-out prompts of each task.
     pub n_prompts: usize,
@@ -53,7 +54,8 @@ pub struct Plan {
     pub n_runs: usize,
     /// By which prompts are made and tokens are drawn.
     pub seed: u64,
-    /// At which tokens are drawn (LAVE: 0.2). The uniform model has its sampler's own, which goes from 0.8 down to 0.4.
+    /// At which tokens are drawn (LAVE: 0.2). The uniform model has its sampler's own, which goes from 0.8
+    /// down to 0.4.
     pub temperature: f64,
     /// Slots of a canvas; as many as the model was trained with unless set.
     pub slots: Option<usize>,
@@ -95,7 +97,8 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// All generations. Runs and prompts are outermost, so that the first part of a file is a smaller sample of the whole.
+    /// All generations. Runs and prompts are outermost, so that the first part of a file is a smaller sample
+    /// of the whole.
     ///
     /// # Errors
     /// A model cannot be read.
@@ -117,8 +120,15 @@ impl Plan {
         let mut items = Vec::with_capacity(cells.len() * self.n_prompts * self.n_runs);
         for run in 0..self.n_runs {
             for prompt in 0..self.n_prompts {
-                let item =
-                    |&(task, model, method, steps, slots)| Item { task, model, method, steps, prompt, run, slots };
+                let item = |&(task, model, method, steps, slots)| Item {
+                    task,
+                    model,
+                    method,
+                    steps,
+                    prompt,
+                    run,
+                    slots,
+                };
                 items.extend(cells.iter().map(item));
             }
         }
@@ -140,7 +150,8 @@ impl Plan {
         }
     }
 
-    /// How a canvas is filled. The seed is the same for all methods and numbers of steps, so that they are compared on equal terms.
+    /// How a canvas is filled. The seed is the same for all methods and numbers of steps, so that they are
+    /// compared on equal terms.
     pub fn options(&self, item: &Item) -> DecodeOptions {
         let mut random =
             Random::new(self.seed ^ (item.prompt as u64) << 32 ^ (item.run as u64) << 8 ^ item.task as u64);

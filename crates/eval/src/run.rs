@@ -10,10 +10,12 @@ use crate::{EvalError, Generation, Item, Key, Plan};
 /// Where generations go, one after the other.
 pub type Sink<'a> = dyn FnMut(Generation) -> Result<(), EvalError> + Send + 'a;
 
-/// Makes the generations of a plan but those that are done, and hands each out, in the order of the plan. What comes out (all but times) does not depend on the number of
-/// threads, which is rayon's, nor on what was done before. Prompts that a task does not have are left out.
+/// Makes the generations of a plan but those that are done, and hands each out, in the order of the plan.
+/// What comes out (all but times) does not depend on the number of threads, which is rayon's, nor on what was
+/// done before. Prompts that a task does not have are left out.
 ///
-/// One thing can differ, and only where a limit of steps is hit: tables that are warm hit it elsewhere (see `docs/algorithms/decoding.md`).
+/// One thing can differ, and only where a limit of steps is hit: tables that are warm hit it elsewhere (see
+/// `docs/algorithms/decoding.md`).
 pub fn run(plan: &Plan, done: &HashSet<Key>, sink: &mut Sink<'_>) -> Result<(), EvalError> {
     let tasks = Tasks::new(plan)?;
     let is_left = |item: &Item| tasks.has(item) && !done.contains(&plan.key(item));
@@ -32,7 +34,8 @@ pub fn run(plan: &Plan, done: &HashSet<Key>, sink: &mut Sink<'_>) -> Result<(), 
             }
         }
     };
-    // One loop a thread. Each has a worker of its own, so it does no harm if a method that uses threads itself makes one thread begin the loop of another.
+    // One loop a thread. Each has a worker of its own, so it does no harm if a method that uses threads
+    // itself makes one thread begin the loop of another.
     rayon::scope(|scope| (0..rayon::current_num_threads()).for_each(|_| scope.spawn(|_| work())));
     let ordered = ordered.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     ordered.error.map_or(Ok(()), Err)

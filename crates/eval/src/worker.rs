@@ -134,7 +134,8 @@ impl<'a> Worker<'a> {
             }
         };
         let seed = self.plan.options(item).seed;
-        let options = IntersectionOptions { complete: Complete::Always, seed, ..IntersectionOptions::default() };
+        let options =
+            IntersectionOptions { complete: Complete::Always, seed, ..IntersectionOptions::default() };
         Ok(intersection.completable(canvas, &options)?.infilling.map(|infilling| infilling.text))
     }
 
@@ -187,7 +188,9 @@ fn by_step(decoded: &Decoded) -> Vec<f64> {
     let mut steps = vec![0.0; decoded.trace.n_asked()];
     for (event, micros) in decoded.trace.events().iter().zip(decoded.trace.micros()) {
         let step = match event {
-            Event::Restricted { step, .. } | Event::Filled { step, .. } | Event::Inserted { step, .. } => *step,
+            Event::Restricted { step, .. } | Event::Filled { step, .. } | Event::Inserted { step, .. } => {
+                *step
+            }
             Event::Proposed(proposal) => proposal.step,
             _ => continue,
         };

@@ -149,6 +149,7 @@ fn what_cannot_be_compared_is_refused() {
     // The same lines twice are the same lines.
     let twice = Lines::read((recorded.to_owned() + recorded).as_bytes()).unwrap();
     let once = Lines::read(recorded.as_bytes()).unwrap();
-    let table = |lines: &Lines| report(lines).unwrap().page.split("## All differences").next().unwrap().to_owned();
+    let table =
+        |lines: &Lines| report(lines).unwrap().page.split("## All differences").next().unwrap().to_owned();
     assert_eq!(table(&twice), table(&once));
 }

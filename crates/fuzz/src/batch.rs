@@ -1,6 +1,7 @@
 //! Arbitrary bytes as lines for `anygram batch`.
 //!
-//! Every line gets exactly one line of JSON, an answer or an error; and no line changes what the next one is told.
+//! Every line gets exactly one line of JSON, an answer or an error; and no line changes what the next one is
+//! told.
 
 use std::sync::OnceLock;
 

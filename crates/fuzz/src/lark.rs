@@ -1,7 +1,7 @@
 //! Arbitrary text as a Lark grammar, and what stands behind a NUL as a text to read with it.
 //!
-//! Nothing panics, hangs or eats memory; what is printed reads as the same grammar; and whatever is a sentence in any
-//! mode is one in `scannerless`.
+//! Nothing panics, hangs or eats memory; what is printed reads as the same grammar; and whatever is a
+//! sentence in any mode is one in `scannerless`.
 
 use anygram_grammar::ir::{LexerMode, Ties};
 use anygram_grammar::lark::{self, LarkOptions};
@@ -30,7 +30,8 @@ pub fn run(data: &[u8]) -> bool {
             if mode == LexerMode::Scannerless && ties == Ties::First {
                 continue;
             }
-            let options = LanguageOptions { lexer: Some(mode), ties, limits: limits(), ..LanguageOptions::default() };
+            let options =
+                LanguageOptions { lexer: Some(mode), ties, limits: limits(), ..LanguageOptions::default() };
             let Ok(language) = Language::new(grammar.clone(), &options) else { continue };
             let Ok(reading) = language.read(text) else { continue };
             assert!(reading.length <= text.len() && reading.is_viable == (reading.length == text.len()));

@@ -1,7 +1,8 @@
 //! What has to hold of arbitrary input: each target is a function that panics if it does not.
 //!
-//! `fuzz/run` looks for input that makes one panic, with libFuzzer and the address sanitizer, for as long as it is told. The test of this crate runs each on
-//! what fuzzing begins with and on some changes of that, in seconds and without either.
+//! `fuzz/run` looks for input that makes one panic, with libFuzzer and the address sanitizer, for as long as
+//! it is told. The test of this crate runs each on what fuzzing begins with and on some changes of that, in
+//! seconds and without either.
 
 mod batch;
 mod lark;
@@ -88,14 +89,16 @@ fn walks() -> Vec<Vec<u8>> {
     (0..48).map(|seed: u64| [&seed.to_le_bytes()[..], &[seed as u8, 1, 2, 3]].concat()).collect()
 }
 
-/// A grammar in GBNF or EBNF, and what stands behind a NUL as a text to read with it. Regular pieces as terminals change no language.
+/// A grammar in GBNF or EBNF, and what stands behind a NUL as a text to read with it. Regular pieces as
+/// terminals change no language.
 fn joined(data: &[u8], parse: fn(&str, &EbnfOptions) -> Result<Grammar, GrammarError>) -> bool {
     let Some((source, text)) = source_and_text(data) else { return false };
     check_joined(source, text, parse);
     true
 }
 
-/// A regular expression, and a text. With one terminal that takes a whole text it does not matter whether texts are cut in every way or once.
+/// A regular expression, and a text. With one terminal that takes a whole text it does not matter whether
+/// texts are cut in every way or once.
 fn one_terminal(data: &[u8]) -> bool {
     let Some((source, text)) = source_and_text(data) else { return false };
     let parsed = regex::parse(source, &RegexOptions::default());
@@ -117,7 +120,8 @@ fn words(data: &[u8]) -> bool {
     let odd = grammar.terminals.iter().any(|terminal| terminal.name.contains(is_blank));
     let Some(plain) = reading(&grammar, LexerMode::Longest, text) else { return true };
     // Words with blanks in them may be what the blanks make.
-    if let (false, Some(padded)) = (odd, reading(&grammar, LexerMode::Longest, &[b" ", text, b"\n"].concat())) {
+    if let (false, Some(padded)) = (odd, reading(&grammar, LexerMode::Longest, &[b" ", text, b"\n"].concat()))
+    {
         assert_eq!(plain.is_sentence, padded.is_sentence, "blanks around a text change what it is");
     }
     true
@@ -134,13 +138,14 @@ fn limits() -> Limits {
     }
 }
 
-/// Makes a panic of ours end the process. The loader of `tokenizer.json` catches those of the crate it uses, and they
-/// are none of ours.
+/// Makes a panic of ours end the process. The loader of `tokenizer.json` catches those of the crate it uses,
+/// and they are none of ours.
 pub fn stop_at_our_panics() {
     static SHOWN: AtomicUsize = AtomicUsize::new(0);
     panic::set_hook(Box::new(|info| {
-        let ours =
-            info.location().is_none_or(|place| !place.file().contains(".cargo") && !place.file().contains("rustc"));
+        let ours = info
+            .location()
+            .is_none_or(|place| !place.file().contains(".cargo") && !place.file().contains("rustc"));
         if ours || SHOWN.fetch_add(1, Ordering::Relaxed) < 20 {
             eprintln!("{info}");
         }
@@ -152,7 +157,8 @@ pub fn stop_at_our_panics() {
 
 /// Loads a vocabulary: the first byte of the data says the options, the others are the file.
 ///
-/// Nothing panics, hangs or eats memory; what loads is valid and encodes without loss, and what does not says why.
+/// Nothing panics, hangs or eats memory; what loads is valid and encodes without loss, and what does not says
+/// why.
 fn vocabulary(format: Format, data: &[u8]) -> bool {
     let Some((&choice, file)) = data.split_first() else { return false };
     let mut options = LoadOptions::default();
@@ -197,7 +203,8 @@ fn source_and_text(data: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(source).ok()?, &text[..text.len().min(MAX_TEXT)]))
 }
 
-/// Checks what a front end made of a source: a grammar that is sound and in order, or an error that can be shown.
+/// Checks what a front end made of a source: a grammar that is sound and in order, or an error that can be
+/// shown.
 ///
 /// # Panics
 /// If it is neither.
@@ -229,17 +236,23 @@ fn reading(grammar: &Grammar, mode: LexerMode, text: &[u8]) -> Option<Reading> {
     Some(reading)
 }
 
-/// Reads a grammar in GBNF or EBNF twice, with regular pieces as terminals and without: the language is the same.
+/// Reads a grammar in GBNF or EBNF twice, with regular pieces as terminals and without: the language is the
+/// same.
 ///
 /// # Panics
 /// If it is not.
 fn check_joined(source: &str, text: &[u8], parse: fn(&str, &EbnfOptions) -> Result<Grammar, GrammarError>) {
     let read = |join| {
         let options = EbnfOptions { max_size: 3_000, join, ..EbnfOptions::default() };
-        check_front_end(source, parse(source, &options)).and_then(|g| reading(&g, LexerMode::Scannerless, text))
+        check_front_end(source, parse(source, &options))
+            .and_then(|g| reading(&g, LexerMode::Scannerless, text))
     };
     if let (Some(joined), Some(plain)) = (read(true), read(false)) {
-        assert_eq!((joined.is_sentence, joined.is_viable), (plain.is_sentence, plain.is_viable), "joining changes");
+        assert_eq!(
+            (joined.is_sentence, joined.is_viable),
+            (plain.is_sentence, plain.is_viable),
+            "joining changes"
+        );
         assert_eq!(joined.length, plain.length, "joining changes how far a text is viable");
     }
 }

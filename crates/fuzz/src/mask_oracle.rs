@@ -1,7 +1,8 @@
-//! A random case of the test kit and a walk through its vocabulary, every mask on the way compared with brute force.
+//! A random case of the test kit and a walk through its vocabulary, every mask on the way compared with brute
+//! force.
 //!
-//! Eight bytes are the seed, the next the lexer mode and the text, the others choose the tokens of the walk. To replay
-//! a case in a debugger: `RandomCase::in_mode(seed, mode)`, both of which a failure prints.
+//! Eight bytes are the seed, the next the lexer mode and the text, the others choose the tokens of the walk.
+//! To replay a case in a debugger: `RandomCase::in_mode(seed, mode)`, both of which a failure prints.
 
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ pub fn run(data: &[u8]) -> bool {
         assert_eq!(reading.is_sentence, oracle.is_sentence(text), "{} is a sentence\n{case}", show(text));
         judge(&case, &oracle, text, reading.is_viable);
     }
-    let constraint = Constraint::new(language, vocabulary(&case)).expect("the vocabulary has the token it names");
+    let constraint =
+        Constraint::new(language, vocabulary(&case)).expect("the vocabulary has the token it names");
     if let Ok(mut matcher) = constraint.matcher() {
         follow(&case, &oracle, &mut matcher, &walk[..walk.len().min(MAX_STEPS)]);
     }
@@ -74,7 +76,9 @@ fn follow(case: &RandomCase, oracle: &Oracle, matcher: &mut Matcher, walk: &[u8]
                 n_judged += 1;
             }
             match matcher.validate(&[TokenId(token)]) {
-                Ok(n) => assert_eq!(n == 1, is_set, "{} and token {token} are validated\n{case}", show(&text)),
+                Ok(n) => {
+                    assert_eq!(n == 1, is_set, "{} and token {token} are validated\n{case}", show(&text))
+                }
                 Err(MatchError::Limit(_)) => return,
                 Err(error) => panic!("{error}\n{case}"),
             }
@@ -113,8 +117,8 @@ fn judge(case: &RandomCase, oracle: &Oracle, text: &[Sym], viable: bool) {
 
 /// Whether a text may have a completion after all, if not over the alphabet of the case.
 ///
-/// A grammar can name an ignored terminal of which the alphabet knows nothing; and `[^é]` may begin with the first byte of
-/// `é`, of which the alphabet has only the second.
+/// A grammar can name an ignored terminal of which the alphabet knows nothing; and `[^é]` may begin with the
+/// first byte of `é`, of which the alphabet has only the second.
 fn needs_other_bytes(case: &RandomCase, oracle: &Oracle, text: &[Sym]) -> bool {
     let others = b" ().~\x80".iter().map(|&byte| Sym::Byte(byte));
     let alphabet: Vec<Sym> = case.alphabet.iter().copied().chain(others).collect();
@@ -126,7 +130,9 @@ fn vocabulary(case: &RandomCase) -> Vocabulary {
     let tokens: Vec<String> = case
         .vocab
         .iter()
-        .map(|token| token.as_ref().map_or("null".to_owned(), |bytes| format!("{{\"hex\":\"{}\"}}", hex(bytes))))
+        .map(|token| {
+            token.as_ref().map_or("null".to_owned(), |bytes| format!("{{\"hex\":\"{}\"}}", hex(bytes)))
+        })
         .collect();
     let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
     let source = format!("[{}]", tokens.join(","));

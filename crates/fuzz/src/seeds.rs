@@ -12,7 +12,11 @@ pub fn of_cases(format: CaseFormat) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for case in cases::load_all().into_iter().filter(|case| case.format == format) {
         for wanted in [true, false] {
-            let text = case.texts.iter().filter(|text| text.sentence == wanted).find_map(|text| bytes_of(&text.text));
+            let text = case
+                .texts
+                .iter()
+                .filter(|text| text.sentence == wanted)
+                .find_map(|text| bytes_of(&text.text));
             seeds.push([case.grammar.as_bytes(), b"\0", &text.unwrap_or_default()].concat());
         }
     }
@@ -50,8 +54,18 @@ pub fn small_models() -> Vec<Vec<u8>> {
         let (n, score) = (text.len() as u8, score.to_le_bytes());
         [&[0x0a, n + 9, 0x0a, n], text.as_bytes(), &[0x15], &score, &[0x18, kind]].concat()
     };
-    let pieces =
-        [("<unk>", 2), ("</s>", 3), ("<0x61>", 6), ("\u{2581}a", 1), ("a", 1), ("ab", 1), ("é", 1), ("b", 4), ("c", 5)];
-    let pieces: Vec<u8> = (0..).zip(pieces).flat_map(|(i, (text, kind))| piece(text, -(i as f32), kind)).collect();
+    let pieces = [
+        ("<unk>", 2),
+        ("</s>", 3),
+        ("<0x61>", 6),
+        ("\u{2581}a", 1),
+        ("a", 1),
+        ("ab", 1),
+        ("é", 1),
+        ("b", 4),
+        ("c", 5),
+    ];
+    let pieces: Vec<u8> =
+        (0..).zip(pieces).flat_map(|(i, (text, kind))| piece(text, -(i as f32), kind)).collect();
     (1..=4).map(|kind| [&[0], &pieces[..], &[0x12, 2, 0x18, kind, 0x1a, 2, 0x28, 1]].concat()).collect()
 }

@@ -1,4 +1,5 @@
-//! Each fuzz target on what fuzzing begins with, and on changes of it. `fuzz/run` looks further, with a sanitizer.
+//! Each fuzz target on what fuzzing begins with, and on changes of it. `fuzz/run` looks further, with a
+//! sanitizer.
 
 use anygram_fuzz::{TARGETS, Target};
 use anygram_testkit::random::Random;
@@ -26,7 +27,8 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 }
 
 fn check(Target { name, run, seeds, max_len }: &Target) {
-    let seeds: Vec<Vec<u8>> = seeds().into_iter().map(|seed| seed[..seed.len().min(*max_len)].to_vec()).collect();
+    let seeds: Vec<Vec<u8>> =
+        seeds().into_iter().map(|seed| seed[..seed.len().min(*max_len)].to_vec()).collect();
     assert!(!seeds.is_empty(), "{name} has no seeds");
     let n_kept = seeds.iter().filter(|seed| run(seed)).count();
     assert!(n_kept > 0, "{name}: no seed is of interest");
@@ -42,7 +44,10 @@ fn check(Target { name, run, seeds, max_len }: &Target) {
 
 #[test]
 fn grammars() {
-    TARGETS.iter().filter(|target| ["lark", "gbnf", "ebnf", "regex", "nltk"].contains(&target.name)).for_each(check);
+    TARGETS
+        .iter()
+        .filter(|target| ["lark", "gbnf", "ebnf", "regex", "nltk"].contains(&target.name))
+        .for_each(check);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Ambiguity that shows in the form of rules: why some sentences have several derivations.
 //!
-//! Whether a grammar is ambiguous is undecidable. What is found here is certain; what is not found proves nothing. All of it is about
-//! terminals: whether a text can be read as several sequences of them is the lexer's affair.
+//! Whether a grammar is ambiguous is undecidable. What is found here is certain; what is not found proves
+//! nothing. All of it is about terminals: whether a text can be read as several sequences of them is the
+//! lexer's affair.
 //!
 //! | kind | form | why |
 //! |---|---|---|
@@ -12,7 +13,8 @@
 //! | [`Empty`](HintKind::Empty) | two alternatives that can be empty | one for each |
 //! | [`Adjacent`](HintKind::Adjacent) | `x* x*` | each may take any of them |
 //!
-//! `⇒*` goes along rules in which all other symbols can vanish. Cost: a walk along such rules from each recursive symbol, bounded as a whole.
+//! `⇒*` goes along rules in which all other symbols can vanish. Cost: a walk along such rules from each
+//! recursive symbol, bounded as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -72,7 +74,8 @@ pub fn hints(grammar: &Grammar, cfg: &Cfg) -> Hints {
     let nullable = cfg.nullable();
     let edges = cfg.alone();
     let reach = Reach { edges: &edges, known: HashMap::new(), left: STEPS };
-    let mut finder = Finder { grammar, cfg, nullable, edges: &edges, by_lhs: cfg.rules_by_lhs(), reach, found: vec![] };
+    let mut finder =
+        Finder { grammar, cfg, nullable, edges: &edges, by_lhs: cfg.rules_by_lhs(), reach, found: vec![] };
     finder.cycles();
     finder.nesting();
     finder.dangling();
@@ -169,7 +172,11 @@ impl Finder<'_> {
 
     /// A name with its article: "`a`" or "the group here".
     fn subject(&self, at: usize) -> String {
-        if self.is_named(at) { format!("`{}`", self.name(at)) } else { format!("the group `{}`", self.name(at)) }
+        if self.is_named(at) {
+            format!("`{}`", self.name(at))
+        } else {
+            format!("the group `{}`", self.name(at))
+        }
     }
 
     fn rule(&self, rule: usize) -> String {
@@ -187,7 +194,8 @@ impl Finder<'_> {
 
     fn cycles(&mut self) {
         for component in components(self.edges) {
-            let Some(&head) = component.iter().filter(|&&at| self.is_named(at)).min().or(component.first()) else {
+            let Some(&head) = component.iter().filter(|&&at| self.is_named(at)).min().or(component.first())
+            else {
                 continue;
             };
             let Some(cycle) = shortest_cycle(self.edges, head) else { continue };
@@ -202,7 +210,11 @@ impl Finder<'_> {
                 (message, help)
             } else {
                 let message = "what is repeated here can be empty, any number of times".to_owned();
-                (message, "let what is repeated never be empty: the repetition can be empty all the same".to_owned())
+                (
+                    message,
+                    "let what is repeated never be empty: the repetition can be empty all the same"
+                        .to_owned(),
+                )
             };
             self.add(HintKind::Cycle, head, message, help);
         }
@@ -214,11 +226,14 @@ impl Finder<'_> {
         self.by_lhs[at].iter().copied().find(|&rule| {
             let rhs = &self.cfg.rules[rule].rhs;
             let others = rhs.iter().filter(|&&symbol| !self.is_empty_possible(symbol)).count();
-            rhs.len() > 1 && rhs.contains(&itself) && (others == 0 || others == 1 && !self.is_empty_possible(itself))
+            rhs.len() > 1
+                && rhs.contains(&itself)
+                && (others == 0 || others == 1 && !self.is_empty_possible(itself))
         })
     }
 
-    /// Rules of at least two symbols whose first (or last) one leads back to their left side, with that symbol.
+    /// Rules of at least two symbols whose first (or last) one leads back to their left side, with that
+    /// symbol.
     fn recursive(&mut self, at_end: bool) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (at, rule) in self.cfg.rules.iter().enumerate().filter(|(_, rule)| rule.rhs.len() > 1) {
@@ -246,7 +261,8 @@ impl Finder<'_> {
             }
             let through = |this: &mut Self, rules: &[(usize, usize)]| -> Vec<usize> {
                 let passes = |&&(rule, symbol): &&(usize, usize)| {
-                    this.reach.of(symbol).contains(at) && this.reach.of(at).contains(this.cfg.rules[rule].lhs.index())
+                    this.reach.of(symbol).contains(at)
+                        && this.reach.of(at).contains(this.cfg.rules[rule].lhs.index())
                 };
                 rules.iter().filter(passes).map(|&(rule, _)| rule).collect()
             };
@@ -274,7 +290,8 @@ impl Finder<'_> {
     }
 
     fn nested(&mut self, head: usize, left: &[usize], right: &[usize]) {
-        let both: Vec<usize> = left.iter().copied().filter(|rule| right.binary_search(rule).is_ok()).collect();
+        let both: Vec<usize> =
+            left.iter().copied().filter(|rule| right.binary_search(rule).is_ok()).collect();
         let subject = self.subject(head);
         let (message, help) = match *both {
             [first, ref rest @ ..] => {
@@ -292,7 +309,9 @@ impl Finder<'_> {
             [] => {
                 let (l, r) = (self.rule(left[0]), self.rule(right[0]));
                 (
-                    format!("{subject} nests on the left, `{l}`, and on the right, `{r}`: either may be the outer one"),
+                    format!(
+                        "{subject} nests on the left, `{l}`, and on the right, `{r}`: either may be the outer one"
+                    ),
                     "let one bind tighter: a rule of its own for it, that the other is built of".to_owned(),
                 )
             }
@@ -321,13 +340,18 @@ impl Finder<'_> {
                     continue;
                 }
                 if seen.insert((lhs, inner)) {
-                    let tail = match rule.rhs[end..].iter().map(|&symbol| symbol_text(self.grammar, symbol)).next() {
+                    let tail = match rule.rhs[end..]
+                        .iter()
+                        .map(|&symbol| symbol_text(self.grammar, symbol))
+                        .next()
+                    {
                         Some(tail) => tail,
                         None => continue,
                     };
                     let (subject, whole) = (self.subject(lhs), self.rule(at));
-                    let message =
-                        format!("in `{whole}` the end `{tail}` may belong to {subject} or to one inside of it");
+                    let message = format!(
+                        "in `{whole}` the end `{tail}` may belong to {subject} or to one inside of it"
+                    );
                     let help =
                         "a rule for phrases that must have the end, used where one could be mistaken for another's"
                             .to_owned();
@@ -409,8 +433,8 @@ impl Finder<'_> {
                     [] => "the empty one".to_owned(),
                     _ => format!("`{}`", this.rule(rule)),
                 };
-                let is_optional =
-                    !self.is_named(lhs) && self.by_lhs[lhs].iter().any(|&rule| cfg.rules[rule].rhs.is_empty());
+                let is_optional = !self.is_named(lhs)
+                    && self.by_lhs[lhs].iter().any(|&rule| cfg.rules[rule].rhs.is_empty());
                 if is_optional {
                     let full = if cfg.rules[first].rhs.is_empty() { second } else { first };
                     let text = self.rule(full);
@@ -420,7 +444,8 @@ impl Finder<'_> {
                     continue;
                 }
                 let (one, other) = (show(self, first), show(self, second));
-                let message = format!("two alternatives of {} can be empty: {one} and {other}", self.subject(lhs));
+                let message =
+                    format!("two alternatives of {} can be empty: {one} and {other}", self.subject(lhs));
                 self.add(HintKind::Empty, lhs, message, "let only one of them be empty".to_owned());
             }
         }
@@ -429,7 +454,9 @@ impl Finder<'_> {
     fn adjacent(&mut self) {
         for rule in &self.cfg.rules {
             let again = rule.rhs.windows(2).find_map(|pair| match *pair {
-                [Symbol::Nonterminal(a), Symbol::Nonterminal(b)] if a == b && self.is_repetition(a) => Some(a),
+                [Symbol::Nonterminal(a), Symbol::Nonterminal(b)] if a == b && self.is_repetition(a) => {
+                    Some(a)
+                }
                 _ => None,
             });
             let Some(repetition) = again else { continue };
@@ -514,7 +541,10 @@ mod tests {
         let both = found("start: s\ns: s s | \"(\" s \")\" |");
         assert!(both.contains(&(HintKind::Cycle, "`s` derives itself alone: s → s".to_owned())), "{both:?}");
         let (kind, message) = one("start: a*\na: \"x\"?");
-        assert_eq!((kind, &*message), (HintKind::Cycle, "what is repeated here can be empty, any number of times"));
+        assert_eq!(
+            (kind, &*message),
+            (HintKind::Cycle, "what is repeated here can be empty, any number of times")
+        );
     }
 
     #[test]
@@ -527,14 +557,18 @@ mod tests {
         assert!(message.contains("`e: e \"+\" \"1\"`, and on the right, `e: \"-\" e`"), "{message}");
         // Through other rules.
         assert_eq!(one("start: e\ne: sum | \"1\"\nsum: e \"+\" e").0, HintKind::Nesting);
-        assert_eq!(one("start: e\ne: neg | sum | \"1\"\nneg: \"-\" e\nsum: e \"+\" \"1\"").0, HintKind::Nesting);
+        assert_eq!(
+            one("start: e\ne: neg | sum | \"1\"\nneg: \"-\" e\nsum: e \"+\" \"1\"").0,
+            HintKind::Nesting
+        );
     }
 
     #[test]
     fn an_end_that_may_belong_to_two() {
-        for source in
-            ["start: s\ns: \"if\" s (\"else\" s)? | \"x\"", "start: s\ns: i | \"x\"\ni: \"if\" s | \"if\" s \"else\" s"]
-        {
+        for source in [
+            "start: s\ns: \"if\" s (\"else\" s)? | \"x\"",
+            "start: s\ns: i | \"x\"\ni: \"if\" s | \"if\" s \"else\" s",
+        ] {
             let found = found(source);
             assert!(found.iter().any(|(kind, _)| *kind == HintKind::Dangling), "{source}: {found:?}");
         }
@@ -555,13 +589,17 @@ mod tests {
         );
         assert_eq!(one("start: \"x\"* \"x\"*").0, HintKind::Adjacent);
         let (kind, message) = one("start: \"a\" [\"x\"* y]\ny: \"y\"?");
-        assert_eq!((kind, &*message), (HintKind::Empty, "what is optional here can be empty already: `(…)* y`"));
+        assert_eq!(
+            (kind, &*message),
+            (HintKind::Empty, "what is optional here can be empty already: `(…)* y`")
+        );
     }
 
     #[test]
     fn deep_chains_need_no_stack_and_bounds_are_told() {
         let n = 3_000;
-        let rules: String = (0..n).map(|at| format!("a{at}: a{} | \"x\" a{at} \"y\"\n", (at + 1) % n)).collect();
+        let rules: String =
+            (0..n).map(|at| format!("a{at}: a{} | \"x\" a{at} \"y\"\n", (at + 1) % n)).collect();
         let grammar = parse(&format!("start: a0\n{rules}z: \"z\"\n"), &LarkOptions::default());
         let grammar = grammar.unwrap();
         // Nothing is productive: the hints of an unreduced grammar must be found all the same.

@@ -1,9 +1,11 @@
-//! What can be known of a grammar without a text: cycles, FIRST and FOLLOW sets, and what is probably not meant.
+//! What can be known of a grammar without a text: cycles, FIRST and FOLLOW sets, and what is probably not
+//! meant.
 //!
 //! The basic sets (productive, nullable, reachable nonterminals, minimum lengths) are methods of [`Cfg`] in
-//! [`cfg`](crate::cfg). All here is without recursion. Costs, with `s` the number of symbols in all rules, `n` and `t` the
-//! numbers of nonterminals and terminals: [`Cfg::cyclic`] and [`warnings`] `O(s)`; FIRST and FOLLOW sets `O(s · t/64)`
-//! time and `n · t` bits, since sets flow along a graph whose strong components are merged first.
+//! [`cfg`](crate::cfg). All here is without recursion. Costs, with `s` the number of symbols in all rules,
+//! `n` and `t` the numbers of nonterminals and terminals: [`Cfg::cyclic`] and [`warnings`] `O(s)`; FIRST and
+//! FOLLOW sets `O(s · t/64)` time and `n · t` bits, since sets flow along a graph whose strong components are
+//! merged first.
 
 use std::collections::HashSet;
 
@@ -15,8 +17,8 @@ use crate::diagnostic::Warning;
 use crate::ir::{Grammar, NonterminalId, Rule, Symbol};
 
 impl Cfg {
-    /// The nonterminals that derive themselves alone, `A ⇒⁺ A`: some sentences have infinitely many derivations if any of
-    /// them is useful.
+    /// The nonterminals that derive themselves alone, `A ⇒⁺ A`: some sentences have infinitely many
+    /// derivations if any of them is useful.
     pub fn cyclic(&self) -> BitSet {
         let edges = self.alone();
         let mut cyclic = BitSet::new(self.n_nonterminals);
@@ -34,7 +36,8 @@ impl Cfg {
         let mut edges = vec![Vec::new(); self.n_nonterminals];
         for rule in &self.rules {
             // The symbol that stays is a nonterminal; all others vanish.
-            let vanishes = |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n.index()));
+            let vanishes =
+                |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n.index()));
             let mut others = rule.rhs.iter().filter(|symbol| !vanishes(symbol));
             let stays = match (others.next(), others.next()) {
                 (None, _) => &rule.rhs[..],
@@ -82,9 +85,11 @@ impl Cfg {
         sets
     }
 
-    /// For each nonterminal the terminals that can come right after it in what is derived from the start symbol.
+    /// For each nonterminal the terminals that can come right after it in what is derived from the start
+    /// symbol.
     ///
-    /// Exact for a grammar without useless rules, as those of [`Cfg::reduce`] are. The end of the text is no terminal.
+    /// Exact for a grammar without useless rules, as those of [`Cfg::reduce`] are. The end of the text is no
+    /// terminal.
     pub fn follow_sets(&self) -> Vec<BitSet> {
         let (nullable, first) = (self.nullable(), self.first_sets());
         let mut sets = vec![BitSet::new(self.n_terminals); self.n_nonterminals];
@@ -183,7 +188,8 @@ pub fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
             path.pop();
             let reached = low[node];
             if reached == number {
-                let first = members.iter().rposition(|&member| member == node).expect("open nodes are members");
+                let first =
+                    members.iter().rposition(|&member| member == node).expect("open nodes are members");
                 let component = members.split_off(first);
                 for &member in &component {
                     low[member] = DONE;
@@ -197,11 +203,12 @@ pub fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// What in a grammar is probably not meant: rules that derive nothing or are never used, terminals that match nothing, alternatives that
-/// stand twice.
+/// What in a grammar is probably not meant: rules that derive nothing or are never used, terminals that match
+/// nothing, alternatives that stand twice.
 ///
-/// `empty` holds the terminals whose pattern matches nothing but perhaps the empty string. Nonterminals that a front end
-/// made up are left out; if one of them derives nothing, so does the alternative around it, but the rule may have others.
+/// `empty` holds the terminals whose pattern matches nothing but perhaps the empty string. Nonterminals that
+/// a front end made up are left out; if one of them derives nothing, so does the alternative around it, but
+/// the rule may have others.
 pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
     let n_terminals = grammar.terminals.len();
     let matches_nothing = |&at: &usize| {
@@ -237,7 +244,9 @@ pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
             }
             (true, false) => {
                 let start = grammar.symbol_name(Symbol::Nonterminal(NonterminalId(grammar.start.0)));
-                format!("the rule `{name}` is never used: nothing that derives a text leads to it from `{start}`")
+                format!(
+                    "the rule `{name}` is never used: nothing that derives a text leads to it from `{start}`"
+                )
             }
             (true, true) => return None,
         };
@@ -246,7 +255,8 @@ pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
     unmatched.chain(useless).chain(repeated(grammar)).collect()
 }
 
-/// Alternatives that stand twice, one warning for each nonterminal. Those that a front end made up in groups count as well.
+/// Alternatives that stand twice, one warning for each nonterminal. Those that a front end made up in groups
+/// count as well.
 fn repeated(grammar: &Grammar) -> impl Iterator<Item = Warning> + '_ {
     let mut seen = HashSet::new();
     let mut told = HashSet::new();
@@ -255,8 +265,11 @@ fn repeated(grammar: &Grammar) -> impl Iterator<Item = Warning> + '_ {
             return None;
         }
         let nonterminal = &grammar.nonterminals[rule.lhs.index()];
-        let of =
-            if nonterminal.is_synthetic() { "of a group".to_owned() } else { format!("of `{}`", nonterminal.name) };
+        let of = if nonterminal.is_synthetic() {
+            "of a group".to_owned()
+        } else {
+            format!("of `{}`", nonterminal.name)
+        };
         let alternative = match rule_text(grammar, rule).split_once(": ") {
             Some((_, alternative)) => format!("the alternative `{alternative}`"),
             None => "the empty alternative".to_owned(),
@@ -272,16 +285,18 @@ mod tests {
     use crate::ir::TerminalId;
     use crate::lark::{LarkOptions, parse};
 
-    /// Rules in a notation of their own: upper case is a nonterminal, lower case a terminal, one rule a word, `S` the
-    /// start. `S=aSb` reads `S: a S b`.
+    /// Rules in a notation of their own: upper case is a nonterminal, lower case a terminal, one rule a word,
+    /// `S` the start. `S=aSb` reads `S: a S b`.
     fn cfg(rules: &str) -> Cfg {
         let nonterminal = |c: u8| NonterminalId::new(usize::from(c - b'A'));
         let symbol = |c: u8| match c {
             b'A'..=b'Z' => Symbol::Nonterminal(nonterminal(c)),
             _ => Symbol::Terminal(TerminalId::new(usize::from(c - b'a'))),
         };
-        let rule =
-            |word: &str| Rule { lhs: nonterminal(word.as_bytes()[0]), rhs: word.bytes().skip(2).map(symbol).collect() };
+        let rule = |word: &str| Rule {
+            lhs: nonterminal(word.as_bytes()[0]),
+            rhs: word.bytes().skip(2).map(symbol).collect(),
+        };
         let rules = rules.split_whitespace().map(rule).collect();
         Cfg { n_terminals: 26, n_nonterminals: 26, rules, start: nonterminal(b'S') }
     }
@@ -327,8 +342,9 @@ mod tests {
 
     #[test]
     fn sentences_end_with_last_terminals() {
-        let last =
-            |words: &str| cfg(words).last_terminals().iter().map(|at| (b'a' + at as u8) as char).collect::<String>();
+        let last = |words: &str| {
+            cfg(words).last_terminals().iter().map(|at| (b'a' + at as u8) as char).collect::<String>()
+        };
         assert_eq!(last("S=TE E=pTE E= T=FG G=mFG G= F=lSr F=i"), "ir");
         assert_eq!(last("S=aSbC S=cC C=dC C="), "bcd");
         assert_eq!(last("S="), "");
@@ -381,7 +397,8 @@ mod tests {
                 for rule in &cfg.rules {
                     for (at, symbol) in rule.rhs.iter().enumerate() {
                         let vanish = |part: &[Symbol]| {
-                            part.iter().all(|s| matches!(s, Symbol::Nonterminal(n) if nullable.contains(n.index())))
+                            part.iter()
+                                .all(|s| matches!(s, Symbol::Nonterminal(n) if nullable.contains(n.index())))
                         };
                         let starts = match symbol {
                             Symbol::Terminal(t) => BitSet::from_members(26, [t.index()]),
@@ -423,7 +440,8 @@ mod tests {
 
     #[test]
     fn warnings_name_useless_rules() {
-        let source = "start: a | b \"x\" | T*\na: \"y\" (a | b)\nb: b \"z\"\nc: \"c\" d\nd: \"d\"\nT: /[^\\s\\S]/\n";
+        let source =
+            "start: a | b \"x\" | T*\na: \"y\" (a | b)\nb: b \"z\"\nc: \"c\" d\nd: \"d\"\nT: /[^\\s\\S]/\n";
         let grammar = parse(source, &LarkOptions::default()).unwrap();
         let is_never = |at: &usize| grammar.terminals[*at].name == "T";
         let n_terminals = grammar.terminals.len();
@@ -432,6 +450,8 @@ mod tests {
             warnings(&grammar, &empty).into_iter().map(|warning| (warning.name, warning.span)).collect();
         let place = |name: &str, at: usize| (name.to_owned(), Some(at..at + 1));
         assert_eq!(found, [place("T", 62), place("a", 22), place("b", 37), place("c", 46), place("d", 55)]);
-        assert!(warnings(&parse("start: \"a\"", &LarkOptions::default()).unwrap(), &BitSet::new(1)).is_empty());
+        assert!(
+            warnings(&parse("start: \"a\"", &LarkOptions::default()).unwrap(), &BitSet::new(1)).is_empty()
+        );
     }
 }

@@ -6,8 +6,9 @@ use crate::ir::{Grammar, NonterminalId, Rule, Symbol, TerminalId};
 
 /// A context-free grammar over numbered terminals, without names.
 ///
-/// Invariant of one made by [`Cfg::reduce`]: every rule takes part in the derivation of some sentence. Recognizers rely on it: in a
-/// reduced grammar a prefix that can be parsed can be completed (over terminals; what lexing adds is the lexer's affair).
+/// Invariant of one made by [`Cfg::reduce`]: every rule takes part in the derivation of some sentence.
+/// Recognizers rely on it: in a reduced grammar a prefix that can be parsed can be completed (over terminals;
+/// what lexing adds is the lexer's affair).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cfg {
     /// The number of terminals, those without a use included.
@@ -27,9 +28,10 @@ pub struct EmptyLanguage;
 impl Cfg {
     /// The useful part of a grammar, in the numbering of the grammar.
     ///
-    /// Terminals that match the empty string become optional (a fresh nonterminal each, numbered after the grammar's);
-    /// terminals in `empty` (those whose pattern matches nothing but perhaps the empty string) are never scanned. Rules
-    /// that are unreachable or derive nothing are left out. Cost: linear in the size of the grammar.
+    /// Terminals that match the empty string become optional (a fresh nonterminal each, numbered after the
+    /// grammar's); terminals in `empty` (those whose pattern matches nothing but perhaps the empty string)
+    /// are never scanned. Rules that are unreachable or derive nothing are left out. Cost: linear in the size
+    /// of the grammar.
     pub fn reduce(grammar: &Grammar, empty: &BitSet) -> Result<Self, EmptyLanguage> {
         let mut n_nonterminals = grammar.nonterminals.len();
         let mut rules = grammar.rules.clone();
@@ -91,7 +93,8 @@ impl Cfg {
         })
     }
 
-    /// The least set of nonterminals that contains the left side of each rule whose right side `holds` throughout.
+    /// The least set of nonterminals that contains the left side of each rule whose right side `holds`
+    /// throughout.
     ///
     /// Cost: each rule is looked at once per symbol of its right side that joins the set.
     pub fn closure(&self, holds: impl Fn(Symbol, &BitSet) -> bool) -> BitSet {
@@ -115,9 +118,11 @@ impl Cfg {
         known
     }
 
-    /// The fewest terminals that each nonterminal derives; `u32::MAX` for one that derives nothing. Saturates.
+    /// The fewest terminals that each nonterminal derives; `u32::MAX` for one that derives nothing.
+    /// Saturates.
     ///
-    /// Knuth's generalization (1977) of Dijkstra's algorithm: nonterminals are settled in ascending order of their minimum.
+    /// Knuth's generalization (1977) of Dijkstra's algorithm: nonterminals are settled in ascending order of
+    /// their minimum.
     pub fn minimum_lengths(&self) -> Vec<u32> {
         use std::cmp::Reverse;
         let mut occurs = vec![Vec::new(); self.n_nonterminals];

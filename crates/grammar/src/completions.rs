@@ -63,7 +63,8 @@ impl Completions {
         let full = search.sets.intern(BitSet::full(relation.n_states()));
         let mut safe = vec![full; cfg.n_nonterminals];
         loop {
-            let mut asked: FxHashSet<Vec<(NonterminalId, SetId)>> = FxHashSet::from_iter([vec![(cfg.start, full)]]);
+            let mut asked: FxHashSet<Vec<(NonterminalId, SetId)>> =
+                FxHashSet::from_iter([vec![(cfg.start, full)]]);
             for lhs in search.spots.left_sides() {
                 let reached = search.reached(lhs, safe[lhs.index()], work)?;
                 for spot in search.spots.of(lhs).iter().skip(1) {
@@ -245,7 +246,12 @@ impl<'a> Search<'a> {
     }
 
     /// Of each spot of a nonterminal the states from which some rest leads into a set.
-    fn reached(&mut self, lhs: NonterminalId, target: SetId, work: &mut Work) -> Result<Rc<[SetId]>, Stopped> {
+    fn reached(
+        &mut self,
+        lhs: NonterminalId,
+        target: SetId,
+        work: &mut Work,
+    ) -> Result<Rc<[SetId]>, Stopped> {
         if let Some(known) = self.reached.get(&(lhs, target)) {
             return Ok(known.clone());
         }

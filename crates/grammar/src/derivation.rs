@@ -1,8 +1,8 @@
 //! Short and random derivations, as sequences of terminals.
 //!
-//! Every terminal has a weight, say the length of its shortest text; one without a weight is left out of all derivations. Nothing here
-//! recurses: trees may be as deep as grammars are long. Costs: [`Derivations::new`] linear in the rules but for a queue;
-//! a derivation costs what it is long, times the alternatives looked at.
+//! Every terminal has a weight, say the length of its shortest text; one without a weight is left out of all
+//! derivations. Nothing here recurses: trees may be as deep as grammars are long. Costs: [`Derivations::new`]
+//! linear in the rules but for a queue; a derivation costs what it is long, times the alternatives looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,10 +14,12 @@ use crate::ir::{NonterminalId, Rule, Symbol, TerminalId};
 #[derive(Clone, Debug)]
 pub struct Derivations<'a> {
     cfg: &'a Cfg,
-    /// Of each nonterminal its rules that derive something, with what each costs more than the cheapest, in ascending order of that.
+    /// Of each nonterminal its rules that derive something, with what each costs more than the cheapest, in
+    /// ascending order of that.
     by_cost: Vec<Vec<(usize, u64)>>,
     weights: Vec<Option<u32>>,
-    /// Of each nonterminal what its cheapest derivation costs, and the rule that begins it; the rules of its nonterminals were settled before.
+    /// Of each nonterminal what its cheapest derivation costs, and the rule that begins it; the rules of its
+    /// nonterminals were settled before.
     best: Vec<Option<(u64, usize)>>,
     /// Of each nonterminal the rule and the place in it that lead to it.
     way: Vec<Option<(usize, usize)>>,
@@ -27,7 +29,8 @@ impl<'a> Derivations<'a> {
     /// The derivations of a grammar whose terminals weigh this much; one without a weight is in none.
     pub fn new(cfg: &'a Cfg, weights: Vec<Option<u32>>) -> Self {
         let n = cfg.n_nonterminals;
-        let mut this = Self { cfg, by_cost: vec![Vec::new(); n], weights, best: vec![None; n], way: vec![None; n] };
+        let mut this =
+            Self { cfg, by_cost: vec![Vec::new(); n], weights, best: vec![None; n], way: vec![None; n] };
         this.settle();
         for (at, rule) in cfg.rules.iter().enumerate() {
             if let (Some(cost), Some((best, _))) = (this.rule_cost(at), this.best[rule.lhs.index()]) {
@@ -48,7 +51,9 @@ impl<'a> Derivations<'a> {
             let (mut n_open, mut cost) = (0usize, Some(0u64));
             for &symbol in &rule.rhs {
                 match symbol {
-                    Symbol::Terminal(t) => cost = cost.zip(self.weights[t.index()]).map(|(sum, w)| sum + u64::from(w)),
+                    Symbol::Terminal(t) => {
+                        cost = cost.zip(self.weights[t.index()]).map(|(sum, w)| sum + u64::from(w))
+                    }
                     Symbol::Nonterminal(n) => {
                         occurs[n.index()].push(at);
                         n_open += 1;
@@ -165,10 +170,17 @@ impl<'a> Derivations<'a> {
         Some(terminals)
     }
 
-    /// A random sentence that costs at most `extra` more than the cheapest; `below(n)` is a random number below `n`.
+    /// A random sentence that costs at most `extra` more than the cheapest; `below(n)` is a random number
+    /// below `n`.
     ///
-    /// What may be spent is split at random among the parts of each phrase. `None` if there is no sentence, or it is longer than `limit`.
-    pub fn random(&self, extra: u64, limit: usize, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<TerminalId>> {
+    /// What may be spent is split at random among the parts of each phrase. `None` if there is no sentence,
+    /// or it is longer than `limit`.
+    pub fn random(
+        &self,
+        extra: u64,
+        limit: usize,
+        below: &mut dyn FnMut(usize) -> usize,
+    ) -> Option<Vec<TerminalId>> {
         let mut terminals = Vec::new();
         let mut stack = vec![(Symbol::Nonterminal(self.cfg.start), extra)];
         // Alternatives that cost nothing could be taken for ever.
@@ -206,7 +218,9 @@ impl<'a> Derivations<'a> {
                 let share = match symbol {
                     Symbol::Terminal(_) => 0,
                     Symbol::Nonterminal(_) if open == 1 => spare,
-                    Symbol::Nonterminal(_) => below(usize::try_from(spare).unwrap_or(usize::MAX - 1) + 1) as u64,
+                    Symbol::Nonterminal(_) => {
+                        below(usize::try_from(spare).unwrap_or(usize::MAX - 1) + 1) as u64
+                    }
                 };
                 open -= usize::from(matches!(symbol, Symbol::Nonterminal(_)));
                 spare -= share;
@@ -241,8 +255,9 @@ mod tests {
 
     #[test]
     fn the_cheapest_and_the_cheapest_around() {
-        let (grammar, cfg) =
-            reduced("start: list\nlist: \"[\" (item (\",\" item)*)? \"]\" | \"longlong\"\nitem: \"x\" | list");
+        let (grammar, cfg) = reduced(
+            "start: list\nlist: \"[\" (item (\",\" item)*)? \"]\" | \"longlong\"\nitem: \"x\" | list",
+        );
         let derivations = Derivations::new(&cfg, lengths(&grammar));
         assert_eq!(text(&grammar, &derivations.shortest(10).unwrap()), "[]");
         assert_eq!(derivations.shortest(1), None);

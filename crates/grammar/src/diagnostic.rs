@@ -1,9 +1,10 @@
 //! What a person is told about their grammar: errors and warnings with a place and a way out.
 //!
-//! A [`GrammarError`] is opaque: match on its [`kind`](GrammarError::kind), print the rest. It knows one place, perhaps
-//! a second one that disagrees with it, and perhaps a sentence of help. Messages are lower case. Line and column are found once, when
-//! a front end hands the error out; [`render`](GrammarError::render) draws the source with carets and costs as much as
-//! the source is long. An error in a file that the grammar imports brings the name and the text of that file.
+//! A [`GrammarError`] is opaque: match on its [`kind`](GrammarError::kind), print the rest. It knows one
+//! place, perhaps a second one that disagrees with it, and perhaps a sentence of help. Messages are lower
+//! case. Line and column are found once, when a front end hands the error out;
+//! [`render`](GrammarError::render) draws the source with carets and costs as much as the source is long. An
+//! error in a file that the grammar imports brings the name and the text of that file.
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,11 +70,22 @@ pub(crate) struct ImportedFile {
 }
 
 impl GrammarError {
-    /// An error at a place. Line and column are those of the start of the text until [`located`](Self::located).
+    /// An error at a place. Line and column are those of the start of the text until
+    /// [`located`](Self::located).
     pub fn new(kind: ErrorKind, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
         let (file, label_file) = (None, None);
-        Self(Box::new(Inner { kind, message, span, file, line: 1, column: 1, label: None, label_file, help: None }))
+        Self(Box::new(Inner {
+            kind,
+            message,
+            span,
+            file,
+            line: 1,
+            column: 1,
+            label: None,
+            label_file,
+            help: None,
+        }))
     }
 
     /// The same with a second place and what it has to do with the first.
@@ -88,8 +100,8 @@ impl GrammarError {
         self
     }
 
-    /// The same with places told in the files that they are in; `find` knows the file of a place, if it is an imported
-    /// one, and where in the common text that begins.
+    /// The same with places told in the files that they are in; `find` knows the file of a place, if it is an
+    /// imported one, and where in the common text that begins.
     pub(crate) fn in_files(mut self, find: impl Fn(usize) -> Option<(Arc<ImportedFile>, usize)>) -> Self {
         let place = |span: &mut Span| {
             let (file, start) = find(span.start)?;
@@ -154,8 +166,8 @@ impl GrammarError {
 
     /// The error with the lines of the source that it is about, carets under the places. No colors.
     ///
-    /// Of a line of more than some hundred characters only what is around the place is shown. What is given is the grammar; imported files the
-    /// error knows itself.
+    /// Of a line of more than some hundred characters only what is around the place is shown. What is given
+    /// is the grammar; imported files the error knows itself.
     pub fn render(&self, source_name: &str, source: &str) -> String {
         let named = |file: &Option<Arc<ImportedFile>>| match file {
             Some(file) => (file.name.clone(), file.text.clone()),
@@ -182,7 +194,9 @@ impl GrammarError {
         let mut out = Vec::new();
         let sources = ariadne::sources([(file, text), (label_file, label_text)]);
         match report.finish().write(sources, &mut out) {
-            Ok(()) => String::from_utf8_lossy(&out).lines().flat_map(|line| [line.trim_end(), "\n"]).collect(),
+            Ok(()) => {
+                String::from_utf8_lossy(&out).lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+            }
             Err(_) => format!("{source_name}:{self}\n"),
         }
     }
@@ -211,7 +225,8 @@ const LONG_LINE: usize = 300;
 
 /// The lines that a place is on.
 fn lines_around<'s>(source: &'s str, place: &Span) -> &'s str {
-    let (from, to) = (floor_boundary(source, place.start), floor_boundary(source, place.end.max(place.start)));
+    let (from, to) =
+        (floor_boundary(source, place.start), floor_boundary(source, place.end.max(place.start)));
     let start = source[..from].rfind('\n').map_or(0, |at| at + 1);
     let end = source[to..].find('\n').map_or(source.len(), |at| to + at);
     &source[start..end]
@@ -286,7 +301,10 @@ pub fn closest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
     let limit = 1 + name.len() / 4;
     let near = names.into_iter().take(10_000).filter(|other| other.len() <= LONGEST && *other != name);
     let scored = near.map(|other| (edit_distance(&name.to_lowercase(), &other.to_lowercase()), other));
-    scored.filter(|&(distance, _)| distance <= limit).min_by_key(|&(distance, _)| distance).map(|(_, other)| other)
+    scored
+        .filter(|&(distance, _)| distance <= limit)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, other)| other)
 }
 
 /// The number of characters to insert, remove or replace.
@@ -330,7 +348,8 @@ mod tests {
 
     #[test]
     fn a_place_beyond_the_source_is_its_end() {
-        let error = GrammarError::new(ErrorKind::Syntax, 70..80, "no").with_label(0..100, "all").located("ä\n");
+        let error =
+            GrammarError::new(ErrorKind::Syntax, 70..80, "no").with_label(0..100, "all").located("ä\n");
         assert_eq!((error.line(), error.column()), (2, 1));
         assert!(error.render("g", "ä\n").contains("no"));
         assert!(error.render("g", "").contains("no"));
@@ -354,8 +373,9 @@ Error: no
     #[test]
     fn of_long_lines_a_part_is_shown() {
         let source = format!("x\n{}é!{}\n", "a".repeat(5000), "b".repeat(5000));
-        let error =
-            GrammarError::new(ErrorKind::Syntax, 5004..5005, "no").with_label(0..1, "first").with_help("go home");
+        let error = GrammarError::new(ErrorKind::Syntax, 5004..5005, "no")
+            .with_label(0..1, "first")
+            .with_help("go home");
         let error = error.located(&source);
         let expected = format!(
             "Error: no\n   ,-[ g:2:5002 ]\n   |\n 2 | …{}é!{}…\n   | {}^ here\n   |\n   | x\n   | ^ first\n   |\n   \

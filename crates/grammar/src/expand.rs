@@ -1,10 +1,11 @@
 //! Groups, options and repetitions, rewritten to plain rules.
 //!
-//! Front ends describe an expression by its [`Alternatives`]; this module turns what a plain rule cannot say into fresh
-//! nonterminals. Invariants: the language of every expression is kept, no derivation is added that the expression does not have
-//! (`x~n..m` of an unambiguous `x` stays unambiguous), equal expressions share one nonterminal, and every
-//! fresh nonterminal is `synthetic`. Sizes: an expression costs what it is long, `x+` twice that, `x~n` and `x~n..m`
-//! `O(log² m)` beyond small constants. All of it is paid from a [`Budget`].
+//! Front ends describe an expression by its [`Alternatives`]; this module turns what a plain rule cannot say
+//! into fresh nonterminals. Invariants: the language of every expression is kept, no derivation is added that
+//! the expression does not have (`x~n..m` of an unambiguous `x` stays unambiguous), equal expressions share
+//! one nonterminal, and every fresh nonterminal is `synthetic`. Sizes: an expression costs what it is long,
+//! `x+` twice that, `x~n` and `x~n..m` `O(log² m)` beyond small constants. All of it is paid from a
+//! [`Budget`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -230,7 +231,8 @@ impl Expander {
         Ok([half, half].into_iter().chain((n % 2 == 1).then_some(x)).collect())
     }
 
-    /// `x` at most `n` times: at most half as often, or more than that, which are disjoint. Recursion as deep as `log n`.
+    /// `x` at most `n` times: at most half as often, or more than that, which are disjoint. Recursion as deep
+    /// as `log n`.
     fn at_most(&mut self, x: Symbol, n: usize, place: Place<'_>) -> Result<Vec<Symbol>> {
         if n > CHAIN {
             let fewer = self.at_most(x, n / 2, place)?;
@@ -252,7 +254,8 @@ mod tests {
     use super::*;
     use crate::ir::TerminalId;
 
-    /// The lengths up to `limit` that derivations from the sequence can have, with their number of derivations.
+    /// The lengths up to `limit` that derivations from the sequence can have, with their number of
+    /// derivations.
     fn counts(expander: &Expander, sequence: &[Symbol], limit: usize) -> Vec<u64> {
         let mut table: Vec<Vec<u64>> = vec![vec![0; limit + 1]; expander.nonterminals.len()];
         let add = |table: &[Vec<u64>], sequence: &[Symbol]| {
@@ -322,7 +325,8 @@ mod tests {
         assert_eq!((error.kind(), error.span()), (ErrorKind::TooLarge, 3..4));
         let mut tiny = Expander::new(vec![], Budget::new(5));
         assert!(
-            tiny.repeat(x, 5, Some(5), place).is_ok_and(|sequence| tiny.sequence(vec![sequence; 9], place).is_ok())
+            tiny.repeat(x, 5, Some(5), place)
+                .is_ok_and(|sequence| tiny.sequence(vec![sequence; 9], place).is_ok())
         );
     }
 

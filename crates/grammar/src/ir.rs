@@ -65,10 +65,11 @@ pub enum Symbol {
 
 /// A regular expression over bytes, with the operations that `regex-syntax` lacks.
 ///
-/// A pattern stands for a language; the order of alternatives and the greed of quantifiers mean nothing. What a regular
-/// expression can say is one: a concatenation, an alternation or a repetition is a node of its own only if a part of it is
-/// none. [`concat`](Self::concat) and the others see to that, and front ends to a nesting of at most
-/// [`MAX_DEPTH`](Self::MAX_DEPTH) ([`Grammar::validate`] checks both), so those who read patterns may recurse.
+/// A pattern stands for a language; the order of alternatives and the greed of quantifiers mean nothing. What
+/// a regular expression can say is one: a concatenation, an alternation or a repetition is a node of its own
+/// only if a part of it is none. [`concat`](Self::concat) and the others see to that, and front ends to a
+/// nesting of at most [`MAX_DEPTH`](Self::MAX_DEPTH) ([`Grammar::validate`] checks both), so those who read
+/// patterns may recurse.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pattern {
     /// A regular expression without look-around and capturing groups.
@@ -183,7 +184,10 @@ impl Pattern {
                 Self::Concat(_) | Self::Alternate(_) => parts.len() > 1 && !plain,
                 Self::And(_) => parts.len() > 1,
                 Self::Repeat { min, max, .. } => {
-                    !plain && *max != Some(0) && (*min, *max) != (1, Some(1)) && max.is_none_or(|max| *min <= max)
+                    !plain
+                        && *max != Some(0)
+                        && (*min, *max) != (1, Some(1))
+                        && max.is_none_or(|max| *min <= max)
                 }
                 Self::Not(_) => true,
             };
@@ -192,7 +196,9 @@ impl Pattern {
             }
         }
         match self.depth() {
-            depth if depth > Self::MAX_DEPTH => Err(format!("{depth} levels deep, more than {}", Self::MAX_DEPTH)),
+            depth if depth > Self::MAX_DEPTH => {
+                Err(format!("{depth} levels deep, more than {}", Self::MAX_DEPTH))
+            }
             _ => Ok(()),
         }
     }
@@ -221,9 +227,11 @@ pub(crate) fn hir_depth(hir: &Hir) -> usize {
 
 /// Whether the empty string matches.
 ///
-/// Not the `minimum_len` of the properties: that is unknown as soon as some part matches nothing, as in `a|[a&&b]*`.
+/// Not the `minimum_len` of the properties: that is unknown as soon as some part matches nothing, as in
+/// `a|[a&&b]*`.
 fn is_hir_nullable(hir: &Hir) -> bool {
-    /// Whether each part that was left and not yet used is nullable; the parts of a node are the last of them.
+    /// Whether each part that was left and not yet used is nullable; the parts of a node are the last of
+    /// them.
     struct Nullable(Vec<bool>);
 
     impl Visitor for Nullable {
@@ -257,7 +265,8 @@ fn is_hir_nullable(hir: &Hir) -> bool {
 /// A token of the vocabulary that a grammar names.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum SpecialToken {
-    /// By its text, `<|name|>`, angle brackets and bars included. The name has neither `|>` nor line ends inside.
+    /// By its text, `<|name|>`, angle brackets and bars included. The name has neither `|>` nor line ends
+    /// inside.
     Name(String),
     /// By its id, `<[id]>`.
     Id(u32),
@@ -310,7 +319,8 @@ pub struct Terminal {
     pub priority: i32,
     /// Whether it may stand between, before and after others (`%ignore`). A rule may name it all the same.
     pub ignored: bool,
-    /// Whether it competes for the longest piece although no rule needs it (`%reserve`). Where it wins, the text is refused.
+    /// Whether it competes for the longest piece although no rule needs it (`%reserve`). Where it wins, the
+    /// text is refused.
     pub reserved: bool,
     /// Where it was declared; `None` for one from a library or another file.
     pub span: Option<Span>,
@@ -350,15 +360,15 @@ pub struct Rule {
 
 /// A grammar as a front end read it: nothing removed, nothing refused for its shape.
 ///
-/// [`Grammar::new`] gives it an order of its own, so that what is printed and read again is the [same](Grammar::difference).
-/// Invariants (see [`Grammar::validate`]):
+/// [`Grammar::new`] gives it an order of its own, so that what is printed and read again is the
+/// [same](Grammar::difference). Invariants (see [`Grammar::validate`]):
 ///
 /// - Every id in `rules` and `start` is in range.
 /// - Rules stand in the order of their left sides.
-/// - Every terminal is named by a rule, ignored or reserved. Declared ones come first, in the order of their declaration; then
-///   the others in the order of their first use in `rules`; then those that no rule names.
-/// - Names of nonterminals are unique, and those of declared terminals. Terminals that are not declared differ in what
-///   they match or in their priority.
+/// - Every terminal is named by a rule, ignored or reserved. Declared ones come first, in the order of their
+///   declaration; then the others in the order of their first use in `rules`; then those that no rule names.
+/// - Names of nonterminals are unique, and those of declared terminals. Terminals that are not declared
+///   differ in what they match or in their priority.
 /// - Literals are texts, perhaps in any case; patterns have the form that [`Pattern`] describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grammar {
@@ -375,8 +385,9 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// A grammar in order: sorts the rules, leaves out terminals without a use, joins terminals that are not declared and
-    /// match the same with the same priority, and numbers them anew. Linear in the size of the grammar.
+    /// A grammar in order: sorts the rules, leaves out terminals without a use, joins terminals that are not
+    /// declared and match the same with the same priority, and numbers them anew. Linear in the size of the
+    /// grammar.
     ///
     /// # Panics
     /// If a rule names a symbol that does not exist.
@@ -402,7 +413,8 @@ impl Grammar {
                 TerminalId::new(order.len() - 1)
             })
         };
-        let mut used: Vec<bool> = terminals.iter().map(|terminal| terminal.ignored || terminal.reserved).collect();
+        let mut used: Vec<bool> =
+            terminals.iter().map(|terminal| terminal.ignored || terminal.reserved).collect();
         for symbol in rules.iter().flat_map(|rule| &rule.rhs) {
             if let Symbol::Terminal(terminal) = symbol {
                 used[terminal.index()] = true;
@@ -427,16 +439,18 @@ impl Grammar {
             }
         }
         let mut terminals: Vec<Option<Terminal>> = terminals.into_iter().map(Some).collect();
-        let taken = order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
+        let taken =
+            order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
         let terminals =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
         Self { terminals, nonterminals, rules, start, default_lexer }
     }
 
-    /// The first thing in which two grammars differ, if there is one; if there is none, they are the same grammar.
+    /// The first thing in which two grammars differ, if there is one; if there is none, they are the same
+    /// grammar.
     ///
-    /// Places do not count, nor what terminals are called that are not declared. All else does: names, numbers,
-    /// patterns to the last node, rules and their order.
+    /// Places do not count, nor what terminals are called that are not declared. All else does: names,
+    /// numbers, patterns to the last node, rules and their order.
     pub fn difference(&self, other: &Self) -> Option<String> {
         let name = |terminal: &Terminal| terminal.declared.then(|| terminal.name.clone());
         for (at, (a, b)) in self.terminals.iter().zip(&other.terminals).enumerate() {
@@ -560,12 +574,20 @@ mod tests {
     #[test]
     fn nullable_whatever_parts_match_nothing() {
         let nullable = |source: &str| Pattern::Regex(regex_syntax::parse(source).unwrap()).is_nullable();
-        for source in
-            ["", "a*", "a|", "(a?b{0,3})+", "[a&&b]*", "a|[a&&b]*", "(x|[a&&b]?)(y|[a&&b]{0,2})", "(a|[a&&b])*"]
-        {
+        for source in [
+            "",
+            "a*",
+            "a|",
+            "(a?b{0,3})+",
+            "[a&&b]*",
+            "a|[a&&b]*",
+            "(x|[a&&b]?)(y|[a&&b]{0,2})",
+            "(a|[a&&b])*",
+        ] {
             assert!(nullable(source), "{source}");
         }
-        for source in ["a", "a+", "a|b", "a*b", "[a&&b]", "[a&&b]+", "[a&&b]*a", "a|[a&&b]", "(a*[a&&b]){2}"] {
+        for source in ["a", "a+", "a|b", "a*b", "[a&&b]", "[a&&b]+", "[a&&b]*a", "a|[a&&b]", "(a*[a&&b]){2}"]
+        {
             assert!(!nullable(source), "{source}");
         }
     }
@@ -580,7 +602,8 @@ mod tests {
         let names = ["\" \"", "B", "\"y\"", "\"x\"", "UNUSED", "A", "\"\\x79\""];
         let texts = [" ", "b", "y", "x", "u", "a", "y"];
         let declared = |name: &str| !name.starts_with('"');
-        let terminals = names.iter().zip(texts).map(|(name, text)| terminal(name, declared(name), text, text == " "));
+        let terminals =
+            names.iter().zip(texts).map(|(name, text)| terminal(name, declared(name), text, text == " "));
         let nonterminals = ["b", "start"].map(|name| Nonterminal { name: name.to_owned(), span: None });
         let t = |at| Symbol::Terminal(TerminalId::new(at));
         let (b, start) = (NonterminalId::new(0), NonterminalId::new(1));
@@ -589,7 +612,8 @@ mod tests {
             Rule { lhs: b, rhs: vec![t(3)] },
             Rule { lhs: start, rhs: vec![t(2), t(5)] },
         ];
-        let grammar = Grammar::new(terminals.collect(), nonterminals.into(), rules, start, LexerMode::Contextual);
+        let grammar =
+            Grammar::new(terminals.collect(), nonterminals.into(), rules, start, LexerMode::Contextual);
         grammar.validate().unwrap();
         let found: Vec<&str> = grammar.terminals.iter().map(|terminal| terminal.name.as_str()).collect();
         assert_eq!(found, ["B", "A", "\"x\"", "\"y\"", "\" \""]);
@@ -603,7 +627,8 @@ mod tests {
     #[test]
     fn literals_fold_case_as_unicode_does() {
         assert_eq!(literal("a1", false), Hir::literal(*b"a1"));
-        let expected = regex_syntax::ParserBuilder::new().case_insensitive(true).build().parse("kä1").unwrap();
+        let expected =
+            regex_syntax::ParserBuilder::new().case_insensitive(true).build().parse("kä1").unwrap();
         assert_eq!(literal("kä1", true), expected);
         assert_eq!(literal("", true), Hir::empty());
     }

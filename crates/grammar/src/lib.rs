@@ -19,8 +19,8 @@
 //! | [`derivation`] | short and random derivations, as sequences of terminals |
 //! | `print` | grammars as text |
 //!
-//! The crate knows neither lexers, recognizers nor vocabularies. Text that comes in is untrusted: no recursion on its
-//! depth, errors with a place and a way out, never a panic.
+//! The crate knows neither lexers, recognizers nor vocabularies. Text that comes in is untrusted: no
+//! recursion on its depth, errors with a place and a way out, never a panic.
 
 pub mod ir;
 

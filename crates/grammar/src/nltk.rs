@@ -10,11 +10,12 @@
 //! | `\` at the end of a line | the next line belongs to it |
 //! | `[0.5]` | the probability of a production: read and without meaning, as a grammar is its language |
 //!
-//! **Sentences** are words separated by white space, so that `the cat` is one and `thecat` is not. The words of the grammar are the
-//! terminals, `\s+` is ignored, and the lexer is `longest` with one more terminal that no rule needs: `\S+`, with a
-//! lower priority than words. It takes all that is no word of the grammar, also what only begins with one.
-//! A word with white space in it is one terminal all the same, and is read where it stands with exactly that white space. One that
-//! begins or ends with white space competes for it with what is ignored, and the longer match wins.
+//! **Sentences** are words separated by white space, so that `the cat` is one and `thecat` is not. The words
+//! of the grammar are the terminals, `\s+` is ignored, and the lexer is `longest` with one more terminal that
+//! no rule needs: `\S+`, with a lower priority than words. It takes all that is no word of the grammar, also
+//! what only begins with one. A word with white space in it is one terminal all the same, and is read where
+//! it stands with exactly that white space. One that begins or ends with white space competes for it with
+//! what is ignored, and the longer match wins.
 //!
 //! | notation | NLTK | here |
 //! |---|---|---|
@@ -36,7 +37,8 @@ use regex_syntax::hir::Hir;
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
 use crate::expand::{Budget, Expander};
 use crate::ir::{
-    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Span, Symbol, Terminal, TerminalId, TerminalKind,
+    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Span, Symbol, Terminal, TerminalId,
+    TerminalKind,
 };
 use crate::lark::regex::{self, Flags};
 use crate::terminals::{Terminals, anonymous};
@@ -132,7 +134,8 @@ impl<'s> Reader<'s> {
         &self.source[self.at..]
     }
 
-    /// Skips white space up to the end of the line, and where it is `continued` the end of one that a backslash ends.
+    /// Skips white space up to the end of the line, and where it is `continued` the end of one that a
+    /// backslash ends.
     fn skip_blanks(&mut self, continued: bool) {
         loop {
             let rest = self.rest();
@@ -188,8 +191,12 @@ impl<'s> Reader<'s> {
         if self.rest().starts_with('[') && self.probability().is_none() {
             let len = self.rest().find([']', '\n']).map_or(1, |end| end + 1);
             let span = span.start..self.at + self.rest()[..len].trim_end().len();
-            return Err(GrammarError::new(ErrorKind::Unsupported, span, "feature structures are not supported")
-                .with_help("write a nonterminal for each combination of features, as `NP_sg`"));
+            return Err(GrammarError::new(
+                ErrorKind::Unsupported,
+                span,
+                "feature structures are not supported",
+            )
+            .with_help("write a nonterminal for each combination of features, as `NP_sg`"));
         }
         self.skip_blanks(true);
         Ok(Name { text: &rest[..len], span })
@@ -203,8 +210,10 @@ impl<'s> Reader<'s> {
         let error = self.error(format!("expected {what}, found {found}"));
         match self.rest().chars().next() {
             Some('#') => error.with_help("a comment has a line of its own"),
-            Some('?') => GrammarError::new(ErrorKind::Unsupported, error.span(), "variables are not supported")
-                .with_help("they belong to feature structures: write a nonterminal for each value"),
+            Some('?') => {
+                GrammarError::new(ErrorKind::Unsupported, error.span(), "variables are not supported")
+                    .with_help("they belong to feature structures: write a nonterminal for each value")
+            }
             Some('\\') => error.with_help("a backslash continues a line only at its end"),
             Some('-') => error.with_help("names begin with a letter, a digit, `_` or `/`"),
             Some('[') => error.with_help("a probability is written as `[0.25]`, at the end of a right side"),
@@ -356,10 +365,11 @@ fn word_terminal(terminals: &mut Terminals, word: &Name<'_>) -> TerminalId {
 /// A word with a blank in it is longer than that, so that what only begins with such a word is listed too.
 fn other_word(file: &File<'_>) -> Terminal {
     let not_blank = pattern(r"\S+");
-    let words = file.productions.iter().flat_map(|production| &production.rhs).filter_map(|item| match item {
-        Item::Word(word) if word.text.contains(is_blank) => Some(word.text),
-        _ => None,
-    });
+    let words =
+        file.productions.iter().flat_map(|production| &production.rhs).filter_map(|item| match item {
+            Item::Word(word) if word.text.contains(is_blank) => Some(word.text),
+            _ => None,
+        });
     let mut words: Vec<&str> = words.collect();
     words.sort_unstable();
     words.dedup();
@@ -410,7 +420,9 @@ mod tests {
     #[test]
     fn productions() {
         assert_eq!(
-            rules("# c\n%start S\n\n  NP -> 'a' NP/x-y | \"it's\"\r\nS -> NP V-|  \nS -> \\\n  NP \\  \n 'b'\n"),
+            rules(
+                "# c\n%start S\n\n  NP -> 'a' NP/x-y | \"it's\"\r\nS -> NP V-|  \nS -> \\\n  NP \\  \n 'b'\n"
+            ),
             ["NP: \"a\" NP/x-y", "NP: \"it's\"", "S: NP V-", "S: ", "S: NP \"b\""]
         );
         assert_eq!(
@@ -439,7 +451,11 @@ mod tests {
         let grammar = grammar("S -> 'b' 'a' 'new york' | 'b'").unwrap();
         let names: Vec<&str> = grammar.terminals.iter().map(|terminal| &terminal.name[..]).collect();
         assert_eq!(names, ["WORD", "\"b\"", "\"a\"", "\"new york\"", r"/\s+/"]);
-        assert!(grammar.terminals[0].reserved && grammar.terminals[0].priority < 0 && grammar.terminals[4].ignored);
+        assert!(
+            grammar.terminals[0].reserved
+                && grammar.terminals[0].priority < 0
+                && grammar.terminals[4].ignored
+        );
         assert_eq!(grammar.default_lexer, LexerMode::Longest);
     }
 

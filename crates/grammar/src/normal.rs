@@ -5,9 +5,10 @@
 //! | [`NormalForm::binary`], *C2F+ε* (Mündler et al., 2026) | `X → Y Z`, `X → Y`, `X → t`, `X → ε` | linear in the grammar |
 //! | [`NormalForm::chomsky`], *CNF* (Chomsky, 1959) | `X → Y Z`, `X → t`, and whether the start derives ε | up to quadratic: unit rules are removed |
 //!
-//! Binarization leans to the right: `X → A B C` becomes `X → A ⟨B C⟩` and `⟨B C⟩ → B C`, so the symbols that stand on the left of a rule, the only
-//! ones that the [Valiant recognizer] has to keep, are symbols of the grammar and never suffixes. Equal suffixes are one symbol. Empty and unit
-//! rules are removed by closure, not by rewriting one after the other, so cycles (`A → A`, `A → B`, `B → A`) need no care.
+//! Binarization leans to the right: `X → A B C` becomes `X → A ⟨B C⟩` and `⟨B C⟩ → B C`, so the symbols that
+//! stand on the left of a rule, the only ones that the [Valiant recognizer] has to keep, are symbols of the
+//! grammar and never suffixes. Equal suffixes are one symbol. Empty and unit rules are removed by closure,
+//! not by rewriting one after the other, so cycles (`A → A`, `A → B`, `B → A`) need no care.
 //!
 //! [Valiant recognizer]: ../../anygram_recognizer/valiant/index.html
 
@@ -75,7 +76,8 @@ pub struct NormalForm {
     pub unit: Vec<(NormalId, NormalId)>,
     /// `(parent, terminal)`.
     pub lexical: Vec<(NormalId, TerminalId)>,
-    /// The symbols that derive the empty sequence; in Chomsky's form, where no rule uses it, at most the start.
+    /// The symbols that derive the empty sequence; in Chomsky's form, where no rule uses it, at most the
+    /// start.
     pub nullable: BitSet,
 }
 
@@ -126,7 +128,8 @@ impl NormalForm {
     pub fn chomsky(cfg: &Cfg, work: &mut Work) -> Result<Self, Stopped> {
         let mut this = Self::binary(cfg);
         let children = this.unit_children();
-        let (mut binary_of, mut lexical_of) = (vec![Vec::new(); this.n_symbols()], vec![Vec::new(); this.n_symbols()]);
+        let (mut binary_of, mut lexical_of) =
+            (vec![Vec::new(); this.n_symbols()], vec![Vec::new(); this.n_symbols()]);
         for &rule in &this.binary {
             binary_of[rule.parent.index()].push(rule);
         }
@@ -184,7 +187,8 @@ impl NormalForm {
         left
     }
 
-    /// Of each symbol those that it derives by unit rules, one step, and by rules of two of which the other derives the empty sequence.
+    /// Of each symbol those that it derives by unit rules, one step, and by rules of two of which the other
+    /// derives the empty sequence.
     pub fn unit_children(&self) -> Vec<Vec<NormalId>> {
         let mut children = vec![Vec::new(); self.n_symbols()];
         for &(parent, child) in &self.unit {
@@ -214,7 +218,8 @@ impl NormalForm {
         }
     }
 
-    /// Whether a rule may take the symbol for nothing. (In Chomsky's form the start may be empty, but not inside of others.)
+    /// Whether a rule may take the symbol for nothing. (In Chomsky's form the start may be empty, but not
+    /// inside of others.)
     fn is_empty_somewhere(&self, symbol: NormalId) -> bool {
         self.form == Form::Binary && self.nullable.contains(symbol.index())
     }
@@ -250,11 +255,14 @@ impl NormalForm {
         while let Some(rule) = agenda.pop() {
             match [rule.left, rule.right].into_iter().find(|child| !productive.contains(child.index())) {
                 Some(child) => waiting[child.index()].push(rule),
-                None if productive.insert(rule.parent.index()) => agenda.append(&mut waiting[rule.parent.index()]),
+                None if productive.insert(rule.parent.index()) => {
+                    agenda.append(&mut waiting[rule.parent.index()])
+                }
                 None => {}
             }
         }
-        self.binary.retain(|rule| productive.contains(rule.left.index()) && productive.contains(rule.right.index()));
+        self.binary
+            .retain(|rule| productive.contains(rule.left.index()) && productive.contains(rule.right.index()));
         let mut of_parent = vec![Vec::new(); n_symbols];
         for rule in &self.binary {
             of_parent[rule.parent.index()].extend([rule.left, rule.right]);
@@ -270,7 +278,8 @@ impl NormalForm {
 
     fn find_nullable(&self, empty: &[NormalId]) -> BitSet {
         let mut nullable = BitSet::new(self.n_symbols());
-        // What becomes nullable with a symbol: its parents by unit rules, and those whose other child is nullable too.
+        // What becomes nullable with a symbol: its parents by unit rules, and those whose other child is
+        // nullable too.
         let mut parents: Vec<Vec<(NormalId, Option<NormalId>)>> = vec![Vec::new(); self.n_symbols()];
         for &(parent, child) in &self.unit {
             parents[child.index()].push((parent, None));
@@ -304,7 +313,8 @@ mod tests {
 
     /// The sequences of at most `longest` terminals that a normal form derives, by the definition.
     fn language(form: &NormalForm, longest: usize) -> Vec<Vec<u32>> {
-        let mut derived: Vec<std::collections::BTreeSet<Vec<u32>>> = vec![Default::default(); form.n_symbols()];
+        let mut derived: Vec<std::collections::BTreeSet<Vec<u32>>> =
+            vec![Default::default(); form.n_symbols()];
         for symbol in form.nullable.iter() {
             derived[symbol].insert(vec![]);
         }
@@ -361,7 +371,11 @@ mod tests {
         let cfg = cfg("start: a b c d | c b c d\na: \"a\"\nb: \"b\"\nc: \"c\"\nd: \"d\"");
         let form = NormalForm::binary(&cfg);
         assert_eq!(form.binary.len(), 4);
-        assert!(form.left_children().iter().all(|left| matches!(form.meanings[left.index()], Meaning::Nonterminal(_))));
+        assert!(
+            form.left_children()
+                .iter()
+                .all(|left| matches!(form.meanings[left.index()], Meaning::Nonterminal(_)))
+        );
         let suffix = form.binary.iter().find(|rule| rule.parent == form.start).unwrap().right;
         assert_eq!(form.spelled(&cfg, suffix).len(), 3);
     }

@@ -1,13 +1,14 @@
 //! Grammars as text, in Lark's notation.
 //!
 //! What is printed reads as the same grammar again: [`lark::parse`](crate::lark::parse) of it has no
-//! [difference](Grammar::difference), for every grammar that is [valid](Grammar::validate) and that the limits of the reader
-//! allow. For that the notation has a few things that Lark has not: they are listed in [`lark`](crate::lark).
+//! [difference](Grammar::difference), for every grammar that is [valid](Grammar::validate) and that the
+//! limits of the reader allow. For that the notation has a few things that Lark has not: they are listed in
+//! [`lark`](crate::lark).
 //!
-//! Terminals that are not declared are written where they stand, unless that would mean another: then they get a name, by
-//! `%anonymous`. Expressions are written for our reader ([`lark::regex`](crate::lark::regex)), node by node, so that reading
-//! makes the same nodes; what `regex-syntax` simplifies it has simplified already. Cost: linear in the size of the grammar. No
-//! recursion.
+//! Terminals that are not declared are written where they stand, unless that would mean another: then they
+//! get a name, by `%anonymous`. Expressions are written for our reader ([`lark::regex`](crate::lark::regex)),
+//! node by node, so that reading makes the same nodes; what `regex-syntax` simplifies it has simplified
+//! already. Cost: linear in the size of the grammar. No recursion.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -60,7 +61,8 @@ impl fmt::Display for Grammar {
 }
 
 impl Grammar {
-    /// Writes the definitions of terminals and what is ignored and reserved; returns how rules write each terminal.
+    /// Writes the definitions of terminals and what is ignored and reserved; returns how rules write each
+    /// terminal.
     fn terminals_as_text(&self, f: &mut fmt::Formatter<'_>) -> Result<Vec<String>, fmt::Error> {
         let mut named = vec![false; self.terminals.len()];
         for symbol in self.rules.iter().flat_map(|rule| &rule.rhs) {
@@ -74,7 +76,8 @@ impl Grammar {
         // A literal in a rule means a terminal that is declared so.
         let meant: HashSet<&str> = declared.iter().map(|&at| kinds[at].as_str()).collect();
         let taken: HashSet<&str> = declared.iter().map(|&at| self.terminals[at].name.as_str()).collect();
-        let mut made_up = (0..).map(|at| format!("ANONYMOUS_{at}")).filter(|name| !taken.contains(name.as_str()));
+        let mut made_up =
+            (0..).map(|at| format!("ANONYMOUS_{at}")).filter(|name| !taken.contains(name.as_str()));
         let mut written = Vec::with_capacity(kinds.len());
         for (at, terminal) in self.terminals.iter().enumerate() {
             let inline = !terminal.declared
@@ -483,8 +486,10 @@ __a_star_1: ""
   | __a_star_1 N
   | __a_star_1 W
 "#;
-        let expected =
-            expected.replace("k\\u212a", "k\u{212a}").replace("\\x20", " ").replace("\\x85\\xa0", "\\x85\\u00a0");
+        let expected = expected
+            .replace("k\\u212a", "k\u{212a}")
+            .replace("\\x20", " ")
+            .replace("\\x85\\xa0", "\\x85\\u00a0");
         let printed = read(source).to_string();
         let start = printed.find("\\w[").unwrap() + 3;
         let end = start + printed[start..].find("]*?").unwrap();
@@ -521,7 +526,10 @@ __a_star_1: ""
                 let pattern = |n: usize| wrap(&format!("{}a{}", open.repeat(n), close.repeat(n)));
                 let read = |n: usize| parse(&pattern(n), &LarkOptions::default()).ok();
                 let deepest = (1..300).rev().find_map(read).unwrap();
-                assert!(deepest.terminals[0].kind.pattern().unwrap().depth() > Pattern::MAX_DEPTH - 4, "{open}");
+                assert!(
+                    deepest.terminals[0].kind.pattern().unwrap().depth() > Pattern::MAX_DEPTH - 4,
+                    "{open}"
+                );
                 expect_same(&deepest);
             };
             deepest(&|pattern| format!("start: /{pattern}/"));

@@ -1,8 +1,9 @@
 //! One regular expression as a grammar (`.regex`).
 //!
-//! The whole file, less one line end at its end, is the expression, in Python's notation as [`lark::regex`](crate::lark::regex) reads it. A text
-//! is a sentence if all of it matches, so that `^` or `\A` at the very beginning and `$`, `\Z` or `\z` at the very end are
-//! accepted and mean nothing. Anchors elsewhere are refused, as in Lark.
+//! The whole file, less one line end at its end, is the expression, in Python's notation as
+//! [`lark::regex`](crate::lark::regex) reads it. A text is a sentence if all of it matches, so that `^` or
+//! `\A` at the very beginning and `$`, `\Z` or `\z` at the very end are accepted and mean nothing. Anchors
+//! elsewhere are refused, as in Lark.
 //!
 //! The grammar is `start` with one terminal. It may match the empty string, and then that is a sentence.
 
@@ -33,7 +34,8 @@ fn lower(source: &str, options: &RegexOptions) -> Result<Grammar, GrammarError> 
     }
     let (text, offset) = without_anchors(source);
     let hir = parse_regex(text, Flags::default()).map_err(|error| {
-        let placed = GrammarError::new(error.kind, offset + error.span.start..offset + error.span.end, error.message);
+        let placed =
+            GrammarError::new(error.kind, offset + error.span.start..offset + error.span.end, error.message);
         match error.help {
             Some(help) => placed.with_help(help),
             None => placed,

@@ -6,11 +6,12 @@ use anygram_bits::work::{Stopped, Work};
 use crate::cfg::Cfg;
 use crate::ir::Symbol;
 
-/// For each symbol of a grammar and each state of a finite automaton over its terminals, the states to which the automaton can come while
-/// reading something that the symbol derives.
+/// For each symbol of a grammar and each state of a finite automaton over its terminals, the states to which
+/// the automaton can come while reading something that the symbol derives.
 ///
-/// This is the relation that the construction of Bar-Hillel, Perles and Shamir (1961) computes for the intersection of a grammar with a
-/// regular language. Cost: rules × states² a round, and as many rounds as derivations are deep, until nothing changes.
+/// This is the relation that the construction of Bar-Hillel, Perles and Shamir (1961) computes for the
+/// intersection of a grammar with a regular language. Cost: rules × states² a round, and as many rounds as
+/// derivations are deep, until nothing changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Relation {
     n_states: usize,
@@ -32,7 +33,8 @@ impl Relation {
         let n_rows = (cfg.n_terminals + cfg.n_nonterminals).saturating_mul(n_states);
         work.spend(n_rows.saturating_mul(1 + n_states / 8))?;
         let rows = |n: usize| vec![BitSet::new(n_states); n * n_states];
-        let mut this = Self { n_states, terminals: rows(cfg.n_terminals), nonterminals: rows(cfg.n_nonterminals) };
+        let mut this =
+            Self { n_states, terminals: rows(cfg.n_terminals), nonterminals: rows(cfg.n_nonterminals) };
         for (from, terminal, to) in steps {
             this.terminals[terminal * n_states + from].insert(to);
         }
@@ -41,7 +43,8 @@ impl Relation {
             for rule in &cfg.rules {
                 for from in 0..n_states {
                     work.spend((rule.rhs.len() + 1) * (1 + n_states / 64))?;
-                    let reached = this.after_all(rule.rhs.iter().copied(), BitSet::from_members(n_states, [from]));
+                    let reached =
+                        this.after_all(rule.rhs.iter().copied(), BitSet::from_members(n_states, [from]));
                     changed |= this.nonterminals[rule.lhs.index() * n_states + from].union_with(&reached);
                 }
             }
@@ -87,6 +90,10 @@ impl Relation {
 
     /// Bytes on the heap.
     pub fn memory_usage(&self) -> usize {
-        self.terminals.iter().chain(&self.nonterminals).map(|row| row.memory_usage() + size_of::<BitSet>()).sum()
+        self.terminals
+            .iter()
+            .chain(&self.nonterminals)
+            .map(|row| row.memory_usage() + size_of::<BitSet>())
+            .sum()
     }
 }

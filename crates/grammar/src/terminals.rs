@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::expand::Expander;
-use crate::ir::{Grammar, LexerMode, NonterminalId, Pattern, SpecialToken, Terminal, TerminalId, TerminalKind};
+use crate::ir::{
+    Grammar, LexerMode, NonterminalId, Pattern, SpecialToken, Terminal, TerminalId, TerminalKind,
+};
 
 /// The terminals so far, equal ones once. Ids are those of [`Terminals::finish`] only after it.
 #[derive(Default)]

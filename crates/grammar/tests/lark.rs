@@ -1,4 +1,5 @@
-//! Lark grammars from end to end: what they lower to, what their authors are told, and what hostile ones cost.
+//! Lark grammars from end to end: what they lower to, what their authors are told, and what hostile ones
+//! cost.
 
 use std::path::PathBuf;
 
@@ -38,10 +39,17 @@ fn expect_rules(source: &str, expected: &[&str]) {
 #[test]
 fn groups_options_and_repetitions() {
     expect_rules("start: \"a\" \"b\" | \"c\"", &[r#"start: "a" "b""#, r#"start: "c""#]);
-    expect_rules("start: (\"a\" \"b\") | (\"c\" | \"d\")", &[r#"start: "a" "b""#, r#"start: "c""#, r#"start: "d""#]);
+    expect_rules(
+        "start: (\"a\" \"b\") | (\"c\" | \"d\")",
+        &[r#"start: "a" "b""#, r#"start: "c""#, r#"start: "d""#],
+    );
     expect_rules(
         "start: \"x\" (\"a\" | \"b\") (\"a\" | \"b\")",
-        &[r#"__start_group_0: "a""#, r#"__start_group_0: "b""#, r#"start: "x" __start_group_0 __start_group_0"#],
+        &[
+            r#"__start_group_0: "a""#,
+            r#"__start_group_0: "b""#,
+            r#"start: "x" __start_group_0 __start_group_0"#,
+        ],
     );
     expect_rules(
         "start: \"x\" [\"a\" \"b\"] \"c\"?",
@@ -75,7 +83,10 @@ fn groups_options_and_repetitions() {
 fn empty_alternatives() {
     expect_rules("start: \"\" | \"a\"", &["start:", r#"start: "a""#]);
     expect_rules("start:\n  | \"a\"\nb:", &["b:", "start:", r#"start: "a""#]);
-    expect_rules("start: \"\"* (\"\" | \"\")", &["__start_option_0:", "__start_option_0:", "start: __start_option_0"]);
+    expect_rules(
+        "start: \"\"* (\"\" | \"\")",
+        &["__start_option_0:", "__start_option_0:", "start: __start_option_0"],
+    );
 }
 
 #[test]
@@ -92,7 +103,8 @@ fn lines_comments_and_continuations() {
 
 #[test]
 fn a_literal_is_the_terminal_that_is_defined_so() {
-    let grammar = read("start: \"if\" \"IF\"i /x/ \"y\" \"if\" A\nIF: \"if\"\nX: (/x/)\nA: \"a\" | IF\nY: X").unwrap();
+    let grammar =
+        read("start: \"if\" \"IF\"i /x/ \"y\" \"if\" A\nIF: \"if\"\nX: (/x/)\nA: \"a\" | IF\nY: X").unwrap();
     // Two terminals are `/x/`; the last one is meant. `X` itself is not used then.
     assert_eq!(terminals(&grammar), ["IF", "A", "Y", "\"IF\"i", "\"y\""]);
     assert_eq!(rules(&grammar), [r#"start: IF "IF"i Y "y" IF A"#]);
@@ -201,7 +213,8 @@ fn templates() {
     );
     // Names that are taken already.
     let grammar =
-        read("start: a{x} `a{x}` `a{x}'`\na{y}: y\nx: \"x\"\n`a{x}`: \"\"\n`a{x}'`: x+\n__start_plus_0: x").unwrap();
+        read("start: a{x} `a{x}` `a{x}'`\na{y}: y\nx: \"x\"\n`a{x}`: \"\"\n`a{x}'`: x+\n__start_plus_0: x")
+            .unwrap();
     assert!(grammar.nonterminals.iter().any(|nonterminal| nonterminal.name == "a{x}''"));
     expect_same_when_printed("taken", &grammar);
 }
@@ -221,8 +234,9 @@ fn templates_that_grow_without_end_are_refused() {
 
 #[test]
 fn braces_repeat() {
-    let expected =
-        rules(&read("start: \"a\"~2 (\"b\" \"c\")~1..3 \"d\"~3 \"d\"* x~0..2 X~4..4\nx: \"x\"\nX: /x/~2").unwrap());
+    let expected = rules(
+        &read("start: \"a\"~2 (\"b\" \"c\")~1..3 \"d\"~3 \"d\"* x~0..2 X~4..4\nx: \"x\"\nX: /x/~2").unwrap(),
+    );
     let braces = "start: \"a\"{2} (\"b\" \"c\"){1,3} \"d\"{3,} x{,2} X {4,4}\nx: \"x\"\nX: /x/{2}";
     assert_eq!(rules(&read(braces).unwrap()), expected);
     expect_pattern(
@@ -258,7 +272,10 @@ fn what_the_grammar_says_about_itself() {
     assert_eq!(grammar.default_lexer, LexerMode::Scannerless);
     assert_eq!(grammar.symbol_name(Symbol::Nonterminal(grammar.start)), "NP/en-char");
     assert_eq!(terminals(&grammar), ["WORD", "\"x\"", "/[0-9]+/ | \"-\""]);
-    assert_eq!(grammar.terminals.iter().map(|terminal| terminal.reserved).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(
+        grammar.terminals.iter().map(|terminal| terminal.reserved).collect::<Vec<_>>(),
+        [true, false, true]
+    );
     assert_eq!(grammar.nonterminals[2].name, "nothing");
     assert_eq!(grammar.rules.len(), 2);
     expect_same_when_printed("directives", &grammar);
@@ -282,7 +299,8 @@ impl Folder {
     }
 
     fn read(&self, source: &str) -> Result<Grammar, GrammarError> {
-        let grammar = parse(source, &LarkOptions { imports: Some(self.0.clone()), ..LarkOptions::default() })?;
+        let grammar =
+            parse(source, &LarkOptions { imports: Some(self.0.clone()), ..LarkOptions::default() })?;
         grammar.validate().unwrap();
         expect_same_when_printed("imported", &grammar);
         Ok(grammar)
@@ -302,8 +320,9 @@ call{x}: NAME \"(\" x \")\"\nNUMBER: DIGIT+\nDIGIT: \"0\"..\"9\"\n%import common
 #[test]
 fn imports_of_files() {
     let folder = Folder::new("files", &[("numbers.lark", NUMBERS)]);
-    let grammar =
-        folder.read("%import .numbers.sum\n%import .numbers (NUMBER, _atom)\nstart: sum | _atom NUMBER").unwrap();
+    let grammar = folder
+        .read("%import .numbers.sum\n%import .numbers (NUMBER, _atom)\nstart: sum | _atom NUMBER")
+        .unwrap();
     assert_eq!(
         rules(&grammar),
         [
@@ -325,14 +344,15 @@ fn imports_of_files() {
     assert!(grammar.terminals.iter().all(|terminal| !terminal.ignored));
     assert_eq!(grammar.nonterminals[0].span, None);
     // What is overridden here is overridden there, if it is a rule; parts of terminals are not.
-    let changed =
-        "start: sum\n%import .numbers (sum, _atom, DIGIT) \n%override _atom: DIGIT | \"x\"\n%override DIGIT: /[a-z]/";
+    let changed = "start: sum\n%import .numbers (sum, _atom, DIGIT) \n%override _atom: DIGIT | \"x\"\n%override DIGIT: /[a-z]/";
     let grammar = folder.read(changed).unwrap();
     assert!(rules(&grammar).contains(&"_atom: \"x\"".to_owned()) && terminals(&grammar)[0] == "DIGIT");
-    let grammar = folder.read("start: NUMBER\n%import .numbers (NUMBER, DIGIT)\n%override DIGIT: /[a-z]/").unwrap();
+    let grammar =
+        folder.read("start: NUMBER\n%import .numbers (NUMBER, DIGIT)\n%override DIGIT: /[a-z]/").unwrap();
     let pattern = |grammar: &Grammar| grammar.terminals[0].kind.to_string();
     assert_eq!(pattern(&grammar), "/[0-9]+/");
-    let grammar = folder.read("start: NUMBER\n%import .numbers (NUMBER, DIGIT)\n%extend DIGIT: /[a-z]/").unwrap();
+    let grammar =
+        folder.read("start: NUMBER\n%import .numbers (NUMBER, DIGIT)\n%extend DIGIT: /[a-z]/").unwrap();
     assert_eq!(pattern(&grammar), "/[0-9a-z]+/");
     let grammar = folder.read("start: n\n%import .numbers.sum -> n\n%extend n: \"nothing\"").unwrap();
     assert!(rules(&grammar).contains(&"n: \"nothing\"".to_owned()));
@@ -380,7 +400,14 @@ fn mistakes_in_imported_files_are_shown_there() {
     let folder = Folder::new("mistakes", &files);
     std::fs::write(folder.0.join("bytes.lark"), b"x: \"\xff\"").unwrap();
     let cases = [
-        ("%import .syntax.x", ErrorKind::Syntax, Some("syntax.lark"), 2, 8, "expected `)`, found the end of the line"),
+        (
+            "%import .syntax.x",
+            ErrorKind::Syntax,
+            Some("syntax.lark"),
+            2,
+            8,
+            "expected `)`, found the end of the line",
+        ),
         ("%import .name.x", ErrorKind::UndefinedSymbol, Some("name.lark"), 2, 4, "`y` is not defined"),
         (
             "%import .look.x",
@@ -450,13 +477,15 @@ fn imports_are_limited() {
             true => format!("%import .f{next}a.x\n%import .f{next}b.x -> y\nx: x y"),
             false => format!("%import .f{next}a.x -> y\nx: y"),
         };
-        let text =
-            |at: usize| if at == n { "x: \"x\"".to_owned() } else { line(at + 1).replacen("x: x y", "z: x y", 1) };
+        let text = |at: usize| {
+            if at == n { "x: \"x\"".to_owned() } else { line(at + 1).replacen("x: x y", "z: x y", 1) }
+        };
         let files = (0..=n).flat_map(|at| ["a", "b"].map(|side| (format!("f{at}{side}.lark"), text(at))));
         files.collect::<Vec<_>>()
     };
     let folder = |name: &str, files: &[(String, String)]| {
-        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         Folder::new(name, &files)
     };
     let long = folder("long", &chain(100, false));
@@ -472,7 +501,8 @@ fn imports_are_limited() {
 #[test]
 fn imports() {
     let grammar =
-        read("%import common (INT, CNAME)\n%import common.WS\n%import common.WS\nstart: CNAME INT\n").unwrap();
+        read("%import common (INT, CNAME)\n%import common.WS\n%import common.WS\nstart: CNAME INT\n")
+            .unwrap();
     assert_eq!(terminals(&grammar), ["INT", "CNAME"]);
     expect_pattern("%import unicode.LU -> T", r"\p{Lu}");
 }
@@ -493,7 +523,13 @@ fn mistakes_have_a_kind_and_a_place() {
         ("start: exprs\nexpr: \"a\"", UndefinedSymbol, 1, 8, "`exprs` is not defined"),
         ("start: A\nA: B", UndefinedSymbol, 2, 4, "`B` is not defined"),
         ("start: \"a\"\n%ignore WS", UndefinedSymbol, 2, 9, "`WS` is not defined"),
-        ("%import common.NUMBERS\nstart: \"a\"", UndefinedSymbol, 1, 16, "the library `common` has no `NUMBERS`"),
+        (
+            "%import common.NUMBERS\nstart: \"a\"",
+            UndefinedSymbol,
+            1,
+            16,
+            "the library `common` has no `NUMBERS`",
+        ),
         ("stat: \"a\"", MissingStart, 1, 1, "there is no rule `start` to start from"),
         ("", MissingStart, 1, 1, "there is no rule `start` to start from"),
         ("start: \"é\" \"a\n", Syntax, 1, 12, "this string is not closed on its line"),
@@ -502,7 +538,13 @@ fn mistakes_have_a_kind_and_a_place() {
         ("start: (\"a\"]\n", Syntax, 1, 12, "expected `)`, found `]`"),
         ("start: \"a\")\n", Syntax, 1, 11, "expected an expression or the end of the line, found `)`"),
         ("start: \"a\"+?\n", Syntax, 1, 12, "nothing before `?` that it could repeat"),
-        ("start: \"a\" |\n  \"b\"\n", Syntax, 2, 3, "expected a rule, a terminal or a directive, found `\"b\"`"),
+        (
+            "start: \"a\" |\n  \"b\"\n",
+            Syntax,
+            2,
+            3,
+            "expected a rule, a terminal or a directive, found `\"b\"`",
+        ),
         ("start = \"a\"", Syntax, 1, 7, "unexpected character '='"),
         ("Start: \"a\"", Syntax, 1, 1, "the name `Start` mixes upper and lower case"),
         ("?A: \"a\"", Syntax, 1, 1, "`?` and `!` shape the trees of rules; `A` is a terminal"),
@@ -512,11 +554,29 @@ fn mistakes_have_a_kind_and_a_place() {
         ("start: \"a\"~3..2", EmptyRange, 1, 12, "`3..2` allows no number of times"),
         ("start: \"\\u12\"", InvalidEscape, 1, 9, "`\\u` needs 4 hexadecimal digits"),
         ("start: /a(b/", InvalidRegex, 1, 10, "in this regular expression: unclosed group"),
-        ("start: /é\\bb/", Unsupported, 1, 10, "in this regular expression: the anchor `\\b` is not supported"),
-        ("start: A\nA: \"a\" B\nB: A?", RecursiveTerminal, 3, 4, "the terminal `A` is defined by itself, through `B`"),
+        (
+            "start: /é\\bb/",
+            Unsupported,
+            1,
+            10,
+            "in this regular expression: the anchor `\\b` is not supported",
+        ),
+        (
+            "start: A\nA: \"a\" B\nB: A?",
+            RecursiveTerminal,
+            3,
+            4,
+            "the terminal `A` is defined by itself, through `B`",
+        ),
         ("start: A\nA: A", RecursiveTerminal, 2, 4, "the terminal `A` is defined by itself"),
         ("start: A\nA: start", Unsupported, 2, 4, "the rule `start` cannot be part of a terminal"),
-        ("start: A\nA: \"a\" <|x|>", Unsupported, 2, 8, "a token of the vocabulary cannot be part of a terminal"),
+        (
+            "start: A\nA: \"a\" <|x|>",
+            Unsupported,
+            2,
+            8,
+            "a token of the vocabulary cannot be part of a terminal",
+        ),
         (
             "start: A B\nB: <|x|>\nA: B+",
             Unsupported,
@@ -524,13 +584,25 @@ fn mistakes_have_a_kind_and_a_place() {
             4,
             "`B` is a token of the vocabulary, which cannot be part of a terminal",
         ),
-        ("start: \"a\"\n%ignore start", Unsupported, 2, 9, "`start` is a rule; only terminals can be ignored"),
+        (
+            "start: \"a\"\n%ignore start",
+            Unsupported,
+            2,
+            9,
+            "`start` is a rule; only terminals can be ignored",
+        ),
         ("start: \"a\" & \"b\"", Unsupported, 1, 8, "`&` is not supported in rules"),
         ("list{x}: x\nlist{y}: y", DuplicateDefinition, 2, 1, "`list` is defined twice"),
         ("start: list{\"a\"}\n", UndefinedSymbol, 1, 8, "`list` is not defined"),
         ("start: start{\"a\"}\n", Syntax, 1, 8, "`start` is not a template"),
         ("start: list\nlist{x}: x", Syntax, 1, 8, "the template `list` is used without arguments"),
-        ("start: list{\"a\", \"b\"}\nlist{x}: x", Syntax, 1, 8, "the template `list` takes 1 arguments, given 2"),
+        (
+            "start: list{\"a\", \"b\"}\nlist{x}: x",
+            Syntax,
+            1,
+            8,
+            "the template `list` takes 1 arguments, given 2",
+        ),
         (
             "start: list{(\"a\" | \"b\")}\nlist{x}: x",
             Syntax,
@@ -566,7 +638,13 @@ fn mistakes_have_a_kind_and_a_place() {
         ("start: list{\"a\"}\nlist{x}: x{\"b\"}", Syntax, 2, 10, "`x` is not a template"),
         ("start{x}: x", MissingStart, 1, 1, "the start symbol `start` is a template; it has to be a rule"),
         ("start: \"a\"\nA{x}: x", Unsupported, 2, 2, "a template for terminals is not supported"),
-        ("start: A\nA: list{\"a\"}\nlist{x}: x", Unsupported, 2, 4, "the rule `list` cannot be part of a terminal"),
+        (
+            "start: A\nA: list{\"a\"}\nlist{x}: x",
+            Unsupported,
+            2,
+            4,
+            "the rule `list` cannot be part of a terminal",
+        ),
         ("start: \"a\"{3,2}", EmptyRange, 1, 11, "`3..2` allows no number of times"),
         ("start: \"a\"{2}{3}", Syntax, 1, 14, "nothing before `{` that it could repeat"),
         (
@@ -585,7 +663,13 @@ fn mistakes_have_a_kind_and_a_place() {
         ),
         ("%override start: X", UndefinedSymbol, 1, 11, "there is no `start` yet to override"),
         ("%extend start: X\nstart: X", UndefinedSymbol, 1, 9, "there is no `start` yet to extend"),
-        ("start: \"a\"\n%extend start{x}: x", DuplicateDefinition, 2, 9, "`start` is extended with other parameters"),
+        (
+            "start: \"a\"\n%extend start{x}: x",
+            DuplicateDefinition,
+            2,
+            9,
+            "`start` is extended with other parameters",
+        ),
         (
             "%llguidance {\"allow_invalid_utf8\": true}",
             Unsupported,
@@ -594,9 +678,21 @@ fn mistakes_have_a_kind_and_a_place() {
             "the option `allow_invalid_utf8` with `true` is not supported",
         ),
         ("%llguidance {\"x\": true}", Unsupported, 1, 14, "the option `x` with `true` is not supported"),
-        ("%llguidance {", Syntax, 1, 14, "expected the name of an option in quotes, or `}`, found the end of the file"),
+        (
+            "%llguidance {",
+            Syntax,
+            1,
+            14,
+            "expected the name of an option in quotes, or `}`, found the end of the file",
+        ),
         ("start: %json {\"type\": \"null\"}", Unsupported, 1, 8, "`%json` is not supported"),
-        ("start: a::0\na::_: \"\"", Unsupported, 1, 10, "parametric rules (`name::parameter`) are not supported"),
+        (
+            "start: a::0\na::_: \"\"",
+            Unsupported,
+            1,
+            10,
+            "parametric rules (`name::parameter`) are not supported",
+        ),
         ("a::_: \"\"", Unsupported, 1, 3, "parametric rules (`name::parameter`) are not supported"),
         ("%lexer greedy", Syntax, 1, 8, "expected one of scannerless, longest, contextual, found `greedy`"),
         ("%lexer longest\n%lexer longest", DuplicateDefinition, 2, 1, "`%lexer` is said twice"),
@@ -610,7 +706,13 @@ fn mistakes_have_a_kind_and_a_place() {
         ("%import python.NAME", Unsupported, 1, 9, "importing from `python` is not supported"),
         ("%inlcude x", Syntax, 1, 1, "unknown directive `%inlcude`"),
         ("start: /a/l", Unsupported, 1, 11, "the flag `l` (locale) is not supported"),
-        ("start: \"a\"~99999999", TooLarge, 1, 8, "the grammar grows beyond the limit of 2000000 symbols here"),
+        (
+            "start: \"a\"~99999999",
+            TooLarge,
+            1,
+            8,
+            "the grammar grows beyond the limit of 2000000 symbols here",
+        ),
         ("start: \"a\"~99999999999", TooLarge, 1, 12, "99999999999 times is too much: at most 4294967295"),
     ];
     for &(source, kind, line, column, message) in cases {
@@ -655,7 +757,9 @@ fn deep_nesting_needs_no_stack() {
     assert_eq!(read(&starred).unwrap().nonterminals.len(), DEPTH + 1);
     let terminal = format!("start: A\nA: {}\"a\"{}", "(".repeat(DEPTH), ")".repeat(DEPTH));
     assert!(read(&terminal).is_ok());
-    for (open, close) in [("(", ")*"), ("~", ""), ("(\"x\" ", ")?"), ("(", " & \"x\")"), ("(\"x\" | ", " \"y\")")] {
+    for (open, close) in
+        [("(", ")*"), ("~", ""), ("(\"x\" ", ")?"), ("(", " & \"x\")"), ("(\"x\" | ", " \"y\")")]
+    {
         let source = format!("start: A\nA: {}\"a\"{}", open.repeat(DEPTH), close.repeat(DEPTH));
         assert_eq!(read(&source).unwrap_err().kind(), ErrorKind::TooLarge, "{open}");
     }
@@ -726,7 +830,8 @@ fn cyclic_and_useless_rules_are_read() {
 fn grammars_in(folder: &str) -> Vec<(String, String)> {
     let Some(data) = data() else { return Vec::new() };
     let entries = std::fs::read_dir(data.join(folder)).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "lark")).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|ext| ext == "lark")).collect();
     paths.sort();
     let read = |path: PathBuf| (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
     paths.into_iter().map(read).collect()
@@ -799,7 +904,8 @@ fn printed_grammars_are_the_same_when_read() {
     let mut n_printed = 0;
     let folders = ["replay", "grammars/lark", "grammars/syncode", "grammars/cd4dllm"];
     for (name, source) in folders.into_iter().flat_map(grammars_in) {
-        let options = LarkOptions { imports: PathBuf::from(&name).parent().map(Into::into), ..LarkOptions::default() };
+        let options =
+            LarkOptions { imports: PathBuf::from(&name).parent().map(Into::into), ..LarkOptions::default() };
         if let Ok(grammar) = parse(&source, &options) {
             grammar.validate().unwrap();
             expect_same_when_printed(&name, &grammar);
@@ -821,7 +927,8 @@ fn terminals_with_impossible_parts_are_optional_all_the_same() {
     let nullable = |at: usize| grammar.terminals[at].kind.pattern().unwrap().is_nullable();
     assert_eq!([0, 1, 2].map(nullable), [true, true, false]);
     let cfg = Cfg::reduce(&grammar, &BitSet::from_members(3, [0])).unwrap();
-    let names: Vec<String> = cfg.used_terminals().iter().map(|at| grammar.terminals[at].name.clone()).collect();
+    let names: Vec<String> =
+        cfg.used_terminals().iter().map(|at| grammar.terminals[at].name.clone()).collect();
     assert_eq!(names, ["MAYBE", "\"x\""]);
     assert_eq!(cfg.minimum_lengths()[grammar.start.index()], 1);
 }

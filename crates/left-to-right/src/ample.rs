@@ -1,9 +1,12 @@
-//! What certainly fits: an upper bound on the cost of a reading that takes a look-up, for budgets that are ample.
+//! What certainly fits: an upper bound on the cost of a reading that takes a look-up, for budgets that are
+//! ample.
 //!
-//! Where every byte is a token, a text of `n` bytes costs at most `n` tokens. Most terminals can be spelled from every boundary, in a number of bytes that is
-//! found once ([`Boundaries::bytes_from_everywhere`](anygram_lexer::boundary::Boundaries::bytes_from_everywhere)); the least sum of these over what a parser's state
-//! lacks is a shortest path over what is in progress. So the bound needs no lexing and no tokens. It is several times the truth, which is good enough for
-//! all but the end of an output. Where there is no such bound, all is searched for.
+//! Where every byte is a token, a text of `n` bytes costs at most `n` tokens. Most terminals can be spelled
+//! from every boundary, in a number of bytes that is found once
+//! ([`Boundaries::bytes_from_everywhere`](anygram_lexer::boundary::Boundaries::bytes_from_everywhere)); the
+//! least sum of these over what a parser's state lacks is a shortest path over what is in progress. So the
+//! bound needs no lexing and no tokens. It is several times the truth, which is good enough for all but the
+//! end of an output. Where there is no such bound, all is searched for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,19 +43,23 @@ pub(crate) struct Ample {
 impl Ample {
     /// The bounds for a language, if there are any with this vocabulary.
     pub fn new(lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<Option<Self>, Stopped> {
-        let is_token = |byte| trie.child(TokenTrie::ROOT, byte).is_some_and(|node| !trie.tokens_at(node).is_empty());
+        let is_token =
+            |byte| trie.child(TokenTrie::ROOT, byte).is_some_and(|node| !trie.tokens_at(node).is_empty());
         if !(0..=u8::MAX).all(is_token) {
             return Ok(None);
         }
         let terminals = match (lexing.mode(), lexing.boundaries()) {
             (LexerMode::Scannerless, _) => {
                 let shortest = |terminal| lexing.dfa(terminal).map_or(Some(1), shortest);
-                (0..lexing.cfg.n_terminals).map(|at| shortest(anygram_grammar::ir::TerminalId::new(at))).collect()
+                (0..lexing.cfg.n_terminals)
+                    .map(|at| shortest(anygram_grammar::ir::TerminalId::new(at)))
+                    .collect()
             }
             (_, None) => return Ok(None),
             (_, Some(boundaries)) => boundaries.bytes_from_everywhere(work)?,
         };
-        let terminals: Vec<u32> = terminals.into_iter().map(|bytes: Option<u32>| bytes.unwrap_or(NEVER)).collect();
+        let terminals: Vec<u32> =
+            terminals.into_iter().map(|bytes: Option<u32>| bytes.unwrap_or(NEVER)).collect();
         let nonterminals = least_sums(&lexing.cfg, &terminals, work)?;
         Ok(Some(Self {
             terminals,
@@ -70,7 +77,12 @@ impl Ample {
     }
 
     /// An upper bound on the cost of completing a reading at a token boundary; [`NEVER`] if none is known.
-    pub fn upper(&mut self, stepper: &mut Stepper, language: &Language, config: Config) -> Result<u32, StepError> {
+    pub fn upper(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        config: Config,
+    ) -> Result<u32, StepError> {
         if stepper.transducer().is_boundary(config.lexeme) {
             return Ok(self.at_boundary(stepper, language, config));
         }
@@ -139,7 +151,9 @@ impl Ample {
                 continue;
             }
             before.insert(begun, (cost, from));
-            recognizer.after_begun(begun, &mut |symbols, next| queue.extend(entry(symbols, next, cost, Some(begun))));
+            recognizer.after_begun(begun, &mut |symbols, next| {
+                queue.extend(entry(symbols, next, cost, Some(begun)))
+            });
         }
         while let Some(at) = last {
             let Some(&(cost, from)) = before.get(&at) else { break };

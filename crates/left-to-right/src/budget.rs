@@ -1,11 +1,13 @@
 //! What fits into a budget of tokens, exactly.
 //!
-//! A search over real readings decides: a *place* is a reading ([`Config`]) at a token boundary, or at the end of a piece inside tokens, with what is left of them
-//! ([`Leftover`]). Whole tokens, walked by the lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart, Nilsson and
-//! Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that it goes straight to a sentence. In `scannerless` they are always the
-//! truth, and nothing is searched for.
+//! A search over real readings decides: a *place* is a reading ([`Config`]) at a token boundary, or at the
+//! end of a piece inside tokens, with what is left of them ([`Leftover`]). Whole tokens, walked by the
+//! lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart,
+//! Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that
+//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for.
 //!
-//! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above the one or below the other, nothing is searched for either.
+//! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
+//! the one or below the other, nothing is searched for either.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -113,12 +115,18 @@ impl Budgets {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let walks = self.walks.values().map(|walk| 4 * walk.stays.len() + 12 * walk.exits.len() + 64).sum::<usize>();
+        let walks =
+            self.walks.values().map(|walk| 4 * walk.stays.len() + 12 * walk.exits.len() + 64).sum::<usize>();
         let ample = self.ample.iter().flatten().map(Ample::memory_usage).sum::<usize>();
-        self.costs.memory_usage() + ample + walks + self.group_bytes + 40 * (self.lower.len() + self.upper.len())
+        self.costs.memory_usage()
+            + ample
+            + walks
+            + self.group_bytes
+            + 40 * (self.lower.len() + self.upper.len())
     }
 
-    /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`; else `None`.
+    /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`;
+    /// else `None`.
     pub fn minimum(
         &mut self,
         question: &mut Question<'_>,
@@ -133,7 +141,8 @@ impl Budgets {
         result
     }
 
-    /// Adds the bits of all byte tokens after which at most `limit` more make a sentence. `plain` is the mask without a budget.
+    /// Adds the bits of all byte tokens after which at most `limit` more make a sentence. `plain` is the mask
+    /// without a budget.
     pub fn add_tokens(
         &mut self,
         question: &mut Question<'_>,
@@ -149,7 +158,11 @@ impl Budgets {
         if result.is_err() {
             self.costs.clear();
         }
-        words.iter_mut().zip(plain).zip(&decided).for_each(|((word, &plain), &decided)| *word |= plain & decided);
+        words
+            .iter_mut()
+            .zip(plain)
+            .zip(&decided)
+            .for_each(|((word, &plain), &decided)| *word |= plain & decided);
         result
     }
 
@@ -176,11 +189,13 @@ impl Budgets {
         decided: &mut [u32],
     ) -> Result<(), StepError> {
         let together = question.language.mode() == LexerMode::Scannerless;
-        let mut agenda: Vec<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
+        let mut agenda: Vec<(Config, Option<Arc<Rest>>)> =
+            frontier.iter().map(|&config| (config, None)).collect();
         let mut seen: FxHashSet<(Config, u32)> = FxHashSet::default();
         while let Some((config, rest)) = agenda.pop() {
             let id = rest.as_ref().map_or(0, |rest| rest.id);
-            if !seen.insert((config, id)) || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided)) {
+            if !seen.insert((config, id)) || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided))
+            {
                 continue;
             }
             // Where the budget is ample for the reading, it will be for most of what comes of it.
@@ -204,7 +219,9 @@ impl Budgets {
                 if ends_left.is_none() && rest_left.is_none() {
                     continue;
                 }
-                let Some(config) = question.stepper.end(question.language, (config.state, *cut))? else { continue };
+                let Some(config) = question.stepper.end(question.language, (config.state, *cut))? else {
+                    continue;
+                };
                 if let Some(ends) = ends_left
                     && self.fits(question, &[config], limit)?
                 {
@@ -216,7 +233,8 @@ impl Budgets {
         if together { self.decide_together(question, frontier, limit, decided) } else { Ok(()) }
     }
 
-    /// In `scannerless` the pieces of a token that end at one byte meet in one parser state: walks the trie with all readings at once.
+    /// In `scannerless` the pieces of a token that end at one byte meet in one parser state: walks the trie
+    /// with all readings at once.
     fn decide_together(
         &mut self,
         question: &mut Question<'_>,
@@ -286,8 +304,14 @@ impl Budgets {
         Ok(least)
     }
 
-    /// Whether the lower bound on the cost of a reading at a token boundary is at most `limit`. It may stand for several, of which this is the least then.
-    pub fn may_fit(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<bool, StepError> {
+    /// Whether the lower bound on the cost of a reading at a token boundary is at most `limit`. It may stand
+    /// for several, of which this is the least then.
+    pub fn may_fit(
+        &mut self,
+        question: &mut Question<'_>,
+        config: Config,
+        limit: u32,
+    ) -> Result<bool, StepError> {
         self.begin(question);
         let result = self.is_possible(question, (config, Leftover::NONE), limit);
         if result.is_err() {
@@ -296,8 +320,14 @@ impl Budgets {
         result
     }
 
-    /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading at a token boundary.
-    pub fn fits_surely(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<bool, StepError> {
+    /// Whether it is certain, without a search, that at most `limit` tokens make a sentence of a reading at a
+    /// token boundary.
+    pub fn fits_surely(
+        &mut self,
+        question: &mut Question<'_>,
+        config: Config,
+        limit: u32,
+    ) -> Result<bool, StepError> {
         self.begin(question);
         Ok(self.upper(question, config)? <= limit)
     }
@@ -317,7 +347,12 @@ impl Budgets {
     }
 
     /// Whether one of some readings at a token boundary can be completed by at most `limit` tokens.
-    fn fits(&mut self, question: &mut Question<'_>, frontier: &[Config], limit: u32) -> Result<bool, StepError> {
+    fn fits(
+        &mut self,
+        question: &mut Question<'_>,
+        frontier: &[Config],
+        limit: u32,
+    ) -> Result<bool, StepError> {
         for &config in frontier {
             if self.upper(question, config)? <= limit {
                 return Ok(true);
@@ -327,12 +362,22 @@ impl Budgets {
     }
 
     /// Whether the lower bound of a place is at most `limit`.
-    fn is_possible(&mut self, question: &mut Question<'_>, place: Place, limit: u32) -> Result<bool, StepError> {
+    fn is_possible(
+        &mut self,
+        question: &mut Question<'_>,
+        place: Place,
+        limit: u32,
+    ) -> Result<bool, StepError> {
         Ok(self.bound(question, place, limit)?.is_some())
     }
 
     /// The lower bound of a place, if it is at most `limit`.
-    fn bound(&mut self, question: &mut Question<'_>, place: Place, limit: u32) -> Result<Option<u32>, StepError> {
+    fn bound(
+        &mut self,
+        question: &mut Question<'_>,
+        place: Place,
+        limit: u32,
+    ) -> Result<Option<u32>, StepError> {
         let known = self.lower.get(&place).copied().unwrap_or(0);
         if known > limit {
             return Ok(None);
@@ -361,10 +406,12 @@ impl Budgets {
             for next in [after, is_ignored.then_some(state)].into_iter().flatten() {
                 for &(to, cost) in &*ends {
                     // Only what is less than the least so far is of interest.
-                    let room =
-                        least.map_or(Some(limit), |least| least.checked_sub(1)).and_then(|room| room.checked_sub(cost));
+                    let room = least
+                        .map_or(Some(limit), |least| least.checked_sub(1))
+                        .and_then(|room| room.checked_sub(cost));
                     let Some(room) = room else { continue };
-                    let found = self.costs.complete(lexing, trie, stepper.recognizer(), (next, to), room, work)?;
+                    let found =
+                        self.costs.complete(lexing, trie, stepper.recognizer(), (next, to), room, work)?;
                     least = found.map(|found| cost + found).or(least);
                 }
             }
@@ -376,7 +423,12 @@ impl Budgets {
     }
 
     /// The least cost of completing a reading at a token boundary, if it is at most `limit`.
-    fn search(&mut self, question: &mut Question<'_>, config: Config, limit: u32) -> Result<Option<u32>, StepError> {
+    fn search(
+        &mut self,
+        question: &mut Question<'_>,
+        config: Config,
+        limit: u32,
+    ) -> Result<Option<u32>, StepError> {
         let start = (config, Leftover::NONE);
         if let Some(&upper) = self.upper.get(&config)
             && self.lower.get(&start) == Some(&upper)
@@ -450,7 +502,11 @@ impl Budgets {
     }
 
     /// The places that a token, or what is left of it, leads to, with what it costs.
-    fn successors(&mut self, question: &mut Question<'_>, place: Place) -> Result<Vec<(Place, u32)>, StepError> {
+    fn successors(
+        &mut self,
+        question: &mut Question<'_>,
+        place: Place,
+    ) -> Result<Vec<(Place, u32)>, StepError> {
         let (config, leftover) = place;
         let cost = u32::from(leftover == Leftover::NONE);
         let walk = self.walk(question, config.lexeme, leftover)?;
@@ -486,7 +542,8 @@ impl Budgets {
             Leftover::NONE => question.trie.children(TokenTrie::ROOT).collect(),
             _ => self.costs.tops(leftover).iter().map(|&top| NodeId(top)).collect(),
         };
-        let (mut stays, mut ends, mut below) = (FxHashSet::default(), FxHashSet::default(), FxHashMap::default());
+        let (mut stays, mut ends, mut below) =
+            (FxHashSet::default(), FxHashSet::default(), FxHashMap::default());
         walk_lexeme(question, lexeme, &tops, |_, stepped| match stepped {
             Stepped::Stay(lexeme, true) => drop(stays.insert(lexeme)),
             Stepped::Stay(_, false) => {}
@@ -501,7 +558,8 @@ impl Budgets {
         let mut stays: Vec<LexemeId> = stays.into_iter().collect();
         stays.sort_unstable();
         let exit = |(cut, tops)| (cut, ends.contains(&cut), self.costs.leftover(tops));
-        let mut exits: Vec<_> = below.into_iter().map(exit).filter(|exit| exit.1 || exit.2 != Leftover::NONE).collect();
+        let mut exits: Vec<_> =
+            below.into_iter().map(exit).filter(|exit| exit.1 || exit.2 != Leftover::NONE).collect();
         exits.sort_unstable();
         let walk = Arc::new(Walk { stays: stays.into(), exits: exits.into() });
         self.walks.insert((lexeme, leftover), walk.clone());
@@ -524,7 +582,9 @@ impl Budgets {
         let mut stays: FxHashMap<LexemeId, Vec<TokenId>> = FxHashMap::default();
         let mut cuts: FxHashMap<CutId, (Vec<TokenId>, Vec<NodeId>)> = FxHashMap::default();
         walk_lexeme(question, lexeme, &tops, |node, stepped| match stepped {
-            Stepped::Stay(lexeme, true) => stays.entry(lexeme).or_default().extend_from_slice(trie.tokens_at(node)),
+            Stepped::Stay(lexeme, true) => {
+                stays.entry(lexeme).or_default().extend_from_slice(trie.tokens_at(node))
+            }
             Stepped::Stay(_, false) => {}
             Stepped::Cut { cut, tops, .. } => {
                 let (ends, below) = cuts.entry(cut).or_default();
@@ -567,14 +627,19 @@ impl Budgets {
         if let Some(known) = self.rests.get(&*tops) {
             return known.clone();
         }
-        let tokens: Vec<TokenId> = tops.iter().flat_map(|&top| trie.tokens_below(top).iter().copied()).collect();
+        let tokens: Vec<TokenId> =
+            tops.iter().flat_map(|&top| trie.tokens_below(top).iter().copied()).collect();
         self.group_bytes += 4 * tokens.len().min(n_words) + 2 * size_of_val(&*tops) + 64;
         let leftover = self.costs.leftover(tops.iter().copied());
         // Numbers are never given twice, so that none in use is taken for another.
         self.n_rests += 1;
         let tops = tops.into_boxed_slice();
-        let rest =
-            Arc::new(Rest { id: self.n_rests, tops: tops.clone(), tokens: Tokens::new(tokens, n_words), leftover });
+        let rest = Arc::new(Rest {
+            id: self.n_rests,
+            tops: tops.clone(),
+            tokens: Tokens::new(tokens, n_words),
+            leftover,
+        });
         self.rests.insert(tops, rest.clone());
         rest
     }
@@ -611,8 +676,9 @@ fn walk_lexeme(
             let (end, is_token) = (trie.end(at), !trie.tokens_at(at).is_empty());
             if let Some(cut) = step.cut {
                 let obligations = stepper.transducer().cut(cut).obligations;
-                let mut survives =
-                    |child: &NodeId| stepper.transducer_mut().survives(lexing, obligations, trie.byte(*child));
+                let mut survives = |child: &NodeId| {
+                    stepper.transducer_mut().survives(lexing, obligations, trie.byte(*child))
+                };
                 let tops = trie.children(at).filter(&mut survives).collect();
                 visit(at, Stepped::Cut { cut, is_token, tops });
             }

@@ -1,20 +1,27 @@
 //! Minimum costs in tokens: what at least it takes to complete a text.
 //!
-//! Source of the method: Knuth, *A generalization of Dijkstra's algorithm* (1977), on the intersection of a grammar with a finite automaton (Bar-Hillel,
-//! Perles and Shamir 1961); the derivation is in `docs/algorithms/token-costs.md`. In short:
+//! Source of the method: Knuth, *A generalization of Dijkstra's algorithm* (1977), on the intersection of a
+//! grammar with a finite automaton (Bar-Hillel, Perles and Shamir 1961); the derivation is in
+//! `docs/algorithms/token-costs.md`. In short:
 //!
-//! - A [`Leftover`] is a point between two pieces: *what is left* of the tokens inside which the one ended and the next begins, as a set of subtrees of
-//!   the trie of tokens; equal sets are one. [`Leftover::NONE`] is a token boundary, and leaving it costs one token.
-//! - [`Costs::read`]: from a leftover a terminal leads to leftovers, each at a cost: the automaton of the terminal walks what is left, and then whole tokens.
-//! - *Tasks*: from a leftover a nonterminal leads to leftovers, each at its least cost, found best first and only as far as somebody asks. Where a token
-//!   boundary is reached at a cost, a leftover whose texts are themselves tokens is of no use at a greater one.
-//! - [`Costs::complete`]: from a parser's state and a leftover, a shortest path over what is in progress in the state and where it began. What a search learns
-//!   about a symbol in progress holds for all later states in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
+//! - A [`Leftover`] is a point between two pieces: *what is left* of the tokens inside which the one ended
+//!   and the next begins, as a set of subtrees of the trie of tokens; equal sets are one. [`Leftover::NONE`]
+//!   is a token boundary, and leaving it costs one token.
+//! - [`Costs::read`]: from a leftover a terminal leads to leftovers, each at a cost: the automaton of the
+//!   terminal walks what is left, and then whole tokens.
+//! - *Tasks*: from a leftover a nonterminal leads to leftovers, each at its least cost, found best first and
+//!   only as far as somebody asks. Where a token boundary is reached at a cost, a leftover whose texts are
+//!   themselves tokens is of no use at a greater one.
+//! - [`Costs::complete`]: from a parser's state and a leftover, a shortest path over what is in progress in
+//!   the state and where it began. What a search learns about a symbol in progress holds for all later states
+//!   in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
 //!
-//! In `scannerless` the result is the least number of tokens. With longest match a piece owes here that its own terminal has no longer match in the byte after
-//! it, as far as the same token has one; more is owed in truth, so there the result is a lower bound, which [`crate::budget`] makes exact.
+//! In `scannerless` the result is the least number of tokens. With longest match a piece owes here that its
+//! own terminal has no longer match in the byte after it, as far as the same token has one; more is owed in
+//! truth, so there the result is a lower bound, which [`crate::budget`] makes exact.
 //!
-//! Everything is made as it is asked for and counted in steps, [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that
+//! Everything is made as it is asked for and counted in steps,
+//! [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that
 //! none is left half made.
 
 use std::cmp::Reverse;
@@ -120,7 +127,8 @@ pub struct Costs {
     /// By what is read (a nonterminal, or beyond those a rest) and from where.
     task_ids: FxHashMap<(u32, Leftover), Task>,
     tasks: Vec<Progress>,
-    /// `(cost, task, what is left to read, where)`, least cost first; nothing that costs more than the level of its task.
+    /// `(cost, task, what is left to read, where)`, least cost first; nothing that costs more than the level
+    /// of its task.
     agenda: BinaryHeap<Reverse<(u32, Task, Rest, Leftover)>>,
     settled: FxHashSet<(Task, Rest, Leftover)>,
     /// The cost at which a task with this left to read stands at a token boundary.
@@ -193,7 +201,8 @@ impl Costs {
         self.boundaries.clear();
     }
 
-    /// Whether leftovers and walks of them, which [`Costs::clear`] keeps, are so many that all should be made anew.
+    /// Whether leftovers and walks of them, which [`Costs::clear`] keeps, are so many that all should be made
+    /// anew.
     pub fn is_full(&self) -> bool {
         self.n_tops + self.reads.len() + self.reads_after_skips.len() > TOPS
     }
@@ -213,8 +222,10 @@ impl Costs {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let tops = self.leftovers.iter().map(|tops| size_of_val(&**tops) + 32).sum::<usize>();
-        let walks = self.walks.values().map(|walk| 4 * (walk.tops.len() + walk.beyond.len()) + 80).sum::<usize>();
-        let tasks = self.tasks.iter().map(|task| 8 * task.ends.len() + 12 * task.waiting.len() + 48).sum::<usize>();
+        let walks =
+            self.walks.values().map(|walk| 4 * (walk.tops.len() + walk.beyond.len()) + 80).sum::<usize>();
+        let tasks =
+            self.tasks.iter().map(|task| 8 * task.ends.len() + 12 * task.waiting.len() + 48).sum::<usize>();
         tops + walks
             + tasks
             + 4 * self.same.len()
@@ -333,9 +344,12 @@ impl Costs {
                 let (is_token, below) = (!trie.tokens_at(at).is_empty(), NodeId(at.0 + 1));
                 if dfa.accepting[next as usize] {
                     walked.at_boundary |= is_token;
-                    let may_follow =
-                        |child: &NodeId| !self.owes || !dfa.accepting[dfa.step(next, trie.byte(*child)) as usize];
-                    walked.tops.extend(trie.children(at).filter(may_follow).map(|child| self.same[child.index()]));
+                    let may_follow = |child: &NodeId| {
+                        !self.owes || !dfa.accepting[dfa.step(next, trie.byte(*child)) as usize]
+                    };
+                    walked
+                        .tops
+                        .extend(trie.children(at).filter(may_follow).map(|child| self.same[child.index()]));
                 }
                 if !automaton.goes_on[next as usize] {
                     at = end;
@@ -354,7 +368,8 @@ impl Costs {
         Ok(walked)
     }
 
-    /// From a token boundary, with a terminal in progress: where the ends of it lead. Cost 0 is paid by nobody here: the piece is not yet at its end.
+    /// From a token boundary, with a terminal in progress: where the ends of it lead. Cost 0 is paid by
+    /// nobody here: the piece is not yet at its end.
     pub fn finish(
         &mut self,
         lexing: &Lexing,
@@ -372,7 +387,8 @@ impl Costs {
         Ok(reached)
     }
 
-    /// The state of a terminal's automaton for a state of the union automaton; `None` if the terminal is not alive there.
+    /// The state of a terminal's automaton for a state of the union automaton; `None` if the terminal is not
+    /// alive there.
     pub fn state_in(&mut self, lexing: &Lexing, terminal: TerminalId, union: u32) -> Option<u32> {
         let dfa = lexing.dfa(terminal)?;
         self.automaton(lexing, terminal, dfa).of_union.get(&union).copied()
@@ -447,7 +463,13 @@ impl Costs {
     }
 
     /// Where any number of ignored pieces lead, none included.
-    fn skip(&mut self, lexing: &Lexing, trie: &TokenTrie, from: Leftover, work: &mut Work) -> Result<Reached, Stopped> {
+    fn skip(
+        &mut self,
+        lexing: &Lexing,
+        trie: &TokenTrie,
+        from: Leftover,
+        work: &mut Work,
+    ) -> Result<Reached, Stopped> {
         if let Some(known) = self.skips.get(&from) {
             return Ok(known.clone());
         }
@@ -506,7 +528,8 @@ impl Costs {
         let mut merger = Merger::default();
         for level in found.chunk_by(|a, b| a.0 == b.0) {
             let at_boundary = level.iter().any(|&(_, to)| to == Leftover::NONE);
-            let tops: Vec<u32> = level.iter().flat_map(|&(_, to)| self.leftovers[to.index()].iter().copied()).collect();
+            let tops: Vec<u32> =
+                level.iter().flat_map(|&(_, to)| self.leftovers[to.index()].iter().copied()).collect();
             work.spend(1 + tops.len())?;
             merger.add(self, trie, at_boundary, tops, level[0].0);
         }
@@ -516,7 +539,13 @@ impl Costs {
     }
 
     /// The least cost of ending the text at a leftover, with ignored pieces if need be.
-    fn end(&mut self, lexing: &Lexing, trie: &TokenTrie, from: Leftover, work: &mut Work) -> Result<u32, Stopped> {
+    fn end(
+        &mut self,
+        lexing: &Lexing,
+        trie: &TokenTrie,
+        from: Leftover,
+        work: &mut Work,
+    ) -> Result<u32, Stopped> {
         let skipped = self.skip(lexing, trie, from, work)?;
         Ok(skipped.iter().find(|&&(to, _)| to == Leftover::NONE).map_or(NEVER, |&(_, cost)| cost))
     }
@@ -569,7 +598,11 @@ impl Costs {
             }
             work.spend(progress.parts.len())?;
             asked.extend(
-                progress.parts.iter().filter(|part| part.1 < level).map(|&(part, before)| (part, level - before)),
+                progress
+                    .parts
+                    .iter()
+                    .filter(|part| part.1 < level)
+                    .map(|&(part, before)| (part, level - before)),
             );
         }
         Ok(())
@@ -599,11 +632,13 @@ impl Costs {
         }
     }
 
-    /// Settles all that was asked for, the least cost first: then the ends of tasks are known up to their levels.
+    /// Settles all that was asked for, the least cost first: then the ends of tasks are known up to their
+    /// levels.
     fn settle(&mut self, lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<(), Stopped> {
         while let Some(Reverse((cost, task, rest, mut leftover))) = self.agenda.pop() {
             work.spend(8)?;
-            if leftover != Leftover::NONE && self.boundaries.get(&(task, rest)).is_some_and(|&boundary| boundary < cost)
+            if leftover != Leftover::NONE
+                && self.boundaries.get(&(task, rest)).is_some_and(|&boundary| boundary < cost)
             {
                 match self.uncovered(trie, leftover) {
                     Some(left) => leftover = left,
@@ -650,7 +685,8 @@ impl Costs {
         Ok(())
     }
 
-    /// The least cost of completing a parser's state from a leftover, if it is at most `limit`; else `None`. (A lower bound with longest match, see the module.)
+    /// The least cost of completing a parser's state from a leftover, if it is at most `limit`; else `None`.
+    /// (A lower bound with longest match, see the module.)
     ///
     /// When it fails, the tables must be [cleared](Costs::clear).
     pub fn complete(
@@ -685,8 +721,13 @@ impl Costs {
         bound: u32,
         work: &mut Work,
     ) -> Result<(u32, bool), Stopped> {
-        let mut path =
-            Path { bound, beyond: NEVER, queue: BinaryHeap::new(), costs: FxHashMap::default(), tasks: Vec::new() };
+        let mut path = Path {
+            bound,
+            beyond: NEVER,
+            queue: BinaryHeap::new(),
+            costs: FxHashMap::default(),
+            tasks: Vec::new(),
+        };
         if recognizer.is_sentence(state) {
             path.goal(self.end(lexing, trie, from, work)?);
         }
@@ -713,7 +754,8 @@ impl Costs {
             recognizer.after_begun(begun, &mut |symbols, begun| ways.push((self.rest(symbols), begun)));
             self.follow(lexing, trie, &mut path, &mut ways, (leftover, cost), work)?;
         }
-        // A shortest path costs at least this. So what lies on the way lacks at least that less what it took to come there.
+        // A shortest path costs at least this. So what lies on the way lacks at least that less what it took
+        // to come there.
         let total = match found {
             Some(total) => total,
             None if path.beyond > bound + 1 && !self.is_cut(&path.tasks, work)? => path.beyond,
@@ -823,7 +865,8 @@ impl Merger {
     }
 }
 
-/// Of each node of a trie the first found with the same byte, the same subtree, and tokens at the same places of it.
+/// Of each node of a trie the first found with the same byte, the same subtree, and tokens at the same places
+/// of it.
 fn same_subtrees(trie: &TokenTrie) -> Vec<u32> {
     let mut same = vec![0; trie.n_nodes()];
     let mut leaves = [0u32; 256];

@@ -1,8 +1,8 @@
 //! Sentences of a language, to look at.
 //!
-//! A derivation is spelled with a readable text for each terminal; where texts run together, a piece that is ignored goes between. What
-//! comes of it is handed out only if [`Language::read`] says that it is a sentence, so an example is one in every lexer mode. Not finding
-//! one proves nothing: all work is bounded.
+//! A derivation is spelled with a readable text for each terminal; where texts run together, a piece that is
+//! ignored goes between. What comes of it is handed out only if [`Language::read`] says that it is a
+//! sentence, so an example is one in every lexer mode. Not finding one proves nothing: all work is bounded.
 
 use anygram_bits::BitSet;
 use anygram_grammar::derivation::Derivations;
@@ -23,9 +23,11 @@ const GAPS: usize = 60;
 /// Terminals that are read for [`contexts`] before it stops.
 const READ: usize = 300_000;
 
-/// The sets of terminals that can come next at places of sentences; whether a bound was hit, so that there may be more.
+/// The sets of terminals that can come next at places of sentences; whether a bound was hit, so that there
+/// may be more.
 ///
-/// For each rule a shortest sentence with it is read, so every place in every rule is seen in some surroundings; not in all of them.
+/// For each rule a shortest sentence with it is read, so every place in every rule is seen in some
+/// surroundings; not in all of them.
 pub fn contexts(language: &Language) -> Result<(Vec<BitSet>, bool), StepError> {
     let cfg = &language.lexing().cfg;
     let derivations = Derivations::new(cfg, vec![Some(1); cfg.n_terminals]);
@@ -71,8 +73,10 @@ impl<'a> Examples<'a> {
     pub fn new(language: &'a Language, words: &'a Words<'a>) -> Result<Self, StepError> {
         let lexing = language.lexing();
         let length = |terminal| Some(words.shortest(terminal)?.len() as u32);
-        let weights = (0..lexing.cfg.n_terminals).map(|at| length(at).filter(|_| lexing.lexicon.used.contains(at)));
-        let mut separators: Vec<Vec<u8>> = lexing.lexicon.ignored.iter().filter_map(|at| words.shortest(at)).collect();
+        let weights =
+            (0..lexing.cfg.n_terminals).map(|at| length(at).filter(|_| lexing.lexicon.used.contains(at)));
+        let mut separators: Vec<Vec<u8>> =
+            lexing.lexicon.ignored.iter().filter_map(|at| words.shortest(at)).collect();
         separators.sort_by_key(|word| (word != b" ", word != b"\n", word.len()));
         separators.dedup();
         separators.truncate(4);
@@ -130,7 +134,8 @@ impl<'a> Examples<'a> {
 
     /// The words, with separators where letters would touch, and as few others as make a sentence of them.
     fn spell(&mut self, words: &[Vec<u8>]) -> Option<Vec<u8>> {
-        let is_letter = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        let is_letter =
+            |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
         let touches = |at: usize| at > 0 && is_letter(words[at - 1].last()) && is_letter(words[at].first());
         let touching: Vec<bool> = (0..words.len()).map(touches).collect();
         let join = |gaps: &[bool], separator: &[u8]| {
@@ -180,7 +185,8 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// A text that makes a sentence of what was read, if the engine finds one within its steps and it needs no special token.
+/// A text that makes a sentence of what was read, if the engine finds one within its steps and it needs no
+/// special token.
 pub(crate) fn completion(
     language: &Language,
     stepper: &mut Stepper,
@@ -196,7 +202,8 @@ pub(crate) fn completion(
     Some(words.readable(&text?))
 }
 
-/// Knuth's linear congruential generator (MMIX): good enough for choosing examples, the same on every machine.
+/// Knuth's linear congruential generator (MMIX): good enough for choosing examples, the same on every
+/// machine.
 struct Random(u64);
 
 impl Random {

@@ -1,7 +1,8 @@
 //! Why a text stops where it does: what it was in the middle of, what could follow, what would complete it.
 //!
-//! The engines keep states without positions. Here the prefix is read once more as the definition has it (Earley's items with places, the
-//! lexer modes by their rules), which is slow and shows where each phrase began. It explains; it decides nothing.
+//! The engines keep states without positions. Here the prefix is read once more as the definition has it
+//! (Earley's items with places, the lexer modes by their rules), which is slow and shows where each phrase
+//! began. It explains; it decides nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +30,8 @@ pub struct Explanation {
     pub expected: Vec<TerminalId>,
     /// Where the piece in progress began, if the prefix cannot end between two pieces.
     pub piece: Option<usize>,
-    /// The phrases in progress and where they began, the outermost first; synthetic ones left out, and of those that began at one place all but the innermost.
+    /// The phrases in progress and where they began, the outermost first; synthetic ones left out, and of
+    /// those that began at one place all but the innermost.
     pub phrases: Vec<(NonterminalId, usize)>,
     /// Whether the phrases were given up, because the text is long or very ambiguous.
     pub is_cut: bool,
@@ -83,8 +85,11 @@ fn explain_prefix(
     let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();
     let is_near = lacking.is_some_and(|lacking| lacking <= NEAR);
     let completion = if is_near { completion(language, stepper, frontier, words) } else { None };
-    let mut explanation =
-        Explanation { expected: expected.iter().map(TerminalId::new).collect(), completion, ..Explanation::default() };
+    let mut explanation = Explanation {
+        expected: expected.iter().map(TerminalId::new).collect(),
+        completion,
+        ..Explanation::default()
+    };
     let mut chart = Chart::new(language, prefix);
     let Some(end) = chart.read() else { return Explanation { is_cut: true, ..explanation } };
     explanation.piece = (!is_between && end < prefix.len()).then_some(end);
@@ -123,7 +128,15 @@ impl<'a> Chart<'a> {
     fn new(language: &'a Language, text: &'a [u8]) -> Self {
         let cfg = &language.lexing().cfg;
         let sets = BTreeMap::from([(0, Set { is_initial: true, ..Set::default() })]);
-        Self { language, text, by_lhs: cfg.rules_by_lhs(), nullable: cfg.nullable(), sets, steps: 0, n_items: 0 }
+        Self {
+            language,
+            text,
+            by_lhs: cfg.rules_by_lhs(),
+            nullable: cfg.nullable(),
+            sets,
+            steps: 0,
+            n_items: 0,
+        }
     }
 
     fn next(&self, item: Item) -> Option<Symbol> {
@@ -134,7 +147,8 @@ impl<'a> Chart<'a> {
         self.language.lexing().cfg.rules[item.rule as usize].lhs
     }
 
-    /// Reads all, and returns the last position from which something is in progress; `None` if it was too much.
+    /// Reads all, and returns the last position from which something is in progress; `None` if it was too
+    /// much.
     fn read(&mut self) -> Option<usize> {
         let mut at = 0;
         let mut last = 0;
@@ -195,10 +209,15 @@ impl<'a> Chart<'a> {
     }
 
     fn predict(&self, n: NonterminalId, at: usize, agenda: &mut Vec<Item>) {
-        agenda.extend(self.by_lhs[n.index()].iter().map(|&rule| Item { rule: rule as u32, dot: 0, origin: at }));
+        agenda.extend(self.by_lhs[n.index()].iter().map(|&rule| Item {
+            rule: rule as u32,
+            dot: 0,
+            origin: at,
+        }));
     }
 
-    /// Reads the pieces that begin at one position; says whether one of them, or the position itself, is at the end of the text.
+    /// Reads the pieces that begin at one position; says whether one of them, or the position itself, is at
+    /// the end of the text.
     fn scan(&mut self, at: usize) -> Option<bool> {
         let lexicon = &self.language.lexing().lexicon;
         let mut wanted = BitSet::new(lexicon.n_terminals());
@@ -232,8 +251,11 @@ impl<'a> Chart<'a> {
         self.steps += end - at;
         for (end, state) in ends {
             let labels = lexicon.labels(state, |at| competing.contains(at));
-            let scanned: Vec<TerminalId> =
-                labels.iter().filter(|&&label| wanted.contains(label)).map(|&label| TerminalId::new(label)).collect();
+            let scanned: Vec<TerminalId> = labels
+                .iter()
+                .filter(|&&label| wanted.contains(label))
+                .map(|&label| TerminalId::new(label))
+                .collect();
             let is_ignored = labels.iter().any(|&label| lexicon.ignored.contains(label));
             if !scanned.is_empty() || is_ignored {
                 self.advance(at, end, &scanned, is_ignored);
@@ -249,7 +271,8 @@ impl<'a> Chart<'a> {
             if matches!(self.next(item), Some(Symbol::Terminal(t)) if scanned.contains(&t)) {
                 items.push(Item { dot: item.dot + 1, ..item });
             }
-            // What was predicted here is predicted again behind the blank, so that phrases begin with their first piece.
+            // What was predicted here is predicted again behind the blank, so that phrases begin with their
+            // first piece.
             if is_ignored && item.origin != from {
                 items.push(item);
             }
@@ -296,7 +319,8 @@ impl<'a> Chart<'a> {
         Vec::new()
     }
 
-    /// Of a chain, the outermost first, the phrases with a name, of those that began at one place the innermost.
+    /// Of a chain, the outermost first, the phrases with a name, of those that began at one place the
+    /// innermost.
     fn shown(&self, mut chain: Vec<(NonterminalId, usize)>) -> Vec<(NonterminalId, usize)> {
         let named = &self.language.grammar().nonterminals;
         chain.retain(|(n, _)| named.get(n.index()).is_some_and(|nonterminal| !nonterminal.is_synthetic()));

@@ -10,8 +10,9 @@ use crate::language::{Language, StepError};
 pub struct Forced {
     /// The bytes. Empty where the text may end or several bytes may follow.
     pub bytes: Vec<u8>,
-    /// The canonical encoding of the bytes less the trailing tokens that bytes which may follow could merge with: appended, they are the beginning of the canonical
-    /// encoding whatever follows. (Of the forced text by itself: how it merges with what stands before it is for the caller to know.)
+    /// The canonical encoding of the bytes less the trailing tokens that bytes which may follow could merge
+    /// with: appended, they are the beginning of the canonical encoding whatever follows. (Of the forced text
+    /// by itself: how it merges with what stands before it is for the caller to know.)
     pub tokens: Vec<TokenId>,
 }
 
@@ -26,10 +27,12 @@ impl Forced {
 /// Of each byte whether it may follow what is forced.
 pub(crate) type Following = [bool; 256];
 
-/// The tokens with which the canonical encoding of `bytes` begins, whatever follows of what may follow; `None` if they cannot be spelled.
+/// The tokens with which the canonical encoding of `bytes` begins, whatever follows of what may follow;
+/// `None` if they cannot be spelled.
 ///
-/// In the encoding of a longer text some token ends with `bytes` or reaches beyond. Where it begins, the bytes to the end begin a token of the
-/// vocabulary, and what stands before it is encoded as it is by itself. So the tokens in which all such beginnings agree are certain.
+/// In the encoding of a longer text some token ends with `bytes` or reaches beyond. Where it begins, the
+/// bytes to the end begin a token of the vocabulary, and what stands before it is encoded as it is by itself.
+/// So the tokens in which all such beginnings agree are certain.
 fn settled(bytes: &[u8], following: &Following, vocabulary: &Vocabulary) -> Option<Vec<TokenId>> {
     let trie = vocabulary.trie();
     let reaches_beyond = |&from: &usize| {
@@ -68,7 +71,9 @@ pub(crate) fn bytes(
             stepper.step(language, &frontier, sample, &mut next)?;
             if !next.is_empty() && stepper.is_viable(language, &next)? {
                 let class = union.class(sample);
-                (0..=u8::MAX).filter(|&byte| union.class(byte) == class).for_each(|b| following[usize::from(b)] = true);
+                (0..=u8::MAX)
+                    .filter(|&byte| union.class(byte) == class)
+                    .for_each(|b| following[usize::from(b)] = true);
                 std::mem::swap(&mut only, &mut next);
             }
         }
@@ -102,7 +107,12 @@ mod tests {
             let whole = vocabulary.encode(text).unwrap();
             for end in 0..=text.len() {
                 let settled = settled(&text[..end], &[true; 256], &vocabulary).unwrap();
-                assert!(whole.starts_with(&settled), "{:?} of {:?}", String::from_utf8_lossy(&text[..end]), text);
+                assert!(
+                    whole.starts_with(&settled),
+                    "{:?} of {:?}",
+                    String::from_utf8_lossy(&text[..end]),
+                    text
+                );
                 n_settled += settled.len();
             }
         }

@@ -1,11 +1,13 @@
 //! All that a text read so far can mean.
 //!
-//! A [`Config`] is one reading: the parser's state before the piece in progress, and that piece as a lexeme. A [`Frontier`] is the set of readings
-//! of a text. Stepping a byte steps every lexeme; where a piece may end, the parser reads its labels and a new boundary begins.
+//! A [`Config`] is one reading: the parser's state before the piece in progress, and that piece as a lexeme.
+//! A [`Frontier`] is the set of readings of a text. Stepping a byte steps every lexeme; where a piece may
+//! end, the parser reads its labels and a new boundary begins.
 //!
-//! In `scannerless` all pieces that end at one place lead to *one* parser state, so the number of readings is bounded by
-//! the length of the longest piece, not by the number of cuts. In the modes with longest match different cuts stay apart (what competes
-//! in `contextual` depends on the cut), but few survive their obligations.
+//! In `scannerless` all pieces that end at one place lead to *one* parser state, so the number of readings is
+//! bounded by the length of the longest piece, not by the number of cuts. In the modes with longest match
+//! different cuts stay apart (what competes in `contextual` depends on the cut), but few survive their
+//! obligations.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -106,7 +108,8 @@ impl Stepper {
         Ok(Self::with(language, language.interning_recognizer()?))
     }
 
-    /// Empty tables around a recognizer of the language's terminals ([`Lexing::cfg`](anygram_lexer::transducer::Lexing)) that is at its start.
+    /// Empty tables around a recognizer of the language's terminals
+    /// ([`Lexing::cfg`](anygram_lexer::transducer::Lexing)) that is at its start.
     pub fn with(language: &Language, recognizer: Box<dyn Recognizer>) -> Self {
         Self {
             recognizer,
@@ -134,7 +137,8 @@ impl Stepper {
         Ok(fresh)
     }
 
-    /// Takes the lexemes of other tables, which have none from then on, and the numbers of their parser states' shapes.
+    /// Takes the lexemes of other tables, which have none from then on, and the numbers of their parser
+    /// states' shapes.
     pub fn take_lexemes(&mut self, of: &mut Self) {
         self.transducer = std::mem::take(&mut of.transducer);
         self.recognizer.set_shapes(of.recognizer.take_shapes());
@@ -167,7 +171,8 @@ impl Stepper {
         self.trace = Trace::On(Vec::new());
     }
 
-    /// The parser states that were looked into since [`Stepper::begin_trace`], sorted; `None` if they are more than can be told.
+    /// The parser states that were looked into since [`Stepper::begin_trace`], sorted; `None` if they are
+    /// more than can be told.
     pub fn end_trace(&mut self) -> Option<Vec<StateId>> {
         let Trace::On(mut states) = std::mem::take(&mut self.trace) else { return None };
         states.sort_unstable();
@@ -263,7 +268,9 @@ impl Stepper {
                 continue;
             };
             let wanted = self.wanted(language, state);
-            next.extend(self.transducer.first(language.lexing(), wanted)?.map(|lexeme| Config { state, lexeme }));
+            next.extend(
+                self.transducer.first(language.lexing(), wanted)?.map(|lexeme| Config { state, lexeme }),
+            );
         }
         next.sort_unstable();
         next.dedup();
@@ -272,8 +279,9 @@ impl Stepper {
 
     /// Whether the text is a sentence.
     pub fn is_sentence(&self, frontier: &[Config]) -> bool {
-        let ends =
-            |config: &Config| self.transducer.is_boundary(config.lexeme) && self.recognizer.is_sentence(config.state);
+        let ends = |config: &Config| {
+            self.transducer.is_boundary(config.lexeme) && self.recognizer.is_sentence(config.state)
+        };
         frontier.iter().any(ends)
     }
 
@@ -393,9 +401,9 @@ impl Stepper {
         if edges.is_empty() { Ok(Some(from)) } else { self.extend(&edges) }
     }
 
-    /// The reading that stands for readings at one place of the lexer's automata: it reads what any of their parser states reads. In `scannerless` and
-    /// `longest` that is exact; in `contextual` what competes for a piece depends on the parser's state, so only if they are one. `None` if nothing
-    /// wanted can come of it.
+    /// The reading that stands for readings at one place of the lexer's automata: it reads what any of their
+    /// parser states reads. In `scannerless` and `longest` that is exact; in `contextual` what competes for a
+    /// piece depends on the parser's state, so only if they are one. `None` if nothing wanted can come of it.
     pub fn merged(
         &mut self,
         language: &Language,
@@ -457,8 +465,9 @@ impl Stepper {
         if let Some(known) = self.judge(language, config)? {
             return Ok(known);
         }
-        // A yes is a witness; a no has seen all there is. What competes depends on the parser, so there may be infinitely much to see: a
-        // search over states of a context-free process, for which no bound is known, hence the limit.
+        // A yes is a witness; a no has seen all there is. What competes depends on the parser, so there may
+        // be infinitely much to see: a search over states of a context-free process, for which no bound is
+        // known, hence the limit.
         let (found, seen) = self.explore(language, &[config], |this, config| this.judge(language, config))?;
         match found {
             Some(_) => drop(self.prospects.insert(config, Some(true))),
@@ -480,7 +489,8 @@ impl Stepper {
             return Ok(known);
         }
         if known.is_none_or(|known| known == Some(true))
-            && (self.is_enough(language, config) || self.can_be_spelled(language, config, Purpose::CanAnywhere)?)
+            && (self.is_enough(language, config)
+                || self.can_be_spelled(language, config, Purpose::CanAnywhere)?)
         {
             self.prospects.insert(config, Some(true));
             return Ok(Some(true));
@@ -512,14 +522,16 @@ impl Stepper {
         enough.is_some_and(|enough| enough.intersects_bits(self.recognizer.viable(state)))
     }
 
-    /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a sufficient condition.
+    /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a
+    /// sufficient condition.
     fn can_be_spelled(
         &mut self,
         language: &Language,
         Config { state, lexeme }: Config,
         purpose: Purpose,
     ) -> Result<bool, StepError> {
-        let boundaries = language.lexing().boundaries().filter(|boundaries| boundaries.completions().is_some());
+        let boundaries =
+            language.lexing().boundaries().filter(|boundaries| boundaries.completions().is_some());
         let Some(boundaries) = boundaries else { return Ok(false) };
         let Some(node) = self.transducer.node(language.lexing(), lexeme) else { return Ok(false) };
         for class in boundaries.reached_classes(node) {
@@ -528,7 +540,9 @@ impl Stepper {
             }
         }
         let candidates = self.recognizer.viable(state).clone();
-        for outcome in boundaries.outcomes(node).filter(|outcome| candidates.contains(outcome.terminal.index())) {
+        for outcome in
+            boundaries.outcomes(node).filter(|outcome| candidates.contains(outcome.terminal.index()))
+        {
             let Some(next) = self.after(state, outcome.terminal)? else { continue };
             if self.can_finish(language, purpose, next, outcome.to) {
                 return Ok(true);
@@ -537,8 +551,13 @@ impl Stepper {
         Ok(false)
     }
 
-    /// Whether a `contextual` reading could be completed if pieces owed nothing to other terminals than their own: a necessary condition.
-    fn may_be_spelled(&mut self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
+    /// Whether a `contextual` reading could be completed if pieces owed nothing to other terminals than their
+    /// own: a necessary condition.
+    fn may_be_spelled(
+        &mut self,
+        language: &Language,
+        Config { state, lexeme }: Config,
+    ) -> Result<bool, StepError> {
         let Some(own) = language.lexing().own_debts() else { return Ok(true) };
         let candidates = self.transducer.candidates(language.lexing(), lexeme);
         let can_be_ignored = candidates.intersects(&language.lexing().lexicon.ignored);
@@ -559,7 +578,11 @@ impl Stepper {
     }
 
     /// The parser's state after one terminal.
-    pub(crate) fn after(&mut self, state: StateId, terminal: TerminalId) -> Result<Option<StateId>, StepError> {
+    pub(crate) fn after(
+        &mut self,
+        state: StateId,
+        terminal: TerminalId,
+    ) -> Result<Option<StateId>, StepError> {
         if let Some(&known) = self.steps.get(&(state, terminal)) {
             self.look_into(state, Some(terminal));
             return Ok(known);
@@ -583,8 +606,13 @@ impl Stepper {
         *self.finishes.entry((purpose, state, from)).or_insert_with(answer)
     }
 
-    /// A continuation that makes a sentence of the text, if one is found: not always a shortest one, but guided by the fewest terminals.
-    pub fn complete(&mut self, language: &Language, frontier: &[Config]) -> Result<Option<Vec<Symbol>>, StepError> {
+    /// A continuation that makes a sentence of the text, if one is found: not always a shortest one, but
+    /// guided by the fewest terminals.
+    pub fn complete(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+    ) -> Result<Option<Vec<Symbol>>, StepError> {
         let (found, seen) = self.explore(language, frontier, |this, config| {
             if this.is_sentence(&[config]) {
                 return Ok(Some(true));
@@ -602,8 +630,9 @@ impl Stepper {
         }))
     }
 
-    /// Best-first search from some readings for one that is a goal, not beyond those that are said to lead nowhere: those closest to a sentence (by the fewest terminals that they
-    /// lack) come first. Returns the goal, and every reading that was seen with where it came from.
+    /// Best-first search from some readings for one that is a goal, not beyond those that are said to lead
+    /// nowhere: those closest to a sentence (by the fewest terminals that they lack) come first. Returns the
+    /// goal, and every reading that was seen with where it came from.
     fn explore(
         &mut self,
         language: &Language,
@@ -644,7 +673,8 @@ impl Stepper {
                     if seen.len() > limit {
                         return Err(StepError::Undecided { limit });
                     }
-                    // A terminal weighs as much as a few bytes, so that long ones are finished before others are begun.
+                    // A terminal weighs as much as a few bytes, so that long ones are finished before others
+                    // are begun.
                     let recognizer = &self.recognizer;
                     let remaining = || recognizer.minimum_remaining(found.state);
                     let lacking = *self.remaining.entry(found.state).or_insert_with(remaining);

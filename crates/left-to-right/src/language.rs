@@ -46,8 +46,8 @@ impl Engine {
 
 /// Bounds on the work and the memory of one grammar and one output.
 ///
-/// All are generous; one that is hit is an error that names it, and leaves what there was usable. They count steps, states and items, never
-/// time, so they are met at the same place on every machine.
+/// All are generous; one that is hit is an error that names it, and leaves what there was usable. They count
+/// steps, states and items, never time, so they are met at the same place on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Symbols, rules and parts of patterns that the text of a grammar may expand to.
@@ -60,9 +60,11 @@ pub struct Limits {
     pub lexer: LexerLimits,
     /// The parser.
     pub recognizer: RecognizerLimits,
-    /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument decides).
+    /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument
+    /// decides).
     pub search_steps: usize,
-    /// Steps of finding minimum costs in tokens, for one mask with a budget or one other question about costs.
+    /// Steps of finding minimum costs in tokens, for one mask with a budget or one other question about
+    /// costs.
     pub cost_steps: u64,
     /// Bytes that are followed to find out what is forced; what is forced beyond is not told.
     pub forced_bytes: usize,
@@ -176,13 +178,17 @@ pub enum CompileError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// It is not known whether any text is a sentence.
-    #[error("whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`")]
+    #[error(
+        "whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`"
+    )]
     Undecided {
         /// The limit in force.
         limit: usize,
     },
     /// The grammar names a token that the vocabulary does not have.
-    #[error("the grammar names the token {name}, which the vocabulary does not have; name one of its special tokens")]
+    #[error(
+        "the grammar names the token {name}, which the vocabulary does not have; name one of its special tokens"
+    )]
     UnknownToken {
         /// The name as the grammar has it.
         name: String,
@@ -209,7 +215,11 @@ impl Language {
     }
 
     /// Compiles a grammar until somebody asks to stop.
-    pub fn cancellable(grammar: Grammar, options: &LanguageOptions, cancel: Cancel) -> Result<Self, CompileError> {
+    pub fn cancellable(
+        grammar: Grammar,
+        options: &LanguageOptions,
+        cancel: Cancel,
+    ) -> Result<Self, CompileError> {
         let work = Work::new(options.limits.compile_steps, "compile_steps").with_cancel(cancel);
         Self::compile(grammar, options, work)
     }
@@ -225,8 +235,15 @@ impl Language {
         };
         let relation = |own: &OwnDebts| Relation::new(&lexing.cfg, own.n_classes(), own.steps(), &mut work);
         let own_spelling = lexing.own_debts().map(relation).transpose()?;
-        let language =
-            Self { grammar, lexing, engine, probe, limits: options.limits, own_spelling, compile_steps: work.used() };
+        let language = Self {
+            grammar,
+            lexing,
+            engine,
+            probe,
+            limits: options.limits,
+            own_spelling,
+            compile_steps: work.used(),
+        };
         let empty = CompileError::NoneCanBeCut { mode };
         let mut stepper = Stepper::new(&language)?;
         match stepper.start(&language) {
@@ -299,7 +316,8 @@ impl Language {
         self.recognizer_by(self.engine)
     }
 
-    /// Whether outputs may move to another engine when their texts turn out not to suit the one that was chosen.
+    /// Whether outputs may move to another engine when their texts turn out not to suit the one that was
+    /// chosen.
     pub fn may_switch(&self) -> bool {
         self.probe.is_some() && self.engine == Engine::Earley
     }
@@ -313,8 +331,9 @@ impl Language {
         }
     }
 
-    /// A fresh recognizer of which states that were reached by different ways and hold the same are one state, and merged states are small: what
-    /// searches need that come to the same place by many ways. It is the reference if that was chosen, else one that answers the same as the one chosen.
+    /// A fresh recognizer of which states that were reached by different ways and hold the same are one
+    /// state, and merged states are small: what searches need that come to the same place by many ways. It is
+    /// the reference if that was chosen, else one that answers the same as the one chosen.
     pub fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
         match self.engine {
             Engine::Reference => self.recognizer(),

@@ -14,8 +14,8 @@
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
 //!
-//! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable prefix. The crate knows engines only
-//! through their trait, and nothing of grammar files.
+//! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable
+//! prefix. The crate knows engines only through their trait, and nothing of grammar files.
 
 mod ample;
 pub mod budget;

@@ -1,14 +1,18 @@
 //! Masks: which tokens leave a frontier viable.
 //!
-//! What a token does to a lexeme in progress, as long as the piece goes on, depends on nothing else. So for each lexeme the trie of tokens is walked
-//! once and the result kept: the tokens that merely prolong the piece, and, for each way in which the piece can end inside a token, what is
-//! left of those tokens, as a trie of its own. The trie itself is walked once for each state of the lexer, whatever is wanted of the piece
-//! (a *sweep*); what different parser states want only picks among the groups of tokens that this finds. Words differ but what is left of them after a word does not (`foo(`, `bar(`), so these tries are
-//! small; they are walked in the same way from the boundary that the parser comes to, and those walks are kept too. A mask is then a few steps of
-//! the parser and unions of token sets. Cost when all walks are known: the ends of pieces that are followed × words of a mask.
+//! What a token does to a lexeme in progress, as long as the piece goes on, depends on nothing else. So for
+//! each lexeme the trie of tokens is walked once and the result kept: the tokens that merely prolong the
+//! piece, and, for each way in which the piece can end inside a token, what is left of those tokens, as a
+//! trie of its own. The trie itself is walked once for each state of the lexer, whatever is wanted of the
+//! piece (a *sweep*); what different parser states want only picks among the groups of tokens that this
+//! finds. Words differ but what is left of them after a word does not (`foo(`, `bar(`), so these tries are
+//! small; they are walked in the same way from the boundary that the parser comes to, and those walks are
+//! kept too. A mask is then a few steps of the parser and unions of token sets. Cost when all walks are
+//! known: the ends of pieces that are followed × words of a mask.
 //!
-//! In `scannerless` all pieces that end at one byte have to meet in one parser state, so there the trie is walked with the whole frontier, and the kept
-//! walks only say what need not be visited. Cost: nodes visited × readings.
+//! In `scannerless` all pieces that end at one byte have to meet in one parser state, so there the trie is
+//! walked with the whole frontier, and the kept walks only say what need not be visited. Cost: nodes visited
+//! × readings.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -109,7 +113,8 @@ impl Tokens {
         }
     }
 
-    /// The lowest of some tokens, sorted, that is one of them, where that is quicker to say than to look through them.
+    /// The lowest of some tokens, sorted, that is one of them, where that is quicker to say than to look
+    /// through them.
     pub fn first_among(&self, few: &[TokenId]) -> Option<Option<TokenId>> {
         let is_quick = match self {
             Self::Few(tokens) => {
@@ -131,7 +136,9 @@ impl Tokens {
     fn remove_from(&self, words: &mut [u32]) {
         match self {
             Self::Few(tokens) => {
-                tokens.iter().for_each(|token| words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS)));
+                tokens.iter().for_each(|token| {
+                    words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS))
+                });
             }
             Self::Many(own) => words.iter_mut().zip(own).for_each(|(word, &own)| *word &= !own),
         }
@@ -159,8 +166,8 @@ pub struct Rest {
     pub height: usize,
 }
 
-/// What tokens, or what is left of them, do to a piece that began at one place of the automata, whatever is wanted of it: groups of tokens by the
-/// place that they come to.
+/// What tokens, or what is left of them, do to a piece that began at one place of the automata, whatever is
+/// wanted of it: groups of tokens by the place that they come to.
 #[derive(Default, Debug)]
 pub struct Sweep {
     /// Each with its own place, in the order in which the sorted tokens come to them.
@@ -178,13 +185,15 @@ pub struct Group {
     pub n_tokens: usize,
     /// See `n_tokens`; arbitrary if there are none.
     pub first: TokenId,
-    /// The nodes below which stands what is left of the others if the piece ends here, as far as it can follow.
+    /// The nodes below which stands what is left of the others if the piece ends here, as far as it can
+    /// follow.
     tops: Box<[NodeId]>,
     /// That as a trie, once somebody wants the piece to end here.
     rest: OnceLock<Arc<Rest>>,
 }
 
-/// What tokens, or what is left of them, do to one lexeme in progress: a [`Sweep`] as one set of wanted terminals sees it.
+/// What tokens, or what is left of them, do to one lexeme in progress: a [`Sweep`] as one set of wanted
+/// terminals sees it.
 struct Walk {
     /// The tokens after which the piece is in progress and can be completed.
     stay: Tokens,
@@ -203,8 +212,8 @@ struct Exit {
     rest: Option<Arc<Rest>>,
 }
 
-/// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at, for all lexemes at the place. A smaller trie is
-/// walked whole at once.
+/// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at,
+/// for all lexemes at the place. A smaller trie is walked whole at once.
 const MANY_NODES: usize = 10_000;
 
 /// The same where many lexemes at a place are asked about.
@@ -217,7 +226,8 @@ pub struct Walks {
     sweeps: FxHashMap<(Place, u32), Arc<Sweep>>,
     /// By the trie and the nodes of it that they begin with.
     rests: FxHashMap<(u32, Box<[NodeId]>), Arc<Rest>>,
-    /// The same by a hash of their tries: what is left of tokens is one rest, by whichever way one came to it.
+    /// The same by a hash of their tries: what is left of tokens is one rest, by whichever way one came to
+    /// it.
     rests_by_trie: FxHashMap<u64, Vec<Arc<Rest>>>,
     bytes: usize,
     n_rests: u32,
@@ -239,9 +249,11 @@ pub struct Scratch {
     done: FxHashSet<(Config, u32)>,
 }
 
-/// The characters that lead from a place back to it, if no piece can end before or inside of them: what tokens have of them changes nothing.
+/// The characters that lead from a place back to it, if no piece can end before or inside of them: what
+/// tokens have of them changes nothing.
 fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_rests: bool) -> Alphabet {
-    // Where the piece could end here, it could end behind the character just as well, and the longer one wins.
+    // Where the piece could end here, it could end behind the character just as well, and the longer one
+    // wins.
     if has_rests && lexing.mode() == LexerMode::Scannerless && transducer.can_end(lexing, place) {
         return Alphabet::EMPTY;
     }
@@ -263,8 +275,8 @@ fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_res
             alphabet.insert_ascii(byte);
         }
     }
-    // Inside of characters: where one is, which bytes come, and what then. Most places that lead back by letters lead nowhere by other characters, which the first of
-    // them says.
+    // Inside of characters: where one is, which bytes come, and what then. Most places that lead back by
+    // letters lead nowhere by other characters, which the first of them says.
     let mut seen: FxHashSet<(Place, Option<Inside>)> = FxHashSet::default();
     for (leads, inside) in Inside::starts() {
         let mut open = vec![(place, leads, Some(inside))];
@@ -309,7 +321,8 @@ pub fn add_tokens(
     }
     scratch.done.clear();
     // Few pieces come before many: what they admit need not be admitted again.
-    let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> = frontier.iter().map(|&config| (config, None)).collect();
+    let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> =
+        frontier.iter().map(|&config| (config, None)).collect();
     while let Some((Config { state, lexeme }, rest)) = agenda.pop_front() {
         if rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(words)) {
             continue;
@@ -450,8 +463,9 @@ impl Walks {
         self.bytes += bytes;
     }
 
-    /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it, perhaps more. Kept where it serves other
-    /// lexemes too. Cost, once: some thousand nodes if the lexeme wants little, else the nodes of the trie that any piece can reach and that do not merely prolong it.
+    /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it,
+    /// perhaps more. Kept where it serves other lexemes too. Cost, once: some thousand nodes if the lexeme
+    /// wants little, else the nodes of the trie that any piece can reach and that do not merely prolong it.
     pub fn sweep(
         &mut self,
         stepper: &mut Stepper,
@@ -474,9 +488,11 @@ impl Walks {
         Ok(sweep(None)?.0)
     }
 
-    /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each node that is reached.
+    /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each
+    /// node that is reached.
     ///
-    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond [`MANY_NODES`] or [`FEW_NODES`]; says whether that was all.
+    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond
+    /// [`MANY_NODES`] or [`FEW_NODES`]; says whether that was all.
     fn walk_trie(
         &mut self,
         stepper: &mut Stepper,
@@ -568,7 +584,8 @@ impl Walks {
             let group = &mut groups[next as usize];
             let has_more = node.end.0 > at + 1;
             let below = trie.alphabet(id);
-            // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the place.
+            // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
+            // place.
             let returns = has_more && below.is_text() && {
                 let find = || returning(transducer, lexing, group.place, has_rests);
                 below.is_subset(*group.returning.get_or_insert_with(find))
@@ -600,7 +617,14 @@ impl Walks {
             let tokens = Arc::new(Tokens::new(tokens, n_words));
             if !tops.is_empty() || !tokens.is_empty() {
                 bytes += tokens.memory_usage() + size_of::<Group>() + size_of_val(&*tops);
-                swept.push(Group { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() });
+                swept.push(Group {
+                    place,
+                    tokens,
+                    n_tokens,
+                    first,
+                    tops: tops.into(),
+                    rest: OnceLock::new(),
+                });
             }
         }
         let sweep = Arc::new(Sweep { groups: swept.into() });
@@ -611,12 +635,15 @@ impl Walks {
         Ok((sweep, true))
     }
 
-    /// What is left of tokens if a piece ends at the place of a group of a sweep of this trie; `None` if nothing is. Made once.
+    /// What is left of tokens if a piece ends at the place of a group of a sweep of this trie; `None` if
+    /// nothing is. Made once.
     fn beyond(&mut self, trie: (u32, &TokenTrie), group: &Group, n_words: usize) -> Option<Arc<Rest>> {
-        (!group.tops.is_empty()).then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)).clone())
+        (!group.tops.is_empty())
+            .then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)).clone())
     }
 
-    /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made once for the same nodes.
+    /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made
+    /// once for the same nodes.
     pub fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
         let key: (u32, Box<[NodeId]>) = (id, tops.into());
         if let Some(rest) = self.rests.get(&key) {
@@ -624,7 +651,8 @@ impl Walks {
         }
         let trie = trie.below(&key.1);
         let hash = FxBuildHasher.hash_one(&trie);
-        if let Some(same) = self.rests_by_trie.get(&hash).and_then(|rests| rests.iter().find(|rest| rest.trie == trie))
+        if let Some(same) =
+            self.rests_by_trie.get(&hash).and_then(|rests| rests.iter().find(|rest| rest.trie == trie))
         {
             let same = same.clone();
             self.bytes += size_of_val(&*key.1);
@@ -675,7 +703,8 @@ impl Walks {
                 let obligations = transducer.cut(cut).obligations;
                 let ends = (!group.tokens.is_subset(&self.row)).then(|| group.tokens.clone());
                 let follows = |&top: &NodeId| transducer.survives(lexing, obligations, trie.1.byte(top));
-                let rest = if group.tops.iter().any(follows) { self.beyond(trie, group, n_words) } else { None };
+                let rest =
+                    if group.tops.iter().any(follows) { self.beyond(trie, group, n_words) } else { None };
                 let rest = rest.filter(|rest| !rest.tokens.is_subset(&self.row));
                 if ends.is_some() || rest.is_some() {
                     exits.push(Exit { cut, ends, rest });

@@ -31,7 +31,8 @@ struct Inner {
 }
 
 impl Constraint {
-    /// Puts a language and a vocabulary together. Fails if the grammar names a token that the vocabulary lacks.
+    /// Puts a language and a vocabulary together. Fails if the grammar names a token that the vocabulary
+    /// lacks.
     pub fn new(language: Arc<Language>, vocabulary: Vocabulary) -> Result<Self, CompileError> {
         let mut specials = Vec::new();
         for (at, terminal) in language.grammar().terminals.iter().enumerate() {
@@ -50,8 +51,9 @@ impl Constraint {
         Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new() }))
     }
 
-    /// Of a `contextual` constraint the one in which the longest match of all terminals counts: its sentences are sentences here too, and what can be lexed does
-    /// not depend on the parser there. `None` in other modes, or if the lexer has too many states. Made when it is first asked for.
+    /// Of a `contextual` constraint the one in which the longest match of all terminals counts: its sentences
+    /// are sentences here too, and what can be lexed does not depend on the parser there. `None` in other
+    /// modes, or if the lexer has too many states. Made when it is first asked for.
     pub fn longest(&self) -> Option<&Self> {
         let make = || {
             let language = self.language().longest()?;
@@ -80,8 +82,8 @@ impl Constraint {
         self.vocabulary().len().div_ceil(MASK_BITS)
     }
 
-    /// The states of `n_outputs` new outputs that share `n_tables` tables: as many threads can work on them at once. What one output finds out
-    /// the others that share its tables know.
+    /// The states of `n_outputs` new outputs that share `n_tables` tables: as many threads can work on them
+    /// at once. What one output finds out the others that share its tables know.
     pub fn matchers(&self, n_outputs: usize, n_tables: usize) -> Result<Vec<Matcher>, MatchError> {
         let n_tables = n_tables.clamp(1, n_outputs.max(1));
         let mut matchers: Vec<Matcher> =
@@ -92,13 +94,15 @@ impl Constraint {
         Ok(matchers)
     }
 
-    /// Bytes on the heap of the language and the vocabulary, roughly; outputs add their own ([`Matcher::memory_usage`]).
+    /// Bytes on the heap of the language and the vocabulary, roughly; outputs add their own
+    /// ([`Matcher::memory_usage`]).
     pub fn memory_usage(&self) -> usize {
         self.language().memory_usage() + self.vocabulary().memory_usage()
     }
 
-    /// The state of a new output, with tables of its own, which are empty: the first mask takes milliseconds. To start from what other outputs have
-    /// learned, keep a matcher for each thread and [`Matcher::reset`] it, or [`Matcher::fork`] it for each new output.
+    /// The state of a new output, with tables of its own, which are empty: the first mask takes milliseconds.
+    /// To start from what other outputs have learned, keep a matcher for each thread and [`Matcher::reset`]
+    /// it, or [`Matcher::fork`] it for each new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
         Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().engine())?)))
     }
@@ -126,9 +130,10 @@ impl Warm {
     }
 }
 
-/// Parse items of one state from which on an output of a grammar that looked nearly deterministic moves to the Valiant chart. (The most that texts of
-/// SQL, SQLite and C++ in `data/replay` come to is 181; `e: e "+" e` has one and a half for each terminal. With it, masks of
-/// `stress_expr_amb` take a third of the time at p99.)
+/// Parse items of one state from which on an output of a grammar that looked nearly deterministic moves to
+/// the Valiant chart. (The most that texts of SQL, SQLite and C++ in `data/replay` come to is 181;
+/// `e: e "+" e` has one and a half for each terminal. With it, masks of `stress_expr_amb` take a third of the
+/// time at p99.)
 const HEAVY: usize = 256;
 
 /// The tables that outputs grow together.
@@ -153,7 +158,8 @@ impl Session {
 
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let stepper = Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
+        let stepper =
+            Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
         Ok(Self {
             stepper,
             engine: old.engine,
@@ -257,7 +263,9 @@ impl fmt::Display for Refusal {
                     token.0
                 )?;
             }
-            None => write!(f, "token {} ({display}) is refused at offset {text_offset} of the text", token.0)?,
+            None => {
+                write!(f, "token {} ({display}) is refused at offset {text_offset} of the text", token.0)?
+            }
         }
         const SHOWN: usize = 12;
         let shown = self.expected.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -285,7 +293,8 @@ struct Position {
 
 /// One output: the tokens so far and what may follow.
 ///
-/// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops positions.
+/// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops
+/// positions.
 #[derive(Clone)]
 pub struct Matcher {
     constraint: Constraint,
@@ -315,7 +324,15 @@ impl Matcher {
         drop(locked);
         let position = Position { frontier: start.into(), text_length: 0, ended: false };
         let renew_at = constraint.language().limits().shared_items;
-        Ok(Self { constraint, session, tokens: Vec::new(), positions: vec![position], first, renew_at, home: None })
+        Ok(Self {
+            constraint,
+            session,
+            tokens: Vec::new(),
+            positions: vec![position],
+            first,
+            renew_at,
+            home: None,
+        })
     }
 
     /// The constraint.
@@ -345,7 +362,8 @@ impl Matcher {
 
     /// Writes the mask of allowed tokens: bit `id` is set iff the token may come next.
     ///
-    /// `words` holds at least [`Constraint::mask_words`] words, which are overwritten; further words are cleared.
+    /// `words` holds at least [`Constraint::mask_words`] words, which are overwritten; further words are
+    /// cleared.
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
         let needed = self.constraint.mask_words();
         if words.len() < needed {
@@ -373,11 +391,13 @@ impl Matcher {
         self.mask().map(Into::into)
     }
 
-    /// Masks after draft tokens, none of which is appended: what a model needs that verifies the proposals of a smaller one at once.
+    /// Masks after draft tokens, none of which is appended: what a model needs that verifies the proposals of
+    /// a smaller one at once.
     ///
-    /// The drafts are a tree: each names the one that it follows, which stands before it in the list, or none if it comes next. Row `i` of `rows`,
-    /// of [`Constraint::mask_words`] words, is the mask after draft `i`; the answer says whether that draft and all before it are allowed, and
-    /// where they are not the row is empty. Cost: an advance and a mask for each draft.
+    /// The drafts are a tree: each names the one that it follows, which stands before it in the list, or none
+    /// if it comes next. Row `i` of `rows`, of [`Constraint::mask_words`] words, is the mask after draft `i`;
+    /// the answer says whether that draft and all before it are allowed, and where they are not the row is
+    /// empty. Cost: an advance and a mask for each draft.
     pub fn draft_masks(&mut self, drafts: &[Draft], rows: &mut [u32]) -> Result<Vec<bool>, MatchError> {
         let n_words = self.constraint.mask_words();
         let needed = drafts.len() * n_words;
@@ -399,11 +419,12 @@ impl Matcher {
         })
     }
 
-    /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token itself included and EOS not counted, over any
-    /// tokenization. With a budget of 0 only EOS can be allowed, and only at a sentence. [`Matcher::advance`] does not look at budgets.
+    /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
+    /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS can be
+    /// allowed, and only at a sentence. [`Matcher::advance`] does not look at budgets.
     ///
-    /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where nothing is known of it yet a search
-    /// ([`crate::budget`]).
+    /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
+    /// nothing is known of it yet a search ([`crate::budget`]).
     pub fn mask_with_budget(&mut self, budget: u32) -> Result<Vec<u32>, MatchError> {
         let mut words = vec![0; self.constraint.mask_words()];
         self.mask_with_budget_into(budget, &mut words)?;
@@ -419,8 +440,8 @@ impl Matcher {
         self.renewing(|this| this.try_budget(budget, words))
     }
 
-    /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence, EOS not counted. `None` if the vocabulary
-    /// spells no continuation, or if it takes more than `limit`.
+    /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence,
+    /// EOS not counted. `None` if the vocabulary spells no continuation, or if it takes more than `limit`.
     pub fn minimum_tokens(&mut self, limit: u32) -> Result<Option<u32>, MatchError> {
         if self.has_ended() {
             return Ok(Some(0));
@@ -430,8 +451,9 @@ impl Matcher {
         })
     }
 
-    /// What every continuation must begin with, see [`Forced`]. Empty where the text may end, or more than one byte may follow. Cost: for each byte
-    /// that is forced a mask of single bytes; at most [`Limits::forced_bytes`](crate::Limits::forced_bytes) are followed.
+    /// What every continuation must begin with, see [`Forced`]. Empty where the text may end, or more than
+    /// one byte may follow. Cost: for each byte that is forced a mask of single bytes; at most
+    /// [`Limits::forced_bytes`](crate::Limits::forced_bytes) are followed.
     pub fn forced(&mut self) -> Result<Forced, MatchError> {
         if self.has_ended() {
             return Ok(Forced::default());
@@ -447,7 +469,8 @@ impl Matcher {
         Ok(Forced::new(bytes, self.constraint.vocabulary()))
     }
 
-    /// Appends a token. A refusal says which byte and what could have stood there, and leaves the state as it was.
+    /// Appends a token. A refusal says which byte and what could have stood there, and leaves the state as it
+    /// was.
     pub fn advance(&mut self, token: TokenId) -> Result<(), MatchError> {
         self.check(token)?;
         let position = self.renewing(|this| {
@@ -547,7 +570,8 @@ impl Matcher {
         let mut text = String::new();
         for config in self.last().frontier.iter() {
             let expected = session.stepper.expected(language, &[*config]).join(" ");
-            let kind = if session.stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
+            let kind =
+                if session.stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
             text += &format!("state {}, lexeme {}, {kind}: {expected}\n", config.state.0, config.lexeme.0);
         }
         text
@@ -556,7 +580,8 @@ impl Matcher {
     /// Bytes on the heap, the shared tables included, roughly.
     pub fn memory_usage(&self) -> usize {
         let session = self.session();
-        let positions = self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
+        let positions =
+            self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
         positions.sum::<usize>()
             + session.stepper.memory_usage()
             + session.walks.memory_usage()
@@ -583,7 +608,10 @@ impl Matcher {
     }
 
     /// Does an operation; if the shared tables are full, once more with fresh ones.
-    fn renewing<T>(&mut self, mut operation: impl FnMut(&Self) -> Result<T, MatchError>) -> Result<T, MatchError> {
+    fn renewing<T>(
+        &mut self,
+        mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
+    ) -> Result<T, MatchError> {
         if self.is_heavy() {
             self.switch()?;
         }
@@ -604,7 +632,8 @@ impl Matcher {
         }
     }
 
-    /// Whether the text has turned out to be so ambiguous that the chart is the better engine, where we may choose.
+    /// Whether the text has turned out to be so ambiguous that the chart is the better engine, where we may
+    /// choose.
     fn is_heavy(&self) -> bool {
         if self.home.is_some() || !self.constraint.language().may_switch() {
             return false;
@@ -635,8 +664,8 @@ impl Matcher {
         Ok(())
     }
 
-    /// Replaces the shared tables by new ones that hold only the parser states that this output needs. Cost: that of reading it again. What is known
-    /// of tokens and masks stays, if asked for and no fork shares it.
+    /// Replaces the shared tables by new ones that hold only the parser states that this output needs. Cost:
+    /// that of reading it again. What is known of tokens and masks stays, if asked for and no fork shares it.
     fn renew(&mut self, keep: bool) -> Result<(), MatchError> {
         let old = Arc::get_mut(&mut self.session).filter(|_| keep);
         let mut old = old.map(|session| session.get_mut().unwrap_or_else(PoisonError::into_inner));
@@ -684,7 +713,12 @@ impl Matcher {
     }
 
     /// The position after one more token.
-    fn next(&self, session: &mut Session, position: &Position, token: TokenId) -> Result<Position, MatchError> {
+    fn next(
+        &self,
+        session: &mut Session,
+        position: &Position,
+        token: TokenId,
+    ) -> Result<Position, MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         let (is_eos, is_pad) = (vocabulary.eos().contains(&token), vocabulary.pad() == Some(token));
         let stepper = &mut session.stepper;
@@ -702,7 +736,11 @@ impl Matcher {
             })
         };
         if position.ended {
-            return if is_eos || is_pad { Ok(position.clone()) } else { Err(refuse(0, None, Vec::new(), true)) };
+            return if is_eos || is_pad {
+                Ok(position.clone())
+            } else {
+                Err(refuse(0, None, Vec::new(), true))
+            };
         }
         if is_eos && stepper.is_sentence(&position.frontier) {
             return Ok(Position { ended: true, ..position.clone() });
@@ -717,7 +755,8 @@ impl Matcher {
         let mut refused = None;
         for (at, &byte) in bytes.iter().enumerate() {
             stepper.step(language, &frontier, byte, &mut next)?;
-            // Between the bytes of a token too: so the refusal names the first byte that no sentence has there.
+            // Between the bytes of a token too: so the refusal names the first byte that no sentence has
+            // there.
             if !stepper.is_viable(language, &next)? {
                 refused = Some((at, byte));
                 break;
@@ -731,9 +770,18 @@ impl Matcher {
         readings.dedup();
         if readings.is_empty() || bytes.is_empty() && !stepper.is_viable(language, &readings)? {
             let (at, byte) = refused.map_or((0, None), |(at, byte)| (at, Some(byte)));
-            return Err(refuse(at, byte, stepper.expected(language, &frontier), stepper.is_sentence(&frontier)));
+            return Err(refuse(
+                at,
+                byte,
+                stepper.expected(language, &frontier),
+                stepper.is_sentence(&frontier),
+            ));
         }
-        Ok(Position { frontier: readings.into(), text_length: position.text_length + bytes.len(), ended: false })
+        Ok(Position {
+            frontier: readings.into(),
+            text_length: position.text_length + bytes.len(),
+            ended: false,
+        })
     }
 
     /// Asks about costs; the states made on the way are released.
@@ -786,9 +834,16 @@ impl Matcher {
         self.constraint.0.specials.iter().copied().filter(move |&(named, _)| named == token)
     }
 
-    fn try_drafts(&self, session: &mut Session, drafts: &[Draft], rows: &mut [u32]) -> Result<Vec<bool>, MatchError> {
+    fn try_drafts(
+        &self,
+        session: &mut Session,
+        drafts: &[Draft],
+        rows: &mut [u32],
+    ) -> Result<Vec<bool>, MatchError> {
         let mut positions: Vec<Option<Position>> = Vec::with_capacity(drafts.len());
-        for (&Draft { token, after }, row) in drafts.iter().zip(rows.chunks_mut(self.constraint.mask_words().max(1))) {
+        for (&Draft { token, after }, row) in
+            drafts.iter().zip(rows.chunks_mut(self.constraint.mask_words().max(1)))
+        {
             let before = match after {
                 Some(after) => positions[after].as_ref(),
                 None => Some(self.last()),
@@ -806,14 +861,23 @@ impl Matcher {
         Ok(positions.iter().map(Option::is_some).collect())
     }
 
-    fn try_mask(&self, session: &mut Session, position: &Position, words: &mut [u32]) -> Result<(), MatchError> {
+    fn try_mask(
+        &self,
+        session: &mut Session,
+        position: &Position,
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         let Session { stepper, walks, memo, scratch, .. } = session;
         let Position { frontier, ended, .. } = position;
         let n_words = self.constraint.mask_words();
         if *ended {
             words.fill(0);
-            vocabulary.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
+            vocabulary
+                .eos()
+                .iter()
+                .chain(&vocabulary.pad())
+                .for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
         if let Some(known) = memo.find(stepper, frontier) {
@@ -827,8 +891,15 @@ impl Matcher {
         stepper.begin_trace();
         // Whether the text may end here.
         frontier.iter().for_each(|config| stepper.look_into(config.state, None));
-        let mut result =
-            mask::add_tokens(stepper, language, vocabulary.trie(), frontier, walks, scratch, &mut words[..n_words]);
+        let mut result = mask::add_tokens(
+            stepper,
+            language,
+            vocabulary.trie(),
+            frontier,
+            walks,
+            scratch,
+            &mut words[..n_words],
+        );
         for &(token, terminal) in &self.constraint.0.specials {
             let Ok(()) = result else { break };
             result = stepper.step_special(language, frontier, terminal).and_then(|next| {
@@ -844,18 +915,27 @@ impl Matcher {
         if stepper.is_sentence(frontier) {
             vocabulary.eos().iter().for_each(|token| mask::set_bit(words, token.index()));
         }
-        memo.insert(stepper, frontier, looked_into.as_deref(), &words[..n_words], language.limits().mask_bytes);
+        memo.insert(
+            stepper,
+            frontier,
+            looked_into.as_deref(),
+            &words[..n_words],
+            language.limits().mask_bytes,
+        );
         Ok(())
     }
 }
 
-/// Writes the masks of many outputs, in parallel: row `i` of `rows`, of [`Constraint::mask_words`] words of the first, belongs to matcher `i`. The
-/// answers come one for each output, and the error of one does not touch the others.
+/// Writes the masks of many outputs, in parallel: row `i` of `rows`, of [`Constraint::mask_words`] words of
+/// the first, belongs to matcher `i`. The answers come one for each output, and the error of one does not
+/// touch the others.
 ///
-/// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The threads are those of rayon's pool in
-/// which this is called.
+/// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
+/// threads are those of rayon's pool in which this is called.
 pub fn batch_masks(matchers: &mut [Matcher], rows: &mut [u32]) -> Vec<Result<(), MatchError>> {
-    let Some(n_words) = matchers.iter().map(|matcher| matcher.constraint.mask_words()).max() else { return Vec::new() };
+    let Some(n_words) = matchers.iter().map(|matcher| matcher.constraint.mask_words()).max() else {
+        return Vec::new();
+    };
     let needed = matchers.len() * n_words;
     if rows.len() < needed {
         return vec![Err(MatchError::MaskTooShort { needed, given: rows.len() }); matchers.len()];

@@ -1,14 +1,17 @@
 //! Equal situations share their masks.
 //!
-//! A mask depends on the lexemes in progress and on as much of the parser's states as the pieces inside tokens make it look into: a token that closes
-//! three brackets looks three deep, one that goes on with a name not at all. So what is known of masks is a decision tree. Its inner nodes say which
-//! parser state to look at next, and branch by what is seen there: the state's shape, and which of the states that its items began in have been
-//! met before. A leaf is a mask. The path to a leaf shows exactly the part of the parser's graph of states that the mask was computed from, so
-//! whoever comes the same way gets the same mask, at any place of any text.
+//! A mask depends on the lexemes in progress and on as much of the parser's states as the pieces inside
+//! tokens make it look into: a token that closes three brackets looks three deep, one that goes on with a
+//! name not at all. So what is known of masks is a decision tree. Its inner nodes say which parser state to
+//! look at next, and branch by what is seen there: the state's shape, and which of the states that its items
+//! began in have been met before. A leaf is a mask. The path to a leaf shows exactly the part of the parser's
+//! graph of states that the mask was computed from, so whoever comes the same way gets the same mask, at any
+//! place of any text.
 //!
-//! The states that were looked into are noted while a mask is computed ([`Stepper::begin_trace`]); those made on the way are left out, because they
-//! follow from the others. XGrammar and llguidance precompute what does not depend on the stack at all; parser stacks that share what they hold are
-//! Tomita's (1985). Cost of a look-up: the states on the path, one to three as a rule, and a copy of the row.
+//! The states that were looked into are noted while a mask is computed ([`Stepper::begin_trace`]); those made
+//! on the way are left out, because they follow from the others. XGrammar and llguidance precompute what does
+//! not depend on the stack at all; parser stacks that share what they hold are Tomita's (1985). Cost of a
+//! look-up: the states on the path, one to three as a rule, and a copy of the row.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -22,7 +25,8 @@ use crate::frontier::{Config, Stepper};
 #[derive(Default)]
 pub(crate) struct Memo {
     nodes: Vec<Node>,
-    /// From a node, the first word, by what is seen; the key of the root has [`ROOT`] there, and the readings.
+    /// From a node, the first word, by what is seen; the key of the root has [`ROOT`] there, and the
+    /// readings.
     edges: FxHashMap<Box<[u32]>, u32>,
     /// Of each mask, by hash, all that have it.
     masks: FxHashMap<u64, Vec<Arc<[u32]>>>,
@@ -75,8 +79,8 @@ impl Memo {
         }
     }
 
-    /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on, sorted, if they could be told. With a
-    /// `limit` of no bytes nothing is kept.
+    /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on,
+    /// sorted, if they could be told. With a `limit` of no bytes nothing is kept.
     pub fn insert(
         &mut self,
         stepper: &mut Stepper,
@@ -88,7 +92,8 @@ impl Memo {
         if self.bytes > limit {
             *self = Self { counts: self.counts, ..Self::default() };
         }
-        let kept = looked_into.filter(|_| limit > 0).and_then(|states| self.keep(stepper, frontier, states, mask));
+        let kept =
+            looked_into.filter(|_| limit > 0).and_then(|states| self.keep(stepper, frontier, states, mask));
         match kept {
             Some(()) => self.counts.kept += 1,
             None => self.counts.not_kept += 1,

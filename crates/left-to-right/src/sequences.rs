@@ -1,25 +1,30 @@
 //! The tree of terminal sequences that tokens can hold, and the search of it.
 //!
-//! Source: the Valiant paper, section 6. A token may end the piece in progress, hold whole pieces, and begin another. From one lexeme, the ways in
-//! which that can happen form a tree: a node is a sequence of ends of pieces, with the tokens that come so far, in groups. The tree depends on no parser
-//! state, so it is made once per lexeme, as a flat array; a mask is a search for the nodes that the
-//! parser can follow. The search goes in breadth until there are enough nodes for all workers, and then in depth from each, where a parser state is
-//! given back as soon as its node is done: a worker needs no more states at a time than tokens hold pieces (a *stack of tiers*).
+//! Source: the Valiant paper, section 6. A token may end the piece in progress, hold whole pieces, and begin
+//! another. From one lexeme, the ways in which that can happen form a tree: a node is a sequence of ends of
+//! pieces, with the tokens that come so far, in groups. The tree depends on no parser state, so it is made
+//! once per lexeme, as a flat array; a mask is a search for the nodes that the parser can follow. The search
+//! goes in breadth until there are enough nodes for all workers, and then in depth from each, where a parser
+//! state is given back as soon as its node is done: a worker needs no more states at a time than tokens hold
+//! pieces (a *stack of tiers*).
 //!
 //! # What competes
 //!
-//! In `contextual` the longest match is taken among the terminals that the parser can read where the piece begins. The tree is made as if nothing were known of them, and
-//! notes what has to be so: [*foes*](Foes) are terminals that would have won over the piece that was cut, by a longer match or a higher rank,
-//! had they competed. They are compared with what was viable where that piece began.
+//! In `contextual` the longest match is taken among the terminals that the parser can read where the piece
+//! begins. The tree is made as if nothing were known of them, and notes what has to be so: [*foes*](Foes) are
+//! terminals that would have won over the piece that was cut, by a longer match or a higher rank, had they
+//! competed. They are compared with what was viable where that piece began.
 //!
 //! # Doubts
 //!
-//! Whether what a token leaves in progress can be completed is nearly always a matter of which terminals are viable. Where parsing and lexing depend
-//! on each other ([`anygram_lexer::boundary`]) that is necessary, but may not be enough: such groups are *in doubt*, and if nothing else allows their tokens, somebody has to ask
-//! the parser.
+//! Whether what a token leaves in progress can be completed is nearly always a matter of which terminals are
+//! viable. Where parsing and lexing depend on each other ([`anygram_lexer::boundary`]) that is necessary, but
+//! may not be enough: such groups are *in doubt*, and if nothing else allows their tokens, somebody has to
+//! ask the parser.
 //!
-//! This is the form in which masks are computed where many workers run side by side and memory is laid out beforehand. On one core [`crate::mask`] is faster: it shares what
-//! is left of tokens after a piece, where this tree repeats it. Where a piece can be cut anywhere (`[a-z]+` next to itself in `scannerless`), the
+//! This is the form in which masks are computed where many workers run side by side and memory is laid out
+//! beforehand. On one core [`crate::mask`] is faster: it shares what is left of tokens after a piece, where
+//! this tree repeats it. Where a piece can be cut anywhere (`[a-z]+` next to itself in `scannerless`), the
 //! tree grows exponentially with the length of tokens, and a limit says so.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,7 +72,8 @@ pub type Foes = Box<[(u32, CompactSet)]>;
 pub struct Group {
     /// What may not be viable on the way, besides what may not at the node.
     pub foes: Foes,
-    /// What of these has to be viable where the node's last piece ended: terminals, and, behind them, the end of the text.
+    /// What of these has to be viable where the node's last piece ended: terminals, and, behind them, the end
+    /// of the text.
     pub wanted: BitSet,
     /// Whether that is enough; otherwise the group is in doubt.
     pub is_sure: bool,
@@ -211,8 +217,8 @@ impl Sequences {
         self.nodes.iter().map(|node| node.depth as usize).max().unwrap_or(0)
     }
 
-    /// Adds the tokens that a parser state allows after the lexeme of this tree, and those in doubt. `workers` is how many nodes are reached in breadth
-    /// before the search goes into depth.
+    /// Adds the tokens that a parser state allows after the lexeme of this tree, and those in doubt.
+    /// `workers` is how many nodes are reached in breadth before the search goes into depth.
     pub fn add_tokens(
         &self,
         stepper: &mut Stepper,
@@ -235,7 +241,8 @@ impl Sequences {
             }
         }
         for (node, mut way) in queue {
-            // Each node on the way, with the next child to look at and the point to go back to when it is done.
+            // Each node on the way, with the next child to look at and the point to go back to when it is
+            // done.
             let mut stack: Vec<(u32, usize, Mark)> = vec![(node, 0, stepper.mark())];
             self.visit(stepper, node, &way, rows, &mut search);
             while let Some((node, next, mark)) = stack.last_mut() {
@@ -259,7 +266,12 @@ impl Sequences {
     }
 
     /// The parser's state after the last end of a node's sequence.
-    fn follow(&self, stepper: &mut Stepper, node: u32, way: &[StateId]) -> Result<Option<StateId>, StepError> {
+    fn follow(
+        &self,
+        stepper: &mut Stepper,
+        node: u32,
+        way: &[StateId],
+    ) -> Result<Option<StateId>, StepError> {
         let Node { scans, skip, foes, depth, .. } = &self.nodes[node as usize];
         let from = way[*depth as usize - 1];
         if has_foes(stepper, foes, way) {
@@ -276,8 +288,8 @@ impl Sequences {
         let (viable, is_sentence) = (recognizer.viable(state), recognizer.is_sentence(state));
         for Group { foes, wanted, is_sure, tokens } in &self.nodes[node as usize].groups {
             let end = wanted.len() - 1;
-            let is_wanted =
-                (is_sentence && wanted.contains(end)) || viable.iter().any(|terminal| wanted.contains(terminal));
+            let is_wanted = (is_sentence && wanted.contains(end))
+                || viable.iter().any(|terminal| wanted.contains(terminal));
             if is_wanted && !has_foes(stepper, foes, way) {
                 tokens.add_to(if *is_sure { rows.allowed } else { rows.doubts });
             }
@@ -299,7 +311,8 @@ struct Piece {
     state: State,
     /// What pieces owe that ended before the tree.
     owed_before: ObligationsId,
-    /// States that must not accept any more, each with the ends of pieces before the one that owes it (in `longest`, where all compete: 0).
+    /// States that must not accept any more, each with the ends of pieces before the one that owes it (in
+    /// `longest`, where all compete: 0).
     owed: Vec<(u32, State)>,
     /// What accepted nevertheless since the node, in `contextual`.
     foes: Vec<(u32, CompactSet)>,
@@ -321,9 +334,10 @@ struct Builder<'a> {
     steps: FxHashMap<(u32, usize), Arc<[u32]>>,
 }
 
-/// Where what may not be viable changes more often behind the first pieces of a token, or does so at all and there are so many pieces, the rest is not looked into: operators that are
-/// longer than others (`<`, `<<`, `<<=`) can cut a long row of such characters in a great many ways, nearly all of which some foe rules out. (What competes with all pieces alike
-/// changes nothing.)
+/// Where what may not be viable changes more often behind the first pieces of a token, or does so at all and
+/// there are so many pieces, the rest is not looked into: operators that are longer than others (`<`, `<<`,
+/// `<<=`) can cut a long row of such characters in a great many ways, nearly all of which some foe rules out.
+/// (What competes with all pieces alike changes nothing.)
 const MOST_GUESSES: usize = 2;
 const MOST_GUESSED: u32 = 8;
 const FIRST_PIECES: usize = 2;
@@ -385,7 +399,12 @@ impl<'a> Builder<'a> {
         Ok(next)
     }
 
-    fn compute_step(&mut self, stepper: &mut Stepper, piece: u32, class: usize) -> Result<Vec<u32>, StepError> {
+    fn compute_step(
+        &mut self,
+        stepper: &mut Stepper,
+        piece: u32,
+        class: usize,
+    ) -> Result<Vec<u32>, StepError> {
         let (lexing, mut next) = (self.lexing, Vec::new());
         let (lexicon, union, mode) = (&lexing.lexicon, &lexing.lexicon.union, lexing.mode());
         let Some(before) = self.after(stepper, piece, class) else { return Ok(next) };
@@ -408,7 +427,8 @@ impl<'a> Builder<'a> {
             owed.dedup();
         }
         let mut preferred = BitSet::new(lexing.cfg.n_terminals);
-        // In `contextual` labels of a lower rank count where those of higher ranks do not compete; what is ignored always does.
+        // In `contextual` labels of a lower rank count where those of higher ranks do not compete; what is
+        // ignored always does.
         while !preferred.intersects(&lexicon.ignored) {
             let labels = lexicon.labels(state, |label| !preferred.contains(label));
             if labels.is_empty() {
@@ -418,7 +438,8 @@ impl<'a> Builder<'a> {
             let used = labels.iter().filter(|&&label| lexicon.used.contains(label));
             let scans: Box<[TerminalId]> = used.map(|&label| TerminalId::new(label)).collect();
             if skip || !scans.is_empty() {
-                let mut boundary = Piece { state: START, owed: owed.clone(), foes: Vec::new(), ..before.clone() };
+                let mut boundary =
+                    Piece { state: START, owed: owed.clone(), foes: Vec::new(), ..before.clone() };
                 if self.can_be(stepper, &boundary) {
                     let depth = self.nodes[node as usize].depth;
                     let own = (preferred.count() > 0).then(|| (depth, CompactSet::from_bits(&preferred)));
@@ -435,7 +456,8 @@ impl<'a> Builder<'a> {
         Ok(next)
     }
 
-    /// What pieces that ended owe after one more byte, and what would have won over them; `None` if that is certain.
+    /// What pieces that ended owe after one more byte, and what would have won over them; `None` if that is
+    /// certain.
     fn after(&self, stepper: &mut Stepper, piece: u32, class: usize) -> Option<Piece> {
         let (lexing, piece) = (self.lexing, &self.pieces[piece as usize]);
         let union = &lexing.lexicon.union;
@@ -454,8 +476,11 @@ impl<'a> Builder<'a> {
                 if lexing.mode() == LexerMode::Longest {
                     return None;
                 }
-                let known: BTreeSet<usize> =
-                    self.foes_to(piece.node).filter(|foes| foes.0 == depth).flat_map(|foes| foes.1.iter()).collect();
+                let known: BTreeSet<usize> = self
+                    .foes_to(piece.node)
+                    .filter(|foes| foes.0 == depth)
+                    .flat_map(|foes| foes.1.iter())
+                    .collect();
                 let new: Vec<usize> = accepts.iter().filter(|terminal| !known.contains(terminal)).collect();
                 if !new.is_empty() {
                     let set = foes.entry(depth).or_insert_with(|| BitSet::new(n_terminals));
@@ -466,7 +491,10 @@ impl<'a> Builder<'a> {
                 }
             }
             if !union.live(next).is_empty() {
-                owed.push((depth, if lexing.mode() == LexerMode::Longest { union.blind(next) } else { next }));
+                owed.push((
+                    depth,
+                    if lexing.mode() == LexerMode::Longest { union.blind(next) } else { next },
+                ));
             }
         }
         owed.sort_unstable();
@@ -475,7 +503,8 @@ impl<'a> Builder<'a> {
         Some(Piece { owed_before, owed, foes, ..piece.clone() })
     }
 
-    /// Whether one of these terminals has competed for the piece that ended on the way to a node after so many others: what is ignored always has, and what was read.
+    /// Whether one of these terminals has competed for the piece that ended on the way to a node after so
+    /// many others: what is ignored always has, and what was read.
     fn is_among(&self, mut node: u32, depth: u32, terminals: &BitSet) -> bool {
         while self.nodes[node as usize].depth > depth + 1 {
             node = self.nodes[node as usize].parent;
@@ -487,7 +516,8 @@ impl<'a> Builder<'a> {
 
     /// What may not be viable on the way to a node.
     fn foes_to(&self, node: u32) -> impl Iterator<Item = &(u32, CompactSet)> {
-        let way = std::iter::successors(Some(node), |&node| (node > 0).then(|| self.nodes[node as usize].parent));
+        let way =
+            std::iter::successors(Some(node), |&node| (node > 0).then(|| self.nodes[node as usize].parent));
         way.flat_map(|node| &self.nodes[node as usize].foes)
     }
 
@@ -567,7 +597,12 @@ impl<'a> Builder<'a> {
         let mut groups = Vec::new();
         let mut add = |foes: &[(u32, CompactSet)], wanted: &BitSet, is_sure| {
             if wanted.count() > 0 {
-                groups.push(Group { foes: foes.into(), wanted: wanted.clone(), is_sure, tokens: tokens.clone() });
+                groups.push(Group {
+                    foes: foes.into(),
+                    wanted: wanted.clone(),
+                    is_sure,
+                    tokens: tokens.clone(),
+                });
             }
         };
         let sure = self.sure(stepper, &piece, &piece.owed);
@@ -616,10 +651,12 @@ impl<'a> Builder<'a> {
         self.nodes
     }
 
-    /// What is enough for a piece to be completed where some debts are none, because nothing competed that could have had a longer match.
+    /// What is enough for a piece to be completed where some debts are none, because nothing competed that
+    /// could have had a longer match.
     fn without_debts(&self, stepper: &Stepper, piece: &Piece, sure: &BitSet) -> Vec<(Foes, BitSet)> {
         let (lexing, n_debts) = (self.lexing, piece.owed.len());
-        let subsets: Vec<usize> = if n_debts <= FEW_DEBTS { (1..1 << n_debts).collect() } else { vec![usize::MAX] };
+        let subsets: Vec<usize> =
+            if n_debts <= FEW_DEBTS { (1..1 << n_debts).collect() } else { vec![usize::MAX] };
         let mut found = Vec::new();
         'subsets: for left_out in subsets {
             let is_out = |at: usize| left_out >> at.min(usize::BITS as usize - 1) & 1 == 1;
@@ -642,7 +679,8 @@ impl<'a> Builder<'a> {
                 for (depth, set) in &piece.foes {
                     add(*depth, set);
                 }
-                let foes = foes.into_iter().map(|(depth, set)| (depth, CompactSet::from_bits(&set))).collect();
+                let foes =
+                    foes.into_iter().map(|(depth, set)| (depth, CompactSet::from_bits(&set))).collect();
                 found.push((foes, wanted));
             }
         }

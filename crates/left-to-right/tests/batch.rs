@@ -91,7 +91,10 @@ fn of_drafts() {
         assert_eq!(error, MatchError::DraftOrder { draft: 0, after: 0 });
         assert!(matches!(matcher.draft_masks(&backwards, &mut []), Err(MatchError::MaskTooShort { .. })));
         let unknown = [Draft { token: TokenId(9_999_999), after: None }];
-        assert!(matches!(matcher.draft_masks(&unknown, &mut vec![0; n_words]), Err(MatchError::UnknownToken { .. })));
+        assert!(matches!(
+            matcher.draft_masks(&unknown, &mut vec![0; n_words]),
+            Err(MatchError::UnknownToken { .. })
+        ));
     }
 }
 
@@ -112,7 +115,10 @@ fn of_outputs_that_change_engines() {
             plain.advance(next).unwrap();
             if at % 20 < 2 || at > 380 {
                 let expected = plain.mask().unwrap();
-                assert!(matchers.iter_mut().all(|matcher| matcher.mask().unwrap() == expected), "round {round}, {at}");
+                assert!(
+                    matchers.iter_mut().all(|matcher| matcher.mask().unwrap() == expected),
+                    "round {round}, {at}"
+                );
             }
         }
         let mut fork = matchers[0].fork();
@@ -134,7 +140,8 @@ fn of_renewed_tables() {
     let grammar = lark::parse(SUMS, &LarkOptions::default()).unwrap();
     let limits = Limits { shared_items: 2_000, ..Limits::default() };
     let options = LanguageOptions { engine: Engine::Earley, limits, ..LanguageOptions::default() };
-    let small = Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin()).unwrap();
+    let small =
+        Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin()).unwrap();
     let (mut small, mut plain) = (small.matcher().unwrap(), constraint(Engine::Earley).matcher().unwrap());
     let mut random = Random::new(5);
     let texts = ["(", ")", "n", "+", "*"].map(|text| token(small.constraint(), text));

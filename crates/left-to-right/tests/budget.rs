@@ -1,4 +1,5 @@
-//! Masks within a budget, minimum costs and forced text: random grammars in every lexer mode and engine against brute force.
+//! Masks within a budget, minimum costs and forced text: random grammars in every lexer mode and engine
+//! against brute force.
 //!
 //! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 40).
 
@@ -31,7 +32,8 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// The vocabulary of a case. Some lack tokens; to some all bytes are added, which gives the engine its bounds for ample budgets.
+/// The vocabulary of a case. Some lack tokens; to some all bytes are added, which gives the engine its bounds
+/// for ample budgets.
 fn tokens_of(case: &RandomCase) -> Vec<Option<Vec<u8>>> {
     let mut random = Random::new(case.seed);
     let lacks = random.chance(50);
@@ -44,13 +46,15 @@ fn tokens_of(case: &RandomCase) -> Vec<Option<Vec<u8>>> {
 
 fn matcher(case: &RandomCase, tokens: &[Option<Vec<u8>>], engine: Engine) -> Option<Matcher> {
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let token =
-        |token: &Option<Vec<u8>>| token.as_ref().map_or("null".into(), |t| format!("{{\"hex\":\"{}\"}}", hex(t)));
+    let token = |token: &Option<Vec<u8>>| {
+        token.as_ref().map_or("null".into(), |t| format!("{{\"hex\":\"{}\"}}", hex(t)))
+    };
     let source = format!("[{}]", tokens.iter().map(token).collect::<Vec<String>>().join(","));
     let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
-    let vocabulary =
-        Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options).expect("a vocabulary");
-    let options = LanguageOptions { lexer: Some(case.mode), ties: case.ties, engine, ..LanguageOptions::default() };
+    let vocabulary = Vocabulary::from_bytes(anygram_vocab::Format::JsonArray, source.as_bytes(), &options)
+        .expect("a vocabulary");
+    let options =
+        LanguageOptions { lexer: Some(case.mode), ties: case.ties, engine, ..LanguageOptions::default() };
     let language = Language::new(case.grammar.clone(), &options).ok()?;
     Some(Constraint::new(Arc::new(language), vocabulary).expect("a constraint").matcher().expect("a matcher"))
 }
@@ -68,14 +72,16 @@ impl<'a> Brute<'a> {
     fn new(case: &'a RandomCase, tokens: &[Option<Vec<u8>>]) -> Self {
         // Of the bytes that were added only these, and what is ignored, stand in sentences.
         let stands = |symbol: &Sym| *symbol == Sym::Byte(b' ') || case.alphabet.contains(symbol);
-        let mut spellings: Vec<Vec<Sym>> = (0..).zip(tokens).filter_map(|(id, token)| symbols(id, token)).collect();
+        let mut spellings: Vec<Vec<Sym>> =
+            (0..).zip(tokens).filter_map(|(id, token)| symbols(id, token)).collect();
         spellings.retain(|spelling| spelling.len() > 1 || spelling.iter().all(stands));
         spellings.sort();
         spellings.dedup();
         Self { oracle: case.oracle(), spellings, known: RefCell::default(), case }
     }
 
-    /// The least number of tokens that make a sentence: `NEVER` if more than [`DEEPEST`]; `None` if there were too many texts.
+    /// The least number of tokens that make a sentence: `NEVER` if more than [`DEEPEST`]; `None` if there
+    /// were too many texts.
     fn least(&self, text: &[Sym]) -> Option<u32> {
         if let Some(&known) = self.known.borrow().get(text) {
             return known;
@@ -128,7 +134,9 @@ fn is_undecided(error: &MatchError) -> bool {
 }
 
 /// Calls a check for each case, mode and engine.
-fn for_each_case(mut check: impl FnMut(&RandomCase, &Brute<'_>, &[Option<Vec<u8>>], Matcher) -> Result<(), String>) {
+fn for_each_case(
+    mut check: impl FnMut(&RandomCase, &Brute<'_>, &[Option<Vec<u8>>], Matcher) -> Result<(), String>,
+) {
     let mut failures = Vec::new();
     for seed in seeds() {
         for mode in MODES {
@@ -138,7 +146,10 @@ fn for_each_case(mut check: impl FnMut(&RandomCase, &Brute<'_>, &[Option<Vec<u8>
             for engine in ENGINES {
                 let Some(matcher) = matcher(&case, &tokens, engine) else { continue };
                 if let Err(message) = check(&case, &brute, &tokens, matcher) {
-                    failures.push(format!("seed {seed}, {mode:?}, {}: {message}\n{case}\n{tokens:?}", engine.name()));
+                    failures.push(format!(
+                        "seed {seed}, {mode:?}, {}: {message}\n{case}\n{tokens:?}",
+                        engine.name()
+                    ));
                 }
             }
         }
@@ -216,7 +227,9 @@ fn masks_within_budgets_are_those_of_brute_force() {
                 for (id, token) in tokens.iter().enumerate().take(case.vocab.len()).skip(1) {
                     let more = symbols(id as u32, token).filter(|_| id as u32 != CALL || brute.names_call());
                     let expected = match (&more, budget.checked_sub(1)) {
-                        (Some(more), Some(left)) => brute.least(&[text, more].concat()).map(|least| least <= left),
+                        (Some(more), Some(left)) => {
+                            brute.least(&[text, more].concat()).map(|least| least <= left)
+                        }
                         _ => Some(false),
                     };
                     let Some(expected) = expected else { continue };
@@ -239,7 +252,8 @@ fn budgets_obey_the_laws() {
         along(case, tokens, &mut matcher, |matcher, text| {
             let all_are_there = tokens.len() > case.vocab.len();
             let budgets = [0, 1, 2, 3, 4, if all_are_there { 40 } else { 5 }];
-            let masks: Result<Vec<_>, _> = budgets.map(|budget| matcher.mask_with_budget(budget)).into_iter().collect();
+            let masks: Result<Vec<_>, _> =
+                budgets.map(|budget| matcher.mask_with_budget(budget)).into_iter().collect();
             let (masks, plain) = match (masks, matcher.mask()) {
                 (Ok(masks), Ok(plain)) => (masks, plain),
                 (Err(error), _) | (_, Err(error)) if is_undecided(&error) => return Ok(false),
@@ -278,7 +292,8 @@ fn whatever_is_picked_a_sentence_is_reached_within_the_budget() {
                     Err(error) if is_undecided(&error) => break,
                     Err(error) => return Err(error.to_string()),
                 };
-                let allowed: Vec<u32> = (0..tokens.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
+                let allowed: Vec<u32> =
+                    (0..tokens.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
                 if allowed.is_empty() {
                     return Err(format!("stuck after {:?} with {left}", matcher.tokens()));
                 }
@@ -310,21 +325,26 @@ fn forced_text_is_forced() {
             loop {
                 if brute.oracle.is_sentence(&now) {
                     return match bytes.next() {
-                        Some(_) => {
-                            Err(format!("after {} {forced:?} is forced, but {} is a sentence", show(text), show(&now)))
-                        }
+                        Some(_) => Err(format!(
+                            "after {} {forced:?} is forced, but {} is a sentence",
+                            show(text),
+                            show(&now)
+                        )),
                         None => Ok(true),
                     };
                 }
                 let limits = anygram_testkit::oracle::Limits { max_extra: 4, max_texts: 200, prune: true };
                 let is_viable = |symbol: &&Sym| {
-                    let completion = brute.oracle.completion(&[&now[..], &[**symbol]].concat(), &case.alphabet, limits);
+                    let completion =
+                        brute.oracle.completion(&[&now[..], &[**symbol]].concat(), &case.alphabet, limits);
                     matches!(completion, anygram_testkit::oracle::Completion::Found(_))
                 };
                 let viable: Vec<Sym> = case.alphabet.iter().filter(is_viable).copied().collect();
                 match bytes.next() {
                     None => return Ok(true),
-                    Some(&byte) if viable.iter().all(|&symbol| symbol == Sym::Byte(byte)) => now.push(Sym::Byte(byte)),
+                    Some(&byte) if viable.iter().all(|&symbol| symbol == Sym::Byte(byte)) => {
+                        now.push(Sym::Byte(byte))
+                    }
                     Some(_) => {
                         return Err(format!(
                             "after {} {forced:?} is forced, but {viable:?} may follow {}",

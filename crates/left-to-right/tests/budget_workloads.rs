@@ -1,6 +1,8 @@
-//! Budgets on the shared workloads with the vocabulary of the Qwen models: random outputs end within their budget, and what masks cost.
+//! Budgets on the shared workloads with the vocabulary of the Qwen models: random outputs end within their
+//! budget, and what masks cost.
 //!
-//! `ANYGRAM_WORKLOAD=cpp` runs one of them; `--nocapture` prints the figures (wall clock, so only a hint where the machine is shared).
+//! `ANYGRAM_WORKLOAD=cpp` runs one of them; `--nocapture` prints the figures (wall clock, so only a hint
+//! where the machine is shared).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +21,8 @@ const WORKLOADS: [&str; 4] = ["smiles", "sql_grammar", "sqlite", "cpp"];
 
 fn constraint(data: &Path, name: &str, mode: Option<LexerMode>, vocabulary: &Vocabulary) -> Constraint {
     let source = std::fs::read_to_string(data.join(format!("replay/{name}.lark"))).unwrap();
-    let grammar = lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let grammar =
+        lark::parse(&source, &LarkOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let options = LanguageOptions { lexer: mode, ..LanguageOptions::default() };
     Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), vocabulary.clone()).unwrap()
 }
@@ -38,7 +41,8 @@ fn texts(data: &Path, name: &str) -> Vec<Vec<TokenId>> {
 /// Median, 99th percentile and maximum.
 fn figures(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
-    let at = |part: usize| times.get(times.len() * part / 100).copied().unwrap_or_default().as_secs_f64() * 1e6;
+    let at =
+        |part: usize| times.get(times.len() * part / 100).copied().unwrap_or_default().as_secs_f64() * 1e6;
     let last = times.last().copied().unwrap_or_default().as_secs_f64() * 1e6;
     format!("p50 {:.0} p99 {:.0} max {last:.0} µs of {}", at(50), at(99), times.len())
 }
@@ -57,15 +61,23 @@ fn write(matcher: &mut Matcher, random: &mut Random, budget: u32, times: &mut Ve
     loop {
         let mask = timed(times, || matcher.mask_with_budget(left).unwrap());
         let vocabulary = matcher.constraint().vocabulary();
-        let mut allowed: Vec<u32> = (0..vocabulary.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
+        let mut allowed: Vec<u32> =
+            (0..vocabulary.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
         assert!(!allowed.is_empty(), "stuck with {left}");
         if left > 0 && allowed.len() > 1 {
             allowed.retain(|&id| id != EOS);
         }
         // Punctuation is rare among tokens and common in texts.
-        let short: Vec<u32> =
-            allowed.iter().copied().filter(|&id| vocabulary.bytes(TokenId(id)).is_some_and(|b| b.len() < 3)).collect();
-        let token = if !short.is_empty() && random.chance(70) { *random.pick(&short) } else { *random.pick(&allowed) };
+        let short: Vec<u32> = allowed
+            .iter()
+            .copied()
+            .filter(|&id| vocabulary.bytes(TokenId(id)).is_some_and(|b| b.len() < 3))
+            .collect();
+        let token = if !short.is_empty() && random.chance(70) {
+            *random.pick(&short)
+        } else {
+            *random.pick(&allowed)
+        };
         matcher.advance(TokenId(token)).unwrap();
         if token == EOS {
             return;
@@ -91,7 +103,11 @@ fn random_outputs_end_within_their_budget() {
         let mut matcher = constraint.matcher().unwrap();
         println!("{name}: compiled in {:?}", start.elapsed());
         let least = timed(&mut Vec::new(), || matcher.minimum_tokens(1_000).unwrap()).expect("a sentence");
-        println!("{name}: {least} tokens at least, {:?}, {} MB", start.elapsed(), matcher.memory_usage() >> 20);
+        println!(
+            "{name}: {least} tokens at least, {:?}, {} MB",
+            start.elapsed(),
+            matcher.memory_usage() >> 20
+        );
         let (mut plain, mut ample, mut tight) = (Vec::new(), Vec::new(), Vec::new());
         for text in texts(&data, name).iter().take(20) {
             matcher.reset();

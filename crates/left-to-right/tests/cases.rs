@@ -48,7 +48,8 @@ fn json(token: &CaseToken) -> String {
     token.bytes().map_or("null".to_owned(), hex)
 }
 
-/// A vocabulary with the tokens of a case, after them all single bytes (so that every prefix can be spelled) and an EOS.
+/// A vocabulary with the tokens of a case, after them all single bytes (so that every prefix can be spelled)
+/// and an EOS.
 fn vocabulary(tokens: &[CaseToken]) -> Vocabulary {
     let own = tokens.iter().map(json);
     let source: Vec<String> = own.chain((0..=255).map(|byte| hex(&[byte]))).collect();
@@ -86,7 +87,8 @@ fn every_case_is_answered() {
             let options = LanguageOptions { lexer: Some(mode), ties, engine, ..LanguageOptions::default() };
             let language = Arc::new(Language::new(grammar, &options).map_err(|error| error.to_string())?);
             let stepper = || Stepper::new(&language).unwrap();
-            let (for_sentences, for_viability, for_masks) = (language.clone(), language.clone(), language.clone());
+            let (for_sentences, for_viability, for_masks) =
+                (language.clone(), language.clone(), language.clone());
             let (mut sentences, mut viability) = (stepper(), stepper());
             let (vocab, vocab_too) = (file.vocab.clone(), file.vocab.clone());
             Ok(cases::Engine {
@@ -112,7 +114,8 @@ fn every_case_is_answered() {
                         matcher.advance(TokenId(token)).unwrap();
                     }
                     let words = matcher.mask().unwrap();
-                    let allowed = (0..tokens.len()).filter(|&id| get_bit(&words, id)).map(|id| id as u32).collect();
+                    let allowed =
+                        (0..tokens.len()).filter(|&id| get_bit(&words, id)).map(|id| id as u32).collect();
                     (allowed, get_bit(&words, tokens.len() + 256))
                 })),
                 canvas: None,

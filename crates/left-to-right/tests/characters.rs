@@ -1,7 +1,9 @@
-//! Masks over vocabularies with many characters: whole subtrees of tokens that prolong a piece are not walked, and have to be what walking them finds.
+//! Masks over vocabularies with many characters: whole subtrees of tokens that prolong a piece are not
+//! walked, and have to be what walking them finds.
 //!
-//! Tokens are random strings of characters of one to four bytes, of parts of characters and of bytes that are in no text; names, strings and comments take
-//! many of them. Every mask is held against the same tokens advanced byte by byte. `ANYGRAM_SEED` and `ANYGRAM_SEEDS` as in `oracle.rs`.
+//! Tokens are random strings of characters of one to four bytes, of parts of characters and of bytes that are
+//! in no text; names, strings and comments take many of them. Every mask is held against the same tokens
+//! advanced byte by byte. `ANYGRAM_SEED` and `ANYGRAM_SEEDS` as in `oracle.rs`.
 
 use std::sync::Arc;
 
@@ -12,7 +14,8 @@ use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
-/// The start is a rule so that every kind of piece can follow every other where they do not run into each other.
+/// The start is a rule so that every kind of piece can follow every other where they do not run into each
+/// other.
 const GRAMMAR: &str = r##"
     start: item*
     item: NAME | TEXT | NUMBER | KEYWORD | "(" item* ")" | ANY | TAKES_TURNS
@@ -74,7 +77,8 @@ fn vocabulary(random: &mut Random) -> Vocabulary {
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let tokens: Vec<String> = tokens.iter().map(|token| format!("{{\"hex\":\"{}\"}}", hex(token))).collect();
     let options = LoadOptions { eos: vec![0], ..LoadOptions::default() };
-    Vocabulary::from_bytes(Format::JsonArray, format!("[null,{}]", tokens.join(",")).as_bytes(), &options).unwrap()
+    Vocabulary::from_bytes(Format::JsonArray, format!("[null,{}]", tokens.join(",")).as_bytes(), &options)
+        .unwrap()
 }
 
 #[test]
@@ -92,7 +96,8 @@ fn masks_are_what_bytes_say() {
         for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
             let options = LanguageOptions { lexer: Some(mode), ..LanguageOptions::default() };
             let language = Language::new(grammar.clone(), &options).unwrap();
-            let mut matcher = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap().matcher().unwrap();
+            let mut matcher =
+                Constraint::new(Arc::new(language), vocabulary.clone()).unwrap().matcher().unwrap();
             for step in 0..12 {
                 let mask = matcher.mask().unwrap();
                 let mut allowed = Vec::new();

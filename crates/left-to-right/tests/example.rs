@@ -61,9 +61,14 @@ fn contexts_are_what_can_come_next() {
     let language = language(SQL, LexerMode::Contextual);
     let (contexts, is_cut) = contexts(&language).unwrap();
     let name = |at: usize| language.grammar().terminals[at].name.as_str();
-    let mut contexts: Vec<Vec<&str>> = contexts.iter().map(|context| context.iter().map(name).collect()).collect();
+    let mut contexts: Vec<Vec<&str>> =
+        contexts.iter().map(|context| context.iter().map(name).collect()).collect();
     contexts.iter_mut().for_each(|context| context.sort_unstable());
-    assert!(!is_cut && contexts.contains(&vec!["NAME", "STRING"]) && contexts.contains(&vec!["\",\"", "\"from\""]));
+    assert!(
+        !is_cut
+            && contexts.contains(&vec!["NAME", "STRING"])
+            && contexts.contains(&vec!["\",\"", "\"from\""])
+    );
 }
 
 fn explained(source: &str, mode: LexerMode, text: &str) -> (Explanation, Vec<String>) {

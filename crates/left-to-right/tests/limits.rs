@@ -6,7 +6,9 @@ use anygram_bits::work::Cancel;
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::{CompileError, Constraint, Engine, Language, LanguageOptions, Limits, MatchError};
+use anygram_left_to_right::{
+    CompileError, Constraint, Engine, Language, LanguageOptions, Limits, MatchError,
+};
 use anygram_lexer::transducer::LexingError;
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::{RecognizerError, RecognizerLimits};
@@ -47,7 +49,12 @@ fn small_caches_change_no_mask() {
         for (cache_bytes, shared_items) in [(0, 0), (1, 1), (2 << 10, 200), (0, 3_000_000), (128 << 20, 0)] {
             let limits = Limits { cache_bytes, shared_items, ..Limits::default() };
             let masks = masks(&constraint(limits, engine).unwrap()).unwrap();
-            assert_eq!(masks, expected, "{} with {cache_bytes} bytes and {shared_items} items", engine.name());
+            assert_eq!(
+                masks,
+                expected,
+                "{} with {cache_bytes} bytes and {shared_items} items",
+                engine.name()
+            );
         }
     }
 }
@@ -58,7 +65,8 @@ fn a_table_that_is_full_is_renewed_or_named() {
     for engine in [Engine::Reference, Engine::Earley] {
         let mut outcomes = [0; 2];
         for lexemes in [1, 10, 40, 60, 100, 1000] {
-            let limits = Limits { lexer: LexerLimits { lexemes, ..LexerLimits::default() }, ..Limits::default() };
+            let limits =
+                Limits { lexer: LexerLimits { lexemes, ..LexerLimits::default() }, ..Limits::default() };
             match constraint(limits, engine).map(|constraint| masks(&constraint)) {
                 Ok(Ok(masks)) => {
                     assert_eq!(masks, expected);
@@ -115,7 +123,8 @@ fn automata_too_large_are_named() {
     ] {
         let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
         let lexer = LexerLimits { union_entries: 10_000, ..LexerLimits::default() };
-        let options = LanguageOptions { limits: Limits { lexer, ..Limits::default() }, ..LanguageOptions::default() };
+        let options =
+            LanguageOptions { limits: Limits { lexer, ..Limits::default() }, ..LanguageOptions::default() };
         let error = Language::new(grammar, &options).unwrap_err();
         assert!(error.to_string().contains(what), "{source}: {error}");
     }
@@ -126,7 +135,8 @@ fn long_and_deep_texts_need_no_stack() {
     let source = "start: \"(\" start \")\" | \"x\" start | \"x\"";
     for engine in [Engine::Reference, Engine::Earley] {
         let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
-        let language = Language::new(grammar, &LanguageOptions { engine, ..LanguageOptions::default() }).unwrap();
+        let language =
+            Language::new(grammar, &LanguageOptions { engine, ..LanguageOptions::default() }).unwrap();
         let depth = if engine == Engine::Reference { 500 } else { 20_000 };
         let text = format!("{}x{}", "(".repeat(depth), ")".repeat(depth));
         let reading = language.read(text.as_bytes()).unwrap();
@@ -195,8 +205,10 @@ fn masks_and_tokens_stop_at_their_limit_and_can_be_tried_again() {
             let compiled = |mask_steps| {
                 let grammar = lark::parse(GRAMMAR, &LarkOptions::default()).unwrap();
                 let limits = Limits { mask_steps, ..Limits::default() };
-                let options = LanguageOptions { engine, limits, lexer: Some(mode), ..LanguageOptions::default() };
-                Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin()).unwrap()
+                let options =
+                    LanguageOptions { engine, limits, lexer: Some(mode), ..LanguageOptions::default() };
+                Constraint::new(Arc::new(Language::new(grammar, &options).unwrap()), Vocabulary::builtin())
+                    .unwrap()
             };
             let tokens = Vocabulary::builtin().encode(TEXT).unwrap();
             let mut free = compiled(u64::MAX).matcher().unwrap();

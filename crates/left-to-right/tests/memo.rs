@@ -1,7 +1,7 @@
 //! Masks that are shared between equal situations are those that are computed afresh.
 //!
-//! Long random walks through the masks of random grammars, on shared tables and on tables that keep no mask. `ANYGRAM_SEED` and
-//! `ANYGRAM_SEEDS` as in `oracle.rs`.
+//! Long random walks through the masks of random grammars, on shared tables and on tables that keep no mask.
+//! `ANYGRAM_SEED` and `ANYGRAM_SEEDS` as in `oracle.rs`.
 
 use std::sync::Arc;
 
@@ -17,8 +17,9 @@ use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
 fn vocabulary(tokens: &[Option<Vec<u8>>]) -> Vocabulary {
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let token =
-        |token: &Option<Vec<u8>>| token.as_ref().map_or("null".to_owned(), |b| format!("{{\"hex\":\"{}\"}}", hex(b)));
+    let token = |token: &Option<Vec<u8>>| {
+        token.as_ref().map_or("null".to_owned(), |b| format!("{{\"hex\":\"{}\"}}", hex(b)))
+    };
     let tokens: Vec<String> = tokens.iter().map(token).collect();
     let options = LoadOptions { eos: vec![0], ..LoadOptions::default() };
     Vocabulary::from_bytes(Format::JsonArray, format!("[{}]", tokens.join(",")).as_bytes(), &options).unwrap()
@@ -89,7 +90,8 @@ fn of_random_grammars() {
         for case in both.into_iter().flatten() {
             let mode = case.mode;
             let vocabulary = vocabulary(&case.vocab);
-            let made = [0, 1 << 20].map(|bytes| matcher(&case.grammar, mode, Engine::Earley, &vocabulary, bytes));
+            let made =
+                [0, 1 << 20].map(|bytes| matcher(&case.grammar, mode, Engine::Earley, &vocabulary, bytes));
             let [Some(mut plain), Some(mut sharing)] = made else { continue };
             let counts = walk(&mut Random::new(seed), &mut sharing, &mut plain, 6, 25)
                 .unwrap_or_else(|error| panic!("seed {seed}, {mode:?}: {error}\n{case}"));
@@ -123,15 +125,16 @@ fn of_deep_texts() {
     let mut tokens: Vec<Option<Vec<u8>>> = vec![None];
     tokens.extend((b' '..=b'~').map(|byte| Some(vec![byte])));
     let longer = [
-        "))", ")))", "]]", ")]", "),", "),(", ">)", "]}", "xy", "yy", "yyy", "zz", "zzz", "aa", "bd", "db", "dd", "n)",
-        "+n", "+(", ")+", "!!", "> ,", "))))))",
+        "))", ")))", "]]", ")]", "),", "),(", ">)", "]}", "xy", "yy", "yyy", "zz", "zzz", "aa", "bd", "db",
+        "dd", "n)", "+n", "+(", ")+", "!!", "> ,", "))))))",
     ];
     tokens.extend(longer.map(|token| Some(token.as_bytes().to_vec())));
     let vocabulary = vocabulary(&tokens);
     for source in grammars {
         let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
         for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
-            let made = [0, 1 << 20].map(|bytes| matcher(&grammar, mode, Engine::Earley, &vocabulary, bytes).unwrap());
+            let made = [0, 1 << 20]
+                .map(|bytes| matcher(&grammar, mode, Engine::Earley, &vocabulary, bytes).unwrap());
             let [mut plain, mut sharing] = made;
             let counts = walk(&mut Random::new(1), &mut sharing, &mut plain, 30, 60)
                 .unwrap_or_else(|error| panic!("{source}, {mode:?}: {error}"));

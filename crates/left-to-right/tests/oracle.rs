@@ -1,7 +1,8 @@
 //! Random grammars, vocabularies and texts: every engine in every lexer mode against brute force.
 //!
-//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn (default 100). In `contextual` an
-//! engine may say that it did not decide; the tests count that and bound its rate.
+//! `ANYGRAM_SEED=17` replays one seed and prints its case; `ANYGRAM_SEEDS=5000` sets how many are drawn
+//! (default 100). In `contextual` an engine may say that it did not decide; the tests count that and bound
+//! its rate.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,7 +13,9 @@ use anygram_grammar::ir::{LexerMode, TerminalId, TerminalKind};
 use anygram_left_to_right::frontier::{Frontier, Stepper, Symbol};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::get_bit;
-use anygram_left_to_right::{CompileError, Constraint, Engine, Language, LanguageOptions, MatchError, Matcher};
+use anygram_left_to_right::{
+    CompileError, Constraint, Engine, Language, LanguageOptions, MatchError, Matcher,
+};
 use anygram_lexer::transducer::LexingError;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, laws as recognizer_laws};
@@ -72,17 +75,23 @@ fn for_each_case(check: impl Fn(&RandomCase, &Judge, &Language, &mut Tally) -> R
     let mut tally = Tally::default();
     for seed in seeds() {
         let modes = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
-        let blanks = modes.into_iter().filter(|_| seed % 3 == 0).map(|mode| RandomCase::with_blanks(seed, mode));
+        let blanks =
+            modes.into_iter().filter(|_| seed % 3 == 0).map(|mode| RandomCase::with_blanks(seed, mode));
         for case in modes.into_iter().map(|mode| RandomCase::in_mode(seed, mode)).chain(blanks) {
             let mode = case.mode;
             let judge = Judge::new(&case);
             for engine in ENGINES {
-                let options =
-                    LanguageOptions { lexer: Some(mode), ties: case.ties, engine, ..LanguageOptions::default() };
+                let options = LanguageOptions {
+                    lexer: Some(mode),
+                    ties: case.ties,
+                    engine,
+                    ..LanguageOptions::default()
+                };
                 let result = match Language::new(case.grammar.clone(), &options) {
                     Ok(language) => check(&case, &judge, &language, &mut tally),
                     Err(
-                        CompileError::Lexing(LexingError::EmptyLanguage { .. }) | CompileError::NoneCanBeCut { .. },
+                        CompileError::Lexing(LexingError::EmptyLanguage { .. })
+                        | CompileError::NoneCanBeCut { .. },
                     ) => {
                         empty += 1;
                         is_empty(&case)
@@ -139,8 +148,9 @@ impl Reader<'_> {
         match symbol {
             Sym::Byte(byte) => self.stepper.step(self.language, frontier, byte, &mut next)?,
             Sym::Token(CALL) => {
-                let special =
-                    |at: &usize| matches!(self.language.grammar().terminals[*at].kind, TerminalKind::Special(_));
+                let special = |at: &usize| {
+                    matches!(self.language.grammar().terminals[*at].kind, TerminalKind::Special(_))
+                };
                 for at in (0..self.language.grammar().terminals.len()).filter(special) {
                     let terminal = TerminalId::new(at);
                     next.extend(self.stepper.step_special(self.language, frontier, terminal)?);
@@ -192,7 +202,9 @@ impl Reader<'_> {
             let nothing = || Err(format!("{} is accepted, but nothing completes it", show(text)));
             return match self.complete(frontier) {
                 Ok(Some(rest)) if oracle.is_sentence(&[text, &rest].concat()) => Ok(Some(true)),
-                Ok(Some(rest)) => Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest))),
+                Ok(Some(rest)) => {
+                    Err(format!("{} is accepted, but {} does not complete it", show(text), show(&rest)))
+                }
                 Ok(None) => nothing(),
                 // There is one, but the search for it takes too long.
                 Err(StepError::Undecided { .. }) if self.language.mode() == LexerMode::Contextual => {
@@ -207,7 +219,9 @@ impl Reader<'_> {
         }
         match oracle.completion(case, text) {
             Completion::NoneWithin { .. } | Completion::LimitReached => Ok(Some(false)),
-            Completion::Found(rest) => Err(format!("{} is refused, but {} completes it", show(text), show(&rest))),
+            Completion::Found(rest) => {
+                Err(format!("{} is refused, but {} completes it", show(text), show(&rest)))
+            }
         }
     }
 }
@@ -215,7 +229,8 @@ impl Reader<'_> {
 #[test]
 fn texts_are_read_as_by_brute_force() {
     for_each_case(|case, oracle, language, tally| {
-        let mut reader = Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
+        let mut reader =
+            Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
         let start = reader.stepper.start(language).map_err(|error| error.to_string())?.unwrap_or_default();
         let before = tally.undecided;
         for text in case.texts.iter().chain(&case.prefixes) {
@@ -264,7 +279,8 @@ fn matcher(case: &RandomCase, language: &Language) -> Result<Matcher, String> {
 fn masks_are_those_of_brute_force() {
     for_each_case(|case, oracle, language, tally| {
         let mut matcher = matcher(case, language)?;
-        let mut reader = Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
+        let mut reader =
+            Reader { language, stepper: Stepper::new(language).map_err(|error| error.to_string())? };
         let start = reader.stepper.start(language).map_err(|error| error.to_string())?.unwrap_or_default();
         let mut judged: HashMap<Vec<Sym>, Option<bool>> = HashMap::new();
         let before = tally.undecided;
@@ -278,7 +294,9 @@ fn masks_are_those_of_brute_force() {
             for &token in tokens.iter().take(6) {
                 let mask = match matcher.mask() {
                     Ok(mask) => mask,
-                    Err(MatchError::Limit(StepError::Undecided { .. })) if language.mode() == LexerMode::Contextual => {
+                    Err(MatchError::Limit(StepError::Undecided { .. }))
+                        if language.mode() == LexerMode::Contextual =>
+                    {
                         break;
                     }
                     Err(error) => return Err(error.to_string()),
@@ -316,7 +334,10 @@ fn masks_are_those_of_brute_force() {
                     if matcher.validate(&[TokenId(id as u32)]).map_err(|error| error.to_string())?
                         != usize::from(viable)
                     {
-                        return Err(format!("after {} token {id} does not validate as the mask says", show(&text)));
+                        return Err(format!(
+                            "after {} token {id} does not validate as the mask says",
+                            show(&text)
+                        ));
                     }
                 }
                 match matcher.advance(TokenId(token)) {
@@ -375,10 +396,11 @@ fn matchers_obey_the_laws() {
         for tokens in case.tokens.iter().take(3) {
             // Where something is undecided there is nothing to hold a law to.
             let mut probe = start.0.clone();
-            let decided = tokens.iter().try_for_each(|&token| match (probe.mask(), probe.advance(TokenId(token))) {
-                (Ok(_), Ok(()) | Err(MatchError::Refused(_))) => Ok(()),
-                (Err(error), _) | (_, Err(error)) => Err(error),
-            });
+            let decided =
+                tokens.iter().try_for_each(|&token| match (probe.mask(), probe.advance(TokenId(token))) {
+                    (Ok(_), Ok(()) | Err(MatchError::Refused(_))) => Ok(()),
+                    (Err(error), _) | (_, Err(error)) => Err(error),
+                });
             tally.verdicts += 1;
             match decided {
                 Ok(()) => {
@@ -391,7 +413,9 @@ fn matchers_obey_the_laws() {
                         tally.undecided += 1;
                     }
                 }
-                Err(MatchError::Limit(StepError::Undecided { .. })) if language.mode() == LexerMode::Contextual => {
+                Err(MatchError::Limit(StepError::Undecided { .. }))
+                    if language.mode() == LexerMode::Contextual =>
+                {
                     tally.undecided += 1
                 }
                 Err(error) => return Err(error.to_string()),
@@ -409,7 +433,8 @@ fn recognizers_obey_their_laws() {
         if language.engine() == Engine::Valiant {
             let (cfg, limits) = (language.lexing().cfg.clone(), RecognizerLimits::default());
             let chomsky = Valiant::chomsky(cfg, limits).map_err(|error| error.to_string())?;
-            obeys_the_laws(Box::new(chomsky), tally).map_err(|message| format!("Chomsky's form: {message}"))?;
+            obeys_the_laws(Box::new(chomsky), tally)
+                .map_err(|message| format!("Chomsky's form: {message}"))?;
         }
         Ok(())
     });

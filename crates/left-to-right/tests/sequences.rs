@@ -1,4 +1,5 @@
-//! The tree of terminal sequences gives the masks that the engine gives, but for tokens that it says are in doubt.
+//! The tree of terminal sequences gives the masks that the engine gives, but for tokens that it says are in
+//! doubt.
 
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
@@ -40,7 +41,9 @@ fn compare(
         let mark = stepper.mark();
         let mut expected = vec![0u32; n_words];
         // In `contextual` whether a text can be completed is not always decided.
-        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut scratch, &mut expected).is_err() {
+        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut scratch, &mut expected)
+            .is_err()
+        {
             assert_eq!(language.mode(), LexerMode::Contextual, "{name}");
             break;
         }
@@ -49,7 +52,10 @@ fn compare(
             let tree = Sequences::new(&mut stepper, language, trie, config.lexeme, n_words).unwrap();
             let rows = &mut Rows { allowed: &mut found, doubts: &mut doubts };
             let search = tree.add_tokens(&mut stepper, config.state, workers, rows).unwrap();
-            assert!(search.reached <= tree.n_nodes() && search.stack <= tree.depth() + 1, "{name}: {search:?}");
+            assert!(
+                search.reached <= tree.n_nodes() && search.stack <= tree.depth() + 1,
+                "{name}: {search:?}"
+            );
             all.search.reached += search.reached;
             all.search.in_breadth += search.in_breadth;
             all.search.stack = all.search.stack.max(search.stack);
@@ -94,8 +100,11 @@ fn masks_of_a_small_sql() {
                 let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
                 let options = LanguageOptions { engine, lexer: Some(mode), ..LanguageOptions::default() };
                 let language = Language::new(grammar, &options).unwrap();
-                let text: &[u8] =
-                    if engine == Engine::Reference { b"select (1.5 + a," } else { b"select (1.5 + -a, b from c); " };
+                let text: &[u8] = if engine == Engine::Reference {
+                    b"select (1.5 + a,"
+                } else {
+                    b"select (1.5 + -a, b from c); "
+                };
                 let name = format!("{}, {}, {workers} workers", mode.name(), engine.name());
                 let Compared { search, n_doubtful, .. } =
                     compare(&name, &language, vocabulary.trie(), vocabulary.len(), text, workers);
@@ -115,13 +124,21 @@ fn masks_of_a_small_sql() {
 #[test]
 fn what_competes_depends_on_the_parser() {
     let grammar = lark::parse(competing::GRAMMAR, &LarkOptions::default()).unwrap();
-    let language =
-        Language::new(grammar, &LanguageOptions { lexer: Some(LexerMode::Contextual), ..LanguageOptions::default() });
+    let language = Language::new(
+        grammar,
+        &LanguageOptions { lexer: Some(LexerMode::Contextual), ..LanguageOptions::default() },
+    );
     let trie = TokenTrie::new((0..).map(TokenId).zip(competing::TOKENS.map(str::as_bytes)));
     for workers in [1, 1_000] {
         let n_tokens = competing::TOKENS.len();
-        let found =
-            compare("competing", language.as_ref().unwrap(), &trie, n_tokens, competing::TEXT.as_bytes(), workers);
+        let found = compare(
+            "competing",
+            language.as_ref().unwrap(),
+            &trie,
+            n_tokens,
+            competing::TEXT.as_bytes(),
+            workers,
+        );
         assert_eq!((found.n_masks, found.n_doubtful), (competing::TEXT.len() + 1, 0));
     }
 }
@@ -135,11 +152,16 @@ fn compare_random(name: &str, n_seeds: u64, draw: impl Fn(u64, LexerMode) -> Ran
     for seed in 0..n_seeds {
         for (mode, (n_texts, n_masks, n_doubtful)) in MODES.into_iter().zip(&mut compared) {
             let case = draw(seed, mode);
-            let tokens = (0..).zip(&case.vocab).filter_map(|(id, token)| Some((TokenId(id), token.as_deref()?)));
+            let tokens =
+                (0..).zip(&case.vocab).filter_map(|(id, token)| Some((TokenId(id), token.as_deref()?)));
             let trie = TokenTrie::new(tokens.filter(|(_, bytes)| !bytes.is_empty()));
             for engine in [Engine::Earley, Engine::Valiant] {
-                let options =
-                    LanguageOptions { engine, lexer: Some(mode), ties: case.ties, ..LanguageOptions::default() };
+                let options = LanguageOptions {
+                    engine,
+                    lexer: Some(mode),
+                    ties: case.ties,
+                    ..LanguageOptions::default()
+                };
                 let Ok(language) = Language::new(case.grammar.clone(), &options) else { continue };
                 for text in case.texts.iter().filter_map(|text| bytes_of(text)) {
                     let name = format!("{name}, seed {seed}, {}, {}", mode.name(), engine.name());

@@ -1,27 +1,30 @@
 //! What may follow a piece: the automata of pieces.
 //!
-//! After a piece the text must not go on in a way that makes a longer match. That debt is a set of automaton states (see
-//! [`crate::transducer`]); a debt before the next piece begins is a *boundary*. Boundaries and pieces form a finite automaton: from a
-//! boundary, some text is lexed as a piece and leads to another boundary. A parser's state and a boundary can be completed iff some sequence
-//! of terminals completes the one and is read by the automaton from the other: a question about a grammar and a regular language.
+//! After a piece the text must not go on in a way that makes a longer match. That debt is a set of automaton
+//! states (see [`crate::transducer`]); a debt before the next piece begins is a *boundary*. Boundaries and
+//! pieces form a finite automaton: from a boundary, some text is lexed as a piece and leads to another
+//! boundary. A parser's state and a boundary can be completed iff some sequence of terminals completes the
+//! one and is read by the automaton from the other: a question about a grammar and a regular language.
 //!
 //! Two automata are built, for different purposes.
 //!
-//! - [`Boundaries`]: all terminals compete. That is `longest`, exactly. In `contextual` fewer compete, so what can be spelled here can be
-//!   spelled there (a piece that is longest among all is longest among some; its label is among the labels): a *yes* holds, a *no* may not.
-//! - [`OwnDebts`]: a piece owes only that its own terminal has no longer match. In `contextual` at least that much is owed, for a label has
-//!   competed: a *no* holds, a *yes* may not.
+//! - [`Boundaries`]: all terminals compete. That is `longest`, exactly. In `contextual` fewer compete, so
+//!   what can be spelled here can be spelled there (a piece that is longest among all is longest among some;
+//!   its label is among the labels): a *yes* holds, a *no* may not.
+//! - [`OwnDebts`]: a piece owes only that its own terminal has no longer match. In `contextual` at least that
+//!   much is owed, for a label has competed: a *no* holds, a *yes* may not.
 //!
-//! Call *common* the terminals that can be spelled from every boundary. If they suffice to derive the start symbol and every proper suffix of
-//! every rule (whatever a parser has begun, suffixes are what it needs), every viable parse can be completed from every boundary: parsing and
-//! lexing are [independent](Boundaries::is_independent), and nothing need be asked. Nearly all grammars with ignored blanks are so.
-//! In others it is computed which terminals can be read to which boundaries so that whatever a parser has
-//! begun when it has read them can be completed
-//! ([`anygram_grammar::completions`], with the proof). One of these that the parser wants is *enough*
-//! ([`Boundaries::enough`]). In `contextual` a second look, in which only those terminals compete that are
-//! not enough, finds more (`rivals`).
+//! Call *common* the terminals that can be spelled from every boundary. If they suffice to derive the start
+//! symbol and every proper suffix of every rule (whatever a parser has begun, suffixes are what it needs),
+//! every viable parse can be completed from every boundary: parsing and lexing are
+//! [independent](Boundaries::is_independent), and nothing need be asked. Nearly all grammars with ignored
+//! blanks are so. In others it is computed which terminals can be read to which boundaries so that whatever a
+//! parser has begun when it has read them can be completed ([`anygram_grammar::completions`], with the
+//! proof). One of these that the parser wants is *enough* ([`Boundaries::enough`]). In `contextual` a second
+//! look, in which only those terminals compete that are not enough, finds more (`rivals`).
 //!
-//! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest bisimulation), which leaves few.
+//! Boundaries from which the same pieces lead to the same classes are one *class* (the coarsest
+//! bisimulation), which leaves few.
 
 mod rivals;
 
@@ -66,16 +69,18 @@ pub struct Outcome {
 pub struct Boundaries {
     debts: Vec<Box<[State]>>,
     debt_ids: FxHashMap<Box<[State]>, DebtId>,
-    /// Lexemes in progress: the automaton state and the debt of earlier pieces. In the start state they are boundaries.
+    /// Lexemes in progress: the automaton state and the debt of earlier pieces. In the start state they are
+    /// boundaries.
     nodes: FxHashMap<(State, DebtId), u32>,
     graph: Graph,
     classes: Classes,
-    /// Of each node the terminals that it can become next, after ignored pieces if need be; one more bit if ignored pieces alone can end
-    /// the text.
+    /// Of each node the terminals that it can become next, after ignored pieces if need be; one more bit if
+    /// ignored pieces alone can end the text.
     finish: Sets,
     common: BitSet,
     is_independent: bool,
-    /// Where that is not so: of each node the terminals with which it can reach a safe class; one more bit if ignored pieces alone do. `None` if no class is safe.
+    /// Where that is not so: of each node the terminals with which it can reach a safe class; one more bit if
+    /// ignored pieces alone do. `None` if no class is safe.
     enough: Option<Sets>,
     /// What the grammar does to the classes.
     completions: Option<Completions>,
@@ -87,7 +92,8 @@ struct Graph {
     n_nodes: usize,
     /// Of each boundary its node.
     starts: Vec<u32>,
-    /// `(from, to)`: `from` can become whatever `to` can: the same lexeme a byte later, or what follows an ignored piece.
+    /// `(from, to)`: `from` can become whatever `to` can: the same lexeme a byte later, or what follows an
+    /// ignored piece.
     same: Vec<(u32, u32)>,
     /// `(from, terminal, boundary)`: the piece in progress can end as this terminal.
     ends: Vec<(u32, u32, u32)>,
@@ -102,8 +108,8 @@ struct Classes {
     n_classes: usize,
     of_boundary: Vec<ClassId>,
     outcomes: Vec<Outcome>,
-    /// Of each node: a bit for each outcome, and one for each class that ignored pieces alone lead to. Nothing where one class is known to
-    /// suffice.
+    /// Of each node: a bit for each outcome, and one for each class that ignored pieces alone lead to.
+    /// Nothing where one class is known to suffice.
     reach: Sets,
 }
 
@@ -126,8 +132,8 @@ impl Sets {
 }
 
 impl Boundaries {
-    /// Explores the automaton of pieces. `specials` are the terminals that are tokens. `None` if there are more lexemes than
-    /// [`LexerLimits::lexemes`], or the sets kept for them are too large.
+    /// Explores the automaton of pieces. `specials` are the terminals that are tokens. `None` if there are
+    /// more lexemes than [`LexerLimits::lexemes`], or the sets kept for them are too large.
     pub fn new(
         lexicon: &Lexicon,
         cfg: &Cfg,
@@ -158,13 +164,16 @@ impl Boundaries {
             return Ok(None);
         };
         this.finish = finish;
-        let mut ids: Vec<u32> = this.graph.starts.iter().map(|&node| this.finish.of_node[node as usize]).collect();
+        let mut ids: Vec<u32> =
+            this.graph.starts.iter().map(|&node| this.finish.of_node[node as usize]).collect();
         ids.sort_unstable();
         ids.dedup();
         for id in ids {
             let finish = &this.finish.pool[id as usize];
-            this.common =
-                BitSet::from_members(n_terminals, this.common.iter().filter(|&terminal| finish.contains(terminal)));
+            this.common = BitSet::from_members(
+                n_terminals,
+                this.common.iter().filter(|&terminal| finish.contains(terminal)),
+            );
         }
         this.is_independent = suffices(cfg, &this.common);
         let Some(classes) = this.graph.classify(this.is_independent, bytes, work)? else { return Ok(None) };
@@ -205,8 +214,9 @@ impl Boundaries {
         self.classes.steps(&self.graph)
     }
 
-    /// Of each terminal the number of bytes that suffice to spell it, after ignored pieces if need be, from every boundary; `None` if it cannot be spelled from
-    /// all. (A token that the grammar names counts as one byte.) Cost: terminals × moves of the automaton.
+    /// Of each terminal the number of bytes that suffice to spell it, after ignored pieces if need be, from
+    /// every boundary; `None` if it cannot be spelled from all. (A token that the grammar names counts as one
+    /// byte.) Cost: terminals × moves of the automaton.
     pub fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
         let Graph { n_nodes, starts, same, ends } = &self.graph;
         // Who comes to a node by one byte, node by node.
@@ -238,7 +248,8 @@ impl Boundaries {
                 }
             }
             let of_boundaries = || starts.iter().map(|&start| distances[start as usize]);
-            bytes[group[0].0 as usize] = of_boundaries().max().filter(|_| of_boundaries().all(|distance| distance > 0));
+            bytes[group[0].0 as usize] =
+                of_boundaries().max().filter(|_| of_boundaries().all(|distance| distance > 0));
         }
         Ok(bytes)
     }
@@ -266,13 +277,14 @@ impl Boundaries {
         self.node(state, self.find_debt(&debt)?)
     }
 
-    /// The terminals that a lexeme can become, after ignored pieces if need be; one more bit if ignored pieces alone can end the text.
+    /// The terminals that a lexeme can become, after ignored pieces if need be; one more bit if ignored
+    /// pieces alone can end the text.
     pub fn finish(&self, node: usize) -> &CompactSet {
         self.finish.get(node)
     }
 
-    /// Terminals of which one that the parser accepts is enough for a lexeme to be completed; where the bit behind them is set, it can be in any case. `None` if no such
-    /// terminals are known.
+    /// Terminals of which one that the parser accepts is enough for a lexeme to be completed; where the bit
+    /// behind them is set, it can be in any case. `None` if no such terminals are known.
     pub fn enough(&self, node: usize) -> Option<&CompactSet> {
         if self.is_independent { Some(self.finish(node)) } else { Some(self.enough.as_ref()?.get(node)) }
     }
@@ -282,7 +294,8 @@ impl Boundaries {
         self.completions.as_ref()
     }
 
-    /// The classes of boundaries to which ignored pieces alone lead (if the lexeme is a boundary, its own is one).
+    /// The classes of boundaries to which ignored pieces alone lead (if the lexeme is a boundary, its own is
+    /// one).
     pub fn reached_classes(&self, node: usize) -> impl Iterator<Item = ClassId> {
         let n_outcomes = self.classes.outcomes.len();
         let classes = self.classes.reach.get(node).iter().filter(move |&bit| bit >= n_outcomes);
@@ -292,7 +305,12 @@ impl Boundaries {
     /// The outcomes of a lexeme, after ignored pieces if need be.
     pub fn outcomes(&self, node: usize) -> impl Iterator<Item = Outcome> {
         let n_outcomes = self.classes.outcomes.len();
-        self.classes.reach.get(node).iter().filter(move |&bit| bit < n_outcomes).map(|bit| self.classes.outcomes[bit])
+        self.classes
+            .reach
+            .get(node)
+            .iter()
+            .filter(move |&bit| bit < n_outcomes)
+            .map(|bit| self.classes.outcomes[bit])
     }
 
     /// All boundaries, by their debts, with their classes.
@@ -394,7 +412,12 @@ impl Boundaries {
         })
     }
 
-    fn boundary(&mut self, debt: DebtId, known: &mut FxHashMap<DebtId, u32>, agenda: &mut Vec<(State, DebtId)>) -> u32 {
+    fn boundary(
+        &mut self,
+        debt: DebtId,
+        known: &mut FxHashMap<DebtId, u32>,
+        agenda: &mut Vec<(State, DebtId)>,
+    ) -> u32 {
         if let Some(&boundary) = known.get(&debt) {
             return boundary;
         }
@@ -429,7 +452,8 @@ fn step_debt(lexicon: &Lexicon, states: &[State], class: usize) -> Option<Vec<St
 fn is_certain(lexicon: &Lexicon, completions: &Completions, terminal: u32, class: usize) -> bool {
     // A piece that may be ignored is read whether or not the parser wants it.
     completions.open().contains(class)
-        || completions.certain(TerminalId(terminal)).contains(class) && !lexicon.ignored.contains(terminal as usize)
+        || completions.certain(TerminalId(terminal)).contains(class)
+            && !lexicon.ignored.contains(terminal as usize)
 }
 
 /// Whether the start symbol and every proper suffix of every rule derive sequences of `terminals` alone.
@@ -453,9 +477,11 @@ impl Graph {
         self.ends.dedup();
     }
 
-    /// The least sets over `n_bits` that contain `base` and, along `same`, what comes after. `None` if they take more than `max_bytes`.
+    /// The least sets over `n_bits` that contain `base` and, along `same`, what comes after. `None` if they
+    /// take more than `max_bytes`.
     ///
-    /// Nodes that reach one another have the same set, so sets are made for the strongly connected components, those that others lead to first.
+    /// Nodes that reach one another have the same set, so sets are made for the strongly connected
+    /// components, those that others lead to first.
     fn propagate(
         &self,
         n_bits: usize,
@@ -492,7 +518,9 @@ impl Graph {
                 only
             } else {
                 let set = if n_members < n_bits / 64 {
-                    list.extend(parts.iter().flat_map(|&part| pool[part as usize].iter()).map(|bit| bit as u32));
+                    list.extend(
+                        parts.iter().flat_map(|&part| pool[part as usize].iter()).map(|bit| bit as u32),
+                    );
                     list.sort_unstable();
                     list.dedup();
                     CompactSet::from_sorted(n_bits, list.clone())
@@ -546,7 +574,8 @@ impl Graph {
         self.propagate(n_terminals + 1, ends.chain(starts), bytes, work)
     }
 
-    /// The strongly connected components along `same`, each after those that it leads to (Tarjan, 1972, without recursion).
+    /// The strongly connected components along `same`, each after those that it leads to (Tarjan, 1972,
+    /// without recursion).
     fn components(&self, work: &mut Work) -> Result<Vec<Vec<u32>>, Stopped> {
         const NEW: u32 = u32::MAX;
         let mut first = vec![0u32; self.n_nodes + 1];
@@ -598,8 +627,14 @@ impl Graph {
         Ok(components)
     }
 
-    /// The coarsest classes of boundaries that pieces do not tell apart; just one if that is known to be good enough.
-    fn classify(&self, one_suffices: bool, bytes: usize, work: &mut Work) -> Result<Option<Classes>, Stopped> {
+    /// The coarsest classes of boundaries that pieces do not tell apart; just one if that is known to be good
+    /// enough.
+    fn classify(
+        &self,
+        one_suffices: bool,
+        bytes: usize,
+        work: &mut Work,
+    ) -> Result<Option<Classes>, Stopped> {
         let of_boundary = vec![ClassId(0); self.starts.len()];
         if one_suffices {
             return Ok(Some(Classes { n_classes: 1, of_boundary, ..Classes::default() }));
@@ -638,8 +673,10 @@ impl Graph {
         outcomes.sort_unstable();
         outcomes.dedup();
         let ids: FxHashMap<Outcome, usize> = outcomes.iter().copied().zip(0..).collect();
-        let ends = self.ends.iter().map(|&(node, terminal, boundary)| (node, ids[&outcome(terminal, boundary)]));
-        let starts = self.starts.iter().zip(&of_boundary).map(|(&node, class)| (node, outcomes.len() + class.index()));
+        let ends =
+            self.ends.iter().map(|&(node, terminal, boundary)| (node, ids[&outcome(terminal, boundary)]));
+        let starts =
+            self.starts.iter().zip(&of_boundary).map(|(&node, class)| (node, outcomes.len() + class.index()));
         let reach = self.propagate(outcomes.len() + n_classes, ends.chain(starts), bytes, work)?;
         Ok(reach.map(|reach| Classes { n_classes, of_boundary, outcomes, reach }))
     }
@@ -690,7 +727,8 @@ impl OwnDebts {
         let by_id: FxHashMap<u32, &Dfa> = terminals.iter().copied().collect();
         let mut graph = Graph::default();
         let mut boundaries: FxHashMap<Vec<OwnState>, u32> = FxHashMap::default();
-        // A lexeme in progress: which terminal it is to be and how far it is (none at a boundary), and the debt.
+        // A lexeme in progress: which terminal it is to be and how far it is (none at a boundary), and the
+        // debt.
         let mut nodes: FxHashMap<(Option<OwnState>, Vec<OwnState>), u32> = FxHashMap::default();
         let mut agenda = Vec::new();
         let mut reach = |node: (Option<OwnState>, Vec<OwnState>), agenda: &mut Vec<_>| {
@@ -710,7 +748,8 @@ impl OwnDebts {
                 graph.ends.extend(specials.iter().map(|terminal| (node, terminal as u32, 0)));
             }
             let begun = lexeme.map(|lexeme| vec![lexeme]);
-            let begun = begun.unwrap_or_else(|| terminals.iter().map(|&(terminal, _)| (terminal, START)).collect());
+            let begun =
+                begun.unwrap_or_else(|| terminals.iter().map(|&(terminal, _)| (terminal, START)).collect());
             for &byte in lexicon.union.samples() {
                 work.spend(1 + debt.len() + begun.len())?;
                 let Some(after) = step_own(&by_id, &debt, byte) else { continue };

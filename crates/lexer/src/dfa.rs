@@ -1,8 +1,9 @@
 //! One terminal's pattern as a minimal deterministic automaton over bytes.
 //!
-//! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction → Hopcroft's partition
-//! refinement (1971). State [`DEAD`] accepts nothing and leads nowhere else; every other state reaches an accepting one. Alternatives have no
-//! order here: the automaton is that of the language. Cost: that of the subset construction, then states × byte classes × log states.
+//! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction →
+//! Hopcroft's partition refinement (1971). State [`DEAD`] accepts nothing and leads nowhere else; every other
+//! state reaches an accepting one. Alternatives have no order here: the automaton is that of the language.
+//! Cost: that of the subset construction, then states × byte classes × log states.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +61,12 @@ impl Dfa {
         Self::nested(pattern, limits, work, 0)
     }
 
-    fn nested(pattern: &Pattern, limits: &LexerLimits, work: &mut Work, depth: usize) -> Result<Self, DfaError> {
+    fn nested(
+        pattern: &Pattern,
+        limits: &LexerLimits,
+        work: &mut Work,
+        depth: usize,
+    ) -> Result<Self, DfaError> {
         let mut nfa = Nfa::default();
         let (start, end) = (nfa.add(), nfa.add());
         nfa.compile(pattern, start, end, limits, work, depth)?;
@@ -104,8 +110,10 @@ impl Dfa {
 
     /// Merges states that accept the same continuations; leaves the dead state at 0 and the start at 1.
     fn minimize(self, work: &mut Work) -> Result<Self, DfaError> {
-        let blocks = refine(&self.next, self.n_classes, self.accepting.iter().map(|&a| u32::from(a)).collect(), work)?;
-        // The dead block must be found, not assumed: an unreachable-accept state of the subset construction equals it.
+        let blocks =
+            refine(&self.next, self.n_classes, self.accepting.iter().map(|&a| u32::from(a)).collect(), work)?;
+        // The dead block must be found, not assumed: an unreachable-accept state of the subset construction
+        // equals it.
         let dead = blocks[DEAD as usize];
         let mut rename = FxHashMap::from_iter([(dead, DEAD)]);
         let mut representative = vec![DEAD as usize];
@@ -129,8 +137,10 @@ impl Dfa {
 
     /// The automaton of all Unicode texts in UTF-8.
     fn unicode(work: &mut Work) -> Result<Self, DfaError> {
-        let any =
-            Hir::class(Class::Unicode(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)])));
+        let any = Hir::class(Class::Unicode(ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new(
+            '\0',
+            char::MAX,
+        )])));
         let star = Pattern::Repeat { inner: Box::new(Pattern::Regex(any)), min: 0, max: None };
         Self::nested(&star, &LexerLimits::default(), work, 0)
     }
@@ -147,7 +157,8 @@ impl Dfa {
         let mut tuples = vec![vec![DEAD; parts.len()], vec![START; parts.len()]];
         ids.insert(tuples[1].clone(), START);
         let mut next = Vec::new();
-        // The tuple of dead states is not dead if `accept` holds of nothing, so it gets a number of its own on demand.
+        // The tuple of dead states is not dead if `accept` holds of nothing, so it gets a number of its own
+        // on demand.
         next.resize(n_classes, DEAD);
         let mut at = 1;
         while at < tuples.len() {
@@ -177,9 +188,11 @@ impl Dfa {
     }
 }
 
-/// The coarsest partition of states that refines `block` and that no byte class splits (Hopcroft's algorithm, 1971).
+/// The coarsest partition of states that refines `block` and that no byte class splits (Hopcroft's algorithm,
+/// 1971).
 ///
-/// `next` is `state × class → state`; blocks are numbered from 0 without gaps or with. Returns the block of each state. Panics if `next` is no such table.
+/// `next` is `state × class → state`; blocks are numbered from 0 without gaps or with. Returns the block of
+/// each state. Panics if `next` is no such table.
 pub fn refine(next: &[u32], n_classes: usize, block: Vec<u32>, work: &mut Work) -> Result<Vec<u32>, Stopped> {
     let n_states = block.len();
     work.spend(2 * next.len())?;
@@ -306,7 +319,9 @@ impl Blocks {
 }
 
 /// The coarsest classes of bytes that refine all the given ones; with a byte of each.
-pub(crate) fn common_classes<'a>(all: impl Iterator<Item = &'a [u8; 256]>) -> (Box<[u8; 256]>, usize, Vec<u8>) {
+pub(crate) fn common_classes<'a>(
+    all: impl Iterator<Item = &'a [u8; 256]>,
+) -> (Box<[u8; 256]>, usize, Vec<u8>) {
     let mut classes = Box::new([0u8; 256]);
     for other in all {
         let mut ids = BTreeMap::new();
@@ -373,7 +388,11 @@ impl Nfa {
                 Part::Pattern(Pattern::And(parts)) => {
                     let each = parts.iter().map(|part| deeper(part, limits, work, depth));
                     let parts = each.collect::<Result<Vec<_>, _>>()?;
-                    self.embed(&Dfa::combine(&parts, |each| each.iter().all(|&a| a), limits, work)?, start, end);
+                    self.embed(
+                        &Dfa::combine(&parts, |each| each.iter().all(|&a| a), limits, work)?,
+                        start,
+                        end,
+                    );
                 }
                 Part::Pattern(Pattern::Not(inner)) => {
                     let parts = [Dfa::unicode(work)?, deeper(inner, limits, work, depth)?];
@@ -390,7 +409,9 @@ impl Nfa {
                     // Front ends refuse look-around; what cannot be expressed matches nothing.
                     HirKind::Look(_) => {}
                     HirKind::Capture(capture) => agenda.push((Part::Hir(&capture.sub), start, end)),
-                    HirKind::Concat(parts) => self.chain(&mut agenda, parts.iter().map(Part::Hir), start, end),
+                    HirKind::Concat(parts) => {
+                        self.chain(&mut agenda, parts.iter().map(Part::Hir), start, end)
+                    }
                     HirKind::Alternation(parts) => {
                         agenda.extend(parts.iter().map(|part| (Part::Hir(part), start, end)));
                     }
@@ -511,7 +532,13 @@ impl Nfa {
         }
     }
 
-    fn determinize(&self, start: u32, end: u32, limits: &LexerLimits, work: &mut Work) -> Result<Dfa, DfaError> {
+    fn determinize(
+        &self,
+        start: u32,
+        end: u32,
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Dfa, DfaError> {
         let (classes, n_classes) = self.byte_classes();
         let mut marks = vec![0u32; self.empty.len()];
         let mut round = 0;
@@ -574,7 +601,8 @@ impl Nfa {
         Ok(Dfa { classes, n_classes, next, accepting })
     }
 
-    /// Classes that are intervals: a new one begins wherever some range begins or has ended, so that a range is a run of classes.
+    /// Classes that are intervals: a new one begins wherever some range begins or has ended, so that a range
+    /// is a run of classes.
     fn byte_classes(&self) -> (Box<[u8; 256]>, usize) {
         let mut begins = [false; 257];
         for &(low, high, _) in self.bytes.iter().flatten() {
@@ -644,7 +672,8 @@ mod tests {
         for (n, expected) in [(1, false), (2, true), (3, true), (4, false)] {
             assert_eq!(some.matches("ab".repeat(n).as_bytes()), expected, "{n} times");
         }
-        let limited = |text: &str, mut work| Dfa::new(&regex(text), &LexerLimits::default(), &mut work).unwrap_err();
+        let limited =
+            |text: &str, mut work| Dfa::new(&regex(text), &LexerLimits::default(), &mut work).unwrap_err();
         assert_eq!(limited("(a{1000}){1000}", Work::unbounded()), DfaError::TooManyNfaStates);
         assert_eq!(limited("(a|b)*a(a|b){20}", Work::unbounded()), DfaError::TooManyDfaStates);
         let out_of_steps = Stopped::OutOfSteps { limit: 1000, option: "steps" };
@@ -656,7 +685,9 @@ mod tests {
         let identifier = regex("[a-z]+");
         let keyword = Pattern::Not(Box::new(regex("if|in")));
         let name = dfa(&Pattern::And(vec![identifier, keyword.clone()]));
-        for (text, expected) in [("if", false), ("i", true), ("iff", true), ("in", false), ("", false), ("1", false)] {
+        for (text, expected) in
+            [("if", false), ("i", true), ("iff", true), ("in", false), ("", false), ("1", false)]
+        {
             assert_eq!(name.matches(text.as_bytes()), expected, "{text}");
         }
         let not = dfa(&keyword);

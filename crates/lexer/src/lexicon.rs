@@ -1,4 +1,5 @@
-//! The terminals of one compiled grammar: their automaton, and the declarations that decide which of them label a piece.
+//! The terminals of one compiled grammar: their automaton, and the declarations that decide which of them
+//! label a piece.
 
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
@@ -24,13 +25,19 @@ impl Patterns {
             let dfa = Dfa::new(pattern, limits, work).map_err(|error| {
                 let terminal = terminal.name.clone();
                 match error {
-                    DfaError::TooManyNfaStates => {
-                        LexerError::TerminalTooLarge { terminal, limit: limits.nfa_states, option: "nfa_states" }
+                    DfaError::TooManyNfaStates => LexerError::TerminalTooLarge {
+                        terminal,
+                        limit: limits.nfa_states,
+                        option: "nfa_states",
+                    },
+                    DfaError::TooManyDfaStates => LexerError::TerminalTooLarge {
+                        terminal,
+                        limit: limits.dfa_states,
+                        option: "dfa_states",
+                    },
+                    DfaError::TooDeep => {
+                        LexerError::TooDeep { terminal, limit: crate::dfa::MAX_BOOLEAN_DEPTH }
                     }
-                    DfaError::TooManyDfaStates => {
-                        LexerError::TerminalTooLarge { terminal, limit: limits.dfa_states, option: "dfa_states" }
-                    }
-                    DfaError::TooDeep => LexerError::TooDeep { terminal, limit: crate::dfa::MAX_BOOLEAN_DEPTH },
                     DfaError::Stopped(stopped) => stopped.into(),
                 }
             })?;
@@ -73,8 +80,8 @@ pub struct Lexicon {
     pub used: BitSet,
     /// Terminals that compete in `longest` although they are neither: where one wins, the text is refused.
     pub reserved: BitSet,
-    /// Of each terminal its place in the order of preference among those that match the same piece: all with the greatest rank are labels.
-    /// (In `scannerless`, where every match counts, all ranks are equal.)
+    /// Of each terminal its place in the order of preference among those that match the same piece: all with
+    /// the greatest rank are labels. (In `scannerless`, where every match counts, all ranks are equal.)
     rank: Vec<u32>,
 }
 

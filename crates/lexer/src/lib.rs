@@ -14,9 +14,10 @@
 //!
 //! # Guessing the cut
 //!
-//! With longest match the end of a piece depends on bytes to come. The transducer guesses: at every place where a piece may end it both
-//! goes on and cuts, and a cut leaves an *obligation*, the automaton state that must not accept any more (see [`transducer`]).
-//! Obligations make the guess exact: of all the guesses exactly the longest match survives.
+//! With longest match the end of a piece depends on bytes to come. The transducer guesses: at every place
+//! where a piece may end it both goes on and cuts, and a cut leaves an *obligation*, the automaton state that
+//! must not accept any more (see [`transducer`]). Obligations make the guess exact: of all the guesses
+//! exactly the longest match survives.
 
 use anygram_bits::work::Stopped;
 
@@ -37,8 +38,8 @@ pub struct LexerLimits {
     pub nfa_states: usize,
     /// States of the deterministic automaton of one terminal.
     pub dfa_states: usize,
-    /// Entries (states times byte classes, and the terminals alive in each state) of the automaton of all terminals, and of those of the
-    /// single ones together.
+    /// Entries (states times byte classes, and the terminals alive in each state) of the automaton of all
+    /// terminals, and of those of the single ones together.
     pub union_entries: usize,
     /// Lexemes that one transducer may hold.
     pub lexemes: usize,
@@ -75,7 +76,9 @@ pub enum LexerError {
         limit: usize,
     },
     /// The automaton of all terminals is too large.
-    #[error("the terminals together need more than {limit} automaton entries; raise the limit `union_entries`")]
+    #[error(
+        "the terminals together need more than {limit} automaton entries; raise the limit `union_entries`"
+    )]
     UnionTooLarge {
         /// The limit in force.
         limit: usize,

@@ -1,7 +1,8 @@
 //! Terminals that are in each other's way: pairs that label the same piece, and those that never win one.
 //!
-//! What competes, and what is wanted, depends on the place in a text. The caller gives *contexts*, sets of terminals that can come next
-//! somewhere; all that is found is true there. Cost: contexts × sets of terminals that match the same piece, bounded.
+//! What competes, and what is wanted, depends on the place in a text. The caller gives *contexts*, sets of
+//! terminals that can come next somewhere; all that is found is true there. Cost: contexts × sets of
+//! terminals that match the same piece, bounded.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ use crate::words::Words;
 const STEPS: usize = 3_000_000;
 const PAIRS: usize = 5_000;
 
-/// Two terminals of the same rank that match the same piece where both can come next, or one of them is ignored.
+/// Two terminals of the same rank that match the same piece where both can come next, or one of them is
+/// ignored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overlap {
     /// The one of the smaller number.
@@ -99,13 +101,19 @@ pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Ov
             }
         }
     }
-    let pairs =
-        pairs.into_iter().map(|((first, second), place)| Overlap { first, second, example: words.to(states[place]) });
+    let pairs = pairs.into_iter().map(|((first, second), place)| Overlap {
+        first,
+        second,
+        example: words.to(states[place]),
+    });
     let never = |&(&terminal, _): &(&usize, &(usize, State))| {
         comes.contains(terminal) && !wins.contains(terminal) && !lexicon.ignored.contains(terminal) && !is_cut
     };
-    let loser =
-        |(&terminal, &(winner, state)): (&usize, &(usize, State))| Loser { terminal, winner, example: words.to(state) };
+    let loser = |(&terminal, &(winner, state)): (&usize, &(usize, State))| Loser {
+        terminal,
+        winner,
+        example: words.to(state),
+    };
     Overlaps { pairs: pairs.collect(), losers: lost.iter().filter(never).map(loser).collect(), is_cut }
 }
 
@@ -121,12 +129,15 @@ mod tests {
     fn found(mode: LexerMode, ties: Ties, contexts: &[&[&str]]) -> (Vec<String>, Vec<String>) {
         let (names, lexicon) = lexicon(SOURCE, mode, ties);
         let at = |name: &&str| names.iter().position(|other| other == name).unwrap();
-        let contexts: Vec<BitSet> =
-            contexts.iter().map(|context| BitSet::from_members(names.len(), context.iter().map(at))).collect();
+        let contexts: Vec<BitSet> = contexts
+            .iter()
+            .map(|context| BitSet::from_members(names.len(), context.iter().map(at)))
+            .collect();
         let found = overlaps(&lexicon, &Words::new(&lexicon), &contexts);
         assert!(!found.is_cut);
-        let show =
-            |a: usize, b: usize, word: &[u8]| format!("{} {} {}", names[a], names[b], String::from_utf8_lossy(word));
+        let show = |a: usize, b: usize, word: &[u8]| {
+            format!("{} {} {}", names[a], names[b], String::from_utf8_lossy(word))
+        };
         let pairs = found.pairs.iter().map(|pair| show(pair.first, pair.second, &pair.example)).collect();
         (pairs, found.losers.iter().map(|loser| show(loser.terminal, loser.winner, &loser.example)).collect())
     }
@@ -137,7 +148,8 @@ mod tests {
         let (pairs, losers) = found(LexerMode::Contextual, Ties::All, each);
         // An ignored terminal competes everywhere.
         assert_eq!((pairs, losers), (vec!["NAME /[ z]/ z".to_owned()], vec![]));
-        let (pairs, losers) = found(LexerMode::Contextual, Ties::All, &[&["NAME", "\"if\"", "HEX"], &["INT", "HEX"]]);
+        let (pairs, losers) =
+            found(LexerMode::Contextual, Ties::All, &[&["NAME", "\"if\"", "HEX"], &["INT", "HEX"]]);
         assert_eq!(pairs, ["NAME HEX a", "NAME \"if\" if", "NAME /[ z]/ z", "INT HEX 1"]);
         assert_eq!(losers, Vec::<String>::new());
         let (pairs, _) = found(LexerMode::Scannerless, Ties::All, &[&["NAME", "LATE"]]);
@@ -149,7 +161,10 @@ mod tests {
         let (_, losers) = found(LexerMode::Longest, Ties::All, &[&["NAME", "\"if\""], &["INT"], &["LATE"]]);
         assert_eq!(losers, ["LATE NAME a"]);
         // Alone it wins; with the name it never does.
-        assert_eq!(found(LexerMode::Contextual, Ties::All, &[&["LATE"], &["LATE", "NAME"]]).1, Vec::<String>::new());
+        assert_eq!(
+            found(LexerMode::Contextual, Ties::All, &[&["LATE"], &["LATE", "NAME"]]).1,
+            Vec::<String>::new()
+        );
         assert_eq!(found(LexerMode::Contextual, Ties::All, &[&["LATE", "NAME"]]).1, ["LATE NAME a"]);
         // The earlier of two patterns.
         let (pairs, losers) = found(LexerMode::Contextual, Ties::First, &[&["NAME", "\"if\"", "HEX"]]);

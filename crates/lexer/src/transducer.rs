@@ -1,12 +1,14 @@
 //! Lexemes in progress, stepped byte by byte.
 //!
-//! A *lexeme* is what lexing knows between two bytes: the state of the union automaton since the piece began, which terminals are
-//! wanted, and what earlier pieces owe. Lexemes are interned, so a step is a table look-up; the table grows as texts need it and serves
-//! all positions of all texts of one grammar. A lexeme in the start state is a *boundary*: no byte of the next piece was read.
+//! A *lexeme* is what lexing knows between two bytes: the state of the union automaton since the piece began,
+//! which terminals are wanted, and what earlier pieces owe. Lexemes are interned, so a step is a table
+//! look-up; the table grows as texts need it and serves all positions of all texts of one grammar. A lexeme
+//! in the start state is a *boundary*: no byte of the next piece was read.
 //!
-//! A step has two independent outcomes: the piece *stays* in progress, and the piece ends here, a *cut*. Both are followed. In the
-//! modes with longest match a cut adds an obligation: the state that the piece ended in must not accept any more, until no terminal
-//! that competed for the piece is alive in it. Of all the guesses where a piece ends, the obligations leave exactly the longest match.
+//! A step has two independent outcomes: the piece *stays* in progress, and the piece ends here, a *cut*. Both
+//! are followed. In the modes with longest match a cut adds an obligation: the state that the piece ended in
+//! must not accept any more, until no terminal that competed for the piece is alive in it. Of all the guesses
+//! where a piece ends, the obligations leave exactly the longest match.
 //!
 //! | | what competes for a piece | labels | what is owed after a cut |
 //! |---|---|---|---|
@@ -16,9 +18,10 @@
 //!
 //! # Which lexemes can be completed
 //!
-//! In `scannerless`, and wherever parsing and lexing are independent (see [`crate::boundary`]), a lexeme exists only if some text completes
-//! it, given that the parser's state is viable; so it is with most lexemes of other grammars. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it needs
-//! can be spelled from here.
+//! In `scannerless`, and wherever parsing and lexing are independent (see [`crate::boundary`]), a lexeme
+//! exists only if some text completes it, given that the parser's state is viable; so it is with most lexemes
+//! of other grammars. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it
+//! needs can be spelled from here.
 
 use anygram_bits::work::Work;
 use anygram_bits::{BitSet, CompactSet, index_type};
@@ -102,7 +105,8 @@ impl Lexing {
             }
             LexerMode::Longest => {
                 let too_many = LexerError::TooManyLexemes { limit: limits.lexemes };
-                let boundaries = Boundaries::new(&lexicon, &cfg, &specials, &limits, work).map_err(LexerError::from)?;
+                let boundaries =
+                    Boundaries::new(&lexicon, &cfg, &specials, &limits, work).map_err(LexerError::from)?;
                 Some(boundaries.ok_or(too_many)?)
             }
         };
@@ -117,13 +121,15 @@ impl Lexing {
         Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, limits })
     }
 
-    /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one there too. Cost: a copy.
+    /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one
+    /// there too. Cost: a copy.
     pub fn scannerless(&self) -> Self {
         Self { lexicon: self.lexicon.scannerless(), boundaries: None, own_debts: None, ..self.clone() }
     }
 
-    /// The lexing of a `contextual` one in `longest`, but that no terminal is reserved: what is a sentence there is one in `contextual` too, since what wins
-    /// where all compete wins where some do. `None` if it has too many states. Cost: a copy.
+    /// The lexing of a `contextual` one in `longest`, but that no terminal is reserved: what is a sentence
+    /// there is one in `contextual` too, since what wins where all compete wins where some do. `None` if it
+    /// has too many states. Cost: a copy.
     pub fn longest(&self) -> Option<Self> {
         self.boundaries.as_ref()?;
         Some(Self { lexicon: self.lexicon.longest(), own_debts: None, ..self.clone() })
@@ -237,7 +243,8 @@ struct Key {
     obligations: ObligationsId,
 }
 
-/// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no meaning).
+/// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no
+/// meaning).
 type Obligation = (State, WantedId);
 
 type Row = Box<[(u32, u32)]>;
@@ -247,13 +254,14 @@ const NONE: u32 = u32::MAX - 1;
 
 /// The growing table of lexemes.
 ///
-/// Invariants: ids are dense and never change; a lexeme in progress can still become something wanted; sets of wanted outcomes have a bit for each
-/// outcome and one for the end of the text.
+/// Invariants: ids are dense and never change; a lexeme in progress can still become something wanted; sets
+/// of wanted outcomes have a bit for each outcome and one for the end of the text.
 #[derive(Clone, Debug)]
 pub struct Transducer {
     lexemes: Vec<(Key, Prospect)>,
     lexeme_ids: FxHashMap<Key, LexemeId>,
-    /// Of each lexeme, once it was stepped: by byte class where it stays and what it is cut to, as raw ids, or one of the two marks.
+    /// Of each lexeme, once it was stepped: by byte class where it stays and what it is cut to, as raw ids,
+    /// or one of the two marks.
     steps: Vec<Option<Row>>,
     wanted: Vec<CompactSet>,
     wanted_ids: FxHashMap<CompactSet, WantedId>,
@@ -283,8 +291,8 @@ impl Default for Transducer {
 }
 
 impl Transducer {
-    /// What a parser state wants: the terminals that it accepts, the ignored ones where they are not a matter of course, and the end of the text
-    /// if it is a sentence.
+    /// What a parser state wants: the terminals that it accepts, the ignored ones where they are not a matter
+    /// of course, and the end of the text if it is a sentence.
     pub fn wanted(&mut self, lexing: &Lexing, viable: &BitSet, is_sentence: bool) -> WantedId {
         let mut wanted = BitSet::new(lexing.end() + 1);
         wanted.extend(viable.iter());
@@ -297,7 +305,8 @@ impl Transducer {
         self.intern_wanted(CompactSet::from_bits(&wanted))
     }
 
-    /// The boundary before the first byte of a text, and after a token that the grammar names (no piece reaches across it).
+    /// The boundary before the first byte of a text, and after a token that the grammar names (no piece
+    /// reaches across it).
     pub fn first(&mut self, lexing: &Lexing, wanted: WantedId) -> Result<Option<LexemeId>, LexerError> {
         self.boundary(lexing, wanted, ObligationsId(0))
     }
@@ -313,7 +322,12 @@ impl Transducer {
     }
 
     /// The lexeme at a place of which this is wanted; `None` if nothing wanted can come of it.
-    pub fn at(&mut self, lexing: &Lexing, place: Place, wanted: WantedId) -> Result<Option<LexemeId>, LexerError> {
+    pub fn at(
+        &mut self,
+        lexing: &Lexing,
+        place: Place,
+        wanted: WantedId,
+    ) -> Result<Option<LexemeId>, LexerError> {
         self.lexeme(lexing, place.state, wanted, place.obligations)
     }
 
@@ -348,15 +362,18 @@ impl Transducer {
         BitSet::from_members(lexing.end() + 1, wanted.iter())
     }
 
-    /// The terminals that the piece in progress may become (or, at a boundary, that may begin), ignored ones included.
+    /// The terminals that the piece in progress may become (or, at a boundary, that may begin), ignored ones
+    /// included.
     pub fn candidates(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
         let key = self.lexemes[lexeme.index()].0;
         let (wanted, live) = (&self.wanted[key.wanted.index()], lexing.lexicon.union.live(key.state));
-        let possible = |&terminal: &usize| terminal != lexing.end() && (key.state == START || live.contains(terminal));
+        let possible =
+            |&terminal: &usize| terminal != lexing.end() && (key.state == START || live.contains(terminal));
         BitSet::from_members(lexing.cfg.n_terminals, wanted.iter().filter(possible))
     }
 
-    /// The lexeme as a node of [`Lexing::boundaries`], as if all terminals had competed; `None` if it cannot arise there.
+    /// The lexeme as a node of [`Lexing::boundaries`], as if all terminals had competed; `None` if it cannot
+    /// arise there.
     pub fn node(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<usize> {
         let key = self.lexemes[lexeme.index()].0;
         self.find_node(lexing, key.state, key.obligations)
@@ -434,10 +451,16 @@ impl Transducer {
         Ok(Step { stay, cut: self.cut_here(lexing, state, &key, obligations) })
     }
 
-    /// As [`Transducer::step_to`], if it is not known what else is wanted: a piece competes with longer ones of its own terminal and of those that
-    /// are always wanted, and no label hides another. Where more is wanted of a lexeme than of others that it stands for, it reads at least what they read. (For
+    /// As [`Transducer::step_to`], if it is not known what else is wanted: a piece competes with longer ones
+    /// of its own terminal and of those that are always wanted, and no label hides another. Where more is
+    /// wanted of a lexeme than of others that it stands for, it reads at least what they read. (For
     /// `contextual`; in the other modes the same as `step_to`.)
-    pub fn step_to_loosely(&mut self, lexing: &Lexing, from: LexemeId, place: Place) -> Result<Step, LexerError> {
+    pub fn step_to_loosely(
+        &mut self,
+        lexing: &Lexing,
+        from: LexemeId,
+        place: Place,
+    ) -> Result<Step, LexerError> {
         let mut step = self.step_to(lexing, from, place)?;
         if lexing.mode() == LexerMode::Contextual {
             let wanted = self.lexemes[from.index()].0.wanted;
@@ -461,7 +484,13 @@ impl Transducer {
     }
 
     /// The end of a piece with these labels, in `contextual` or with nothing competing.
-    fn cut_as(&mut self, lexing: &Lexing, labels: &[usize], place: Place, competing: CompactSet) -> Option<CutId> {
+    fn cut_as(
+        &mut self,
+        lexing: &Lexing,
+        labels: &[usize],
+        place: Place,
+        competing: CompactSet,
+    ) -> Option<CutId> {
         let lexicon = &lexing.lexicon;
         let skip = labels.iter().any(|&label| lexicon.ignored.contains(label));
         let used = labels.iter().filter(|&&label| lexicon.used.contains(label));
@@ -494,7 +523,8 @@ impl Transducer {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let rows = self.steps.iter().flatten().map(|row| size_of_val(&**row)).sum::<usize>();
-        let sets = 2 * self.wanted.iter().map(|set| set.memory_usage() + size_of::<CompactSet>()).sum::<usize>();
+        let sets =
+            2 * self.wanted.iter().map(|set| set.memory_usage() + size_of::<CompactSet>()).sum::<usize>();
         rows + sets + self.lexemes.len() * 64 + self.cuts.len() * 128 + self.obligation_steps.len() * 24
     }
 
@@ -512,7 +542,8 @@ impl Transducer {
             }
         };
         let n_classes = lexing.lexicon.union.n_classes();
-        let row = self.steps[lexeme.index()].get_or_insert_with(|| vec![(NOT_YET, NOT_YET); n_classes].into());
+        let row =
+            self.steps[lexeme.index()].get_or_insert_with(|| vec![(NOT_YET, NOT_YET); n_classes].into());
         row[class] = (step.stay.map_or(NONE, |id| id.0), step.cut.map_or(NONE, |id| id.0));
         Ok(step)
     }
@@ -523,7 +554,12 @@ impl Transducer {
     }
 
     /// What is left of obligations after a byte class; `None` if they were broken.
-    pub fn step_obligations(&mut self, lexing: &Lexing, id: ObligationsId, class: usize) -> Option<ObligationsId> {
+    pub fn step_obligations(
+        &mut self,
+        lexing: &Lexing,
+        id: ObligationsId,
+        class: usize,
+    ) -> Option<ObligationsId> {
         if id.0 == 0 {
             return Some(id);
         }
@@ -547,7 +583,13 @@ impl Transducer {
     }
 
     /// The piece ends in `state`.
-    fn cut_here(&mut self, lexing: &Lexing, state: State, key: &Key, obligations: ObligationsId) -> Option<CutId> {
+    fn cut_here(
+        &mut self,
+        lexing: &Lexing,
+        state: State,
+        key: &Key,
+        obligations: ObligationsId,
+    ) -> Option<CutId> {
         let lexicon = &lexing.lexicon;
         let (union, mode) = (&lexicon.union, lexing.mode());
         if union.accepts(state).is_empty() {
@@ -606,11 +648,13 @@ impl Transducer {
                 set
             }
             LexerMode::Longest => {
-                let (Some(boundaries), Some(node)) = (&lexing.boundaries, self.find_node(lexing, state, obligations))
+                let (Some(boundaries), Some(node)) =
+                    (&lexing.boundaries, self.find_node(lexing, state, obligations))
                 else {
                     return Ok(None);
                 };
-                // What is wanted may come after ignored pieces, so it need not be alive in the piece in progress.
+                // What is wanted may come after ignored pieces, so it need not be alive in the piece in
+                // progress.
                 let set = whole.intersection(boundaries.finish(node), end + 1);
                 if set.is_empty() {
                     return Ok(None);
@@ -650,7 +694,13 @@ impl Transducer {
     }
 
     /// Whether a `contextual` lexeme can be completed whatever competes from here on.
-    fn is_safe(&self, lexing: &Lexing, state: State, wanted: &CompactSet, obligations: ObligationsId) -> bool {
+    fn is_safe(
+        &self,
+        lexing: &Lexing,
+        state: State,
+        wanted: &CompactSet,
+        obligations: ObligationsId,
+    ) -> bool {
         let Some(boundaries) = &lexing.boundaries else { return false };
         let Some(node) = self.find_node(lexing, state, obligations) else { return false };
         // From the boundary that ignored pieces lead to, any viable parse can be completed.

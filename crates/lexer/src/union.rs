@@ -1,7 +1,9 @@
-//! All terminals side by side: one deterministic automaton that knows, in every state, which terminals match here and which still may.
+//! All terminals side by side: one deterministic automaton that knows, in every state, which terminals match
+//! here and which still may.
 //!
-//! Built eagerly as the product of the terminals' minimal automata, so its states are canonical: two texts lead to one state iff no
-//! terminal tells their continuations apart. Cost: states × byte classes × terminals alive; a limit bounds the table.
+//! Built eagerly as the product of the terminals' minimal automata, so its states are canonical: two texts
+//! lead to one state iff no terminal tells their continuations apart. Cost: states × byte classes × terminals
+//! alive; a limit bounds the table.
 
 use anygram_bits::CompactSet;
 use anygram_bits::work::{Stopped, Work};
@@ -15,8 +17,8 @@ pub type State = u32;
 
 /// The automaton of all terminals.
 ///
-/// Invariants: state 0 is the only one in which no terminal matches and none may match later, except perhaps state 1;
-/// `live[q]` holds the terminals that match after at least one more byte.
+/// Invariants: state 0 is the only one in which no terminal matches and none may match later, except perhaps
+/// state 1; `live[q]` holds the terminals that match after at least one more byte.
 #[derive(Clone, Debug)]
 pub struct Union {
     classes: Box<[u8; 256]>,
@@ -31,12 +33,20 @@ pub struct Union {
 
 impl Union {
     /// The union of `terminals`; `None` is a terminal without a pattern (a token), which takes no part.
-    pub fn new(terminals: &[Option<&Dfa>], limits: &LexerLimits, work: &mut Work) -> Result<Self, LexerError> {
-        // One more than terminals, as in sets of what a parser wants, where the last bit is the end of the text.
+    pub fn new(
+        terminals: &[Option<&Dfa>],
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Self, LexerError> {
+        // One more than terminals, as in sets of what a parser wants, where the last bit is the end of the
+        // text.
         let n_bits = terminals.len() + 1;
-        let (classes, n_classes, samples) = common_classes(terminals.iter().flatten().map(|dfa| &*dfa.classes));
-        let start: Vec<(u32, u32)> =
-            (0u32..).zip(terminals).filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?))).collect();
+        let (classes, n_classes, samples) =
+            common_classes(terminals.iter().flatten().map(|dfa| &*dfa.classes));
+        let start: Vec<(u32, u32)> = (0u32..)
+            .zip(terminals)
+            .filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?)))
+            .collect();
         let mut ids: FxHashMap<Vec<(u32, u32)>, State> = FxHashMap::from_iter([(Vec::new(), DEAD)]);
         let mut tuples = vec![Vec::new(), start];
         let mut next = vec![DEAD; n_classes];
@@ -140,9 +150,15 @@ impl Union {
     }
 }
 
-fn blind(next: &[State], n_classes: usize, accepts: &[CompactSet], work: &mut Work) -> Result<Vec<State>, Stopped> {
+fn blind(
+    next: &[State],
+    n_classes: usize,
+    accepts: &[CompactSet],
+    work: &mut Work,
+) -> Result<Vec<State>, Stopped> {
     // The start is kept apart: it is not a state that a piece leaves behind.
-    let blocks = refine(next, n_classes, accepts.iter().map(|set| u32::from(!set.is_empty())).collect(), work)?;
+    let blocks =
+        refine(next, n_classes, accepts.iter().map(|set| u32::from(!set.is_empty())).collect(), work)?;
     let mut first = FxHashMap::default();
     Ok((0..).zip(&blocks).map(|(state, &block)| *first.entry(block).or_insert(state)).collect())
 }
@@ -155,10 +171,12 @@ mod tests {
     #[test]
     fn states_know_what_matches_and_what_may() {
         let (limits, work) = (LexerLimits::default(), &mut Work::unbounded());
-        let mut dfa =
-            |text: &str| Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &limits, work).unwrap();
+        let mut dfa = |text: &str| {
+            Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &limits, work).unwrap()
+        };
         let dfas = [dfa("if"), dfa("[a-z]+"), dfa("=?=")];
-        let union = Union::new(&[Some(&dfas[0]), Some(&dfas[1]), None, Some(&dfas[2])], &limits, work).unwrap();
+        let union =
+            Union::new(&[Some(&dfas[0]), Some(&dfas[1]), None, Some(&dfas[2])], &limits, work).unwrap();
         let run = |text: &[u8]| text.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
         let members = |set: &CompactSet| set.iter().collect::<Vec<_>>();
         assert_eq!(members(union.accepts(run(b"i"))), [1]);

@@ -1,7 +1,8 @@
 //! Texts of terminals, as a person would write them: the shortest and random ones.
 //!
-//! Bytes of one class are never told apart, so the most readable of each stands for all: letters before digits before punctuation
-//! before what is not printed. Cost of [`Words::new`]: the entries of the automaton, up to a bound; states beyond it have no word.
+//! Bytes of one class are never told apart, so the most readable of each stands for all: letters before
+//! digits before punctuation before what is not printed. Cost of [`Words::new`]: the entries of the
+//! automaton, up to a bound; states beyond it have no word.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,7 +32,8 @@ impl<'a> Words<'a> {
     /// The words of a lexicon.
     pub fn new(lexicon: &'a Lexicon) -> Self {
         let union = &lexicon.union;
-        let mut classes: Vec<(usize, Vec<u8>)> = (0..union.n_classes()).map(|class| (class, Vec::new())).collect();
+        let mut classes: Vec<(usize, Vec<u8>)> =
+            (0..union.n_classes()).map(|class| (class, Vec::new())).collect();
         for byte in 0..=255 {
             classes[union.class(byte)].1.push(byte);
         }
@@ -40,7 +42,8 @@ impl<'a> Words<'a> {
         }
         classes.sort_by_key(|(_, bytes)| readability(bytes[0]));
         let before = vec![None; union.n_states()];
-        let mut this = Self { lexicon, classes, before, order: vec![], shortest: vec![None; lexicon.n_terminals()] };
+        let mut this =
+            Self { lexicon, classes, before, order: vec![], shortest: vec![None; lexicon.n_terminals()] };
         this.search();
         this.choose();
         this
@@ -65,7 +68,12 @@ impl<'a> Words<'a> {
                 let next = union.step(state, *class);
                 if next != DEAD && !settled[next as usize] {
                     n_found += 1;
-                    queue.push(Reverse((distance + weight(bytes[0]), n_found, next, Some((state, bytes[0])))));
+                    queue.push(Reverse((
+                        distance + weight(bytes[0]),
+                        n_found,
+                        next,
+                        Some((state, bytes[0])),
+                    )));
                 }
             }
         }
@@ -111,7 +119,8 @@ impl<'a> Words<'a> {
         self.shortest[terminal].map(|state| self.to(state))
     }
 
-    /// A random text of a terminal that no other takes from it; `below(n)` is a random number below `n`. Falls back on the shortest.
+    /// A random text of a terminal that no other takes from it; `below(n)` is a random number below `n`.
+    /// Falls back on the shortest.
     pub fn random(&self, terminal: usize, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<u8>> {
         let (union, competing) = (&self.lexicon.union, self.lexicon.competing());
         for _ in 0..8 {
@@ -126,7 +135,8 @@ impl<'a> Words<'a> {
                     let next = union.step(state, class);
                     union.live(next).contains(terminal) || union.accepts(next).contains(terminal)
                 };
-                let mut options: Vec<&[u8]> = self.classes.iter().filter(leads).map(|(_, bytes)| &bytes[..]).collect();
+                let mut options: Vec<&[u8]> =
+                    self.classes.iter().filter(leads).map(|(_, bytes)| &bytes[..]).collect();
                 // What is hard to read only where nothing else will do.
                 let readable = options.partition_point(|bytes| weight(bytes[0]) == 1);
                 options.truncate(readable.max(1));

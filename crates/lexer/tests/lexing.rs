@@ -12,7 +12,8 @@ fn lexing(source: &str, mode: LexerMode) -> Lexing {
     Lexing::new(&grammar, mode, Ties::All, LexerLimits::default(), &mut Work::unbounded()).unwrap()
 }
 
-/// All readings of a text by a parser that accepts any terminal at any time: of each, the pieces' labels, and whether a piece is unfinished.
+/// All readings of a text by a parser that accepts any terminal at any time: of each, the pieces' labels, and
+/// whether a piece is unfinished.
 fn readings(lexing: &Lexing, text: &str) -> Vec<(Vec<Vec<u32>>, bool)> {
     let mut transducer = Transducer::default();
     let wanted = transducer.wanted(lexing, &BitSet::full(lexing.cfg.n_terminals), true);
@@ -103,7 +104,8 @@ fn without_independence_the_parser_is_asked() {
 #[test]
 fn a_grammar_without_a_text_is_refused() {
     let grammar = lark::parse("start: /[^\\s\\S]/", &LarkOptions::default()).unwrap();
-    let error = Lexing::new(&grammar, LexerMode::Longest, Ties::All, LexerLimits::default(), &mut Work::unbounded())
-        .unwrap_err();
+    let error =
+        Lexing::new(&grammar, LexerMode::Longest, Ties::All, LexerLimits::default(), &mut Work::unbounded())
+            .unwrap_err();
     assert_eq!(error, LexingError::EmptyLanguage { mode: LexerMode::Longest });
 }

@@ -1,13 +1,16 @@
-//! What the models write by themselves: `validity [PROMPTS] [SEED] [FOLDER]`, a Markdown table for each model; with SHOW=1 also what they wrote. With
-//! a folder, its files `KIND.safetensors` instead of the models that are part of the crate.
+//! What the models write by themselves: `validity [PROMPTS] [SEED] [FOLDER]`, a Markdown table for each
+//! model; with SHOW=1 also what they wrote. With a folder, its files `KIND.safetensors` instead of the models
+//! that are part of the crate.
 //!
-//! Nothing constrains them. Syntactic: a sentence of the task's grammar; functional: that, and what the prompt asks for. `autoregressive` and `masked`
-//! take the likeliest token, `masked` keeps the surest of each step, and `uniform` is decoded as DiffusionGemma is
-//! (`DecodeOptions::renoising`), by so many steps at most.
+//! Nothing constrains them. Syntactic: a sentence of the task's grammar; functional: that, and what the
+//! prompt asks for. `autoregressive` and `masked` take the likeliest token, `masked` keeps the surest of each
+//! step, and `uniform` is decoded as DiffusionGemma is (`DecodeOptions::renoising`), by so many steps at
+//! most.
 
 use anygram::decode::Named;
 use anygram::{
-    Canvas, Compiler, Constraint, DecodeOptions, Decoder, End, GrammarFormat, Model, ModelError, OpenSlots, Slot, View,
+    Canvas, Compiler, Constraint, DecodeOptions, Decoder, End, GrammarFormat, Model, ModelError, OpenSlots,
+    Slot, View,
 };
 use anygram_models::tasks::{Example, Split, Task};
 use anygram_models::{EOS, Kind, Session, SmallModel, vocabulary};
@@ -31,7 +34,11 @@ fn main() -> Result<(), Fault> {
             }
             None => kind.model()?,
         };
-        println!("\n`{}`, {} parameters, {n_prompts} held-out prompts a task\n", kind.name(), model.n_parameters());
+        println!(
+            "\n`{}`, {} parameters, {n_prompts} held-out prompts a task\n",
+            kind.name(),
+            model.n_parameters()
+        );
         println!("| steps | task | syntactic | functional | forward ms |\n|---|---|---|---|---|");
         let steps = if kind == Kind::Autoregressive { &STEPS[3..] } else { &STEPS };
         for &steps in steps {
@@ -64,8 +71,9 @@ fn measure(model: &SmallModel, task: Task, steps: usize, examples: &[Example]) -
             .decode(&tokens[..end])
             .ok()
             .filter(|_| !tokens[..end].iter().any(|&token| vocabulary.is_special(token)));
-        let is_sentence =
-            text.as_ref().is_some_and(|text| constraint.language().read(text).is_ok_and(|read| read.is_sentence));
+        let is_sentence = text
+            .as_ref()
+            .is_some_and(|text| constraint.language().read(text).is_ok_and(|read| read.is_sentence));
         let is_right = is_sentence && text.is_some_and(|text| example.check(&String::from_utf8_lossy(&text)));
         syntactic += usize::from(is_sentence);
         functional += usize::from(is_right);

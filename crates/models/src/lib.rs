@@ -1,7 +1,8 @@
 //! Small models that travel with the repository: what they were trained to write, and how they run.
 //!
-//! Three transformers of 0.75 M parameters, trained by `training/train.py` on examples of [`tasks`], are part of the program as bytes; nothing
-//! is loaded from outside. They show what constraints are worth without a download, and are good for nothing else.
+//! Three transformers of 0.75 M parameters, trained by `training/train.py` on examples of [`tasks`], are part
+//! of the program as bytes; nothing is loaded from outside. They show what constraints are worth without a
+//! download, and are good for nothing else.
 //!
 //! | [`Kind`] | sees in an open slot | says |
 //! |---|---|---|
@@ -13,7 +14,8 @@
 //!
 //! - [`tasks`]: prompts, answers, grammars and checks, from seeds.
 //! - [`vocabulary`]: the tokenizer that the three share.
-//! - [`SmallModel`]: weights, and the forward pass in `f32` on one core. Compared with the logits of PyTorch by `tests/models.rs`.
+//! - [`SmallModel`]: weights, and the forward pass in `f32` on one core. Compared with the logits of PyTorch
+//!   by `tests/models.rs`.
 //! - [`Session`]: a model at a prompt, as the decoding loop asks it.
 //!
 //! ```
@@ -37,7 +39,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The weights are stored as `f16`. `README.md` of this crate has what the models can do, as measured, and `training/README.md` how they were made.
+//! The weights are stored as `f16`. `README.md` of this crate has what the models can do, as measured, and
+//! `training/README.md` how they were made.
 
 mod error;
 mod model;
@@ -60,8 +63,8 @@ pub const PAD: TokenId = TokenId(1);
 /// What stands in an open slot of [`Kind::Masked`].
 pub const MASK: TokenId = TokenId(2);
 
-/// The tokenizer of the three models: byte-level BPE with 672 tokens, some of which cross terminals (`":`, `"},{"`, `)*(`), with [`EOS`],
-/// [`PAD`] and [`MASK`]. Read on the first call.
+/// The tokenizer of the three models: byte-level BPE with 672 tokens, some of which cross terminals (`":`,
+/// `"},{"`, `)*(`), with [`EOS`], [`PAD`] and [`MASK`]. Read on the first call.
 ///
 /// # Errors
 /// None, as long as the crate's own file can be read (a test says so).
@@ -70,7 +73,9 @@ pub fn vocabulary() -> Result<Vocabulary, VocabError> {
     if let Some(vocabulary) = VOCABULARY.get() {
         return Ok(vocabulary.clone());
     }
-    let options = LoadOptions { eos: vec![EOS.0], pad: Some(PAD.0), mask: Some(MASK.0), ..LoadOptions::default() };
-    let vocabulary = Vocabulary::from_bytes(Format::HuggingFace, include_bytes!("../data/tokenizer.json"), &options)?;
+    let options =
+        LoadOptions { eos: vec![EOS.0], pad: Some(PAD.0), mask: Some(MASK.0), ..LoadOptions::default() };
+    let vocabulary =
+        Vocabulary::from_bytes(Format::HuggingFace, include_bytes!("../data/tokenizer.json"), &options)?;
     Ok(VOCABULARY.get_or_init(|| vocabulary).clone())
 }

@@ -81,7 +81,8 @@ impl SmallModel {
         self.kind
     }
 
-    /// The slots of the canvases that it was trained on, enough for all answers of all [`tasks`](crate::tasks) with one EOS.
+    /// The slots of the canvases that it was trained on, enough for all answers of all
+    /// [`tasks`](crate::tasks) with one EOS.
     pub fn canvas_length(&self) -> usize {
         self.canvas
     }
@@ -106,8 +107,9 @@ impl SmallModel {
         Session::new(self.clone(), prompt)
     }
 
-    /// Natural log-probabilities of all tokens for some slots of a canvas behind a prompt, `[slots, vocabulary_size]` row by row. [`MASK`] has
-    /// none; an autoregressive model knows the slot behind the canvas too.
+    /// Natural log-probabilities of all tokens for some slots of a canvas behind a prompt,
+    /// `[slots, vocabulary_size]` row by row. [`MASK`] has none; an autoregressive model knows the slot
+    /// behind the canvas too.
     pub fn log_probs(
         &self,
         prompt: &[TokenId],
@@ -119,8 +121,9 @@ impl SmallModel {
         Ok(rows)
     }
 
-    /// The same for tokens of prompt and canvas together, into `rows`. `wanted` are places whose hidden states give the rows, from
-    /// `cache.tokens.len()` on; tokens are checked, and places are below their number.
+    /// The same for tokens of prompt and canvas together, into `rows`. `wanted` are places whose hidden
+    /// states give the rows, from `cache.tokens.len()` on; tokens are checked, and places are below their
+    /// number.
     pub(crate) fn fill(&self, tokens: &[TokenId], wanted: &[usize], cache: &mut Cache, rows: &mut [f32]) {
         let first = cache.tokens.len();
         let states = self.weights.forward(&tokens[first..], self.kind == Kind::Autoregressive, cache);

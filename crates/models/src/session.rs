@@ -5,7 +5,8 @@ use crate::{Kind, MASK, SmallModel, SmallModelError};
 use anygram_any_order::decode::{Model, ModelError, OpenSlots, View};
 use anygram_vocab::TokenId;
 
-/// A model at one prompt: what the decoding loop asks. An autoregressive one keeps what it made of the tokens so far, so that a longer canvas costs only what is new.
+/// A model at one prompt: what the decoding loop asks. An autoregressive one keeps what it made of the tokens
+/// so far, so that a longer canvas costs only what is new.
 #[derive(Clone, Debug)]
 pub struct Session {
     model: SmallModel,
@@ -30,7 +31,12 @@ impl Session {
     }
 
     /// As [`SmallModel::log_probs`], into a buffer of the length of the rows.
-    pub fn rows(&mut self, canvas: &[TokenId], slots: &[usize], rows: &mut [f32]) -> Result<(), SmallModelError> {
+    pub fn rows(
+        &mut self,
+        canvas: &[TokenId],
+        slots: &[usize],
+        rows: &mut [f32],
+    ) -> Result<(), SmallModelError> {
         self.check(canvas, slots, rows.len())?;
         self.tokens.truncate(self.n_prompt);
         self.tokens.extend_from_slice(canvas);

@@ -1,7 +1,9 @@
-//! The forward pass: token embeddings, layers of attention and an MLP, each behind a norm, and the embeddings again for the output.
+//! The forward pass: token embeddings, layers of attention and an MLP, each behind a norm, and the embeddings
+//! again for the output.
 //!
-//! Norms are RMSNorm (Zhang and Sennrich 2019), positions are rotary (Su et al. 2021; the first half of a head's components is paired with the
-//! second), the MLP is gated by SiLU (Shazeer 2020), nothing has a bias. For n tokens after m that are kept: O(n · weights + n · (n + m) · width).
+//! Norms are RMSNorm (Zhang and Sennrich 2019), positions are rotary (Su et al. 2021; the first half of a
+//! head's components is paired with the second), the MLP is gated by SiLU (Shazeer 2020), nothing has a bias.
+//! For n tokens after m that are kept: O(n · weights + n · (n + m) · width).
 
 use crate::weights::{HEAD_SIZE, LayerWeights, Weights};
 use anygram_vocab::TokenId;
@@ -10,8 +12,8 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, Slice};
 const ROPE_BASE: f32 = 10_000.0;
 const NORM_EPSILON: f32 = 1e-5;
 
-/// Keys and values of the tokens that a model has read, so that those that follow need not read them again. It holds what a causal model made
-/// of `tokens`; the others begin with an empty one each time.
+/// Keys and values of the tokens that a model has read, so that those that follow need not read them again.
+/// It holds what a causal model made of `tokens`; the others begin with an empty one each time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
     pub tokens: Vec<TokenId>,
@@ -32,8 +34,8 @@ impl Cache {
 }
 
 impl Weights {
-    /// The last hidden states of tokens that follow those of the cache, `[tokens, width]`, normed. Causal tokens see what stands before them, and
-    /// others see all. All tokens must be of the vocabulary.
+    /// The last hidden states of tokens that follow those of the cache, `[tokens, width]`, normed. Causal
+    /// tokens see what stands before them, and others see all. All tokens must be of the vocabulary.
     pub fn forward(&self, tokens: &[TokenId], causal: bool, cache: &mut Cache) -> Array2<f32> {
         let first = cache.tokens.len();
         cache.tokens.extend_from_slice(tokens);

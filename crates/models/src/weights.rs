@@ -85,7 +85,9 @@ fn matrix(file: &SafeTensors<'_>, name: &str, shape: [usize; 2]) -> Result<Array
 fn numbers(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
     let bytes = tensor.data();
     match tensor.dtype() {
-        Dtype::F16 => Some(bytes.as_chunks().0.iter().map(|&bytes| f16::from_le_bytes(bytes).to_f32()).collect()),
+        Dtype::F16 => {
+            Some(bytes.as_chunks().0.iter().map(|&bytes| f16::from_le_bytes(bytes).to_f32()).collect())
+        }
         Dtype::F32 => Some(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! The embedded files can be read, the tokenizer spells what it encodes, and forward passes say what the training framework said.
+//! The embedded files can be read, the tokenizer spells what it encodes, and forward passes say what the
+//! training framework said.
 
 use anygram_models::tasks::{Split, Task};
 use anygram_models::{EOS, Kind, MASK, PAD, SmallModel, SmallModelError, vocabulary};
@@ -24,7 +25,8 @@ fn tokens(value: &Value) -> Vec<TokenId> {
     numbers(value).map(|id| TokenId(id as u32)).collect()
 }
 
-/// Logits and log-probabilities differ by a number for each row. The weights are the same; sums are formed in another order.
+/// Logits and log-probabilities differ by a number for each row. The weights are the same; sums are formed in
+/// another order.
 const TOLERANCE: f64 = 2e-3;
 
 #[test]
@@ -35,11 +37,16 @@ fn forward_passes_agree_with_the_training_framework() {
         assert!(!vectors.is_empty());
         for vector in &vectors {
             let slots: Vec<usize> = numbers(&vector["slots"]).map(|slot| slot as usize).collect();
-            let rows = model.log_probs(&tokens(&vector["prompt"]), &tokens(&vector["canvas"]), &slots).unwrap();
-            for (row, logits) in rows.chunks(model.vocabulary_size()).zip(vector["logits"].as_array().unwrap()) {
-                let logits: Vec<f64> = logits.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+            let rows =
+                model.log_probs(&tokens(&vector["prompt"]), &tokens(&vector["canvas"]), &slots).unwrap();
+            for (row, logits) in
+                rows.chunks(model.vocabulary_size()).zip(vector["logits"].as_array().unwrap())
+            {
+                let logits: Vec<f64> =
+                    logits.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
                 let sum = logits.iter().map(|logit| logit.exp()).sum::<f64>().ln();
-                for (token, (said, logit)) in row.iter().zip(&logits).enumerate().filter(|(at, _)| *at != MASK.index())
+                for (token, (said, logit)) in
+                    row.iter().zip(&logits).enumerate().filter(|(at, _)| *at != MASK.index())
                 {
                     let wanted = logit - sum;
                     assert!(
@@ -66,8 +73,12 @@ fn an_autoregressive_session_says_the_same_with_and_without_what_it_kept() {
     for canvas in [&answer[..0], &answer[..1], &answer[..4], &other[..3], &answer[..3], &answer] {
         session.rows(canvas, &[canvas.len()], &mut row).unwrap();
         let fresh = model.log_probs(&prompt, canvas, &[canvas.len()]).unwrap();
-        let most =
-            row.iter().zip(&fresh).filter(|(a, _)| a.is_finite()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let most = row
+            .iter()
+            .zip(&fresh)
+            .filter(|(a, _)| a.is_finite())
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f32::max);
         assert!(most < 1e-4, "{most} at {}", canvas.len());
     }
 }
@@ -90,8 +101,9 @@ fn wrong_questions_are_errors() {
     let model = Kind::Masked.model().unwrap();
     let size = model.vocabulary_size();
     let wrong = TokenId(size as u32);
-    let ask =
-        |prompt: &[TokenId], canvas: &[TokenId], slots: &[usize]| model.log_probs(prompt, canvas, slots).unwrap_err();
+    let ask = |prompt: &[TokenId], canvas: &[TokenId], slots: &[usize]| {
+        model.log_probs(prompt, canvas, slots).unwrap_err()
+    };
     assert_eq!(ask(&[wrong], &[EOS], &[0]), SmallModelError::Token { token: wrong, n_tokens: size });
     assert_eq!(ask(&[EOS], &[wrong], &[0]), SmallModelError::Token { token: wrong, n_tokens: size });
     assert_eq!(ask(&[EOS], &[EOS], &[1]), SmallModelError::Slot { slot: 1, n_slots: 1 });
@@ -120,7 +132,10 @@ fn damaged_files_are_errors() {
 fn the_embedded_files_belong_together() {
     let vocabulary = vocabulary().unwrap();
     assert_eq!((vocabulary.eos(), vocabulary.pad(), vocabulary.mask()), (&[EOS][..], Some(PAD), Some(MASK)));
-    assert_eq!([EOS, PAD, MASK].map(|id| vocabulary.name(id)), [Some("<eos>"), Some("<pad>"), Some("<mask>")]);
+    assert_eq!(
+        [EOS, PAD, MASK].map(|id| vocabulary.name(id)),
+        [Some("<eos>"), Some("<pad>"), Some("<mask>")]
+    );
     for kind in Kind::ALL {
         let model = kind.model().unwrap();
         assert_eq!(model.kind(), kind);
@@ -141,11 +156,16 @@ fn the_embedded_files_belong_together() {
 #[test]
 fn texts_survive_the_tokenizer() {
     let vocabulary = vocabulary().unwrap();
-    let texts = Task::ALL
-        .into_iter()
-        .flat_map(|task| task.stream(Split::Train, 4).take(200).flat_map(|example| [example.prompt, example.answer]));
-    for text in texts.chain(["", " ", "\u{0}", "naïve → 日本", "a  b\r\n\t", "\"},{\""].map(str::to_owned)) {
-        assert_eq!(vocabulary.decode(&vocabulary.encode(&text).unwrap()).unwrap(), text.as_bytes(), "{text:?}");
+    let texts = Task::ALL.into_iter().flat_map(|task| {
+        task.stream(Split::Train, 4).take(200).flat_map(|example| [example.prompt, example.answer])
+    });
+    for text in texts.chain(["", " ", "\u{0}", "naïve → 日本", "a  b\r\n\t", "\"},{\""].map(str::to_owned))
+    {
+        assert_eq!(
+            vocabulary.decode(&vocabulary.encode(&text).unwrap()).unwrap(),
+            text.as_bytes(),
+            "{text:?}"
+        );
     }
     for token in ["\":", "\"},{\"", "\",\"", ")*", "name\":\"", "(="] {
         assert_eq!(vocabulary.encode(token).unwrap().len(), 1, "{token}");
@@ -156,7 +176,8 @@ fn texts_survive_the_tokenizer() {
 #[test]
 fn texts_are_encoded_as_in_training() {
     let vocabulary = vocabulary().unwrap();
-    let recorded: Vec<(String, Vec<u32>)> = serde_json::from_str(include_str!("vectors/tokenizer.json")).unwrap();
+    let recorded: Vec<(String, Vec<u32>)> =
+        serde_json::from_str(include_str!("vectors/tokenizer.json")).unwrap();
     assert!(recorded.len() >= 50);
     for (text, ids) in recorded {
         let encoded: Vec<u32> = vocabulary.encode(&text).unwrap().iter().map(|token| token.0).collect();

@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 fn language(task: Task) -> Arc<Language> {
-    Compiler::default().compile(GrammarFormat::Lark, task.grammar()).expect("the grammar of a task can be compiled")
+    Compiler::default()
+        .compile(GrammarFormat::Lark, task.grammar())
+        .expect("the grammar of a task can be compiled")
 }
 
 fn is_sentence(language: &Arc<Language>, text: &str) -> bool {
@@ -31,7 +33,8 @@ fn references_are_syntactic_and_functional() {
 fn answers_to_other_prompts_are_not_functional() {
     for task in Task::ALL {
         let examples = task.examples(Split::Train, 3, 100);
-        let wrong = examples.iter().zip(&examples[1..]).filter(|(one, other)| one.check(&other.answer)).count();
+        let wrong =
+            examples.iter().zip(&examples[1..]).filter(|(one, other)| one.check(&other.answer)).count();
         assert!(wrong <= 2, "{wrong} of 99 answers of {} pass for others", task.name());
     }
 }
@@ -54,12 +57,30 @@ fn grammars_refuse_what_is_not_an_answer() {
     let refused: [(Task, &[&str]); 3] = [
         (
             Task::Record,
-            &["{}", r#"{"name":"Ada"}"#, r#"{"name":"Ada","age":034}"#, r#"{"name":"Ada","age":34,"pets":[]}"#],
+            &[
+                "{}",
+                r#"{"name":"Ada"}"#,
+                r#"{"name":"Ada","age":034}"#,
+                r#"{"name":"Ada","age":34,"pets":[]}"#,
+            ],
         ),
         (Task::Arithmetic, &["", "3", "1+2", "(1+2)+3", "((1+2))", "(1+2+3)", "(0+1)"]),
         (
             Task::Smiles,
-            &["", "C1CC", "C1CCC2C1C2", "c1ccccc", "C(", "C)", "C(C", "cc", "C==C", "C1CC(C1)", "C3CCC3", "C1C1"],
+            &[
+                "",
+                "C1CC",
+                "C1CCC2C1C2",
+                "c1ccccc",
+                "C(",
+                "C)",
+                "C(C",
+                "cc",
+                "C==C",
+                "C1CC(C1)",
+                "C3CCC3",
+                "C1C1",
+            ],
         ),
     ];
     for (task, texts) in refused {

@@ -2,18 +2,22 @@
 //!
 //! Like the reference a state is a set of items whose origins are states, not positions; unlike it
 //!
-//! - items are *rests*: a left side and the symbols still to come, so rules with a common end share them (as LR(0) items of suffixes);
-//! - predicted items are not listed: the set of predicted nonterminals decides them, and states that predict the same share one
-//!   prediction;
-//! - completed items are not kept: what follows from completing a nonterminal that began in a state is computed once per pair and kept
-//!   (`completed`), which makes right recursion linear, as Leo's items (1991) do, and for the same reason: the chain of completions
-//!   is walked once, not at each step;
-//! - `state × terminal → state` is a table. States do not know positions, so the table serves all places of all texts.
+//! - items are *rests*: a left side and the symbols still to come, so rules with a common end share them (as
+//!   LR(0) items of suffixes);
+//! - predicted items are not listed: the set of predicted nonterminals decides them, and states that predict
+//!   the same share one prediction;
+//! - completed items are not kept: what follows from completing a nonterminal that began in a state is
+//!   computed once per pair and kept (`completed`), which makes right recursion linear, as Leo's items (1991)
+//!   do, and for the same reason: the chain of completions is walked once, not at each step;
+//! - `state × terminal → state` is a table. States do not know positions, so the table serves all places of
+//!   all texts.
 //!
-//! Where several edges meet, the state is the union of the states at their ends: what is predicted follows from the items that are not.
+//! Where several edges meet, the state is the union of the states at their ends: what is predicted follows
+//! from the items that are not.
 //!
-//! Cost of a step: a look-up if it was made before, else the items of the new state. Nothing is forgotten, for another text may
-//! come the same way; whoever holds the engine watches [`Recognizer::n_items`] and starts afresh.
+//! Cost of a step: a look-up if it was made before, else the items of the new state. Nothing is forgotten,
+//! for another text may come the same way; whoever holds the engine watches [`Recognizer::n_items`] and
+//! starts afresh.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +29,9 @@ use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, Shapes, StateId, View, Visit};
+use crate::{
+    Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, Shapes, StateId, View, Visit,
+};
 
 index_type!(
     /// A left side and what is still to come of one of its rules.
@@ -54,7 +60,8 @@ struct Prediction {
     steps: Vec<(Symbol, RestId)>,
 }
 
-/// The states that were looked into to find something out, sorted; `None` if there are more than [`MAX_LOOKED_INTO`].
+/// The states that were looked into to find something out, sorted; `None` if there are more than
+/// [`MAX_LOOKED_INTO`].
 type Reach = Option<Box<[StateId]>>;
 
 /// In place of where a reach stands.
@@ -122,7 +129,8 @@ pub struct Earley {
     depth: usize,
     /// Items of states that were merged.
     n_merged: usize,
-    /// The state in which anything may be in progress that began in it, once it is needed; and states with a stack of limited depth upon it.
+    /// The state in which anything may be in progress that began in it, once it is needed; and states with a
+    /// stack of limited depth upon it.
     anywhere: Option<StateId>,
     limited: FxHashMap<(StateId, u32), StateId>,
 }
@@ -136,7 +144,8 @@ impl Earley {
         let minimum = cfg.minimum_lengths();
         let mut table = Rests { rests: Vec::new(), ids: FxHashMap::default(), minimum: &minimum };
         // The root is a rest of a rule of a nonterminal of its own: root → start.
-        let mut root = table.intern(NonterminalId::new(cfg.n_nonterminals), &[Symbol::Nonterminal(cfg.start)]);
+        let mut root =
+            table.intern(NonterminalId::new(cfg.n_nonterminals), &[Symbol::Nonterminal(cfg.start)]);
         let nullable = cfg.nullable();
         let mut begins = vec![Vec::new(); cfg.n_nonterminals];
         for rule in &cfg.rules {
@@ -144,7 +153,9 @@ impl Earley {
             for symbol in &rule.rhs {
                 begins[rule.lhs.index()].push(rest);
                 match symbol {
-                    Symbol::Nonterminal(n) if nullable.contains(n.index()) => rest = table.rests[rest.index()].next,
+                    Symbol::Nonterminal(n) if nullable.contains(n.index()) => {
+                        rest = table.rests[rest.index()].next
+                    }
                     _ => break,
                 }
             }
@@ -191,10 +202,12 @@ impl Earley {
         Ok(this)
     }
 
-    /// The same, with at most one item a rest in a state: where there are several, one stands for them that began in all of their origins at once.
+    /// The same, with at most one item a rest in a state: where there are several, one stands for them that
+    /// began in all of their origins at once.
     ///
-    /// Completing a nonterminal that began in a merged state comes to what completing it in each of the merged states comes to, so that nothing is lost or gained (as
-    /// where stacks meet in a graph-structured stack; Tomita 1985). For texts of which much is unknown, in which a state is reached by many ways;
+    /// Completing a nonterminal that began in a merged state comes to what completing it in each of the
+    /// merged states comes to, so that nothing is lost or gained (as where stacks meet in a graph-structured
+    /// stack; Tomita 1985). For texts of which much is unknown, in which a state is reached by many ways;
     /// elsewhere it costs states. What was looked into is not known then ([`Recognizer::looked_into`]).
     pub fn sharing_origins(mut self) -> Self {
         self.shares_origins = true;
@@ -277,7 +290,10 @@ impl Earley {
     fn move_out(&mut self, from: StateId, items: &mut [Item], looked_into: &mut LookedInto) {
         for (rest, origin) in items {
             let lhs = self.rests[rest.index()].lhs;
-            if *origin == from && lhs.index() < self.cfg.n_nonterminals && self.tail_recursive.contains(lhs.index()) {
+            if *origin == from
+                && lhs.index() < self.cfg.n_nonterminals
+                && self.tail_recursive.contains(lhs.index())
+            {
                 let (outermost, reach) = self.outermost(from, lhs);
                 *origin = outermost;
                 looked_into.add(reach.as_deref());
@@ -285,11 +301,13 @@ impl Earley {
         }
     }
 
-    /// The outermost state in which completing a nonterminal comes to the same as in `origin`, and what was looked into to find it.
+    /// The outermost state in which completing a nonterminal comes to the same as in `origin`, and what was
+    /// looked into to find it.
     ///
-    /// If all that waits for it in a state is the end of a rule, then completing it completes that rule's left side where that began; once this is
-    /// the nonterminal again, nothing of the states between can matter any more. So the depth of right recursion leaves no trace in states: it is
-    /// to them what calls in tail position are to a stack of calls. (Leo, 1991, takes the same steps when an item is completed.)
+    /// If all that waits for it in a state is the end of a rule, then completing it completes that rule's
+    /// left side where that began; once this is the nonterminal again, nothing of the states between can
+    /// matter any more. So the depth of right recursion leaves no trace in states: it is to them what calls
+    /// in tail position are to a stack of calls. (Leo, 1991, takes the same steps when an item is completed.)
     fn outermost(&mut self, origin: StateId, nonterminal: NonterminalId) -> (StateId, Reach) {
         if let Some(known) = self.outermost.get(&(origin, nonterminal)) {
             return known.clone();
@@ -411,7 +429,8 @@ impl Earley {
         Ok(id)
     }
 
-    /// The state that waits for everything, in itself: completing a nonterminal that began in it leads to wherever rules of the grammar go on after it.
+    /// The state that waits for everything, in itself: completing a nonterminal that began in it leads to
+    /// wherever rules of the grammar go on after it.
     fn anywhere(&mut self) -> Result<StateId, RecognizerError> {
         if let Some(known) = self.anywhere {
             return Ok(known);
@@ -595,12 +614,14 @@ impl Rests<'_> {
                 Symbol::Terminal(_) => 1,
                 Symbol::Nonterminal(n) => self.minimum[n.index()],
             };
-            rest = self.add(lhs, Some((symbol, rest)), self.rests[rest.index()].minimum.saturating_add(minimum));
+            rest =
+                self.add(lhs, Some((symbol, rest)), self.rests[rest.index()].minimum.saturating_add(minimum));
         }
         rest
     }
 
-    /// The rests in the order of their first symbols, and so the items of states; `held` are given their new ids.
+    /// The rests in the order of their first symbols, and so the items of states; `held` are given their new
+    /// ids.
     fn sorted<'r>(self, held: impl Iterator<Item = &'r mut RestId>) -> Vec<Rest> {
         let mut order: Vec<usize> = (0..self.rests.len()).collect();
         order.sort_by_key(|&at| self.rests[at].first);
@@ -633,7 +654,8 @@ fn tail_recursive(cfg: &Cfg) -> BitSet {
             lasts[rule.lhs.index()].push(last.index());
         }
     }
-    let is_cycle = |component: &Vec<usize>| component.len() > 1 || lasts[component[0]].contains(&component[0]);
+    let is_cycle =
+        |component: &Vec<usize>| component.len() > 1 || lasts[component[0]].contains(&component[0]);
     let cycles = analysis::components(&lasts).into_iter().filter(is_cycle);
     BitSet::from_members(cfg.n_nonterminals, cycles.flatten())
 }
@@ -708,8 +730,8 @@ impl Recognizer for Earley {
     }
 
     fn minimum_remaining(&self, state: StateId) -> u32 {
-        // Shortest path (Dijkstra, 1959), as in the reference; predicted items need no attention, for what they derive is part of the rests
-        // of the others.
+        // Shortest path (Dijkstra, 1959), as in the reference; predicted items need no attention, for what
+        // they derive is part of the rests of the others.
         if self.is_sentence(state) {
             return 0;
         }
@@ -740,7 +762,8 @@ impl Recognizer for Earley {
         let entry = |(rest, origin): Item, from: &BitSet| {
             (origin, self.rests[rest.index()].lhs, automaton.after_all(self.symbols(rest), from.clone()))
         };
-        let mut agenda: Vec<_> = self.states[state.index()].kernel.iter().map(|&item| entry(item, &from)).collect();
+        let mut agenda: Vec<_> =
+            self.states[state.index()].kernel.iter().map(|&item| entry(item, &from)).collect();
         while let Some((origin, lhs, states)) = agenda.pop() {
             if states.is_empty() {
                 continue;
@@ -750,7 +773,8 @@ impl Recognizer for Earley {
             }
             let known = reached.entry((origin, lhs)).or_insert_with(|| BitSet::new(automaton.n_states()));
             if known.union_with(&states) {
-                agenda.extend(self.waiting(origin, Symbol::Nonterminal(lhs)).map(|item| entry(item, &states)));
+                agenda
+                    .extend(self.waiting(origin, Symbol::Nonterminal(lhs)).map(|item| entry(item, &states)));
             }
         }
         false
@@ -887,7 +911,10 @@ mod tests {
     /// start: "a" start | "a"
     fn right_recursive() -> Earley {
         let (s, a) = (Symbol::Nonterminal(NonterminalId(0)), Symbol::Terminal(TerminalId(0)));
-        let rules = vec![Rule { lhs: NonterminalId(0), rhs: vec![a, s] }, Rule { lhs: NonterminalId(0), rhs: vec![a] }];
+        let rules = vec![
+            Rule { lhs: NonterminalId(0), rhs: vec![a, s] },
+            Rule { lhs: NonterminalId(0), rhs: vec![a] },
+        ];
         let cfg = Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: NonterminalId(0) };
         Earley::new(cfg, RecognizerLimits::default()).unwrap()
     }

@@ -1,4 +1,5 @@
-//! What holds of every recognizer, as functions for unit tests, random tests and fuzzers. Each says what is wrong, or `Ok`.
+//! What holds of every recognizer, as functions for unit tests, random tests and fuzzers. Each says what is
+//! wrong, or `Ok`.
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::TerminalId;
@@ -12,7 +13,10 @@ pub fn viable_iff_extends(engine: &mut dyn Recognizer, state: StateId) -> Result
         let edge = Edge { from: state, terminal: Some(TerminalId::new(terminal)) };
         let extends = engine.extend(&[edge]).map_err(|error| error.to_string())?.is_some();
         if viable != extends {
-            return Err(format!("state {}: terminal {terminal} viable: {viable}, extends: {extends}", state.0));
+            return Err(format!(
+                "state {}: terminal {terminal} viable: {viable}, extends: {extends}",
+                state.0
+            ));
         }
     }
     Ok(())
@@ -27,11 +31,13 @@ pub fn minimum_is_zero_iff_sentence(engine: &dyn Recognizer, state: StateId) -> 
     Ok(())
 }
 
-/// With an automaton of one state that reads everything, every viable state can be finished; with one that reads nothing, only sentences.
+/// With an automaton of one state that reads everything, every viable state can be finished; with one that
+/// reads nothing, only sentences.
 pub fn automata_of_all_and_of_nothing(engine: &dyn Recognizer, state: StateId) -> Result<(), String> {
     let cfg = engine.cfg();
     let relation = |steps: &[_]| {
-        Relation::new(cfg, 1, steps.iter().copied(), &mut Work::unbounded()).map_err(|stopped| stopped.to_string())
+        Relation::new(cfg, 1, steps.iter().copied(), &mut Work::unbounded())
+            .map_err(|stopped| stopped.to_string())
     };
     let steps: Vec<_> = (0..cfg.n_terminals).map(|terminal| (0, terminal, 0)).collect();
     let (all, nothing) = (relation(&steps)?, relation(&[])?);
@@ -44,12 +50,14 @@ pub fn automata_of_all_and_of_nothing(engine: &dyn Recognizer, state: StateId) -
 
 /// Carrying a state over without reading changes nothing that can be observed.
 pub fn carrying_over_is_the_identity(engine: &mut dyn Recognizer, state: StateId) -> Result<(), String> {
-    let carried = engine.extend(&[Edge { from: state, terminal: None }]).map_err(|error| error.to_string())?;
+    let carried =
+        engine.extend(&[Edge { from: state, terminal: None }]).map_err(|error| error.to_string())?;
     let Some(carried) = carried else { return Err(format!("state {} is lost when carried over", state.0)) };
     same(engine, state, carried)
 }
 
-/// A point reached by several edges reads the union of what each alone reads, whatever their order and repetition.
+/// A point reached by several edges reads the union of what each alone reads, whatever their order and
+/// repetition.
 pub fn a_merge_is_a_union(engine: &mut dyn Recognizer, edges: &[Edge]) -> Result<(), String> {
     let text = |error: RecognizerError| error.to_string();
     let merged = engine.extend(edges).map_err(text)?;
@@ -81,7 +89,8 @@ pub fn a_merge_is_a_union(engine: &mut dyn Recognizer, edges: &[Edge]) -> Result
 }
 
 fn same(engine: &dyn Recognizer, a: StateId, b: StateId) -> Result<(), String> {
-    let observe = |state| (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state));
+    let observe =
+        |state| (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state));
     if observe(a) != observe(b) {
         return Err(format!("states {} and {} differ: {:?} and {:?}", a.0, b.0, observe(a), observe(b)));
     }

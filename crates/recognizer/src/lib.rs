@@ -8,8 +8,9 @@
 //!
 //! [`probe`] measures which of them suits a grammar.
 //!
-//! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy of a handle. [`laws`] states
-//! what holds of all of them. The crate knows nothing of bytes, lexers or tokens.
+//! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy
+//! of a handle. [`laws`] states what holds of all of them. The crate knows nothing of bytes, lexers or
+//! tokens.
 
 pub mod earley;
 pub mod laws;
@@ -59,9 +60,11 @@ pub struct View<'a> {
 /// The numbers of shapes, see [`View::shape`], which outlive the states that have them.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes(pub(crate) FxHashMap<earley::Shape, u32>);
-/// Something that began in an earlier state and is in progress: a symbol of the engine's own grammar, and where it began.
+/// Something that began in an earlier state and is in progress: a symbol of the engine's own grammar, and
+/// where it began.
 ///
-/// What follows it depends on nothing else, so answers about it can be kept for as long as the state where it began.
+/// What follows it depends on nothing else, so answers about it can be kept for as long as the state where it
+/// began.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Begun {
     /// Where it began.
@@ -106,12 +109,15 @@ pub trait Recognizer: Send {
 
     /// The state at a point of a lattice that is reached by `edges`; `None` if no reading is viable.
     ///
-    /// Its readings are the union of the readings along the edges. Order and repetition of edges do not matter.
+    /// Its readings are the union of the readings along the edges. Order and repetition of edges do not
+    /// matter.
     fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError>;
 
-    /// A state that reads all that this one reads, and more: it knows what is in progress and, so many times, in what that stands, and nothing of what is
-    /// around. There are finitely many of them, and few in practice where `depth` is small. What they read at depth 0 is a regular language (the rules
-    /// of the grammar as a network without a stack; Pereira and Wright 1991). The state itself, if the engine has nothing better.
+    /// A state that reads all that this one reads, and more: it knows what is in progress and, so many times,
+    /// in what that stands, and nothing of what is around. There are finitely many of them, and few in
+    /// practice where `depth` is small. What they read at depth 0 is a regular language (the rules of the
+    /// grammar as a network without a stack; Pereira and Wright 1991). The state itself, if the engine has
+    /// nothing better.
     fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
         let _ = depth;
         Ok(state)
@@ -129,14 +135,16 @@ pub trait Recognizer: Send {
     /// Whether something that makes a sentence of it can be read by a finite automaton in state `from`.
     fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool;
 
-    /// What can be seen of a state. Whatever is found out by [`Recognizer::extend`] from states with equal views, looking into no other states
-    /// than these and those that it made on the way ([`Recognizer::looked_into`]), holds of all of them. `None` if the engine does not share
-    /// what it knows in this way.
+    /// What can be seen of a state. Whatever is found out by [`Recognizer::extend`] from states with equal
+    /// views, looking into no other states than these and those that it made on the way
+    /// ([`Recognizer::looked_into`]), holds of all of them. `None` if the engine does not share what it knows
+    /// in this way.
     fn view(&mut self, _: StateId) -> Option<View<'_>> {
         None
     }
 
-    /// Takes the numbers of shapes away, for another engine over the same grammar; this one numbers them anew.
+    /// Takes the numbers of shapes away, for another engine over the same grammar; this one numbers them
+    /// anew.
     fn take_shapes(&mut self) -> Shapes {
         Shapes::default()
     }
@@ -144,13 +152,14 @@ pub trait Recognizer: Send {
     /// Goes on from the numbers of shapes that another engine over the same grammar has given out.
     fn set_shapes(&mut self, _: Shapes) {}
 
-    /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that was not done, or if they are too
-    /// many to tell.
+    /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
+    /// was not done, or if they are too many to tell.
     fn looked_into(&self, _from: StateId, _terminal: TerminalId) -> Option<&[StateId]> {
         None
     }
 
-    /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Recognizer::view`]); a no says nothing.
+    /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Recognizer::view`]); a no
+    /// says nothing.
     fn can_finish_anywhere(&self, _state: StateId, _from: usize, _automaton: &Completions) -> bool {
         false
     }
@@ -159,8 +168,9 @@ pub trait Recognizer: Send {
     fn weight(&self, _: StateId) -> usize {
         0
     }
-    /// Visits what is in progress in a state: each is a sequence of symbols of [`Recognizer::cfg`] to be read, after which something that began earlier
-    /// is complete. The text is a sentence if it is one now, or when a [whole](Recognizer::is_whole) one is complete.
+    /// Visits what is in progress in a state: each is a sequence of symbols of [`Recognizer::cfg`] to be
+    /// read, after which something that began earlier is complete. The text is a sentence if it is one now,
+    /// or when a [whole](Recognizer::is_whole) one is complete.
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>);
 
     /// Visits what was waiting for something that is complete now, in the same way.
@@ -183,7 +193,8 @@ pub trait Recognizer: Send {
     /// The present point, for [`Recognizer::release`].
     fn mark(&self) -> Mark;
 
-    /// Allows to forget all states made since `mark`. Returns whether they are forgotten; then their ids may be given out again.
+    /// Allows to forget all states made since `mark`. Returns whether they are forgotten; then their ids may
+    /// be given out again.
     fn release(&mut self, mark: Mark) -> bool;
 
     /// A drawing of a state in characters, with the names of symbols given by `name`.

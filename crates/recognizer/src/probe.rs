@@ -1,12 +1,14 @@
 //! Which engine suits a grammar, measured on sentences of its own.
 //!
-//! Earley's states are made once and found again, so where a grammar is nearly deterministic almost every step is a look-up. Where it is
-//! ambiguous every state is new and holds items from everywhere, and each item costs a look into a table; the Valiant chart has a bit for it. The
-//! measure is therefore the number of items per state that Earley's algorithm makes on random sentences of some hundred terminals: up to some
-//! tens on grammars of programming languages, hundreds and more on those of natural ones. It depends on the grammar alone.
+//! Earley's states are made once and found again, so where a grammar is nearly deterministic almost every
+//! step is a look-up. Where it is ambiguous every state is new and holds items from everywhere, and each item
+//! costs a look into a table; the Valiant chart has a bit for it. The measure is therefore the number of
+//! items per state that Earley's algorithm makes on random sentences of some hundred terminals: up to some
+//! tens on grammars of programming languages, hundreds and more on those of natural ones. It depends on the
+//! grammar alone.
 //!
-//! (That the second halves of sentences make more items than the first was tried as a second measure, for ambiguity that shows only in the long
-//! run. It does not tell SQL from `e: e "+" e`.)
+//! (That the second halves of sentences make more items than the first was tried as a second measure, for
+//! ambiguity that shows only in the long run. It does not tell SQL from `e: e "+" e`.)
 
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::derivation::Derivations;
@@ -21,11 +23,12 @@ const READ: usize = 6;
 const EXTRA: u64 = 400;
 /// Longer ones are not looked at.
 const LONGEST: usize = 600;
-/// Items beyond which there is nothing to be learned. (The work of a step can be the square of the items that it makes.)
+/// Items beyond which there is nothing to be learned. (The work of a step can be the square of the items that
+/// it makes.)
 const MAX_ITEMS: usize = 60_000;
 
-/// Items per state from which on the Valiant chart is the better choice. (SQL has 48 and CommandTalk 54, where it is not; `s: s s | "a"` 122 and a
-/// treebank 4,000, where it is.)
+/// Items per state from which on the Valiant chart is the better choice. (SQL has 48 and CommandTalk 54,
+/// where it is not; `s: s s | "a"` 122 and a treebank 4,000, where it is.)
 pub const AMBIGUOUS: f64 = 80.0;
 
 /// What Earley's algorithm made of some random sentences.
@@ -43,7 +46,9 @@ impl Probe {
     /// Reads random sentences of a reduced grammar; always the same ones.
     pub fn new(cfg: &Cfg) -> Self {
         let mut probe = Self::default();
-        let Ok(mut engine) = Earley::new(cfg.clone(), RecognizerLimits { items: 2 * MAX_ITEMS }) else { return probe };
+        let Ok(mut engine) = Earley::new(cfg.clone(), RecognizerLimits { items: 2 * MAX_ITEMS }) else {
+            return probe;
+        };
         let derivations = Derivations::new(cfg, vec![Some(1); cfg.n_terminals]);
         let mut seed = 0u64;
         let below = &mut |n: usize| {
@@ -51,7 +56,8 @@ impl Probe {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((seed >> 33) % n.max(1) as u64) as usize
         };
-        let mut sentences: Vec<_> = (0..DRAWN).filter_map(|_| derivations.random(EXTRA, LONGEST, below)).collect();
+        let mut sentences: Vec<_> =
+            (0..DRAWN).filter_map(|_| derivations.random(EXTRA, LONGEST, below)).collect();
         sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
         'sentences: for sentence in sentences.into_iter().take(READ) {
             let mut state = engine.start();

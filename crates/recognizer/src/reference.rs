@@ -1,8 +1,9 @@
 //! The reference recognizer: Earley's algorithm (1970) as the definition has it.
 //!
-//! A state is a set of items `(rule, dot, origin)`: the part of the rule before the dot derives what was read since the state `origin`.
-//! States are interned by their items, and origins are states, not positions, so equal situations are equal ids. Nullable nonterminals are
-//! stepped over when they are predicted (Aycock and Horspool, 2002), so no item is ever completed by the state that it is in.
+//! A state is a set of items `(rule, dot, origin)`: the part of the rule before the dot derives what was read
+//! since the state `origin`. States are interned by their items, and origins are states, not positions, so
+//! equal situations are equal ids. Nullable nonterminals are stepped over when they are predicted (Aycock and
+//! Horspool, 2002), so no item is ever completed by the state that it is in.
 //!
 //! Short, slow, never optimized. Cost of a step: items of the new state × items of their origins.
 
@@ -60,8 +61,11 @@ impl Reference {
             n_items: 0,
             limits,
         };
-        let start =
-            this.by_lhs[this.cfg.start.index()].iter().map(|&rule| Item { rule: rule as u32, dot: 0, origin: HERE });
+        let start = this.by_lhs[this.cfg.start.index()].iter().map(|&rule| Item {
+            rule: rule as u32,
+            dot: 0,
+            origin: HERE,
+        });
         let items = this.closure(start.collect());
         this.intern(items)?;
         Ok(this)
@@ -123,9 +127,11 @@ impl Reference {
         }
         let id = StateId::new(self.states.len());
         let next = items.iter().filter_map(|&item| self.next(item));
-        let terminals = next.filter_map(|symbol| if let Symbol::Terminal(t) = symbol { Some(t.index()) } else { None });
+        let terminals =
+            next.filter_map(|symbol| if let Symbol::Terminal(t) = symbol { Some(t.index()) } else { None });
         let viable = BitSet::from_members(self.cfg.n_terminals, terminals);
-        // A start rule from the first state to here; in the first state itself, origins are still written `HERE`.
+        // A start rule from the first state to here; in the first state itself, origins are still written
+        // `HERE`.
         let whole = |origin| origin == StateId(0) || id == StateId(0) && origin == HERE;
         let is_sentence = items
             .iter()
@@ -160,7 +166,9 @@ impl Recognizer for Reference {
         for &Edge { from, terminal } in edges {
             match terminal {
                 Some(terminal) => kernel.extend(self.stepped(from, Symbol::Terminal(terminal))),
-                None => kernel.extend(self.states[from.index()].items.iter().map(|&item| resolve(item, from, 0))),
+                None => {
+                    kernel.extend(self.states[from.index()].items.iter().map(|&item| resolve(item, from, 0)))
+                }
             }
         }
         if kernel.is_empty() {
@@ -179,8 +187,9 @@ impl Recognizer for Reference {
     }
 
     fn minimum_remaining(&self, state: StateId) -> u32 {
-        // Shortest path (Dijkstra, 1959) from the items to the end of a start rule that began in the first state: an item costs what is left of
-        // its rule, and then leads to the items that wait for its left side where it began.
+        // Shortest path (Dijkstra, 1959) from the items to the end of a start rule that began in the first
+        // state: an item costs what is left of its rule, and then leads to the items that wait for its left
+        // side where it began.
         let left = |item: Item| {
             let rest = &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
             rest.iter().fold(0u32, |sum, &symbol| {
@@ -212,14 +221,19 @@ impl Recognizer for Reference {
 
     fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool {
         // The same walk, over where the automaton can be when an item is complete.
-        let start = |items: &mut dyn Iterator<Item = Item>, from: &BitSet| -> Vec<(StateId, NonterminalId, BitSet)> {
-            let rest = |item: Item| &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
-            items
-                .map(|item| {
-                    (item.origin, self.lhs(item), automaton.after_all(rest(item).iter().copied(), from.clone()))
-                })
-                .collect()
-        };
+        let start =
+            |items: &mut dyn Iterator<Item = Item>, from: &BitSet| -> Vec<(StateId, NonterminalId, BitSet)> {
+                let rest = |item: Item| &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
+                items
+                    .map(|item| {
+                        (
+                            item.origin,
+                            self.lhs(item),
+                            automaton.after_all(rest(item).iter().copied(), from.clone()),
+                        )
+                    })
+                    .collect()
+            };
         let from = BitSet::from_members(automaton.n_states(), [from]);
         let mut agenda =
             start(&mut self.states[state.index()].items.iter().map(|&item| resolve(item, state, 0)), &from);
@@ -277,8 +291,9 @@ impl Recognizer for Reference {
         for &item in &self.states[state.index()].items {
             let rule = &self.cfg.rules[item.rule as usize];
             let (before, after) = rule.rhs.split_at(item.dot as usize);
-            let list =
-                |symbols: &[Symbol]| symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>();
+            let list = |symbols: &[Symbol]| {
+                symbols.iter().map(|&symbol| format!(" {}", name(symbol))).collect::<String>()
+            };
             let origin = if item.origin == HERE { state } else { item.origin };
             let lhs = name(Symbol::Nonterminal(rule.lhs));
             text += &format!("  {lhs} ->{} .{}   from {}\n", list(before), list(after), origin.0);
@@ -287,7 +302,8 @@ impl Recognizer for Reference {
     }
 
     fn memory_usage(&self) -> usize {
-        2 * self.n_items * size_of::<Item>() + self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8)
+        2 * self.n_items * size_of::<Item>()
+            + self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8)
     }
 }
 
@@ -301,8 +317,9 @@ mod tests {
             0.. => Symbol::Nonterminal(NonterminalId(code as u32)),
             _ => Symbol::Terminal(TerminalId((-1 - code) as u32)),
         };
-        let rules =
-            rules.iter().map(|&(lhs, rhs)| Rule { lhs: NonterminalId(lhs), rhs: rhs.iter().map(symbol).collect() });
+        let rules = rules
+            .iter()
+            .map(|&(lhs, rhs)| Rule { lhs: NonterminalId(lhs), rhs: rhs.iter().map(symbol).collect() });
         Cfg { n_terminals: 3, n_nonterminals: 3, rules: rules.collect(), start: NonterminalId(0) }
     }
 
@@ -317,7 +334,8 @@ mod tests {
     fn dyck_words_and_what_they_lack() {
         // s: s s | "(" s ")" | ε
         let mut engine =
-            Reference::new(cfg(&[(0, &[0, 0]), (0, &[-1, 0, -2]), (0, &[])]), RecognizerLimits::default()).unwrap();
+            Reference::new(cfg(&[(0, &[0, 0]), (0, &[-1, 0, -2]), (0, &[])]), RecognizerLimits::default())
+                .unwrap();
         assert!(engine.is_sentence(engine.start()));
         for (word, remaining) in
             [(&[0u32][..], 1), (&[0, 0, 1], 1), (&[0, 1], 0), (&[0, 0], 2), (&[0, 1, 0, 0, 1, 1], 0)]
@@ -344,7 +362,8 @@ mod tests {
 
     #[test]
     fn release_gives_back_what_was_made_since() {
-        let mut engine = Reference::new(cfg(&[(0, &[-1, 0]), (0, &[-2])]), RecognizerLimits::default()).unwrap();
+        let mut engine =
+            Reference::new(cfg(&[(0, &[-1, 0]), (0, &[-2])]), RecognizerLimits::default()).unwrap();
         let mark = engine.mark();
         let before = engine.memory_usage();
         let first = run(&mut engine, &[0, 0, 1]);

@@ -1,21 +1,26 @@
 //! The incremental Valiant recognizer: a chart built tier by tier, bit-parallel over rows.
 //!
-//! Source: *An Incremental Valiant Recognizer for GPU-accelerated General Context-free Prefix Validation*, sections 4 and 5. What is computed and why it
-//! is right, step by step, is in `docs/algorithms/valiant.md`; in short:
+//! Source: *An Incremental Valiant Recognizer for GPU-accelerated General Context-free Prefix Validation*,
+//! sections 4 and 5. What is computed and why it is right, step by step, is in `docs/algorithms/valiant.md`;
+//! in short:
 //!
-//! - A *tier* belongs to a state. It holds, for each symbol of the [normal form](NormalForm), the set of rows, which are the earlier states from which
-//!   the symbol derives what was read up to this state: one bit a row. Only symbols that are a left child are kept. Tiers are never written again, so
-//!   states that have a beginning in common share its tiers, and a fork costs nothing.
-//! - A new tier is filled from its highest row down: where a right child `B` begins in row `k`, `rows[V] |= tier[k][A]` for every `V → A B`. What is
-//!   added lies below `k`, so each row is visited once, and one machine word advances 64 rows (algorithm 2).
-//! - With each state goes its *prediction*: the symbols that may begin there (ANCESTOR↓, algorithm 4, closed under FIRST). A symbol enters a row only if it was
-//!   predicted there, which keeps the charts of unambiguous grammars thin, and makes every state viable: ANCESTOR↑ (algorithm 3) is then the
-//!   question whether a terminal is among those that the prediction begins with.
-//! - States need not be a chain. A state that several edges lead to has the union of what they bring, and rows are numbered by states, so lattices
-//!   (several labels of a piece, several cuts) need nothing more.
+//! - A *tier* belongs to a state. It holds, for each symbol of the [normal form](NormalForm), the set of
+//!   rows, which are the earlier states from which the symbol derives what was read up to this state: one bit
+//!   a row. Only symbols that are a left child are kept. Tiers are never written again, so states that have a
+//!   beginning in common share its tiers, and a fork costs nothing.
+//! - A new tier is filled from its highest row down: where a right child `B` begins in row `k`,
+//!   `rows[V] |= tier[k][A]` for every `V → A B`. What is added lies below `k`, so each row is visited once,
+//!   and one machine word advances 64 rows (algorithm 2).
+//! - With each state goes its *prediction*: the symbols that may begin there (ANCESTOR↓, algorithm 4, closed
+//!   under FIRST). A symbol enters a row only if it was predicted there, which keeps the charts of
+//!   unambiguous grammars thin, and makes every state viable: ANCESTOR↑ (algorithm 3) is then the question
+//!   whether a terminal is among those that the prediction begins with.
+//! - States need not be a chain. A state that several edges lead to has the union of what they bring, and
+//!   rows are numbered by states, so lattices (several labels of a piece, several cuts) need nothing more.
 //!
-//! Cost of a step: for each row in which something begins, the left children that end there, each with its parents; and for each rule that is completed
-//! so, the words of one row set. A symbol that has all rows already costs no words.
+//! Cost of a step: for each row in which something begins, the left children that end there, each with its
+//! parents; and for each rule that is completed so, the words of one row set. A symbol that has all rows
+//! already costs no words.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,7 +47,8 @@ struct Tables {
     lexical: Lists<u32>,
     /// Of each symbol the terminals that it may be.
     terminals: Lists<u32>,
-    /// Of each symbol those that it is enough for: by unit rules, and where the other of two children derives the empty sequence.
+    /// Of each symbol those that it is enough for: by unit rules, and where the other of two children derives
+    /// the empty sequence.
     up: Lists<u32>,
     /// Of each symbol those that it may begin with, one step.
     first: Lists<u32>,
@@ -99,7 +105,8 @@ impl Tables {
         for (parent, children) in (0..).zip(form.unit_children()) {
             up.extend(children.iter().filter(|child| child.0 != parent).map(|child| (child.0, parent)));
         }
-        let mut first: Vec<(u32, u32)> = form.unit.iter().map(|&(parent, child)| (parent.0, child.0)).collect();
+        let mut first: Vec<(u32, u32)> =
+            form.unit.iter().map(|&(parent, child)| (parent.0, child.0)).collect();
         for rule in binary() {
             first.push((rule.parent.0, rule.left.0));
             if nullable(rule.left) {
@@ -121,7 +128,8 @@ impl Tables {
             Symbol::Terminal(_) => 1,
             Symbol::Nonterminal(n) => of_nonterminal[n.index()],
         };
-        // Of each rule what is left from each of its symbols on: a suffix need not be spelled out, which would be quadratic in long rules.
+        // Of each rule what is left from each of its symbols on: a suffix need not be spelled out, which
+        // would be quadratic in long rules.
         let left = |rule: &Rule| {
             let mut sums: Vec<u32> = rule.rhs.iter().map(length).collect();
             for at in (1..sums.len()).rev() {
@@ -137,7 +145,10 @@ impl Tables {
         });
         Self {
             start: form.start.0,
-            lexical: Lists::new(cfg.n_terminals, form.lexical.iter().map(|&(symbol, t)| (t.0, symbol.0)).collect()),
+            lexical: Lists::new(
+                cfg.n_terminals,
+                form.lexical.iter().map(|&(symbol, t)| (t.0, symbol.0)).collect(),
+            ),
             terminals: Lists::new(n, form.lexical.iter().map(|&(symbol, t)| (symbol.0, t.0)).collect()),
             up: Lists::new(n, up),
             first: Lists::new(n, first),
@@ -147,7 +158,10 @@ impl Tables {
             ),
             parents: Lists::new(lefts.len(), parents),
             rights,
-            by_left: Lists::new(n, binary().map(|rule| (rule.left.0, (rule.right.0, rule.parent.0))).collect()),
+            by_left: Lists::new(
+                n,
+                binary().map(|rule| (rule.left.0, (rule.right.0, rule.parent.0))).collect(),
+            ),
             minimum: minimum.collect(),
             is_start_nullable: form.nullable.contains(form.start.index()),
             lefts,
@@ -258,8 +272,8 @@ impl Draft {
         }
     }
 
-    /// Visits a row, a bit of a word, to which nothing will be added from others: takes away what is not predicted there, adds what follows there,
-    /// and lists all.
+    /// Visits a row, a bit of a word, to which nothing will be added from others: takes away what is not
+    /// predicted there, adds what follows there, and lists all.
     fn visit(&mut self, at: usize, bit: u64, predicted: &BitSet, up: &Lists<u32>, active: &mut Vec<u32>) {
         for (&symbol, words) in self.symbols.iter().zip(self.words.chunks_exact_mut(self.stride)) {
             if words[at] & bit != 0 {
@@ -311,7 +325,8 @@ impl Valiant {
     /// An engine on Chomsky's normal form, as in the paper.
     pub fn chomsky(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
         let too_many = |_| RecognizerError::TooManyItems { limit: limits.items };
-        let form = NormalForm::chomsky(&cfg, &mut Work::new(limits.items as u64, "parser_items")).map_err(too_many)?;
+        let form = NormalForm::chomsky(&cfg, &mut Work::new(limits.items as u64, "parser_items"))
+            .map_err(too_many)?;
         Self::with_form(cfg, form, limits)
     }
 
@@ -319,8 +334,12 @@ impl Valiant {
     pub fn with_form(cfg: Cfg, form: NormalForm, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
         let tables = Tables::new(&cfg, form);
         let n = tables.form.n_symbols();
-        let draft =
-            Draft { slot_of: vec![NONE; n], is_full: vec![false; n], is_active: vec![false; n], ..Draft::default() };
+        let draft = Draft {
+            slot_of: vec![NONE; n],
+            is_full: vec![false; n],
+            is_active: vec![false; n],
+            ..Draft::default()
+        };
         let mut this = Self {
             cfg,
             tables,
@@ -355,21 +374,24 @@ impl Valiant {
         self.tables.lefts.len()
     }
 
-    /// The rows of a left child in a state's tier, the latest first: the states from which it derives what was read up to this one. Empty for
-    /// symbols of which no rows are kept.
+    /// The rows of a left child in a state's tier, the latest first: the states from which it derives what
+    /// was read up to this one. Empty for symbols of which no rows are kept.
     pub fn rows_of(&self, state: StateId, symbol: NormalId) -> Vec<StateId> {
         let span = self.span(state.index(), self.tables.left_of[symbol.index()]);
         span.into_iter().flat_map(|span| self.rows(span)).map(StateId::new).collect()
     }
 
-    /// Takes a state over that was computed elsewhere: it must be what [`Recognizer::extend`] would have made of some edges. All questions about it
-    /// are then answered here, and it can be extended here. Rows beyond the states that there are, and symbols of which no rows are kept, are left out.
+    /// Takes a state over that was computed elsewhere: it must be what [`Recognizer::extend`] would have made
+    /// of some edges. All questions about it are then answered here, and it can be extended here. Rows beyond
+    /// the states that there are, and symbols of which no rows are kept, are left out.
     pub fn adopt(&mut self, tier: &Tier) -> Result<StateId, RecognizerError> {
         let (id, first_span) = (self.states.len(), self.spans.len());
         for (symbol, rows) in &tier.rows {
             let left = self.tables.left_of.get(symbol.index()).copied().unwrap_or(NONE);
             let rows = &rows[..rows.len().min(id.div_ceil(WORD))];
-            let Some(first) = rows.iter().position(|&word| word != 0).filter(|_| left != NONE) else { continue };
+            let Some(first) = rows.iter().position(|&word| word != 0).filter(|_| left != NONE) else {
+                continue;
+            };
             let end = rows.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
             let (length, offset) = ((end - first) as u32, self.words.len() as u32);
             self.spans.push(Span { left, first: first as u32, length, offset });
@@ -480,16 +502,24 @@ impl Valiant {
         for (slot, &symbol) in draft.symbols.iter().enumerate() {
             let left = tables.left_of[symbol as usize];
             let row = &draft.words[slot * draft.stride..(slot + 1) * draft.stride];
-            let Some(first) = row.iter().position(|&word| word != 0).filter(|_| left != NONE) else { continue };
+            let Some(first) = row.iter().position(|&word| word != 0).filter(|_| left != NONE) else {
+                continue;
+            };
             let end = row.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
-            spans.push(Span { left, first: first as u32, length: (end - first) as u32, offset: words.len() as u32 });
+            spans.push(Span {
+                left,
+                first: first as u32,
+                length: (end - first) as u32,
+                offset: words.len() as u32,
+            });
             words.extend_from_slice(&row[first..end]);
         }
         let mut is_sentence = is_sentence || is_root && tables.is_start_nullable;
         let slot = draft.slot_of[tables.start as usize];
         if slot != NONE {
             let row = &draft.words[slot as usize * draft.stride..][..draft.stride];
-            let mut rows = row.iter().enumerate().flat_map(|(at, &word)| bits(word).map(move |bit| at * WORD + bit));
+            let mut rows =
+                row.iter().enumerate().flat_map(|(at, &word)| bits(word).map(move |bit| at * WORD + bit));
             is_sentence |= rows.any(|row| states[row].is_root);
         }
         // The state has to be there for its tier to be found, and for what is predicted by it.
@@ -507,7 +537,8 @@ impl Valiant {
         }
     }
 
-    /// What may begin in a state (ANCESTOR↓): the right children that its tier's left children wait for, and all that those begin with.
+    /// What may begin in a state (ANCESTOR↓): the right children that its tier's left children wait for, and
+    /// all that those begin with.
     fn predict(&mut self, state: usize) -> Result<u32, RecognizerError> {
         let tables = &self.tables;
         let mut seeds = Vec::new();
@@ -526,12 +557,15 @@ impl Valiant {
         if let Some(&known) = self.prediction_ids.get(&*seeds) {
             return Ok(known);
         }
-        let mut symbols = BitSet::from_members(tables.form.n_symbols(), seeds.iter().map(|&seed| seed as usize));
+        let mut symbols =
+            BitSet::from_members(tables.form.n_symbols(), seeds.iter().map(|&seed| seed as usize));
         let mut terminals = BitSet::new(self.cfg.n_terminals);
         let mut agenda = seeds.clone();
         while let Some(symbol) = agenda.pop() {
             terminals.extend(tables.terminals.of(symbol).iter().map(|&terminal| terminal as usize));
-            agenda.extend(tables.first.of(symbol).iter().copied().filter(|&first| symbols.insert(first as usize)));
+            agenda.extend(
+                tables.first.of(symbol).iter().copied().filter(|&first| symbols.insert(first as usize)),
+            );
         }
         self.held_by_predictions += seeds.len() + symbols.words().len() + terminals.words().len();
         let id = self.predictions.len() as u32;
@@ -550,7 +584,8 @@ impl Valiant {
         self.states.truncate(n_states);
     }
 
-    /// What waits in a state for a right child: symbol and row of the one in progress, and the right child that it lacks.
+    /// What waits in a state for a right child: symbol and row of the one in progress, and the right child
+    /// that it lacks.
     fn waiting(&self, state: usize) -> impl Iterator<Item = (u32, usize, u32)> {
         self.tier(state).iter().flat_map(move |span| {
             self.tables.parents.of(span.left).iter().flat_map(move |&(parent, (from, to))| {
@@ -561,11 +596,13 @@ impl Valiant {
         })
     }
 
-    /// What a symbol that begins in a row can be part of: parent, its row, and the right child that the parent then still lacks.
+    /// What a symbol that begins in a row can be part of: parent, its row, and the right child that the
+    /// parent then still lacks.
     fn contexts(&self, symbol: u32, row: usize) -> impl Iterator<Item = (u32, usize, Option<u32>)> {
         let tables = &self.tables;
         let same_row = tables.up.of(symbol).iter().map(|&parent| (parent, None));
-        let same_row = same_row.chain(tables.by_left.of(symbol).iter().map(|&(right, parent)| (parent, Some(right))));
+        let same_row =
+            same_row.chain(tables.by_left.of(symbol).iter().map(|&(right, parent)| (parent, Some(right))));
         let same_row = same_row.filter(move |&(parent, _)| self.predicts(row, parent));
         let as_right = tables.by_right.of(symbol).iter().flat_map(move |&(left, parent)| {
             let rows = self.span(row, left).into_iter().flat_map(|span| self.rows(span));
@@ -615,7 +652,8 @@ impl Recognizer for Valiant {
         self.draft.begin(self.states.len());
         for &Edge { from, terminal } in edges {
             let Some(terminal) = terminal else { continue };
-            let Prediction { symbols, terminals } = &self.predictions[self.states[from.index()].prediction as usize];
+            let Prediction { symbols, terminals } =
+                &self.predictions[self.states[from.index()].prediction as usize];
             if terminals.contains(terminal.index()) {
                 for &symbol in self.tables.lexical.of(terminal.0) {
                     if symbols.contains(symbol as usize) {
@@ -691,8 +729,10 @@ impl Recognizer for Valiant {
             let symbols = self.tables.form.spelled(&self.cfg, NormalId(symbol));
             automaton.after_all(symbols.into_iter(), states.clone())
         };
-        let mut agenda: Vec<(u32, usize, BitSet)> =
-            self.waiting(state.index()).map(|(parent, row, right)| (parent, row, after(right, &begin))).collect();
+        let mut agenda: Vec<(u32, usize, BitSet)> = self
+            .waiting(state.index())
+            .map(|(parent, row, right)| (parent, row, after(right, &begin)))
+            .collect();
         if self.states[state.index()].is_root {
             agenda.push((self.tables.start, state.index(), after(self.tables.start, &begin)));
         }
@@ -761,7 +801,8 @@ impl Recognizer for Valiant {
         let mut text = String::new();
         for span in self.tier(state.index()) {
             let rows: Vec<String> = self.rows(span).map(|row| row.to_string()).collect();
-            text += &format!("  {} from {}\n", spelled(self.tables.lefts[span.left as usize]), rows.join(", "));
+            text +=
+                &format!("  {} from {}\n", spelled(self.tables.lefts[span.left as usize]), rows.join(", "));
         }
         if self.is_sentence(state) {
             text += "  a sentence\n";

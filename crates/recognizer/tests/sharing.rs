@@ -1,5 +1,5 @@
-//! Earley with shared origins against the reference, on random lattices: merged states read what the states read that were merged, however often they
-//! are merged again, and stay small.
+//! Earley with shared origins against the reference, on random lattices: merged states read what the states
+//! read that were merged, however often they are merged again, and stay small.
 
 use anygram_bits::BitSet;
 use anygram_grammar::cfg::Cfg;
@@ -24,7 +24,8 @@ fn random_cfg(random: &mut Random) -> Option<Cfg> {
         let rhs = (0..random.below(4)).map(|_| symbol(random)).collect();
         rules.push(Rule { lhs, rhs });
     }
-    let cfg = Cfg { n_terminals: N_TERMINALS, n_nonterminals: N_NONTERMINALS, rules, start: NonterminalId::new(0) };
+    let cfg =
+        Cfg { n_terminals: N_TERMINALS, n_nonterminals: N_NONTERMINALS, rules, start: NonterminalId::new(0) };
     cfg.trim(&BitSet::new(N_TERMINALS)).ok()
 }
 
@@ -89,5 +90,8 @@ fn a_limited_stack_reads_all_that_the_whole_one_reads() {
             n_compared += 1;
         }
     }
-    assert!(n_compared > 5_000 && n_sharp > 5_000, "{n_compared} points were compared, {n_sharp} refused by both");
+    assert!(
+        n_compared > 5_000 && n_sharp > 5_000,
+        "{n_compared} points were compared, {n_sharp} refused by both"
+    );
 }

@@ -1,8 +1,10 @@
-//! The incremental Valiant recognizer against its definitions, and against the paper's algorithms as they are meant.
+//! The incremental Valiant recognizer against its definitions, and against the paper's algorithms as they are
+//! meant.
 //!
-//! `docs/algorithms/valiant.md` has the definitions, the corrections of the paper's pseudo-code, and the proofs. Each test here holds one step of
-//! them against the engine: tiers and predictions on random lattices against brute force, algorithms 2, 3 and 4 written out cell by cell on long
-//! inputs, all kernels against each other, and states that are made, forked and released in any order.
+//! `docs/algorithms/valiant.md` has the definitions, the corrections of the paper's pseudo-code, and the
+//! proofs. Each test here holds one step of them against the engine: tiers and predictions on random lattices
+//! against brute force, algorithms 2, 3 and 4 written out cell by cell on long inputs, all kernels against
+//! each other, and states that are made, forked and released in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +31,8 @@ fn cfg(rules: &[(&str, &str)]) -> Cfg {
         false => Symbol::Terminal(TerminalId::new(place(&terminals, c))),
     };
     let lhs = |name: &str| NonterminalId::new(place(&nonterminals, name.chars().next().unwrap()));
-    let rules = rules.iter().map(|(name, rhs)| Rule { lhs: lhs(name), rhs: rhs.chars().map(symbol).collect() });
+    let rules =
+        rules.iter().map(|(name, rhs)| Rule { lhs: lhs(name), rhs: rhs.chars().map(symbol).collect() });
     let cfg = Cfg {
         n_terminals: terminals.len(),
         n_nonterminals: nonterminals.len(),
@@ -53,7 +56,8 @@ fn seen(engine: &dyn Recognizer, state: StateId) -> (BitSet, bool, u32) {
     (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state))
 }
 
-/// By definition: of each part `i..j` of a word the symbols that derive it, the least sets that the rules allow.
+/// By definition: of each part `i..j` of a word the symbols that derive it, the least sets that the rules
+/// allow.
 fn derivations(form: &NormalForm, word: &[usize]) -> BTreeMap<(usize, usize), BTreeSet<u32>> {
     let mut parts: BTreeMap<(usize, usize), BTreeSet<u32>> = BTreeMap::new();
     let is_empty_used = form.form == Form::Binary;
@@ -80,8 +84,9 @@ fn derivations(form: &NormalForm, word: &[usize]) -> BTreeMap<(usize, usize), BT
                     }
                 }
                 for rule in &form.binary {
-                    if (i..=j).any(|k| parts[&(i, k)].contains(&rule.left.0) && parts[&(k, j)].contains(&rule.right.0))
-                    {
+                    if (i..=j).any(|k| {
+                        parts[&(i, k)].contains(&rule.left.0) && parts[&(k, j)].contains(&rule.right.0)
+                    }) {
                         found.insert(rule.parent.0);
                     }
                 }
@@ -118,7 +123,8 @@ fn predictions(form: &NormalForm, word: &[usize]) -> BTreeSet<u32> {
 /// A point of a lattice, by the edges that lead to it: an earlier point and what is read.
 type Point = Vec<(usize, Option<usize>)>;
 
-/// All terminal sequences along the ways from one point to another. With `at_once` the first step reads a terminal.
+/// All terminal sequences along the ways from one point to another. With `at_once` the first step reads a
+/// terminal.
 fn ways(lattice: &[Point], from: usize, to: usize, at_once: bool) -> BTreeSet<Vec<usize>> {
     let mut words = BTreeSet::new();
     if from == to && !at_once {
@@ -167,7 +173,8 @@ fn tiers_and_predictions_of_lattices_are_those_of_the_definition() {
         let lattice = random_lattice(&mut random, cfg.n_terminals);
         for mut engine in engines(&cfg) {
             let form = engine.form().clone();
-            // Points that carry one state over are that state, and those that nothing viable leads to have none.
+            // Points that carry one state over are that state, and those that nothing viable leads to have
+            // none.
             let mut states: Vec<Option<StateId>> = vec![Some(engine.start())];
             for edges in &lattice[1..] {
                 let edges = edges.iter().filter_map(|&(from, terminal)| {
@@ -177,10 +184,13 @@ fn tiers_and_predictions_of_lattices_are_those_of_the_definition() {
                 states.push(if edges.is_empty() { None } else { engine.extend(&edges).unwrap() });
             }
             let predicted: Vec<BTreeSet<u32>> = (0..lattice.len())
-                .map(|at| ways(&lattice, 0, at, false).iter().flat_map(|word| predictions(&form, word)).collect())
+                .map(|at| {
+                    ways(&lattice, 0, at, false).iter().flat_map(|word| predictions(&form, word)).collect()
+                })
                 .collect();
             for (to, &state) in states.iter().enumerate() {
-                let context = format!("seed {seed}, {:?}, point {to} of {lattice:?}\n{:?}", form.form, cfg.rules);
+                let context =
+                    format!("seed {seed}, {:?}, point {to} of {lattice:?}\n{:?}", form.form, cfg.rules);
                 let words = ways(&lattice, 0, to, false);
                 let whole = |word: &Vec<usize>| match word.is_empty() {
                     true => form.nullable.contains(form.start.index()),
@@ -193,7 +203,8 @@ fn tiers_and_predictions_of_lattices_are_those_of_the_definition() {
                 };
                 n_states += 1;
                 assert_eq!(engine.is_sentence(state), is_sentence, "{context}");
-                let found: BTreeSet<u32> = engine.predicted(state).iter().map(|symbol| symbol as u32).collect();
+                let found: BTreeSet<u32> =
+                    engine.predicted(state).iter().map(|symbol| symbol as u32).collect();
                 assert_eq!(found, predicted[to], "{context}");
                 let mut rows: BTreeMap<u32, BTreeSet<StateId>> = BTreeMap::new();
                 for from in 0..to {
@@ -217,7 +228,8 @@ fn tiers_and_predictions_of_lattices_are_those_of_the_definition() {
     assert!(n_states > 1_500 && n_rows > 1_500, "{n_states} states, {n_rows} rows");
 }
 
-/// The paper's chart, cell by cell, as algorithm 2 fills it (with its indices put right). Cell `(n, row)` holds what derives terminals `n - row ..= n`.
+/// The paper's chart, cell by cell, as algorithm 2 fills it (with its indices put right). Cell `(n, row)`
+/// holds what derives terminals `n - row ..= n`.
 struct Chart<'a> {
     form: &'a NormalForm,
     /// Of each symbol those that it may begin with, itself included: FIRST.
@@ -248,7 +260,8 @@ impl<'a> Chart<'a> {
     /// Algorithm 2.
     fn push(&mut self, terminal: usize) {
         let n = self.tiers.len();
-        let lexical = self.form.lexical.iter().filter(|(_, t)| t.index() == terminal).map(|(parent, _)| parent.index());
+        let lexical =
+            self.form.lexical.iter().filter(|(_, t)| t.index() == terminal).map(|(parent, _)| parent.index());
         self.tiers.push(vec![BitSet::from_members(self.form.n_symbols(), lexical)]);
         for row in 1..=n {
             let mut cell = self.none();
@@ -265,7 +278,8 @@ impl<'a> Chart<'a> {
         left.contains(rule.left.index()) && right.contains(rule.right.index())
     }
 
-    /// Algorithm 3: whether a terminal may follow. `up[row]` holds what can begin with the last `row` terminals and this one.
+    /// Algorithm 3: whether a terminal may follow. `up[row]` holds what can begin with the last `row`
+    /// terminals and this one.
     fn is_viable(&self, terminal: usize) -> bool {
         let n = self.tiers.len();
         let mut up: Vec<BitSet> = Vec::new();
@@ -288,7 +302,8 @@ impl<'a> Chart<'a> {
         up[n].contains(self.form.start.index())
     }
 
-    /// Algorithm 4, over all rows from the top down: `down[row]` holds what may begin before the last `row` terminals.
+    /// Algorithm 4, over all rows from the top down: `down[row]` holds what may begin before the last `row`
+    /// terminals.
     fn predictions(&self) -> Vec<BitSet> {
         let n = self.tiers.len();
         let mut down = vec![self.none(); n + 1];
@@ -299,7 +314,9 @@ impl<'a> Chart<'a> {
             }
             for mid in 0..n - row {
                 let (left, parents) = (&self.tiers[n - row - 1][mid], &down[row + mid + 1]);
-                let holds = |rule: &&Binary| left.contains(rule.left.index()) && parents.contains(rule.parent.index());
+                let holds = |rule: &&Binary| {
+                    left.contains(rule.left.index()) && parents.contains(rule.parent.index())
+                };
                 seeds.extend(self.form.binary.iter().filter(holds).map(|rule| rule.right.index()));
             }
             for seed in seeds.iter() {
@@ -319,7 +336,10 @@ fn grammars() -> Vec<(&'static str, Cfg)> {
         ("palindromes", cfg(&[("S", "aSa"), ("S", "bSb"), ("S", "a"), ("S", "")])),
         ("right recursion", cfg(&[("S", "aS"), ("S", "b")])),
         ("left recursion", cfg(&[("S", "Sa"), ("S", "SbT"), ("S", "a"), ("T", "a"), ("T", "Tb")])),
-        ("cycles", cfg(&[("S", "A"), ("A", "S"), ("A", "SB"), ("A", "a"), ("B", ""), ("B", "b"), ("B", "BB")])),
+        (
+            "cycles",
+            cfg(&[("S", "A"), ("A", "S"), ("A", "SB"), ("A", "a"), ("B", ""), ("B", "b"), ("B", "BB")]),
+        ),
         ("hidden left recursion", cfg(&[("S", "BSc"), ("S", "a"), ("S", "aS"), ("B", ""), ("B", "b")])),
         (
             "terminals of several symbols",
@@ -333,7 +353,8 @@ fn word(engine: &mut dyn Recognizer, random: &mut Random, length: usize) -> Vec<
     let (mut state, mut word) = (engine.start(), Vec::new());
     while word.len() < length {
         let next = engine.viable(state).clone();
-        let next: Vec<_> = next.iter().map(|terminal| (terminal, read(engine, state, terminal).unwrap())).collect();
+        let next: Vec<_> =
+            next.iter().map(|terminal| (terminal, read(engine, state, terminal).unwrap())).collect();
         let open: Vec<_> = next.into_iter().filter(|&(_, next)| !engine.viable(next).is_empty()).collect();
         let terminal;
         (terminal, state) = *random.pick(&open);
@@ -358,13 +379,19 @@ fn chains_are_those_of_algorithms_2_3_and_4() {
                 assert_eq!(chomsky.predicted(states[n - row]), set, "{name}: {n} terminals, row {row}");
             }
             let first = |terminal: usize| {
-                form.lexical.iter().any(|(parent, t)| t.index() == terminal && down[0].contains(parent.index()))
+                form.lexical
+                    .iter()
+                    .any(|(parent, t)| t.index() == terminal && down[0].contains(parent.index()))
             };
             for terminal in 0..cfg.n_terminals {
                 let is_viable = chart.is_viable(terminal);
                 assert_eq!(first(terminal), is_viable, "{name}: algorithms 3 and 4 differ");
                 assert_eq!(chomsky.viable(state).contains(terminal), is_viable, "{name}: {n} terminals");
-                assert_eq!(binary.viable(binary_state).contains(terminal), is_viable, "{name}: {n} terminals");
+                assert_eq!(
+                    binary.viable(binary_state).contains(terminal),
+                    is_viable,
+                    "{name}: {n} terminals"
+                );
                 if !is_viable {
                     assert_eq!(read(&mut chomsky, state, terminal), None);
                 }
@@ -373,7 +400,10 @@ fn chains_are_those_of_algorithms_2_3_and_4() {
                 0 => form.nullable.contains(form.start.index()),
                 _ => chart.tiers[n - 1][n - 1].contains(form.start.index()),
             };
-            assert_eq!((chomsky.is_sentence(state), binary.is_sentence(binary_state)), (is_sentence, is_sentence));
+            assert_eq!(
+                (chomsky.is_sentence(state), binary.is_sentence(binary_state)),
+                (is_sentence, is_sentence)
+            );
             let Some(&terminal) = word.get(n) else { break };
             chart.push(terminal);
             states.push(read(&mut chomsky, state, terminal).unwrap());
@@ -403,7 +433,8 @@ fn all_kernels_build_the_same_long_charts() {
             let mut all: Vec<Valiant> = kernels::available().into_iter().map(engine).collect();
             let (mut state, mut expected) = (StateId(0), reference.start());
             for (at, &terminal) in word.iter().enumerate() {
-                let next: Vec<StateId> = all.iter_mut().map(|one| read(one, state, terminal).unwrap()).collect();
+                let next: Vec<StateId> =
+                    all.iter_mut().map(|one| read(one, state, terminal).unwrap()).collect();
                 state = next[0];
                 let (first, others) = all.split_first().unwrap();
                 let observed = seen(first, state);
@@ -438,13 +469,15 @@ fn a_symbol_with_a_full_word_of_rows_still_gains_rows_below() {
     // X begins at every `a` after the `b` as soon as `c` is read, and at all before them by steps of one.
     let cfg = cfg(&[("S", "Xd"), ("X", "aX"), ("X", "bX"), ("X", "Ac"), ("A", "AA"), ("A", "a")]);
     let [a, b, c, d] = [0, 1, 2, 3];
-    for (before, after) in [(62, 70), (63, 1), (63, 63), (63, 64), (63, 70), (64, 70), (127, 200), (191, 65)] {
+    for (before, after) in [(62, 70), (63, 1), (63, 63), (63, 64), (63, 70), (64, 70), (127, 200), (191, 65)]
+    {
         let word = [vec![a; before], vec![b], vec![a; after], vec![c]].concat();
         for engine in engines(&cfg) {
             for kernels in kernels::available() {
                 let mut engine = engine.clone().with_kernels(kernels);
                 let start = engine.start();
-                let state = word.iter().fold(start, |state, &terminal| read(&mut engine, state, terminal).unwrap());
+                let state =
+                    word.iter().fold(start, |state, &terminal| read(&mut engine, state, terminal).unwrap());
                 assert_eq!(engine.viable(state).iter().collect::<Vec<_>>(), [d], "{before}, {after}");
                 assert_eq!(engine.minimum_remaining(state), 1);
             }
@@ -454,13 +487,15 @@ fn a_symbol_with_a_full_word_of_rows_still_gains_rows_below() {
 
 #[test]
 fn forks_grow_side_by_side() {
-    // Two words from one state, a terminal of each in turn: rows of one are not those of the other, and none is next to the one before.
+    // Two words from one state, a terminal of each in turn: rows of one are not those of the other, and none
+    // is next to the one before.
     for (name, cfg) in grammars() {
         for mut engine in engines(&cfg) {
             let mut random = Random::new(11);
             let common = word(&mut engine.clone(), &mut random, 40);
-            let state =
-                common.iter().fold(engine.start(), |state, &terminal| read(&mut engine, state, terminal).unwrap());
+            let state = common
+                .iter()
+                .fold(engine.start(), |state, &terminal| read(&mut engine, state, terminal).unwrap());
             let mut branches = [(state, common.clone()), (state, common)];
             for _ in 0..60 {
                 for (state, word) in &mut branches {
@@ -475,7 +510,8 @@ fn forks_grow_side_by_side() {
             for (state, word) in branches {
                 let mut alone = Reference::new(cfg.clone(), RecognizerLimits::default()).unwrap();
                 let start = alone.start();
-                let end = word.iter().fold(start, |state, &terminal| read(&mut alone, state, terminal).unwrap());
+                let end =
+                    word.iter().fold(start, |state, &terminal| read(&mut alone, state, terminal).unwrap());
                 assert_eq!(seen(&engine, state), seen(&alone, end), "{name}");
             }
         }
@@ -487,7 +523,8 @@ fn released_states_leave_no_trace() {
     for (name, cfg) in grammars() {
         for mut engine in engines(&cfg) {
             let mut random = Random::new(13);
-            let words: Vec<Vec<usize>> = (0..6).map(|_| word(&mut engine.clone(), &mut random, 150)).collect();
+            let words: Vec<Vec<usize>> =
+                (0..6).map(|_| word(&mut engine.clone(), &mut random, 150)).collect();
             let untouched = engine.clone();
             // Down and up again, to places on both sides of the borders of words.
             let mut path = vec![(engine.start(), engine.mark())];
@@ -504,8 +541,9 @@ fn released_states_leave_no_trace() {
                     read_so_far.push(terminal);
                 }
                 let mut fresh = untouched.clone();
-                let end =
-                    word.iter().fold(fresh.start(), |state, &terminal| read(&mut fresh, state, terminal).unwrap());
+                let end = word
+                    .iter()
+                    .fold(fresh.start(), |state, &terminal| read(&mut fresh, state, terminal).unwrap());
                 let state = path[path.len() - 1].0;
                 assert_eq!((state, seen(&engine, state)), (end, seen(&fresh, end)), "{name}");
                 for left in engine.form().left_children() {

@@ -14,8 +14,8 @@
 //! ```
 
 use anygram_grammar::ir::{
-    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal, TerminalId,
-    TerminalKind,
+    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 use regex_syntax::hir::{Hir, HirKind};
 
@@ -25,7 +25,8 @@ use regex_syntax::hir::{Hir, HirKind};
 /// If it is not one.
 pub fn regex(source: &str) -> Pattern {
     let mut parser = regex_syntax::ParserBuilder::new().utf8(false).build();
-    let hir = parser.parse(source).unwrap_or_else(|error| panic!("the regular expression {source:?}: {error}"));
+    let hir =
+        parser.parse(source).unwrap_or_else(|error| panic!("the regular expression {source:?}: {error}"));
     Pattern::Regex(without_groups(&hir))
 }
 
@@ -41,7 +42,8 @@ fn without_groups(hir: &Hir) -> Hir {
     }
 }
 
-/// A grammar in the making. Terminals are declared before the rules; any other name in a rule is a nonterminal.
+/// A grammar in the making. Terminals are declared before the rules; any other name in a rule is a
+/// nonterminal.
 ///
 /// The start symbol is the left side of the first rule.
 #[derive(Clone, Default, Debug)]

@@ -1,4 +1,5 @@
-//! The meaning of a canvas by brute force (DESIGN, section 4): all assignments of tokens to its holes, and of few tokens to its gaps.
+//! The meaning of a canvas by brute force (DESIGN, section 4): all assignments of tokens to its holes, and of
+//! few tokens to its gaps.
 //!
 //! Cost: `tokens ^ holes` texts, and for each gap `tokens ^ longest`; for vocabularies of a few tokens.
 
@@ -41,7 +42,8 @@ pub struct Answers {
     pub n_tried: usize,
 }
 
-/// Tries all assignments, gaps of up to `longest` tokens; `ends(text, has_eos)` says whether a text ends as asked. `None` if there are more than `most`.
+/// Tries all assignments, gaps of up to `longest` tokens; `ends(text, has_eos)` says whether a text ends as
+/// asked. `None` if there are more than `most`.
 pub fn brute_force(
     vocab: &Vocab,
     roles: &Roles,
@@ -120,7 +122,8 @@ mod tests {
         let vocab = [Some(b"a".to_vec()), Some(b"b".to_vec()), None, None];
         let roles = Roles { eos: vec![2], pad: Some(3), named: vec![] };
         let ends = |text: &[Sym], _: bool| bytes_of(text).is_some_and(|text| text == b"ab" || text == b"a");
-        let answers = brute_force(&vocab, &roles, &[Slot::Fixed(0), Slot::Hole, Slot::Hole], 0, 100, ends).unwrap();
+        let answers =
+            brute_force(&vocab, &roles, &[Slot::Fixed(0), Slot::Hole, Slot::Hole], 0, 100, ends).unwrap();
         assert_eq!(answers.admissible, [BTreeSet::from([1, 2]), BTreeSet::from([2, 3])]);
         assert_eq!((answers.minimum, answers.n_tried), (Some(1), 16));
         let gap = [Slot::Gap, Slot::Fixed(1)];

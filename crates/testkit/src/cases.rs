@@ -41,11 +41,12 @@
 //! minimum = 3                             # optional
 //! ```
 //!
-//! `refused = true` says that the grammar is an error, and then there is nothing else. A mask lists exactly the allowed
-//! tokens; special tokens that the grammar does not name are never among them, and whether the text may end is `eos`.
+//! `refused = true` says that the grammar is an error, and then there is nothing else. A mask lists exactly
+//! the allowed tokens; special tokens that the grammar does not name are never among them, and whether the
+//! text may end is `eos`.
 //!
-//! The runner asks the caller for an [`Engine`] per file and mode, asks it everything, and reports all that is wrong, not
-//! only the first.
+//! The runner asks the caller for an [`Engine`] per file and mode, asks it everything, and reports all that
+//! is wrong, not only the first.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -176,7 +177,8 @@ pub struct CanvasCase {
     pub minimum: Option<usize>,
 }
 
-/// What an engine says of a canvas: whether it is completable, what each hole can hold, the fewest tokens of its text.
+/// What an engine says of a canvas: whether it is completable, what each hole can hold, the fewest tokens of
+/// its text.
 pub type CanvasAnswers = (bool, Vec<Vec<u32>>, Option<usize>);
 
 impl CaseToken {
@@ -383,9 +385,12 @@ impl RawFile {
             return Err("a refused grammar has neither texts nor masks".to_owned());
         }
         if !self.refused && says_nothing {
-            return Err("says nothing: add a [[text]], a [[mask]] or a [[canvas]], or `refused = true`".to_owned());
+            return Err(
+                "says nothing: add a [[text]], a [[mask]] or a [[canvas]], or `refused = true`".to_owned()
+            );
         }
-        let numbered = |kind: &'static str, at: usize| move |error| format!("[[{kind}]] number {}: {error}", at + 1);
+        let numbered =
+            |kind: &'static str, at: usize| move |error| format!("[[{kind}]] number {}: {error}", at + 1);
         let texts = self.text.into_iter().enumerate();
         let texts = texts.map(|(at, raw)| raw.lower(&modes).map_err(numbered("text", at)));
         let masks = self.mask.into_iter().enumerate();
@@ -439,7 +444,9 @@ impl RawMask {
         let mut allowed = Vec::new();
         for raw in self.allowed {
             let tokens: Vec<u32> = match raw {
-                RawAllowed::Index(index) => (index < vocab.len() as u32).then_some(index).into_iter().collect(),
+                RawAllowed::Index(index) => {
+                    (index < vocab.len() as u32).then_some(index).into_iter().collect()
+                }
                 RawAllowed::Token(part) => {
                     let token = part.lower_token()?;
                     (0..vocab.len()).filter(|&at| vocab[at] == token).map(|at| at as u32).collect()
@@ -508,7 +515,9 @@ impl RawParts {
         for part in parts {
             match part {
                 RawPart::Token(RawToken { token }) => text.push(Sym::Token(token)),
-                RawPart::Special(_) => return Err("a text names a special token by its id, `{token = 7}`".to_owned()),
+                RawPart::Special(_) => {
+                    return Err("a text names a special token by its id, `{token = 7}`".to_owned());
+                }
                 part => text.extend(part.lower_token()?.bytes().unwrap_or_default().symbols()),
             }
         }
@@ -561,7 +570,8 @@ pub struct Engine<'e> {
     pub is_sentence: Option<Box<TextFn<'e>>>,
     /// Whether a text is a viable prefix.
     pub is_viable: Option<Box<TextFn<'e>>>,
-    /// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether the text may end.
+    /// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether
+    /// the text may end.
     pub mask: Option<Box<MaskFn<'e>>>,
     /// Of a canvas: whether it is completable, what each hole can hold, the fewest tokens of its text.
     pub canvas: Option<Box<CanvasFn<'e>>>,
@@ -573,7 +583,8 @@ pub type CanvasFn<'e> = dyn FnMut(&CanvasCase) -> CanvasAnswers + 'e;
 /// Something that is true of a text or not.
 pub type TextFn<'e> = dyn FnMut(&[Sym]) -> bool + 'e;
 
-/// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether the text may end.
+/// After a text, over a vocabulary, perhaps within a budget: the allowed tokens, ascending, and whether the
+/// text may end.
 pub type MaskFn<'e> = dyn FnMut(&[Sym], &[CaseToken], Option<u32>) -> (Vec<u32>, bool) + 'e;
 
 /// What a run came to.
@@ -612,8 +623,8 @@ impl fmt::Display for Report {
 
 /// Asks an engine everything that the files say.
 ///
-/// `compile` makes the engine of one file in one mode, or says why the grammar is refused; what else it needs (the
-/// file's vocabulary, say) it finds in the file.
+/// `compile` makes the engine of one file in one mode, or says why the grammar is refused; what else it needs
+/// (the file's vocabulary, say) it finds in the file.
 pub fn run<'e, E: fmt::Display>(
     files: &[CaseFile],
     mut compile: impl FnMut(&CaseFile, LexerMode, Ties) -> Result<Engine<'e>, E>,
@@ -635,19 +646,24 @@ pub fn run<'e, E: fmt::Display>(
 
 fn run_one(file: &CaseFile, mode: LexerMode, mut engine: Engine<'_>, place: &str, report: &mut Report) {
     for case in file.texts.iter().filter(|case| case.modes.contains(&mode)) {
-        let questions =
-            [("a sentence", &mut engine.is_sentence, case.sentence), ("viable", &mut engine.is_viable, case.viable)];
+        let questions = [
+            ("a sentence", &mut engine.is_sentence, case.sentence),
+            ("viable", &mut engine.is_viable, case.viable),
+        ];
         for (what, question, expected) in questions {
             let Some(question) = question else { continue };
             let got = question(&case.text);
             let not = if expected { "not " } else { "" };
-            report.compare(&got, &expected, || format!("{place}: {} is {not}{what} (it says)", show(&case.text)));
+            report.compare(&got, &expected, || {
+                format!("{place}: {} is {not}{what} (it says)", show(&case.text))
+            });
         }
         for completion in case.completion.iter() {
             let Some(question) = &mut engine.is_sentence else { continue };
             let whole = [&case.text[..], completion].concat();
-            report
-                .compare(&question(&whole), &true, || format!("{place}: {} is not a sentence (it says)", show(&whole)));
+            report.compare(&question(&whole), &true, || {
+                format!("{place}: {} is not a sentence (it says)", show(&whole))
+            });
         }
     }
     for case in file.masks.iter().filter(|case| case.modes.contains(&mode)) {
@@ -667,7 +683,9 @@ fn run_one(file: &CaseFile, mode: LexerMode, mut engine: Engine<'_>, place: &str
         let Some(question) = &mut engine.canvas else { continue };
         let (completable, admissible, minimum) = question(case);
         let slots = &case.slots;
-        report.compare(&completable, &case.completable, || format!("{place}: {slots:?} is completable: {completable}"));
+        report.compare(&completable, &case.completable, || {
+            format!("{place}: {slots:?} is completable: {completable}")
+        });
         if let Some(right) = &case.admissible {
             report.compare(&admissible, right, || {
                 format!("{place}: {slots:?} can hold {admissible:?}, right is {right:?}")

@@ -1,12 +1,13 @@
 //! The language of a pattern by Brzozowski derivatives.
 //!
-//! [`Language`] answers what sets of end positions cannot: whether a pattern matches anything at all, and whether some
-//! text can still become a match. It is a second, independent reading of patterns; the tests compare the two.
+//! [`Language`] answers what sets of end positions cannot: whether a pattern matches anything at all, and
+//! whether some text can still become a match. It is a second, independent reading of patterns; the tests
+//! compare the two.
 //!
-//! Invariant: without [`And`](Language::And) and [`Complement`](Language::Complement), a language is empty iff it is
-//! [`Nothing`](Language::Nothing). Cost: one derivative is linear in the size of the expression, and emptiness with a
-//! complement visits every derivative, of which there are finitely but exponentially many. Counted repetitions are
-//! written out, and everything recurses: for tests only.
+//! Invariant: without [`And`](Language::And) and [`Complement`](Language::Complement), a language is empty
+//! iff it is [`Nothing`](Language::Nothing). Cost: one derivative is linear in the size of the expression,
+//! and emptiness with a complement visits every derivative, of which there are finitely but exponentially
+//! many. Counted repetitions are written out, and everything recurses: for tests only.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -56,12 +57,16 @@ impl Language {
         match hir.kind() {
             HirKind::Empty => Self::Empty,
             HirKind::Literal(literal) => concat_all(literal.0.iter().map(|&byte| Self::Byte(byte, byte))),
-            HirKind::Class(Class::Bytes(class)) => or(class.iter().map(|range| Self::Byte(range.start(), range.end()))),
+            HirKind::Class(Class::Bytes(class)) => {
+                or(class.iter().map(|range| Self::Byte(range.start(), range.end())))
+            }
             HirKind::Class(Class::Unicode(class)) => {
                 or(class.iter().flat_map(|range| utf8_range(range.start(), range.end())))
             }
             HirKind::Look(look) => panic!("a pattern has no look-around, this one has {look:?}"),
-            HirKind::Repetition(repetition) => repeat(Self::from_hir(&repetition.sub), repetition.min, repetition.max),
+            HirKind::Repetition(repetition) => {
+                repeat(Self::from_hir(&repetition.sub), repetition.min, repetition.max)
+            }
             HirKind::Capture(capture) => Self::from_hir(&capture.sub),
             HirKind::Concat(parts) => concat_all(parts.iter().map(Self::from_hir)),
             HirKind::Alternation(parts) => or(parts.iter().map(Self::from_hir)),
@@ -137,8 +142,8 @@ impl Language {
         }
     }
 
-    /// Bytes such that every other byte has the same derivative as one of them: the least of each interval between
-    /// borders of ranges.
+    /// Bytes such that every other byte has the same derivative as one of them: the least of each interval
+    /// between borders of ranges.
     fn representatives(&self) -> BTreeSet<u8> {
         let mut borders = BTreeSet::from([0]);
         self.add_borders(&mut borders);
@@ -222,14 +227,17 @@ fn star(inner: Language) -> Language {
 fn repeat(inner: Language, min: u32, max: Option<u32>) -> Language {
     let rest = match max {
         None => star(inner.clone()),
-        Some(max) => (min..max).fold(Language::Empty, |rest, _| or([Language::Empty, concat(inner.clone(), rest)])),
+        Some(max) => {
+            (min..max).fold(Language::Empty, |rest, _| or([Language::Empty, concat(inner.clone(), rest)]))
+        }
     };
     (0..min).fold(rest, |rest, _| concat(inner.clone(), rest))
 }
 
 fn utf8_range(start: char, end: char) -> impl Iterator<Item = Language> {
     Utf8Sequences::new(start, end).map(|sequence| {
-        let ranges: Vec<_> = sequence.into_iter().map(|range| Language::Byte(range.start, range.end)).collect();
+        let ranges: Vec<_> =
+            sequence.into_iter().map(|range| Language::Byte(range.start, range.end)).collect();
         concat_all(ranges.into_iter())
     })
 }
@@ -257,7 +265,10 @@ mod tests {
         let mut all = vec![vec![]];
         let mut last = vec![vec![]];
         for _ in 0..max {
-            last = last.iter().flat_map(|text: &Vec<u8>| units.iter().map(|unit| [text, *unit].concat())).collect();
+            last = last
+                .iter()
+                .flat_map(|text: &Vec<u8>| units.iter().map(|unit| [text, *unit].concat()))
+                .collect();
             all.extend(last.iter().cloned());
         }
         all

@@ -1,11 +1,14 @@
-//! Random grammars, vocabularies and texts, each drawn from a seed and printed so that a failure can be replayed.
+//! Random grammars, vocabularies and texts, each drawn from a seed and printed so that a failure can be
+//! replayed.
 //!
-//! [`RandomCase::new`] is a pure function of its seed. Grammars are small (one to five nonterminals and terminals) over a
-//! tiny alphabet, so that everything collides: terminals overlap, match the empty string, split characters, have
-//! priorities, are ignored; rules are recursive on all sides, cyclic, nullable, ambiguous or useless. The language is
-//! never empty. Texts are derived from the grammar, with ignored pieces between, and then sometimes spoiled.
+//! [`RandomCase::new`] is a pure function of its seed. Grammars are small (one to five nonterminals and
+//! terminals) over a tiny alphabet, so that everything collides: terminals overlap, match the empty string,
+//! split characters, have priorities, are ignored; rules are recursive on all sides, cyclic, nullable,
+//! ambiguous or useless. The language is never empty. Texts are derived from the grammar, with ignored pieces
+//! between, and then sometimes spoiled.
 //!
-//! Changing a generator changes what every seed means: a seed worth keeping becomes a file in `testdata/cases`.
+//! Changing a generator changes what every seed means: a seed worth keeping becomes a file in
+//! `testdata/cases`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -41,7 +44,8 @@ pub struct RandomCase {
     pub mode: LexerMode,
     /// What to do with several labels.
     pub ties: Ties,
-    /// Every byte that the grammar is about, and the token [`CALL`] if the grammar names it: enough to complete texts.
+    /// Every byte that the grammar is about, and the token [`CALL`] if the grammar names it: enough to
+    /// complete texts.
     pub alphabet: Vec<Sym>,
     /// The tokens: [`EOS`], [`CALL`], every single byte of the alphabet and one more, and some longer ones.
     pub vocab: Vec<Option<Vec<u8>>>,
@@ -74,8 +78,16 @@ impl RandomCase {
         Self { has_blanks: true, ..Self::of(seed, random, mode, ties, units, grammar) }
     }
 
-    fn of(seed: u64, mut random: Random, mode: LexerMode, ties: Ties, units: Vec<char>, grammar: Grammar) -> Self {
-        let pieces: Vec<Vec<Vec<Sym>>> = grammar.terminals.iter().map(|terminal| members(terminal, &units)).collect();
+    fn of(
+        seed: u64,
+        mut random: Random,
+        mode: LexerMode,
+        ties: Ties,
+        units: Vec<char>,
+        grammar: Grammar,
+    ) -> Self {
+        let pieces: Vec<Vec<Vec<Sym>>> =
+            grammar.terminals.iter().map(|terminal| members(terminal, &units)).collect();
         let texts: Vec<_> = (0..8).map(|_| text(&mut random, &grammar, &pieces, &units)).collect();
         let prefixes = texts.iter().map(|text| text[..random.between(0, text.len())].to_vec()).collect();
         let vocab = vocab(&mut random, &units, &texts);
@@ -115,7 +127,10 @@ impl fmt::Display for RandomCase {
             }
         }
         writeln!(f)?;
-        self.texts.iter().zip(&self.tokens).try_for_each(|(text, tokens)| writeln!(f, "{} {tokens:?}", show(text)))
+        self.texts
+            .iter()
+            .zip(&self.tokens)
+            .try_for_each(|(text, tokens)| writeln!(f, "{} {tokens:?}", show(text)))
     }
 }
 
@@ -167,7 +182,9 @@ impl fmt::Display for ShowPattern<'_> {
             Pattern::Regex(hir) => write!(f, "/{hir}/"),
             Pattern::Concat(parts) => list(f, parts, " "),
             Pattern::Alternate(parts) => list(f, parts, " | "),
-            Pattern::Repeat { inner, min, max: Some(max) } => write!(f, "{}{{{min},{max}}}", ShowPattern(inner)),
+            Pattern::Repeat { inner, min, max: Some(max) } => {
+                write!(f, "{}{{{min},{max}}}", ShowPattern(inner))
+            }
             Pattern::Repeat { inner, min, max: None } => write!(f, "{}{{{min},}}", ShowPattern(inner)),
             Pattern::And(parts) => list(f, parts, " & "),
             Pattern::Not(inner) => write!(f, "~{}", ShowPattern(inner)),
@@ -269,7 +286,11 @@ fn right_side(random: &mut Random, nonterminals: &[&str], terminals: &[String]) 
     let length = *random.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
     let mut symbols = Vec::new();
     for _ in 0..length {
-        symbols.push(if random.chance(40) { *random.pick(nonterminals) } else { random.pick(terminals).as_str() });
+        symbols.push(if random.chance(40) {
+            *random.pick(nonterminals)
+        } else {
+            random.pick(terminals).as_str()
+        });
     }
     symbols.join(" ")
 }
@@ -317,7 +338,8 @@ fn members(terminal: &Terminal, units: &[char]) -> Vec<Vec<Sym>> {
     parts.extend(bytes(units).into_iter().map(|byte| vec![byte]));
     let mut all = BTreeSet::from([vec![]]);
     for _ in 0..3 {
-        let longer = all.iter().flat_map(|text: &Vec<u8>| parts.iter().map(|part| [&text[..], part].concat()));
+        let longer =
+            all.iter().flat_map(|text: &Vec<u8>| parts.iter().map(|part| [&text[..], part].concat()));
         all = longer.chain(all.iter().cloned()).collect();
     }
     all.iter().filter(|text| matcher::matches(pattern, text)).map(|text| text.symbols()).collect()
@@ -404,8 +426,9 @@ pub fn tokenize(random: &mut Random, vocab: &Vocab, text: &[Sym]) -> Vec<u32> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let begins =
-            |&token: &u32| rest.starts_with(&text_of(vocab, &[token])) && vocab[token as usize] != Some(vec![]);
+        let begins = |&token: &u32| {
+            rest.starts_with(&text_of(vocab, &[token])) && vocab[token as usize] != Some(vec![])
+        };
         let candidates: Vec<u32> = (0..vocab.len() as u32).filter(begins).collect();
         let token = *random.pick(&candidates);
         rest = &rest[text_of(vocab, &[token]).len()..];
@@ -452,7 +475,12 @@ mod tests {
                 let derived = derive(&mut random, &grammar, &pieces, grammar.start, &mut 20, &mut text);
                 if derived.is_some() && text.len() <= 2 * MAX_TEXT {
                     n_derived += 1;
-                    assert!(oracle.is_sentence(&text), "{} in seed {seed}\n{}", show(&text), show_grammar(&grammar));
+                    assert!(
+                        oracle.is_sentence(&text),
+                        "{} in seed {seed}\n{}",
+                        show(&text),
+                        show_grammar(&grammar)
+                    );
                 }
             }
         }
@@ -470,8 +498,9 @@ mod tests {
         assert!(terminal(|t| t.reserved) > 20);
         assert!(terminal(|t| t.kind.pattern().is_none()) > 8);
         assert!(terminal(|t| t.kind.pattern().is_some_and(Pattern::is_nullable)) > 30);
-        let recursive =
-            |case: &RandomCase| case.grammar.rules.iter().any(|rule| rule.rhs.contains(&Symbol::Nonterminal(rule.lhs)));
+        let recursive = |case: &RandomCase| {
+            case.grammar.rules.iter().any(|rule| rule.rhs.contains(&Symbol::Nonterminal(rule.lhs)))
+        };
         assert!(count(&recursive) > 80);
         let sentence = |case: &RandomCase| {
             let oracle = case.oracle();

@@ -1,12 +1,14 @@
-//! What any left-to-right engine must satisfy (DESIGN, section 3), as plain functions over any implementation.
+//! What any left-to-right engine must satisfy (DESIGN, section 3), as plain functions over any
+//! implementation.
 //!
-//! Each law panics with the law's name and the tokens before it. They say nothing about which tokens are right: that is
-//! for [`Oracle`](crate::oracle::Oracle). Cost: a mask or two per token of the row, unless a law says otherwise.
+//! Each law panics with the law's name and the tokens before it. They say nothing about which tokens are
+//! right: that is for [`Oracle`](crate::oracle::Oracle). Cost: a mask or two per token of the row, unless a
+//! law says otherwise.
 
 /// An engine with a state: what the laws talk about.
 ///
-/// Token ids are below [`n_tokens`](LeftToRight::n_tokens); masks have one bit per token, lowest bit first, and no bit
-/// beyond. A clone is a fork.
+/// Token ids are below [`n_tokens`](LeftToRight::n_tokens); masks have one bit per token, lowest bit first,
+/// and no bit beyond. A clone is a fork.
 pub trait LeftToRight: Clone {
     /// What may stand next, as 32-bit words.
     fn mask(&mut self) -> Vec<u32>;
@@ -206,7 +208,10 @@ mod tests {
             let text = text_of(&self.case.vocab, &self.tokens);
             let mask = self.oracle.mask(&self.case.vocab, &text, &self.case.alphabet, limits);
             let end = (mask.eos || ended).then_some(EOS);
-            mask.tokens().into_iter().chain(end).for_each(|token| words[token as usize / 32] |= 1 << (token % 32));
+            mask.tokens()
+                .into_iter()
+                .chain(end)
+                .for_each(|token| words[token as usize / 32] |= 1 << (token % 32));
             words
         }
 

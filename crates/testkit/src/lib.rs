@@ -15,8 +15,8 @@
 //! | [`shared`] | where the shared data is, for tests that use it |
 //! | [`laws`] | what any left-to-right engine must satisfy, as plain functions |
 //!
-//! The crate knows the grammar representation and nothing of our lexers, recognizers and masks, so that it cannot share
-//! their mistakes. Nothing here is fast; everything is for tests, and panics where a test would.
+//! The crate knows the grammar representation and nothing of our lexers, recognizers and masks, so that it
+//! cannot share their mistakes. Nothing here is fast; everything is for tests, and panics where a test would.
 
 pub mod text;
 

@@ -1,8 +1,9 @@
 //! The language of a pattern, by sets of end positions.
 //!
-//! [`ends`] gives every position where a match that begins at `start` can end: the definition of "matches as a
-//! language", one line per operation, blind to the order of alternatives and to greed. Cost: polynomial in the text and
-//! exponential in nothing, but with no regard for speed. It recurses on the depth of the pattern: for tests only.
+//! [`ends`] gives every position where a match that begins at `start` can end: the definition of "matches as
+//! a language", one line per operation, blind to the order of alternatives and to greed. Cost: polynomial in
+//! the text and exponential in nothing, but with no regard for speed. It recurses on the depth of the
+//! pattern: for tests only.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +49,9 @@ fn hir_ends(hir: &Hir, text: &[u8], start: usize) -> BTreeSet<usize> {
             repeated(start, repetition.min, repetition.max, |at| hir_ends(&repetition.sub, text, at))
         }
         HirKind::Capture(capture) => hir_ends(&capture.sub, text, start),
-        HirKind::Concat(parts) => in_turn(parts, BTreeSet::from([start]), |part, at| hir_ends(part, text, at)),
+        HirKind::Concat(parts) => {
+            in_turn(parts, BTreeSet::from([start]), |part, at| hir_ends(part, text, at))
+        }
         HirKind::Alternation(parts) => parts.iter().flat_map(|part| hir_ends(part, text, start)).collect(),
     }
 }
@@ -69,13 +72,22 @@ fn class_end(class: &Class, text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-fn in_turn<P>(parts: &[P], starts: BTreeSet<usize>, step: impl Fn(&P, usize) -> BTreeSet<usize>) -> BTreeSet<usize> {
+fn in_turn<P>(
+    parts: &[P],
+    starts: BTreeSet<usize>,
+    step: impl Fn(&P, usize) -> BTreeSet<usize>,
+) -> BTreeSet<usize> {
     parts.iter().fold(starts, |at, part| at.into_iter().flat_map(|at| step(part, at)).collect())
 }
 
-/// Where `min` to `max` steps lead. A position already reached in fewer steps need not be left again: fewer steps
-/// leave more of them.
-fn repeated(start: usize, min: u32, max: Option<u32>, step: impl Fn(usize) -> BTreeSet<usize>) -> BTreeSet<usize> {
+/// Where `min` to `max` steps lead. A position already reached in fewer steps need not be left again: fewer
+/// steps leave more of them.
+fn repeated(
+    start: usize,
+    min: u32,
+    max: Option<u32>,
+    step: impl Fn(usize) -> BTreeSet<usize>,
+) -> BTreeSet<usize> {
     let all = |from: &BTreeSet<usize>| -> BTreeSet<usize> { from.iter().flat_map(|&at| step(at)).collect() };
     let mut new = BTreeSet::from([start]);
     for _ in 0..min {

@@ -1,15 +1,17 @@
 //! The meaning of a grammar by brute force (DESIGN, section 2).
 //!
-//! [`Oracle`] cuts a text into labelled pieces as its lexer mode says, and asks whether some labelling is derivable by
-//! computing, for every nonterminal and every span, whether the one derives the other: a least fixpoint, reached by
-//! applying all rules to all spans until nothing changes. Cycles, nullable rules and ambiguity need no care.
+//! [`Oracle`] cuts a text into labelled pieces as its lexer mode says, and asks whether some labelling is
+//! derivable by computing, for every nonterminal and every span, whether the one derives the other: a least
+//! fixpoint, reached by applying all rules to all spans until nothing changes. Cycles, nullable rules and
+//! ambiguity need no care.
 //!
-//! - **Sentence** is exact. Cost: `O(rules × n³)` per round and at most `nonterminals × n²` rounds, for a text of `n`
-//!   symbols; `contextual` pays that once per piece.
-//! - **Viable** is found by trying continuations in order of their length. `Found` is exact; `NoneWithin` says only what
-//!   it says unless it is exhausted. With [`Limits::prune`], texts are given up that no continuation makes a sentence
-//!   *without regard to longest match*, which is decided exactly from derivatives of the terminals: whatever is a
-//!   sentence in any mode is one in `scannerless`, so nothing is lost. The tests compare with and without.
+//! - **Sentence** is exact. Cost: `O(rules × n³)` per round and at most `nonterminals × n²` rounds, for a
+//!   text of `n` symbols; `contextual` pays that once per piece.
+//! - **Viable** is found by trying continuations in order of their length. `Found` is exact; `NoneWithin`
+//!   says only what it says unless it is exhausted. With [`Limits::prune`], texts are given up that no
+//!   continuation makes a sentence *without regard to longest match*, which is decided exactly from
+//!   derivatives of the terminals: whatever is a sentence in any mode is one in `scannerless`, so nothing is
+//!   lost. The tests compare with and without.
 //!
 //! It shares no code with the engines: not even the reduction of the grammar.
 
@@ -26,7 +28,8 @@ use crate::derivative::Language;
 use crate::matcher;
 use crate::text::{Sym, Text, Vocab, bytes_of, show, token_symbols};
 
-/// A labelled piece of a text. A terminal that is ignored is skipped, or read as itself where a rule names it.
+/// A labelled piece of a text. A terminal that is ignored is skipped, or read as itself where a rule names
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Piece {
     /// Where it starts, in symbols.
@@ -59,7 +62,8 @@ impl Default for Limits {
 pub enum Completion {
     /// These symbols, among the fewest possible, make the text a sentence.
     Found(Vec<Sym>),
-    /// None of at most `max_extra` symbols does. If `exhausted`, no longer one over this alphabet does either.
+    /// None of at most `max_extra` symbols does. If `exhausted`, no longer one over this alphabet does
+    /// either.
     NoneWithin {
         /// Whether the search ran out of texts before it ran out of length.
         exhausted: bool,
@@ -178,21 +182,30 @@ impl Oracle {
             return known;
         }
         let spans = self.spans(text.len(), &self.pieces(&text));
-        let answer = spans.nonterminals[self.start.index()][0].iter().any(|end| spans.skip[end].contains(text.len()));
+        let answer =
+            spans.nonterminals[self.start.index()][0].iter().any(|end| spans.skip[end].contains(text.len()));
         self.known.borrow_mut().insert(text, answer);
         answer
     }
 
-    /// The shortest continuation over `alphabet` that makes the text a sentence, if one has at most `max_extra` bytes.
+    /// The shortest continuation over `alphabet` that makes the text a sentence, if one has at most
+    /// `max_extra` bytes.
     ///
     /// # Panics
     /// If the search runs into the default limit of texts.
-    pub fn is_viable<T: Text + ?Sized>(&self, prefix: &T, alphabet: &[u8], max_extra: usize) -> Option<Vec<u8>> {
+    pub fn is_viable<T: Text + ?Sized>(
+        &self,
+        prefix: &T,
+        alphabet: &[u8],
+        max_extra: usize,
+    ) -> Option<Vec<u8>> {
         let found = self.completion(prefix, &alphabet.symbols(), Limits { max_extra, ..Limits::default() });
         match found {
             Completion::Found(extra) => bytes_of(&extra),
             Completion::NoneWithin { .. } => None,
-            Completion::LimitReached => panic!("no completion of {} within the limit", show(&prefix.symbols())),
+            Completion::LimitReached => {
+                panic!("no completion of {} within the limit", show(&prefix.symbols()))
+            }
         }
     }
 
@@ -228,7 +241,13 @@ impl Oracle {
     ///
     /// # Panics
     /// If a search runs into its limit of texts.
-    pub fn mask<T: Text + ?Sized>(&self, vocab: &Vocab, prefix: &T, alphabet: &[Sym], limits: Limits) -> Mask {
+    pub fn mask<T: Text + ?Sized>(
+        &self,
+        vocab: &Vocab,
+        prefix: &T,
+        alphabet: &[Sym],
+        limits: Limits,
+    ) -> Mask {
         let prefix = prefix.symbols();
         let viable = |token: u32| {
             let text = [&prefix[..], &token_symbols(vocab, token)].concat();
@@ -237,8 +256,8 @@ impl Oracle {
         Mask { allowed: (0..vocab.len() as u32).map(viable).collect(), eos: self.is_sentence(&prefix) }
     }
 
-    /// Whether a sentence is reached from a text by a token and then others, `budget` of them in all. Cost: every text of so many tokens that begins some
-    /// sentence in mode `scannerless`.
+    /// Whether a sentence is reached from a text by a token and then others, `budget` of them in all. Cost:
+    /// every text of so many tokens that begins some sentence in mode `scannerless`.
     pub fn fits<T: Text + ?Sized>(&self, vocab: &Vocab, prefix: &T, token: u32, budget: u32) -> bool {
         let spelled = |token: u32| token_symbols(vocab, token);
         let mut level = vec![[prefix.symbols(), spelled(token)].concat()];
@@ -260,8 +279,8 @@ impl Oracle {
         false
     }
 
-    /// The labelled pieces of a text: in `scannerless` those of all cuts, otherwise those of the one cut, as far as it
-    /// goes.
+    /// The labelled pieces of a text: in `scannerless` those of all cuts, otherwise those of the one cut, as
+    /// far as it goes.
     pub fn pieces<T: Text + ?Sized>(&self, text: &T) -> Vec<Piece> {
         let text = text.symbols();
         if self.mode == LexerMode::Scannerless {
@@ -287,21 +306,25 @@ impl Oracle {
         let text = text.symbols();
         self.pieces(&text).iter().fold(String::new(), |mut out, piece| {
             let name = &self.terminals[piece.terminal.index()].name;
-            let _ = write!(out, "{}..{} {} {name}; ", piece.from, piece.to, show(&text[piece.from..piece.to]));
+            let _ =
+                write!(out, "{}..{} {} {name}; ", piece.from, piece.to, show(&text[piece.from..piece.to]));
             out
         })
     }
 
-    /// Whether some continuation makes the text a sentence in mode `scannerless`, whatever the mode of this oracle.
+    /// Whether some continuation makes the text a sentence in mode `scannerless`, whatever the mode of this
+    /// oracle.
     ///
-    /// Exact. The text is cut up to some point as a viable prefix, and what remains begins a member of a terminal that
-    /// can come next, or of an ignored one.
+    /// Exact. The text is cut up to some point as a viable prefix, and what remains begins a member of a
+    /// terminal that can come next, or of an ignored one.
     pub fn is_scannerless_prefix<T: Text + ?Sized>(&self, text: &T) -> bool {
         let text = text.symbols();
-        let pieces: Vec<_> = (0..text.len()).flat_map(|from| self.pieces_at(&text, from, &self.competing)).collect();
+        let pieces: Vec<_> =
+            (0..text.len()).flat_map(|from| self.pieces_at(&text, from, &self.competing)).collect();
         let spans = self.spans(text.len(), &pieces);
-        let sentence_before =
-            |at: usize| spans.nonterminals[self.start.index()][0].iter().any(|end| spans.skip[end].contains(at));
+        let sentence_before = |at: usize| {
+            spans.nonterminals[self.start.index()][0].iter().any(|end| spans.skip[end].contains(at))
+        };
         (0..=text.len()).any(|at| {
             let may_begin = |t: &TerminalId| self.begins(*t, &text[at..]);
             let next = self.next_terminals(at, &spans);
@@ -338,7 +361,11 @@ impl Oracle {
                         SpecialToken::Id(id) => Some(*id),
                         SpecialToken::Name(name) => self.special_names.get(name).copied(),
                     };
-                    token.filter(|&id| text.get(from) == Some(&Sym::Token(id))).map(|_| 1).into_iter().collect()
+                    token
+                        .filter(|&id| text.get(from) == Some(&Sym::Token(id)))
+                        .map(|_| 1)
+                        .into_iter()
+                        .collect()
                 }
             };
             pieces.extend(ends.into_iter().map(|end| Piece { from, to: from + end, terminal }));
@@ -360,7 +387,8 @@ impl Oracle {
         labels
     }
 
-    /// In `contextual`: the terminals that can come next after some labelling of the pieces so far, and the ignored.
+    /// In `contextual`: the terminals that can come next after some labelling of the pieces so far, and the
+    /// ignored.
     fn competing_after(&self, at: usize, pieces: &[Piece]) -> BTreeSet<TerminalId> {
         let mut competing = self.next_terminals(at, &self.spans(at, pieces));
         competing.extend(self.ignored());
@@ -372,8 +400,9 @@ impl Oracle {
         let nowhere = || vec![BitSet::new(n + 1); n + 1];
         let mut skip: Vec<BitSet> = (0..=n).map(|at| BitSet::from_members(n + 1, [at])).collect();
         for from in (0..=n).rev() {
-            for piece in
-                pieces.iter().filter(|piece| piece.from == from && self.terminals[piece.terminal.index()].ignored)
+            for piece in pieces
+                .iter()
+                .filter(|piece| piece.from == from && self.terminals[piece.terminal.index()].ignored)
             {
                 let beyond = skip[piece.to].clone();
                 skip[from].union_with(&beyond);
@@ -404,8 +433,8 @@ impl Oracle {
         spans
     }
 
-    /// The terminals `t` such that some labelling of the pieces up to `at`, followed by `t`, begins a sentence of
-    /// terminals. Since every rule is useful, whatever follows `t` in a rule can be completed.
+    /// The terminals `t` such that some labelling of the pieces up to `at`, followed by `t`, begins a
+    /// sentence of terminals. Since every rule is useful, whatever follows `t` in a rule can be completed.
     fn next_terminals(&self, at: usize, spans: &Spans) -> BTreeSet<TerminalId> {
         let mut next = vec![vec![BTreeSet::new(); at + 1]; self.n_nonterminals];
         let mut changed = true;
@@ -415,12 +444,16 @@ impl Oracle {
                 for from in 0..=at {
                     for (before, symbol) in rule.rhs.iter().enumerate() {
                         let mut found = BTreeSet::new();
-                        for middle in spans.after(from, &rule.rhs[..before]).iter().take_while(|&middle| middle <= at) {
+                        for middle in
+                            spans.after(from, &rule.rhs[..before]).iter().take_while(|&middle| middle <= at)
+                        {
                             match *symbol {
                                 Symbol::Terminal(t)
                                     if !self.scannable[t.index()] || !spans.skip[middle].contains(at) => {}
                                 Symbol::Terminal(t) => _ = found.insert(t),
-                                Symbol::Nonterminal(a) => found.extend(next[a.index()][middle].iter().copied()),
+                                Symbol::Nonterminal(a) => {
+                                    found.extend(next[a.index()][middle].iter().copied())
+                                }
                             }
                         }
                         let known: &mut BTreeSet<TerminalId> = &mut next[rule.lhs.index()][from];
@@ -454,8 +487,8 @@ impl Spans {
     }
 }
 
-/// The rules that take part in the derivation of some sentence, by the definition: what they name derives something, and
-/// the start symbol leads to them.
+/// The rules that take part in the derivation of some sentence, by the definition: what they name derives
+/// something, and the start symbol leads to them.
 fn useful_rules(grammar: &Grammar, matches_something: impl Fn(TerminalId) -> bool) -> Vec<Rule> {
     let mut productive = BTreeSet::new();
     let mut rules: Vec<Rule> = Vec::new();

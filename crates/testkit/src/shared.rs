@@ -1,4 +1,5 @@
-//! Where tests find what they read: the repository, and the shared data beside it, grammars, texts and vocabularies, which are used where they are there.
+//! Where tests find what they read: the repository, and the shared data beside it, grammars, texts and
+//! vocabularies, which are used where they are there.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +9,15 @@ pub fn root() -> PathBuf {
     std::env::var_os("ANYGRAM_ROOT").map_or_else(default, PathBuf::from)
 }
 
-/// The folder of shared data, or `None` with a notice. `ANYGRAM_SHARED` names the folder that holds it; else it is `../shared`.
+/// The folder of shared data, or `None` with a notice. `ANYGRAM_SHARED` names the folder that holds it; else
+/// it is `../shared`.
 ///
 /// # Panics
 /// If it is missing where `CI` is `true`.
 pub fn data() -> Option<PathBuf> {
-    let data = std::env::var_os("ANYGRAM_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from).join("data");
+    let data = std::env::var_os("ANYGRAM_SHARED")
+        .map_or_else(|| root().join("../shared"), PathBuf::from)
+        .join("data");
     if data.is_dir() {
         return Some(data);
     }

@@ -99,7 +99,8 @@ impl fmt::Display for Show<'_> {
         f.write_str("\"")?;
         let mut rest = self.0;
         while let Some(&first) = rest.first() {
-            let run: Vec<u8> = rest.iter().map_while(|symbol| bytes_of(&[*symbol]).map(|byte| byte[0])).collect();
+            let run: Vec<u8> =
+                rest.iter().map_while(|symbol| bytes_of(&[*symbol]).map(|byte| byte[0])).collect();
             if let Sym::Token(id) = first {
                 write!(f, "<[{id}]>")?;
             }

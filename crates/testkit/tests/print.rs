@@ -1,15 +1,17 @@
-//! What is printed reads as the same grammar: random grammars, made in the representation itself, with everything in them
-//! that it allows.
+//! What is printed reads as the same grammar: random grammars, made in the representation itself, with
+//! everything in them that it allows.
 
 use anygram_grammar::ir::{
-    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal, TerminalId,
-    TerminalKind, literal,
+    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal,
+    TerminalId, TerminalKind, literal,
 };
 use anygram_grammar::lark::{LarkOptions, parse};
 use anygram_testkit::cases;
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
-use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, Repetition};
+use regex_syntax::hir::{
+    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, Repetition,
+};
 
 #[track_caller]
 fn expect_same(name: &str, grammar: &Grammar) {
@@ -112,8 +114,11 @@ fn grammar(random: &mut Random) -> Grammar {
     let nonterminals: Vec<Nonterminal> = (0..random.between(1, 5))
         .map(|at| {
             let odd = || format!("{}{at}", text(&mut Random::new(at as u64), 4));
-            let name =
-                if random.chance(70) { plain[at].to_owned() } else { odd() + &text(random, 3) + &at.to_string() };
+            let name = if random.chance(70) {
+                plain[at].to_owned()
+            } else {
+                odd() + &text(random, 3) + &at.to_string()
+            };
             Nonterminal { name, span: None }
         })
         .collect();
@@ -165,7 +170,9 @@ fn terminal(random: &mut Random, at: usize) -> Terminal {
 }
 
 fn pattern(random: &mut Random, depth: usize) -> Pattern {
-    let parts = |random: &mut Random, low| (low..=random.between(low, 3)).map(|_| pattern(random, depth - 1)).collect();
+    let parts = |random: &mut Random, low| {
+        (low..=random.between(low, 3)).map(|_| pattern(random, depth - 1)).collect()
+    };
     if depth == 0 || random.chance(40) {
         return Pattern::Regex(hir(random, 4));
     }
@@ -218,7 +225,8 @@ fn leaf(random: &mut Random) -> Hir {
             )))
         }
         3 | 4 => {
-            let mut class = ClassUnicode::new((0..random.between(0, 4)).map(|_| range(random)).collect::<Vec<_>>());
+            let mut class =
+                ClassUnicode::new((0..random.between(0, 4)).map(|_| range(random)).collect::<Vec<_>>());
             if random.chance(30) {
                 class.negate();
                 // What it makes of the surrogates is not always in the form that it makes of all else.
@@ -228,7 +236,8 @@ fn leaf(random: &mut Random) -> Hir {
         }
         5 => literal(&text(random, 3), true),
         6 => {
-            let source = *random.pick(&[r"\w", r"\d", r"\s", ".", r"\W", r"\D", r"\S", r"\p{Lu}", r"(?s:.)", r"(?i)k"]);
+            let source = *random
+                .pick(&[r"\w", r"\d", r"\s", ".", r"\W", r"\D", r"\S", r"\p{Lu}", r"(?s:.)", r"(?i)k"]);
             regex_syntax::parse(source).unwrap()
         }
         _ => Hir::literal(text(random, 3).into_bytes()),

@@ -1,5 +1,5 @@
-//! Texts through ids and back: `encode FILE [--pattern REGEX] [--id-offset N]` reads a JSON string a line from standard
-//! input and writes a JSON array of ids, or `null` where no tokens spell the text.
+//! Texts through ids and back: `encode FILE [--pattern REGEX] [--id-offset N]` reads a JSON string a line
+//! from standard input and writes a JSON array of ids, or `null` where no tokens spell the text.
 //!
 //! `tools/compare.py` compares this with the libraries that vocabularies come from.
 

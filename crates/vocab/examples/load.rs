@@ -1,4 +1,5 @@
-//! Loads vocabularies and prints how long it took, best of five: `cargo run --release --example load -- FILE…`
+//! Loads vocabularies and prints how long it took, best of five:
+//! `cargo run --release --example load -- FILE…`
 
 use anygram_vocab::{LoadOptions, TokenTrie, Vocabulary};
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! With which characters the tokens below a node of a trie go on.
 //!
-//! A piece of text that is in progress mostly goes on with whatever character of many: of a name, of a string, of a comment. Where all characters below a
-//! node are of that kind, nothing has to be walked there. So each node knows the set of the characters below it, a subset of ASCII and of everything else as
-//! one: 128 bits, of which a vocabulary has a few thousand different ones.
+//! A piece of text that is in progress mostly goes on with whatever character of many: of a name, of a
+//! string, of a comment. Where all characters below a node are of that kind, nothing has to be walked there.
+//! So each node knows the set of the characters below it, a subset of ASCII and of everything else as one:
+//! 128 bits, of which a vocabulary has a few thousand different ones.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +15,8 @@ use crate::{NodeId, TokenTrie};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Alphabet(u128);
 
-/// The bits of NUL and DEL, which hardly any token contains, stand for what is not text: these two, broken UTF-8, tokens that end inside of a character.
+/// The bits of NUL and DEL, which hardly any token contains, stand for what is not text: these two, broken
+/// UTF-8, tokens that end inside of a character.
 const NO_TEXT: Alphabet = Alphabet(1);
 const NOT_ASCII: Alphabet = Alphabet(1 << 127);
 
@@ -108,8 +110,11 @@ impl Alphabets {
             let mut below = Alphabet::EMPTY;
             for child in trie.children(node) {
                 let byte = trie.byte(child);
-                let lead =
-                    if byte.is_ascii() { None } else { Inside::starts().find(|(leads, _)| leads.contains(&byte)) };
+                let lead = if byte.is_ascii() {
+                    None
+                } else {
+                    Inside::starts().find(|(leads, _)| leads.contains(&byte))
+                };
                 below.union_with(match lead {
                     _ if byte.is_ascii() => Alphabet(Alphabet::of_ascii(byte).0 | this.get(child).0),
                     Some((_, inside)) => this.through(trie, child, inside),
@@ -229,7 +234,9 @@ mod tests {
         let mut letters = Alphabet::EMPTY;
         letters.insert_ascii(b'a');
         assert!(
-            Alphabet::EMPTY.is_subset(letters) && letters.is_subset(letters) && !letters.is_subset(Alphabet::EMPTY)
+            Alphabet::EMPTY.is_subset(letters)
+                && letters.is_subset(letters)
+                && !letters.is_subset(Alphabet::EMPTY)
         );
         // What is not text is in no other set, whatever that is said to hold.
         letters.insert_ascii(0);

@@ -29,8 +29,8 @@ pub enum VocabErrorKind {
 
 /// Why a vocabulary could not be loaded or changed, or a text not encoded or decoded.
 ///
-/// Opaque: match on [`kind`](VocabError::kind), show the message. It names the file, where there is one, the line or
-/// the byte offset, and a way out.
+/// Opaque: match on [`kind`](VocabError::kind), show the message. It names the file, where there is one, the
+/// line or the byte offset, and a way out.
 #[derive(Debug)]
 pub struct VocabError(Box<Inner>);
 

@@ -1,9 +1,10 @@
 //! Vocabularies: which bytes a token stands for, which tokens are special, and how a text becomes tokens.
 //!
-//! A [`Vocabulary`] is an immutable table from token id to bytes. It is compiled once, cheap to clone and shared by all
-//! threads. A token is *ordinary*, and then its text is its bytes (never empty, and not always valid UTF-8: a token may
-//! split a character), or *special*, and then it has no text. A text is the concatenation of the bytes of its tokens,
-//! nothing else: where a tokenizer would put a space in front of a text, this crate does not.
+//! A [`Vocabulary`] is an immutable table from token id to bytes. It is compiled once, cheap to clone and
+//! shared by all threads. A token is *ordinary*, and then its text is its bytes (never empty, and not always
+//! valid UTF-8: a token may split a character), or *special*, and then it has no text. A text is the
+//! concatenation of the bytes of its tokens, nothing else: where a tokenizer would put a space in front of a
+//! text, this crate does not.
 //!
 //! In reading order:
 //!
@@ -23,20 +24,20 @@
 //! | `tokenizer.json` (Hugging Face) | an entry of a BPE or Unigram model, byte-level or with `▁` for a space | added tokens that say so, and the unknown one | the file's own pipeline, without what changes the text |
 //! | JSON array | an element: a string, or `{"hex": "e4b8"}` | `null` and `""` | the longest match |
 //!
-//! Where the rule of a format finds no tokens for a text (merging ends in bytes that are no tokens, a character that no
-//! piece has) the fewest tokens that spell it are taken; it is an error only if there are none, as for a character that
-//! is missing in a SentencePiece model without bytes. Encodings have been compared with tiktoken and sentencepiece by
-//! `tools/compare.py`.
+//! Where the rule of a format finds no tokens for a text (merging ends in bytes that are no tokens, a
+//! character that no piece has) the fewest tokens that spell it are taken; it is an error only if there are
+//! none, as for a character that is missing in a SentencePiece model without bytes. Encodings have been
+//! compared with tiktoken and sentencepiece by `tools/compare.py`.
 //!
 //! # Laws
 //!
-//! Checked by the tests: `decode(encode(text)) == text` for every text that can be encoded; the trie is the sorted list of
-//! ordinary tokens ([`TokenTrie::validate`]); a damaged file is an error that says where and what to do, or a vocabulary,
-//! never a panic. Refused are files of more than 64 MiB (unpacked), tokens of more than 32 MiB in all, and ids from
-//! [`MAX_TOKENS`] on.
+//! Checked by the tests: `decode(encode(text)) == text` for every text that can be encoded; the trie is the
+//! sorted list of ordinary tokens ([`TokenTrie::validate`]); a damaged file is an error that says where and
+//! what to do, or a vocabulary, never a panic. Refused are files of more than 64 MiB (unpacked), tokens of
+//! more than 32 MiB in all, and ids from [`MAX_TOKENS`] on.
 //!
-//! Only the module `load::hugging_face` knows the `tokenizers` crate, and its encoder is the only part of this crate
-//! whose memory is estimated and not counted.
+//! Only the module `load::hugging_face` knows the `tokenizers` crate, and its encoder is the only part of
+//! this crate whose memory is estimated and not counted.
 
 mod alphabet;
 mod builtin;

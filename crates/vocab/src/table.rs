@@ -4,8 +4,8 @@ use crate::{MAX_TOKENS, TokenId, TokenTrie, VocabError, VocabErrorKind};
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// All tokens together may have this many bytes; beyond, a file is refused. The largest vocabularies in use have some 2 MB;
-/// a trie of this many nodes takes some 300 MB.
+/// All tokens together may have this many bytes; beyond, a file is refused. The largest vocabularies in use
+/// have some 2 MB; a trie of this many nodes takes some 300 MB.
 pub(crate) const MAX_TOTAL_BYTES: usize = 1 << 25;
 
 /// Token id to bytes; ids without bytes are special. Immutable once built.
@@ -97,14 +97,16 @@ impl TableBuilder {
         if self.blob.len() > MAX_TOTAL_BYTES {
             return Err(VocabError::new(
                 VocabErrorKind::TooLarge,
-                format!("the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a vocabulary?"),
+                format!(
+                    "the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a vocabulary?"
+                ),
             ));
         }
         Ok(())
     }
 
-    /// The table; an id pushed twice is an error, which says by `place` where in the file the n-th token stands, counted
-    /// from 0 in the order of pushing.
+    /// The table; an id pushed twice is an error, which says by `place` where in the file the n-th token
+    /// stands, counted from 0 in the order of pushing.
     pub fn finish(self, place: impl Fn(usize) -> String) -> Result<TokenTable, VocabError> {
         self.check_size()?;
         // Which token, counted from 1 as they came, has an id; 0 for none.
@@ -135,7 +137,8 @@ impl TableBuilder {
     }
 }
 
-/// A hash table from bytes to one id with these bytes. The keys stay in the [`TokenTable`], so a slot is four bytes.
+/// A hash table from bytes to one id with these bytes. The keys stay in the [`TokenTable`], so a slot is four
+/// bytes.
 #[derive(Debug)]
 pub(crate) struct TokenIndex {
     /// Open addressing with linear probing, at most half full; a power of two.
@@ -192,7 +195,8 @@ pub(crate) struct Tokens {
     pub table: TokenTable,
     pub index: TokenIndex,
     pub trie: TokenTrie,
-    /// Tokens that stand for a byte only where nothing else spells it, in ascending order: second choice for the index.
+    /// Tokens that stand for a byte only where nothing else spells it, in ascending order: second choice for
+    /// the index.
     pub last_resort: Vec<TokenId>,
 }
 

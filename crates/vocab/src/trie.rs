@@ -1,22 +1,23 @@
 //! All ordinary tokens of a vocabulary as one trie in flat arrays.
 //!
-//! Nodes stand in preorder, so that a walk over the whole vocabulary is one pass over memory, and a subtree is
-//! skipped by one jump. Tokens stand in the order of their bytes ([`TokenTrie::order`]); their places there are
-//! *sorted positions*. Preorder and byte order agree, so a node covers a range of sorted positions.
+//! Nodes stand in preorder, so that a walk over the whole vocabulary is one pass over memory, and a subtree
+//! is skipped by one jump. Tokens stand in the order of their bytes ([`TokenTrie::order`]); their places
+//! there are *sorted positions*. Preorder and byte order agree, so a node covers a range of sorted positions.
 //!
 //! Invariants, which [`TokenTrie::validate`] checks:
 //!
 //! - Node 0 is the root: the empty string, without tokens of its own. Its subtree is everything.
-//! - The subtree of node `n` is `n..end(n)`. The first child of `n` is `n + 1` iff `n + 1 < end(n)`; the next sibling
-//!   of a child `c` is `end(c)` iff that is less than the end of the parent.
+//! - The subtree of node `n` is `n..end(n)`. The first child of `n` is `n + 1` iff `n + 1 < end(n)`; the next
+//!   sibling of a child `c` is `end(c)` iff that is less than the end of the parent.
 //! - The children of a node have distinct bytes, in ascending order.
-//! - The tokens spelled by exactly the path to `n` are the sorted positions `lo(n)..own_hi(n)`, several if several
-//!   ids have the same bytes (then in ascending order of id), none if the path is only a prefix. Those in the subtree
-//!   are `lo(n)..hi(n)`, and `hi(n) > lo(n)` but at the root of an empty trie.
+//! - The tokens spelled by exactly the path to `n` are the sorted positions `lo(n)..own_hi(n)`, several if
+//!   several ids have the same bytes (then in ascending order of id), none if the path is only a prefix.
+//!   Those in the subtree are `lo(n)..hi(n)`, and `hi(n) > lo(n)` but at the root of an empty trie.
 //!
-//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end: nine
-//! bytes a node and four a token. Four more bytes a node say which characters stand below it ([`TokenTrie::alphabet`]). Building sorts the tokens by their first eight bytes as a number and looks at the
-//! rest on ties: O(n log n + bytes); 150,000 tokens take some 20 ms.
+//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end:
+//! nine bytes a node and four a token. Four more bytes a node say which characters stand below it
+//! ([`TokenTrie::alphabet`]). Building sorts the tokens by their first eight bytes as a number and looks at
+//! the rest on ties: O(n log n + bytes); 150,000 tokens take some 20 ms.
 
 use std::cmp::Reverse;
 
@@ -36,7 +37,8 @@ pub struct TokenTrie {
     /// One more than there are nodes: the last is the number of tokens.
     lows: Vec<u32>,
     order: Vec<TokenId>,
-    /// The child of the root by its byte, 0 where there is none: the root has up to 256 children to search otherwise.
+    /// The child of the root by its byte, 0 where there is none: the root has up to 256 children to search
+    /// otherwise.
     root_children: Vec<u32>,
     /// The characters below each node; not found out for what is left of tokens, which is small.
     alphabets: Alphabets,
@@ -74,7 +76,11 @@ impl TokenTrie {
             .collect();
         sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)).then_with(|| a.2.cmp(&b.2)));
         let total: usize = sorted.iter().map(|(_, bytes, _)| bytes.len()).sum();
-        assert!(total < u32::MAX as usize, "the tokens have {total} bytes, the limit of a trie is {}", u32::MAX);
+        assert!(
+            total < u32::MAX as usize,
+            "the tokens have {total} bytes, the limit of a trie is {}",
+            u32::MAX
+        );
 
         let mut builder = Builder::new(sorted.len());
         for (_, bytes, id) in sorted {
@@ -83,12 +89,14 @@ impl TokenTrie {
         builder.finish()
     }
 
-    /// The trie of what the tokens at and below some nodes have from these nodes' own bytes on. A token that has the same in several ways is there
-    /// once. Cost: where the nodes' subtrees overlap, their nodes; elsewhere copies of slices.
+    /// The trie of what the tokens at and below some nodes have from these nodes' own bytes on. A token that
+    /// has the same in several ways is there once. Cost: where the nodes' subtrees overlap, their nodes;
+    /// elsewhere copies of slices.
     pub fn below(&self, tops: &[NodeId]) -> Self {
         let mut below = Self::empty();
         (below.bytes, below.ends, below.lows) = (vec![0], vec![0], vec![0]);
-        // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those with low bytes last.
+        // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those
+        // with low bytes last.
         let mut waiting: Vec<NodeId> = tops.to_vec();
         self.sort_by_byte(&mut waiting);
         // Open nodes, each with where its part of `waiting` begins.
@@ -214,8 +222,8 @@ impl TokenTrie {
         NodeId(self.ends[node.index()])
     }
 
-    /// The characters with which tokens go on below a node. Of a trie of what is left of tokens ([`TokenTrie::below`]) this says nothing: a set that is a subset of
-    /// no other.
+    /// The characters with which tokens go on below a node. Of a trie of what is left of tokens
+    /// ([`TokenTrie::below`]) this says nothing: a set that is a subset of no other.
     #[inline]
     pub fn alphabet(&self, node: NodeId) -> Alphabet {
         self.alphabets.get(node)
@@ -263,7 +271,10 @@ impl TokenTrie {
     pub fn memory_usage(&self) -> usize {
         self.bytes.capacity()
             + self.alphabets.memory_usage()
-            + 4 * (self.ends.capacity() + self.lows.capacity() + self.order.capacity() + self.root_children.capacity())
+            + 4 * (self.ends.capacity()
+                + self.lows.capacity()
+                + self.order.capacity()
+                + self.root_children.capacity())
     }
 
     /// Checks every invariant of the layout and says which one is broken. O(nodes + tokens).
@@ -284,7 +295,11 @@ impl TokenTrie {
             return Err("the root has tokens of its own".into());
         }
         if self.lows[n] as usize != self.order.len() {
-            return Err(format!("the last position is {}, but there are {} tokens", self.lows[n], self.order.len()));
+            return Err(format!(
+                "the last position is {}, but there are {} tokens",
+                self.lows[n],
+                self.order.len()
+            ));
         }
         // The nodes whose subtree is open, with the byte of the child seen last.
         let mut open: Vec<(usize, Option<u8>)> = vec![(0, None)];
@@ -297,7 +312,9 @@ impl TokenTrie {
             };
             let (byte, end) = (self.bytes[node], self.ends[node] as usize);
             if last.is_some_and(|last| last >= byte) {
-                return Err(format!("node {node}: byte {byte} does not ascend among the children of {parent}"));
+                return Err(format!(
+                    "node {node}: byte {byte} does not ascend among the children of {parent}"
+                ));
             }
             *last = Some(byte);
             if end <= node || end > self.ends[*parent] as usize {
@@ -327,8 +344,8 @@ impl TokenTrie {
     }
 }
 
-/// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros, and then compared
-/// whole.
+/// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros, and then
+/// compared whole.
 fn leading_bytes(bytes: &[u8]) -> u64 {
     let mut head = [0; 8];
     let n = bytes.len().min(8);
@@ -450,8 +467,11 @@ mod tests {
         sorted.sort_by_key(|&i| (&tokens[i], i));
         assert_eq!(trie.order().iter().map(|id| id.index()).collect::<Vec<_>>(), sorted);
 
-        let mut prefixes: Vec<&[u8]> =
-            tokens.iter().flat_map(|token| (0..=token.len()).map(move |n| &token[..n])).chain([&[][..]]).collect();
+        let mut prefixes: Vec<&[u8]> = tokens
+            .iter()
+            .flat_map(|token| (0..=token.len()).map(move |n| &token[..n]))
+            .chain([&[][..]])
+            .collect();
         prefixes.sort();
         prefixes.dedup();
         let found = paths(&trie);
@@ -460,7 +480,8 @@ mod tests {
         for (node, path) in found {
             assert!(prefixes.binary_search(&path.as_slice()).is_ok());
             let own: Vec<usize> = sorted.iter().copied().filter(|&i| tokens[i] == path).collect();
-            let below: Vec<usize> = sorted.iter().copied().filter(|&i| tokens[i].starts_with(&path)).collect();
+            let below: Vec<usize> =
+                sorted.iter().copied().filter(|&i| tokens[i].starts_with(&path)).collect();
             assert_eq!(trie.tokens_at(node).iter().map(|id| id.index()).collect::<Vec<_>>(), own);
             assert_eq!(trie.tokens_below(node).iter().map(|id| id.index()).collect::<Vec<_>>(), below);
             let Node { lo, own_hi, hi, .. } = trie.node(node);
@@ -499,7 +520,8 @@ mod tests {
 
     #[test]
     fn duplicates_stand_side_by_side() {
-        let tokens: Vec<Vec<u8>> = ["b", "ab", "b", "", "a", "b"].iter().map(|s| s.as_bytes().to_vec()).collect();
+        let tokens: Vec<Vec<u8>> =
+            ["b", "ab", "b", "", "a", "b"].iter().map(|s| s.as_bytes().to_vec()).collect();
         let trie = build(&tokens);
         assert_eq!(trie.order(), [4, 1, 0, 2, 5].map(TokenId));
         let b = trie.child(TokenTrie::ROOT, b'b').unwrap();

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// An immutable vocabulary; a clone shares everything.
 ///
-/// Costs, with n the number of ids: look-ups O(1); `with_…` O(1) plus the number of names, and O(n) only where an
-/// ordinary token becomes special; encoding as described in the [crate's](crate) loaders; about 60 bytes of memory a
-/// token.
+/// Costs, with n the number of ids: look-ups O(1); `with_…` O(1) plus the number of names, and O(n) only
+/// where an ordinary token becomes special; encoding as described in the [crate's](crate) loaders; about 60
+/// bytes of memory a token.
 #[derive(Clone)]
 pub struct Vocabulary {
     tokens: Arc<Tokens>,
@@ -43,7 +43,8 @@ pub struct SpecialIds {
 }
 
 /// The usual names of tokens that end a text.
-const EOS_NAMES: [&str; 6] = ["<|endoftext|>", "<|im_end|>", "</s>", "<eos>", "<|eot_id|>", "<|end_of_text|>"];
+const EOS_NAMES: [&str; 6] =
+    ["<|endoftext|>", "<|im_end|>", "</s>", "<eos>", "<|eot_id|>", "<|end_of_text|>"];
 
 impl Vocabulary {
     pub(crate) fn new(tokens: Tokens, encoder: Encoder) -> Self {
@@ -69,7 +70,8 @@ impl Vocabulary {
         self.n_ids == 0
     }
 
-    /// The bytes of an ordinary token; `None` for a special one and for an id that the vocabulary does not have.
+    /// The bytes of an ordinary token; `None` for a special one and for an id that the vocabulary does not
+    /// have.
     #[inline]
     pub fn bytes(&self, id: TokenId) -> Option<&[u8]> {
         Some(self.tokens.table.bytes(id)).filter(|bytes| !bytes.is_empty())
@@ -91,7 +93,8 @@ impl Vocabulary {
         self.names.by_name.get(name).copied()
     }
 
-    /// The tokens that end a text; several, one or none. In the order in which they were given, without repetition.
+    /// The tokens that end a text; several, one or none. In the order in which they were given, without
+    /// repetition.
     pub fn eos(&self) -> &[TokenId] {
         &self.eos
     }
@@ -114,9 +117,9 @@ impl Vocabulary {
 
     /// This vocabulary with these tokens as EOS, PAD and MASK, in place of those it had.
     ///
-    /// The ids may lie beyond the vocabulary, which then grows; the ids between are special and have no name. An
-    /// ordinary token that is named here becomes special: it loses its bytes, and keeps them as its name if they are
-    /// UTF-8 and no other token has that name.
+    /// The ids may lie beyond the vocabulary, which then grows; the ids between are special and have no name.
+    /// An ordinary token that is named here becomes special: it loses its bytes, and keeps them as its name
+    /// if they are UTF-8 and no other token has that name.
     pub fn with_special(&self, special: SpecialIds) -> Result<Self, VocabError> {
         let mut eos = Vec::with_capacity(special.eos.len());
         for &id in &special.eos {
@@ -147,10 +150,14 @@ impl Vocabulary {
 
     /// This vocabulary with these special tokens and what they are called, besides those it has.
     ///
-    /// For files that leave the special tokens out (`.tiktoken`), or that do not say that they are special: an ordinary
-    /// token whose text is the name becomes special and loses its bytes. Ids beyond the vocabulary make it grow. An
-    /// error if an id is another ordinary token, or an id or a name is taken by another.
-    pub fn with_names<'a>(&self, names: impl IntoIterator<Item = (u32, &'a str)>) -> Result<Self, VocabError> {
+    /// For files that leave the special tokens out (`.tiktoken`), or that do not say that they are special:
+    /// an ordinary token whose text is the name becomes special and loses its bytes. Ids beyond the
+    /// vocabulary make it grow. An error if an id is another ordinary token, or an id or a name is taken by
+    /// another.
+    pub fn with_names<'a>(
+        &self,
+        names: impl IntoIterator<Item = (u32, &'a str)>,
+    ) -> Result<Self, VocabError> {
         let mut named = self.clone();
         let table = Arc::make_mut(&mut named.names);
         let mut losing = Vec::new();
@@ -192,21 +199,24 @@ impl Vocabulary {
 
     /// The tokens into which this vocabulary's own rules cut a text (a `str` or bytes).
     ///
-    /// Only ordinary tokens: a text that contains `<|im_end|>` is spelled out. The tokens decode to the text, byte
-    /// for byte, so no space is put in front and nothing is normalized; an error if no tokens do.
+    /// Only ordinary tokens: a text that contains `<|im_end|>` is spelled out. The tokens decode to the text,
+    /// byte for byte, so no space is put in front and nothing is normalized; an error if no tokens do.
     pub fn encode(&self, text: impl AsRef<[u8]>) -> Result<Vec<TokenId>, VocabError> {
         self.encoder.encode(&self.tokens, text.as_ref())
     }
 
-    /// The bytes of these tokens, one after the other. Special tokens have none; an id beyond the vocabulary is an
-    /// error.
+    /// The bytes of these tokens, one after the other. Special tokens have none; an id beyond the vocabulary
+    /// is an error.
     pub fn decode(&self, ids: &[TokenId]) -> Result<Vec<u8>, VocabError> {
         let mut text = Vec::with_capacity(4 * ids.len());
         for (i, &id) in ids.iter().enumerate() {
             if id.index() >= self.n_ids {
                 return Err(VocabError::new(
                     VocabErrorKind::UnknownToken,
-                    format!("token {} at place {i} does not exist: the vocabulary has {} ids", id.0, self.n_ids),
+                    format!(
+                        "token {} at place {i} does not exist: the vocabulary has {} ids",
+                        id.0, self.n_ids
+                    ),
                 ));
             }
             text.extend_from_slice(self.tokens.table.bytes(id));
@@ -214,7 +224,8 @@ impl Vocabulary {
         Ok(text)
     }
 
-    /// The token as people read it: `" SELECT"`, `"\n"`, `"\xe4\xb8"`; a special one by its name, or as `<[17]>`.
+    /// The token as people read it: `" SELECT"`, `"\n"`, `"\xe4\xb8"`; a special one by its name, or as
+    /// `<[17]>`.
     pub fn display_token(&self, id: TokenId) -> String {
         match (self.bytes(id), self.name(id)) {
             (Some(bytes), _) => escape(bytes),
@@ -226,7 +237,11 @@ impl Vocabulary {
     /// Bytes of memory, shared by all clones. What the `tokenizers` crate holds is an estimate.
     pub fn memory_usage(&self) -> usize {
         let names: usize = self.names.by_id.values().map(|name| 2 * name.len() + 48).sum();
-        self.tokens.memory_usage() + self.encoder.memory_usage() + names + 4 * self.eos.len() + size_of::<Self>()
+        self.tokens.memory_usage()
+            + self.encoder.memory_usage()
+            + names
+            + 4 * self.eos.len()
+            + size_of::<Self>()
     }
 
     /// Checks that the trie, the table and the special tokens agree, and says where they do not. O(bytes).
@@ -246,7 +261,8 @@ impl Vocabulary {
                 return Err(format!("token {} is not in the index", id.0));
             }
         }
-        if let Some(id) = self.eos.iter().chain(&self.pad).chain(&self.mask).find(|&&id| !self.is_special(id)) {
+        if let Some(id) = self.eos.iter().chain(&self.pad).chain(&self.mask).find(|&&id| !self.is_special(id))
+        {
             return Err(format!("token {} is EOS, PAD or MASK, but not special", id.0));
         }
         match self
@@ -255,7 +271,9 @@ impl Vocabulary {
             .iter()
             .find(|(id, name)| !self.is_special(**id) || self.names.by_name.get(*name) != Some(*id))
         {
-            Some((id, name)) => Err(format!("token {} is called `{name}`, but is not special or not found so", id.0)),
+            Some((id, name)) => {
+                Err(format!("token {} is called `{name}`, but is not special or not found so", id.0))
+            }
             None => Ok(()),
         }
     }

@@ -60,8 +60,8 @@ impl Random {
                 let is_digit = |at: &usize| good[*at].is_ascii_digit();
                 if let Some(start) = (a..good.len()).find(is_digit) {
                     let end = (start..good.len()).find(|at| !is_digit(at)).unwrap_or(good.len());
-                    let huge =
-                        ["16777215", "16777216", "4294967296", "18446744073709551616", "1e999", "-1"][self.below(6)];
+                    let huge = ["16777215", "16777216", "4294967296", "18446744073709551616", "1e999", "-1"]
+                        [self.below(6)];
                     bad.splice(start..end, huge.bytes());
                 }
             }
@@ -134,7 +134,11 @@ fn files_of_another_format() {
     ] {
         let bytes = std::fs::read(path(name)).unwrap();
         for format in all {
-            assert_eq!(survives(format, &bytes), format == own && name != "README.md", "{name} as {format:?}");
+            assert_eq!(
+                survives(format, &bytes),
+                format == own && name != "README.md",
+                "{name} as {format:?}"
+            );
         }
     }
 }
@@ -180,9 +184,16 @@ fn deep_nesting_is_an_error() {
 #[test]
 fn bytes_that_are_no_text() {
     for format in [Format::JsonArray, Format::HuggingFace, Format::Tiktoken, Format::SentencePiece] {
-        for bytes in
-            [&b""[..], b"\0", b"\xff\xfe\0\0", b"\x1f\x8b", b"[\"\xe4\"]", b"\xe4 1\n", &[0xff; 1000], &[b' '; 1000]]
-        {
+        for bytes in [
+            &b""[..],
+            b"\0",
+            b"\xff\xfe\0\0",
+            b"\x1f\x8b",
+            b"[\"\xe4\"]",
+            b"\xe4 1\n",
+            &[0xff; 1000],
+            &[b' '; 1000],
+        ] {
             assert!(!survives(format, bytes), "{bytes:?}");
         }
     }

@@ -3,7 +3,9 @@
 #[allow(dead_code)]
 mod common;
 
-use anygram_vocab::{Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary};
+use anygram_vocab::{
+    Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary,
+};
 use common::path;
 use std::collections::HashMap;
 
@@ -30,7 +32,12 @@ fn refused(result: Result<Vocabulary, VocabError>, says: &[&str]) -> VocabErrorK
 fn encodes(vocabulary: &Vocabulary, text: impl AsRef<[u8]>, expected: &[u32]) {
     let text = text.as_ref();
     let tokens = vocabulary.encode(text).unwrap();
-    assert_eq!(tokens.iter().map(|id| id.0).collect::<Vec<_>>(), expected, "{}", String::from_utf8_lossy(text));
+    assert_eq!(
+        tokens.iter().map(|id| id.0).collect::<Vec<_>>(),
+        expected,
+        "{}",
+        String::from_utf8_lossy(text)
+    );
     assert_eq!(vocabulary.decode(&tokens).unwrap(), text);
 }
 
@@ -78,7 +85,8 @@ mod tiktoken {
     #[test]
     fn pattern_and_offset_come_from_the_options() {
         let bytes = std::fs::read(path("tiny.tiktoken")).unwrap();
-        let options = LoadOptions { pattern: Some("b|[^b]+".into()), id_offset: 100, ..LoadOptions::default() };
+        let options =
+            LoadOptions { pattern: Some("b|[^b]+".into()), id_offset: 100, ..LoadOptions::default() };
         let vocabulary = Vocabulary::from_bytes(Format::Tiktoken, &bytes, &options).unwrap();
         assert_eq!(vocabulary.len(), 131);
         encodes(&vocabulary, "abc", &[100, 101, 102]);
@@ -100,11 +108,17 @@ mod tiktoken {
     fn bad_lines_are_named() {
         use VocabErrorKind::*;
         let parse = |text: &str| parse(Format::Tiktoken, text);
-        assert_eq!(refused(parse("YQ== 0\n\nYg== 1\r\n!! 2\n"), &["line 4 (byte 16)", "rank 2"]), InvalidBase64);
+        assert_eq!(
+            refused(parse("YQ== 0\n\nYg== 1\r\n!! 2\n"), &["line 4 (byte 16)", "rank 2"]),
+            InvalidBase64
+        );
         assert_eq!(refused(parse("YQ==\n"), &["line 1", "`YQ==`"]), Syntax);
         assert_eq!(refused(parse("YQ== +1\n"), &["line 1"]), Syntax);
         assert_eq!(
-            refused(parse("YQ== 0\nYg== 3\nYw== 3\n"), &["line 2 (byte 7) and line 3 (byte 14)", "same id, 3"]),
+            refused(
+                parse("YQ== 0\nYg== 3\nYw== 3\n"),
+                &["line 2 (byte 7) and line 3 (byte 14)", "same id, 3"]
+            ),
             DuplicateId
         );
         assert_eq!(refused(parse(&format!("YQ== {MAX_TOKENS}")), &["line 1", "limit"]), TooLarge);
@@ -133,7 +147,10 @@ mod json_array {
         assert_eq!(vocabulary.len(), 13);
         assert_eq!(vocabulary.bytes(TokenId(4)), Some(&b"\xb8\xad"[..]));
         assert_eq!(vocabulary.bytes(TokenId(5)), Some("中".as_bytes()));
-        assert!([6, 10, 12].iter().all(|&id| vocabulary.is_special(TokenId(id))), "null, empty, and null at the end");
+        assert!(
+            [6, 10, 12].iter().all(|&id| vocabulary.is_special(TokenId(id))),
+            "null, empty, and null at the end"
+        );
         assert_eq!(vocabulary.trie().n_tokens(), 10);
     }
 
@@ -206,7 +223,10 @@ mod hugging_face {
         let vocabulary = load("byte_fallback.json");
         let bytes = |id| vocabulary.bytes(TokenId(id));
         assert_eq!((bytes(3), bytes(7)), (Some(&b"\n"[..]), Some(&b"\xe2"[..])));
-        assert_eq!((bytes(12), bytes(13), bytes(14)), (Some(&b" ab"[..]), Some(&b"  "[..]), Some(&b"<0xZZ>"[..])));
+        assert_eq!(
+            (bytes(12), bytes(13), bytes(14)),
+            (Some(&b" ab"[..]), Some(&b"  "[..]), Some(&b"<0xZZ>"[..]))
+        );
         assert!((0..3).all(|id| vocabulary.is_special(TokenId(id))));
         assert_eq!(vocabulary.suggested_eos(), [TokenId(2)]);
         assert_eq!(bytes(4), bytes(9), "the byte and the letter");
@@ -220,8 +240,8 @@ mod hugging_face {
         encodes(&vocabulary, " ab\n{", &[12, 3, 15]);
         encodes(&vocabulary, "aé", &[9, 5, 6]);
         encodes(&vocabulary, b"a\xe2a", &[9, 7, 9]);
-        // A mark in the text is not a space: it has no bytes here but those of U+2581, of which only the first is a
-        // token.
+        // A mark in the text is not a space: it has no bytes here but those of U+2581, of which only the
+        // first is a token.
         let error = vocabulary.encode("a▁").unwrap_err();
         assert!(error.to_string().contains("0x96 at offset 2"), "{error}");
     }
@@ -244,8 +264,7 @@ mod hugging_face {
     fn other_models_say_what_is_read() {
         use VocabErrorKind::Unsupported;
         let parse = |text: &str| parse(Format::HuggingFace, text);
-        let word_piece =
-            r###"{"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "vocab": {}}}"###;
+        let word_piece = r###"{"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "vocab": {}}}"###;
         assert_eq!(refused(parse(word_piece), &["WordPiece", "Unigram", "JSON array"]), Unsupported);
         let suffix = r#"{"model": {"type": "BPE", "end_of_word_suffix": "</w>", "vocab": {}, "merges": []}}"#;
         assert_eq!(refused(parse(suffix), &["end_of_word_suffix `</w>`"]), Unsupported);
@@ -300,19 +319,24 @@ mod sentence_piece {
             ("中", -9.0, 1),
             ("lost", -9.0, 5),
         ];
-        let mut model: Vec<u8> = pieces.iter().flat_map(|(text, score, kind)| piece(text, *score, *kind)).collect();
+        let mut model: Vec<u8> =
+            pieces.iter().flat_map(|(text, score, kind)| piece(text, *score, *kind)).collect();
         model.extend(field(2, &[3 << 3, 2, 0x98, 0x02, 1, 9 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0]));
         model
     }
 
     #[test]
     fn pieces_are_bytes_and_merge_by_score() {
-        let vocabulary = Vocabulary::from_bytes(Format::SentencePiece, &model(), &LoadOptions::default()).unwrap();
+        let vocabulary =
+            Vocabulary::from_bytes(Format::SentencePiece, &model(), &LoadOptions::default()).unwrap();
         vocabulary.validate().unwrap();
         assert_eq!(vocabulary.len(), 15);
         assert!([0, 1, 14].iter().all(|&id| vocabulary.is_special(TokenId(id))));
         assert_eq!(vocabulary.special_by_name("</s>"), Some(TokenId(1)));
-        assert_eq!((vocabulary.bytes(TokenId(2)), vocabulary.bytes(TokenId(7))), (Some(&b"a"[..]), Some(&b" ab"[..])));
+        assert_eq!(
+            (vocabulary.bytes(TokenId(2)), vocabulary.bytes(TokenId(7))),
+            (Some(&b"a"[..]), Some(&b" ab"[..]))
+        );
         encodes(&vocabulary, " ab bc", &[7, 8, 5]);
         encodes(&vocabulary, "ab", &[6]);
         encodes(&vocabulary, "ababcaé中", &[6, 12, 9, 3, 4, 13]);
@@ -359,15 +383,25 @@ mod sentence_piece {
         assert!(error.to_string().contains("0xe6 at offset 9"), "{error}");
         assert!(vocabulary.encode(b"\xff").is_err());
         let vocabulary = load("unigram.model");
-        assert_eq!(vocabulary.decode(&vocabulary.encode(b"\xff the \xe6").unwrap()).unwrap(), b"\xff the \xe6");
+        assert_eq!(
+            vocabulary.decode(&vocabulary.encode(b"\xff the \xe6").unwrap()).unwrap(),
+            b"\xff the \xe6"
+        );
     }
 
     #[test]
     fn a_way_that_scores_do_not_like_is_still_a_way() {
         // The best pieces leave `x` alone, which is none.
-        let of = |kind| [piece("ax", -90.0, 1), piece("b", -1.0, 1), piece("a", -1.0, 1), of_type(kind)].concat();
+        let of =
+            |kind| [piece("ax", -90.0, 1), piece("b", -1.0, 1), piece("a", -1.0, 1), of_type(kind)].concat();
         encodes(&parse(&of(1)).unwrap(), "bax", &[1, 0]);
-        let model = [piece("ab", -1.0, 1), piece("xb", -9.0, 1), piece("bc", -2.0, 1), piece("c", -3.0, 1), of_type(2)];
+        let model = [
+            piece("ab", -1.0, 1),
+            piece("xb", -9.0, 1),
+            piece("bc", -2.0, 1),
+            piece("c", -3.0, 1),
+            of_type(2),
+        ];
         // Merging takes `bc` first.
         encodes(&parse(&model.concat()).unwrap(), "xbc", &[1, 3]);
         encodes(&parse(&of(3)).unwrap(), "bax", &[1, 0]);
@@ -404,9 +438,11 @@ mod sentence_piece {
         let plain_spaces = [piece("a", 0.0, 1), of_type(1), field(3, &[5 << 3, 0])].concat();
         assert_eq!(refused(parse(&plain_spaces), &["escape_whitespaces"]), Unsupported);
         // Lengths and numbers without end.
-        for huge in
-            [&b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"[..], &b"\x0a\xff\xff\xff\xff\x0f"[..], &[0xff; 99]]
-        {
+        for huge in [
+            &b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"[..],
+            &b"\x0a\xff\xff\xff\xff\x0f"[..],
+            &[0xff; 99],
+        ] {
             assert_eq!(refused(parse(huge), &["byte 0", "damaged"]), Syntax);
         }
     }
@@ -416,17 +452,24 @@ mod sentence_piece {
 fn files_are_told_apart() {
     let load = |name: &str| Vocabulary::from_file(path(name), &LoadOptions::default());
     assert_eq!(refused(load("missing.json"), &["missing.json", "open"]), VocabErrorKind::Io);
-    assert_eq!(refused(load("README.md"), &["README.md", "tokenizer.json", ".tiktoken"]), VocabErrorKind::Unsupported);
+    assert_eq!(
+        refused(load("README.md"), &["README.md", "tokenizer.json", ".tiktoken"]),
+        VocabErrorKind::Unsupported
+    );
     // By content, whatever the name.
     let folder = std::env::temp_dir().join(format!("anygram-vocab-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for (name, len) in [("tiny.tiktoken.gz", 31), ("tiny.tiktoken", 31), ("array.json", 13), ("byte_fallback.json", 16)]
+    for (name, len) in
+        [("tiny.tiktoken.gz", 31), ("tiny.tiktoken", 31), ("array.json", 13), ("byte_fallback.json", 16)]
     {
         let copy = folder.join("vocabulary");
         std::fs::copy(path(name), &copy).unwrap();
         assert_eq!(Vocabulary::from_file(&copy, &LoadOptions::default()).unwrap().len(), len, "{name}");
     }
-    assert_eq!(refused(Vocabulary::from_file(&folder, &LoadOptions::default()), &["a folder"]), VocabErrorKind::Io);
+    assert_eq!(
+        refused(Vocabulary::from_file(&folder, &LoadOptions::default()), &["a folder"]),
+        VocabErrorKind::Io
+    );
     for (content, says) in [
         (&b""[..], "empty"),
         (b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0", "empty"),
@@ -447,13 +490,16 @@ mod special {
 
     #[test]
     fn several_eos_beyond_the_file() {
-        let options = LoadOptions { eos: vec![40, 35, 40], pad: Some(35), mask: Some(50), ..LoadOptions::default() };
+        let options =
+            LoadOptions { eos: vec![40, 35, 40], pad: Some(35), mask: Some(50), ..LoadOptions::default() };
         let vocabulary = Vocabulary::from_file(path("tiny.tiktoken"), &options).unwrap();
         vocabulary.validate().unwrap();
         assert_eq!(vocabulary.len(), 51);
         assert_eq!(vocabulary.eos(), [TokenId(40), TokenId(35)]);
         assert_eq!((vocabulary.pad(), vocabulary.mask()), (Some(TokenId(35)), Some(TokenId(50))));
-        assert!((31..51).all(|id| vocabulary.is_special(TokenId(id)) && vocabulary.name(TokenId(id)).is_none()));
+        assert!(
+            (31..51).all(|id| vocabulary.is_special(TokenId(id)) && vocabulary.name(TokenId(id)).is_none())
+        );
         assert_eq!(vocabulary.decode(&[40, 0, 50, 1].map(TokenId)).unwrap(), b"ab");
         assert_eq!(vocabulary.decode(&[TokenId(51)]).unwrap_err().kind(), VocabErrorKind::UnknownToken);
         let named = vocabulary.with_names([(40, "<|im_end|>"), (60, "<|x|>")]).unwrap();
@@ -495,7 +541,10 @@ mod special {
         vocabulary.validate().unwrap();
         assert_eq!(vocabulary.special_by_name("<|x|>"), Some(TokenId(40)));
         // An ordinary token of this text is special from now on.
-        assert_eq!((vocabulary.special_by_name(" ab"), vocabulary.bytes(TokenId(25))), (Some(TokenId(25)), None));
+        assert_eq!(
+            (vocabulary.special_by_name(" ab"), vocabulary.bytes(TokenId(25))),
+            (Some(TokenId(25)), None)
+        );
         encodes(&vocabulary, " ab", &[3, 24]);
         let options = LoadOptions { names: vec![(0, "<|x|>".into())], ..LoadOptions::default() };
         let loaded = Vocabulary::from_file(path("tiny.tiktoken"), &options);
@@ -516,7 +565,8 @@ mod special {
         for byte in 0..=255u8 {
             encodes(&vocabulary, [byte], &[byte.into()]);
         }
-        let text = "SELECT COUNT(*) FROM singer WHERE age >= 30; [{\"a\": 1},{\"é\": \"日本語🙂\"}] ((1+2)*3) == 9";
+        let text =
+            "SELECT COUNT(*) FROM singer WHERE age >= 30; [{\"a\": 1},{\"é\": \"日本語🙂\"}] ((1+2)*3) == 9";
         let tokens = vocabulary.encode(text).unwrap();
         assert!(tokens.len() < text.len() / 2);
         assert_eq!(vocabulary.decode(&tokens).unwrap(), text.as_bytes());

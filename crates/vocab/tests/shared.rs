@@ -113,7 +113,10 @@ fn the_seven_tokenizers() {
         varied_texts().iter().for_each(|text| round_trip(text));
         for id in (0..vocabulary.len()).map(TokenId::new) {
             match vocabulary.bytes(id) {
-                None => assert!(vocabulary.is_special(id) && vocabulary.decode(&[id]).unwrap().is_empty(), "{name}"),
+                None => assert!(
+                    vocabulary.is_special(id) && vocabulary.decode(&[id]).unwrap().is_empty(),
+                    "{name}"
+                ),
                 Some(bytes) => {
                     assert_eq!(vocabulary.decode(&[id]).unwrap(), bytes, "{name}");
                     round_trip(bytes);
@@ -128,7 +131,8 @@ fn the_seven_tokenizers() {
 #[test]
 fn replay_texts_encode_to_their_ids() {
     let Some(data) = data() else { return };
-    let qwen = Vocabulary::from_file(data.join("tokenizers/qwen.tiktoken.gz"), &LoadOptions::default()).unwrap();
+    let qwen =
+        Vocabulary::from_file(data.join("tokenizers/qwen.tiktoken.gz"), &LoadOptions::default()).unwrap();
     let mut n_texts = 0;
     for entry in std::fs::read_dir(data.join("replay")).unwrap() {
         let path = entry.unwrap().path();
@@ -150,12 +154,15 @@ fn replay_texts_encode_to_their_ids() {
     assert!(n_texts > 500, "only {n_texts} texts found");
 }
 
-/// The parts into which merges below `rank` cut a token: by the definition of byte-level BPE the two it is merged from.
+/// The parts into which merges below `rank` cut a token: by the definition of byte-level BPE the two it is
+/// merged from.
 fn parts_below(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Vec<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = token.iter().map(|&byte| vec![byte]).collect();
     loop {
-        let known = |pair: &[Vec<u8>]| ranks.get(pair.concat().as_slice()).copied().filter(|&found| found < rank);
-        let Some((_, i)) = parts.windows(2).enumerate().filter_map(|(i, pair)| Some((known(pair)?, i))).min() else {
+        let known =
+            |pair: &[Vec<u8>]| ranks.get(pair.concat().as_slice()).copied().filter(|&found| found < rank);
+        let Some((_, i)) = parts.windows(2).enumerate().filter_map(|(i, pair)| Some((known(pair)?, i))).min()
+        else {
             return parts;
         };
         let right = parts.remove(i + 1);
@@ -167,13 +174,17 @@ fn parts_below(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Vec<Vec<
 fn byte_characters() -> Vec<char> {
     let printable = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut next = 0x100..;
-    (0..256).map(|byte| if printable(byte) { byte } else { next.next().unwrap() }).filter_map(char::from_u32).collect()
+    (0..256)
+        .map(|byte| if printable(byte) { byte } else { next.next().unwrap() })
+        .filter_map(char::from_u32)
+        .collect()
 }
 
 #[test]
 fn the_same_vocabulary_as_a_tokenizer_json() {
     let Some(data) = data() else { return };
-    let qwen = Vocabulary::from_file(data.join("tokenizers/qwen.tiktoken.gz"), &LoadOptions::default()).unwrap();
+    let qwen =
+        Vocabulary::from_file(data.join("tokenizers/qwen.tiktoken.gz"), &LoadOptions::default()).unwrap();
     let characters = byte_characters();
     let write = |bytes: &[u8]| bytes.iter().map(|&byte| characters[byte as usize]).collect::<String>();
     let tokens: Vec<&[u8]> = (0..qwen.len()).map(|i| qwen.bytes(TokenId::new(i)).unwrap()).collect();
@@ -184,7 +195,8 @@ fn the_same_vocabulary_as_a_tokenizer_json() {
             merges.push([write(left), write(right)]);
         }
     }
-    let vocab: serde_json::Map<String, Value> = tokens.iter().zip(0..).map(|(t, id)| (write(t), json!(id))).collect();
+    let vocab: serde_json::Map<String, Value> =
+        tokens.iter().zip(0..).map(|(t, id)| (write(t), json!(id))).collect();
     let pattern = facts(&data)["qwen"]["pattern"].clone();
     let file = json!({
         "version": "1.0",
@@ -212,7 +224,8 @@ fn the_same_vocabulary_as_a_tokenizer_json() {
             assert_eq!(same.encode(line["text"].as_str().unwrap()).unwrap(), ids(&line["ids"]));
         }
     }
-    for text in ["日本語🙂🙃 e\u{301} <|endoftext|>", "  \n\n \t x", "\u{0}\u{7f}é ß’s I'LL 12345"] {
+    for text in ["日本語🙂🙃 e\u{301} <|endoftext|>", "  \n\n \t x", "\u{0}\u{7f}é ß’s I'LL 12345"]
+    {
         assert_eq!(same.encode(text).unwrap(), qwen.encode(text).unwrap(), "{text}");
     }
 }
@@ -255,7 +268,8 @@ fn a_sentence_piece_model_is_its_list_of_pieces() {
     }
 }
 
-/// The definition of BPE by score: of all adjacent pairs that are a piece the best is merged, the leftmost of several.
+/// The definition of BPE by score: of all adjacent pairs that are a piece the best is merged, the leftmost of
+/// several.
 fn merged_slowly(text: &str, pieces: &HashMap<Vec<u8>, (f64, TokenId)>) -> Vec<TokenId> {
     let mut parts: Vec<String> = text.chars().map(String::from).collect();
     loop {
@@ -288,7 +302,10 @@ fn a_sentence_piece_model() {
     assert_eq!(vocabulary.len(), 32_768);
     assert_eq!(vocabulary.suggested_eos(), [TokenId(2)]);
     let id = |name| vocabulary.special_by_name(name);
-    assert_eq!((id("<unk>"), id("<s>"), id("[INST]")), (Some(TokenId(0)), Some(TokenId(1)), Some(TokenId(3))));
+    assert_eq!(
+        (id("<unk>"), id("<s>"), id("[INST]")),
+        (Some(TokenId(0)), Some(TokenId(1)), Some(TokenId(3)))
+    );
     assert_eq!(vocabulary.bytes(TokenId(999)), Some(&b"\xe4"[..]));
     assert_eq!(vocabulary.bytes(TokenId(769)), Some(&b"[REFERENCE_DOC_1]"[..]));
     assert_eq!(vocabulary.encode("a[REFERENCE_DOC_1]").unwrap()[1], TokenId(769));
@@ -298,7 +315,8 @@ fn a_sentence_piece_model() {
     };
     assert_eq!(words(" hello world"), [&b" hell"[..], b"o", b" world"]);
     assert_eq!(words("x\u{10ffff}"), [&b"x"[..], b"\xf4", b"\x8f", b"\xbf", b"\xbf"]);
-    for text in ["", "  two  spaces ", "日本語🙂🙃\n", "a▁b", "</s> [INST]", "SELECT COUNT(*) FROM t;"] {
+    for text in ["", "  two  spaces ", "日本語🙂🙃\n", "a▁b", "</s> [INST]", "SELECT COUNT(*) FROM t;"]
+    {
         assert_eq!(words(text).concat(), text.as_bytes());
     }
 }

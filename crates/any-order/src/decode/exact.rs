@@ -15,7 +15,8 @@ use crate::weigh::{Tail, Weighed, Weigher};
 /// How tokens are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ExactBy {
-    /// Among the admissible tokens of each slot. Holes of which not all was decided are proposed for freely, and asked about.
+    /// Among the admissible tokens of each slot. Holes of which not all was decided are proposed for freely,
+    /// and asked about.
     #[default]
     Admissible,
     /// Among all tokens; each proposal is asked about.
@@ -26,7 +27,8 @@ pub enum ExactBy {
     Sample,
 }
 
-/// Keeps a canvas that is completable so after every step: a run always ends with what the canvas asks for, unless a limit is hit.
+/// Keeps a canvas that is completable so after every step: a run always ends with what the canvas asks for,
+/// unless a limit is hit.
 pub struct Exact {
     solver: Solver,
     weigher: Weigher,
@@ -37,8 +39,8 @@ pub struct Exact {
     seeds: Seeds,
     /// What is known since the last restriction.
     known: Known,
-    /// The masks of the canvas that the last run began with. Runs of one task begin with the same canvas, where most slots are open and masks cost most; with
-    /// re-noising each step does.
+    /// The masks of the canvas that the last run began with. Runs of one task begin with the same canvas,
+    /// where most slots are open and masks cost most; with re-noising each step does.
     opening: Option<(Canvas, Admissible)>,
     is_opening: bool,
 }
@@ -82,8 +84,8 @@ impl Exact {
         self
     }
 
-    /// Lists only so many tokens of each hole for the best or drawn completion; the others weigh the lowest listed less 10. For large
-    /// vocabularies.
+    /// Lists only so many tokens of each hole for the best or drawn completion; the others weigh the lowest
+    /// listed less 10. For large vocabularies.
     pub fn listed(mut self, listed: usize) -> Self {
         self.listed = Some(listed);
         self
@@ -139,7 +141,8 @@ impl Strategy for Exact {
 
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         if !is_first {
-            // Masks still leave out what could not be put before, but what they have may not go with the token that was kept.
+            // Masks still leave out what could not be put before, but what they have may not go with the
+            // token that was kept.
             if let Known::Masks(_) = self.known {
                 self.known = Known::Nothing;
             }
@@ -159,7 +162,13 @@ impl Strategy for Exact {
         Ok(())
     }
 
-    fn judge(&mut self, canvas: &Canvas, slot: usize, token: TokenId, _rows: &Rows) -> Result<Judgement, DecodeError> {
+    fn judge(
+        &mut self,
+        canvas: &Canvas,
+        slot: usize,
+        token: TokenId,
+        _rows: &Rows,
+    ) -> Result<Judgement, DecodeError> {
         let ground = match &self.known {
             Known::Masks(decided) if decided.binary_search(&slot).is_ok() => Some(Ground::Mask),
             Known::Whole(whole) if whole.get(slot) == Some(&token) => Some(Ground::Completion),
@@ -169,10 +178,15 @@ impl Strategy for Exact {
             return Ok(Judgement { kept: true, proven: true, ground });
         }
         let completable = self.is_completable(canvas)?;
-        Ok(Judgement { kept: completable == Some(true), proven: completable.is_some(), ground: Ground::Question })
+        Ok(Judgement {
+            kept: completable == Some(true),
+            proven: completable.is_some(),
+            ground: Ground::Question,
+        })
     }
 
-    /// The best completion, even of tokens that the model excludes; where that is not known, the one that the solver found.
+    /// The best completion, even of tokens that the model excludes; where that is not known, the one that the
+    /// solver found.
     fn rescue(&mut self, canvas: &Canvas, rows: &Rows) -> Result<Option<Vec<TokenId>>, DecodeError> {
         for log_probs in [rows.log_probs(canvas, self.listed, 0.0)?, rows.widened(canvas)?] {
             if let Weighed::Known(best) = self.weigher.best(canvas, &log_probs, self.tail)? {
@@ -205,7 +219,8 @@ impl Strategy for Exact {
             known.into_iter().for_each(|(canvas, witness)| self.solver.remember(canvas, witness));
             return Ok(None);
         }
-        // With holes in place of the tokens in gaps it is known to be completable as well, however long that would take to find out.
+        // With holes in place of the tokens in gaps it is known to be completable as well, however long that
+        // would take to find out.
         let (mut slots, mut fillings) = (Vec::new(), Vec::new());
         for (&slot, filling) in canvas.slots().iter().zip(witness.slots) {
             match filling {

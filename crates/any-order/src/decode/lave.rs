@@ -12,8 +12,9 @@ use crate::canvas::{Canvas, End, Slot};
 use crate::lookahead::{Lookahead, Marginals, n_before};
 use crate::methods::Methods;
 
-/// A token is kept iff one of some fillings, drawn from the marginals, is extendable ([`Lookahead`]). After some failures in a row the prefix is
-/// replaced by the last filling that was (equation 8), and where that changes nothing, one token is drawn from what can follow (equation 9).
+/// A token is kept iff one of some fillings, drawn from the marginals, is extendable ([`Lookahead`]). After
+/// some failures in a row the prefix is replaced by the last filling that was (equation 8), and where that
+/// changes nothing, one token is drawn from what can follow (equation 9).
 pub struct Lave {
     methods: Methods,
     matcher: Matcher,
@@ -125,7 +126,13 @@ impl Strategy for Lave {
         self.is_free = false;
     }
 
-    fn judge(&mut self, canvas: &Canvas, _slot: usize, _token: TokenId, rows: &Rows) -> Result<Judgement, DecodeError> {
+    fn judge(
+        &mut self,
+        canvas: &Canvas,
+        _slot: usize,
+        _token: TokenId,
+        rows: &Rows,
+    ) -> Result<Judgement, DecodeError> {
         if self.is_free {
             return Ok(Judgement { kept: true, proven: false, ground: Ground::Nothing });
         }

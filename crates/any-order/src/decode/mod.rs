@@ -1,7 +1,7 @@
 //! The decoding loop: a model's log-probabilities of all open slots in, a few tokens kept, and again.
 //!
-//! It knows neither models nor methods: a [`Model`] gives weights, a [`Strategy`] says what may be kept, [`DecodeOptions`] say in which order and how
-//! many at a time. What happened is in the [`Trace`].
+//! It knows neither models nor methods: a [`Model`] gives weights, a [`Strategy`] says what may be kept,
+//! [`DecodeOptions`] say in which order and how many at a time. What happened is in the [`Trace`].
 //!
 //! | module | what |
 //! |---|---|
@@ -159,14 +159,15 @@ impl Decoder {
         Self { constraint: constraint.clone(), strategy }
     }
 
-    /// Fills the holes of a canvas. Fixed slots stay as they are, pinned or not. A gap is a place where slots can be inserted, as many as
-    /// [`DecodeOptions::inserted`] allows: strategies that know how much room is needed (`exact` and its kin) make it, with others gaps stay closed.
+    /// Fills the holes of a canvas. Fixed slots stay as they are, pinned or not. A gap is a place where slots
+    /// can be inserted, as many as [`DecodeOptions::inserted`] allows: strategies that know how much room is
+    /// needed (`exact` and its kin) make it, with others gaps stay closed.
     ///
-    /// Reproducible: what happens depends on what is given, the seed among it, on nothing else, as long as no limit is hit and the weights do not exclude
-    /// every completion (then `exact` takes any).
+    /// Reproducible: what happens depends on what is given, the seed among it, on nothing else, as long as no
+    /// limit is hit and the weights do not exclude every completion (then `exact` takes any).
     ///
-    /// Cost: [`DecodeOptions::steps`] questions to the model, or a few more; for each the strategy's restriction, and for each proposal its judgement and a
-    /// look at the log-probabilities of one slot.
+    /// Cost: [`DecodeOptions::steps`] questions to the model, or a few more; for each the strategy's
+    /// restriction, and for each proposal its judgement and a look at the log-probabilities of one slot.
     pub fn decode(
         &mut self,
         canvas: &Canvas,

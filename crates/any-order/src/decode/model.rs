@@ -12,33 +12,37 @@ pub enum OpenSlots {
     Mask(TokenId),
     /// Any token, drawn anew by the loop in each step (DiffusionGemma).
     Noise,
-    /// Nothing: it sees only what stands before the first open slot, and knows only what comes there (autoregressive models).
+    /// Nothing: it sees only what stands before the first open slot, and knows only what comes there
+    /// (autoregressive models).
     Next,
 }
 
 /// What a model is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// A token for every slot: what stands there, and in open ones what [`OpenSlots`] says. With [`OpenSlots::Next`] only the tokens before the first
-    /// open slot, and `wanted` is that slot alone.
+    /// A token for every slot: what stands there, and in open ones what [`OpenSlots`] says. With
+    /// [`OpenSlots::Next`] only the tokens before the first open slot, and `wanted` is that slot alone.
     pub tokens: &'a [TokenId],
     /// The slots of which log-probabilities are wanted, ascending.
     pub wanted: &'a [usize],
     /// The number of this question, from 0.
     pub step: usize,
-    /// How many questions there are, roughly: more where tokens were refused or taken back, fewer where more were kept than planned.
+    /// How many questions there are, roughly: more where tokens were refused or taken back, fewer where more
+    /// were kept than planned.
     pub steps: usize,
 }
 
 /// What fills canvases: log-probabilities in exchange for tokens. The prompt is its own business.
 pub trait Model {
-    /// The length of a row: at least the size of the constraint's vocabulary. What lies beyond that is never proposed.
+    /// The length of a row: at least the size of the constraint's vocabulary. What lies beyond that is never
+    /// proposed.
     fn vocabulary_size(&self) -> usize;
 
     /// How open slots are shown.
     fn open_slots(&self) -> OpenSlots;
 
-    /// Writes natural log-probabilities to `rows`, `[wanted, vocabulary_size]` row by row. They need not sum to one, so logits will do; minus infinity
-    /// excludes a token. Equal views must have equal rows, or runs cannot be repeated.
+    /// Writes natural log-probabilities to `rows`, `[wanted, vocabulary_size]` row by row. They need not sum
+    /// to one, so logits will do; minus infinity excludes a token. Equal views must have equal rows, or runs
+    /// cannot be repeated.
     fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError>;
 }

@@ -20,7 +20,8 @@ impl Order {
         [("confidence", Self::Confidence), ("entropy", Self::Entropy), ("margin", Self::Margin)];
 }
 
-/// How many tokens are kept of one answer of the model. At least one is tried each time, and in the last step all.
+/// How many tokens are kept of one answer of the model. At least one is tried each time, and in the last step
+/// all.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Pace {
     /// As many as it takes to be done in [`DecodeOptions::steps`].
@@ -30,8 +31,9 @@ pub enum Pace {
     Tokens(usize),
     /// Those of which the model is so sure: a probability (SGLang's low-confidence algorithm: 0.95).
     Threshold(f64),
-    /// Those of the least entropy, as long as the sum of the entropies less the largest is at most this, in nats: so much they can depend on one
-    /// another (Ben-Hamu et al. 2025, arXiv 2505.24857; DiffusionGemma: 0.1). The order is that of the entropies.
+    /// Those of the least entropy, as long as the sum of the entropies less the largest is at most this, in
+    /// nats: so much they can depend on one another (Ben-Hamu et al. 2025, arXiv 2505.24857; DiffusionGemma:
+    /// 0.1). The order is that of the entropies.
     EntropyBound(f64),
 }
 
@@ -41,28 +43,31 @@ pub enum Revision {
     /// They stay.
     #[default]
     Stay,
-    /// One that the model has come to find less likely than this probability is taken back, at most so often in a run.
+    /// One that the model has come to find less likely than this probability is taken back, at most so often
+    /// in a run.
     TakeBack {
         /// The probability.
         below: f64,
         /// The bound, by which a run ends.
         most: usize,
     },
-    /// All are open again in each step until the last, so a token stays only if it is proposed and kept again (DiffusionGemma's re-noising). A block
-    /// is done when all of it was kept in one step.
+    /// All are open again in each step until the last, so a token stays only if it is proposed and kept again
+    /// (DiffusionGemma's re-noising). A block is done when all of it was kept in one step.
     Renew,
 }
 
 /// How the token is chosen that is proposed for a slot.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Sampling {
-    /// At 0 the likeliest is proposed (of equal ones the lowest id). Above, one is drawn, with log-probabilities divided by this.
+    /// At 0 the likeliest is proposed (of equal ones the lowest id). Above, one is drawn, with
+    /// log-probabilities divided by this.
     pub temperature: f64,
     /// The temperature of the last step, to which it goes down evenly (DiffusionGemma: from 0.8 to 0.4).
     pub last_temperature: Option<f64>,
     /// Only so many of the likeliest are drawn.
     pub top_k: Option<usize>,
-    /// Only the likeliest are drawn that reach this probability together, at the temperature and among the first `top_k`.
+    /// Only the likeliest are drawn that reach this probability together, at the temperature and among the
+    /// first `top_k`.
     pub top_p: Option<f64>,
 }
 
@@ -82,17 +87,18 @@ pub struct DecodeOptions {
     pub order: Order,
     /// How many tokens are kept of one answer.
     pub pace: Pace,
-    /// Questions to the model, shared evenly by the blocks, at least one a block. More are asked where a step ends early: after a recovery, after an
-    /// insertion, or of a model that knows only the next token.
+    /// Questions to the model, shared evenly by the blocks, at least one a block. More are asked where a step
+    /// ends early: after a recovery, after an insertion, or of a model that knows only the next token.
     pub steps: usize,
-    /// Slots of a block: blocks are filled one after the other (semi-autoregressive). `None` for all slots at once.
+    /// Slots of a block: blocks are filled one after the other (semi-autoregressive). `None` for all slots at
+    /// once.
     pub block: Option<usize>,
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// What becomes of tokens of earlier steps.
     pub revision: Revision,
-    /// Refusals of a whole run; after them the strategy says how it ends. `None` for what the strategy has by itself
-    /// ([`Strategy::refusals`](super::Strategy::refusals)).
+    /// Refusals of a whole run; after them the strategy says how it ends. `None` for what the strategy has by
+    /// itself ([`Strategy::refusals`](super::Strategy::refusals)).
     pub refusals: Option<usize>,
     /// Slots that may be inserted in gaps, in all.
     pub inserted: usize,
@@ -117,8 +123,8 @@ impl Default for DecodeOptions {
 }
 
 impl DecodeOptions {
-    /// As DiffusionGemma's sampler has it: 48 steps over the whole canvas, entropy-bounded acceptance with 0.1 nats, everything else drawn
-    /// anew, temperature from 0.8 to 0.4.
+    /// As DiffusionGemma's sampler has it: 48 steps over the whole canvas, entropy-bounded acceptance with
+    /// 0.1 nats, everything else drawn anew, temperature from 0.8 to 0.4.
     pub fn renoising() -> Self {
         Self {
             order: Order::Entropy,

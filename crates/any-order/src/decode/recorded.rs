@@ -44,12 +44,15 @@ impl<M> Recorded<M> {
         &self.answers
     }
 
-    /// For each of so many slots what the model gave the token that was put there last; `None` where none was, or the model was not asked about it.
+    /// For each of so many slots what the model gave the token that was put there last; `None` where none
+    /// was, or the model was not asked about it.
     pub fn log_probs_of(&self, trace: &Trace, n_slots: usize) -> Vec<Option<f32>> {
         let mut given = vec![None; n_slots];
         for event in trace.events() {
             let (step, slot, token) = match event {
-                Event::Proposed(proposal) if proposal.judgement.kept => (proposal.step, proposal.slot, proposal.token),
+                Event::Proposed(proposal) if proposal.judgement.kept => {
+                    (proposal.step, proposal.slot, proposal.token)
+                }
                 Event::Filled { step, slot, token, .. } => (*step, *slot, *token),
                 _ => continue,
             };

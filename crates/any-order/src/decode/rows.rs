@@ -1,4 +1,5 @@
-//! One answer of a model: a distribution for each slot that was asked for, and what of it can still be proposed.
+//! One answer of a model: a distribution for each slot that was asked for, and what of it can still be
+//! proposed.
 
 use std::cell::OnceCell;
 
@@ -13,8 +14,8 @@ use crate::random::Random;
 
 /// The distributions of slots, ascending by slot, of which strategies take away what cannot be put.
 ///
-/// What a model says stays as it is; a restriction only says what can be proposed. So how sure the model is of a token does not depend on
-/// what else was refused.
+/// What a model says stays as it is; a restriction only says what can be proposed. So how sure the model is
+/// of a token does not depend on what else was refused.
 #[derive(Clone, Debug)]
 pub struct Rows {
     rows: Vec<Row>,
@@ -58,7 +59,8 @@ pub(crate) struct Candidate {
 }
 
 impl Rows {
-    /// From what a model wrote: `[slots, columns]`, of which the first `size` columns count. `never` is not proposed.
+    /// From what a model wrote: `[slots, columns]`, of which the first `size` columns count. `never` is not
+    /// proposed.
     pub(crate) fn new(
         slots: &[usize],
         values: &[f32],
@@ -102,7 +104,8 @@ impl Rows {
         self.row(slot).is_some()
     }
 
-    /// Lets only tokens of a mask be proposed for a slot: bit `id % 32` of word `id / 32`. Replaces an earlier restriction.
+    /// Lets only tokens of a mask be proposed for a slot: bit `id % 32` of word `id / 32`. Replaces an
+    /// earlier restriction.
     pub fn restrict(&mut self, slot: usize, mask: Vec<u32>) {
         self.change(slot, |row| row.restriction = Restriction::Mask(mask));
     }
@@ -130,7 +133,11 @@ impl Rows {
     /// The slots that are restricted.
     pub(crate) fn restricted(&self) -> impl Iterator<Item = usize> + '_ {
         let is = |row: &&Row| row.is_open && !matches!(row.restriction, Restriction::Free);
-        self.rows.iter().filter(is).map(|row| row.slot).filter(|slot| self.focus.is_none_or(|focus| focus == *slot))
+        self.rows
+            .iter()
+            .filter(is)
+            .map(|row| row.slot)
+            .filter(|slot| self.focus.is_none_or(|focus| focus == *slot))
     }
 
     /// A token drawn from the distribution of a slot as the model gave it; `None` if it has none.
@@ -149,7 +156,8 @@ impl Rows {
         Some(TokenId::new(id.min(sums.len() - 1)))
     }
 
-    /// One of the tokens of a mask, drawn from the distribution of a slot, or the likeliest of them at temperature 0; `None` if none can stand there.
+    /// One of the tokens of a mask, drawn from the distribution of a slot, or the likeliest of them at
+    /// temperature 0; `None` if none can stand there.
     pub(crate) fn draw_from(
         &self,
         slot: usize,
@@ -164,8 +172,8 @@ impl Rows {
         Some(row.candidate(Order::Confidence, sampling, random)?.token)
     }
 
-    /// Log-probabilities for all holes of a canvas, those divided by a temperature if it is above 0. A hole without a distribution has equal ones. Dense, or
-    /// of so many of the likeliest.
+    /// Log-probabilities for all holes of a canvas, those divided by a temperature if it is above 0. A hole
+    /// without a distribution has equal ones. Dense, or of so many of the likeliest.
     pub fn log_probs(
         &self,
         canvas: &Canvas,
@@ -267,7 +275,8 @@ fn normalize(hole: usize, values: &mut [f32]) -> Result<(), LogProbsError> {
     Ok(())
 }
 
-/// What is so much less likely than the likeliest is never drawn: a share below 10^-15 of a vocabulary of a million.
+/// What is so much less likely than the likeliest is never drawn: a share below 10^-15 of a vocabulary of a
+/// million.
 const OUT_OF_REACH: f64 = 50.0;
 
 impl Row {
@@ -286,7 +295,8 @@ impl Row {
                 Restriction::Free => true,
             };
             let token = TokenId::new(id);
-            (allowed && value > f32::NEG_INFINITY && !self.refused.contains(&token)).then_some((token, value.into()))
+            (allowed && value > f32::NEG_INFINITY && !self.refused.contains(&token))
+                .then_some((token, value.into()))
         })
     }
 
@@ -307,7 +317,8 @@ impl Row {
             }
         }
         let (likeliest, top) = first?;
-        // Of the renormalized distribution: log(sum) - sum(p log p) / sum. Where next to nothing is left, what is left counts as even.
+        // Of the renormalized distribution: log(sum) - sum(p log p) / sum. Where next to nothing is left,
+        // what is left counts as even.
         let entropy = if sum > f64::MIN_POSITIVE { (sum.ln() - weighted / sum).max(0.0) } else { 0.0 };
         let drawn = if sampling.temperature > 0.0 { self.drawn(top, sampling, random) } else { None };
         let (token, log_prob) = drawn.unwrap_or((likeliest, top));
@@ -322,7 +333,8 @@ impl Row {
     /// One of the tokens that are left, as temperature, `top_k` and `top_p` say.
     fn drawn(&self, top: f64, sampling: Sampling, random: &mut Random) -> Option<(TokenId, f64)> {
         let scaled = |value: f64| (value - top) / sampling.temperature;
-        let mut pairs: Vec<(TokenId, f64)> = self.left().filter(|pair| scaled(pair.1) > -OUT_OF_REACH).collect();
+        let mut pairs: Vec<(TokenId, f64)> =
+            self.left().filter(|pair| scaled(pair.1) > -OUT_OF_REACH).collect();
         if sampling.top_k.is_some() || sampling.top_p.is_some() {
             pairs.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             pairs.truncate(sampling.top_k.unwrap_or(usize::MAX).max(1));
@@ -423,7 +435,8 @@ mod tests {
         assert!(Rows::new(&[0], &[0.0, f32::NAN], 2, 2, None).is_err());
         assert!(Rows::new(&[0], &[0.0, f32::INFINITY], 2, 2, None).is_err());
         let mut rows = Rows::new(&[0], &[9.0, 0.0, 3.0], 3, 2, Some(TokenId(0))).unwrap();
-        let found = rows.surest(&(0..1), Order::Confidence, Sampling::default(), &mut Random::new(1)).unwrap();
+        let found =
+            rows.surest(&(0..1), Order::Confidence, Sampling::default(), &mut Random::new(1)).unwrap();
         assert_eq!((found.token, found.log_prob), (TokenId(1), 0.0));
     }
 }

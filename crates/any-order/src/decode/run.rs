@@ -31,7 +31,9 @@ pub fn run(
         return Err(DecodeError::Columns { columns, size });
     }
     if options.revision == Revision::Renew && model.open_slots() == OpenSlots::Next {
-        return Err(DecodeError::Options("a model that knows only the next token cannot fill all slots anew"));
+        return Err(DecodeError::Options(
+            "a model that knows only the next token cannot fill all slots anew",
+        ));
     }
     let mut run = Run::new(constraint, strategy, canvas, model, options);
     let is_stuck = run.fill_blocks()? == Progress::Stuck;
@@ -129,7 +131,8 @@ impl<'a> Run<'a> {
         let mut is_done = false;
         for step in 0.. {
             let within = self.block(first);
-            // With everything open again a block is done when all of it was kept at once, or when there are no more steps.
+            // With everything open again a block is done when all of it was kept at once, or when there are
+            // no more steps.
             let is_last = step + 1 >= steps;
             if self.holes(&within).next().is_none() && (!renews || is_done || step >= steps) {
                 break;
@@ -192,7 +195,8 @@ impl<'a> Run<'a> {
         let view = View { tokens: &tokens, wanted: &wanted, step: self.step, steps: self.options.steps };
         self.model.log_probs(&view, &mut values).map_err(DecodeError::Model)?;
         self.trace.push(Event::Asked { step: self.step, n_open }, micros(begun));
-        let mask = if let OpenSlots::Mask(mask) = shown { Some(mask) } else { self.constraint.vocabulary().mask() };
+        let mask =
+            if let OpenSlots::Mask(mask) = shown { Some(mask) } else { self.constraint.vocabulary().mask() };
         let mut rows = Rows::new(&wanted, &values, columns, size, mask)?;
         wanted.iter().for_each(|&slot| rows.set_open(slot, self.slots[slot] == Slot::Hole));
         Ok(rows)
@@ -204,7 +208,9 @@ impl<'a> Run<'a> {
         for slot in within.clone() {
             let Slot::Fixed(token) = self.slots[slot] else { continue };
             let is_unlikely = match self.options.revision {
-                Revision::TakeBack { below, .. } => rows.has(slot) && rows.log_prob(slot, token).exp() < below,
+                Revision::TakeBack { below, .. } => {
+                    rows.has(slot) && rows.log_prob(slot, token).exp() < below
+                }
                 Revision::Stay | Revision::Renew => false,
             };
             if !self.ours[slot] || !(renews || is_unlikely && self.taken_left > n_taken) {
@@ -230,7 +236,8 @@ impl<'a> Run<'a> {
         is_last: bool,
         sampling: Sampling,
     ) -> Result<usize, DecodeError> {
-        let order = if let Pace::EntropyBound(_) = self.options.pace { Order::Entropy } else { self.options.order };
+        let order =
+            if let Pace::EntropyBound(_) = self.options.pace { Order::Entropy } else { self.options.order };
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
         self.restrict(rows, true)?;
         while n_kept < quota && self.holes(within).next().is_some() {
@@ -319,7 +326,8 @@ impl<'a> Run<'a> {
         Ok(Some(room.is_some()))
     }
 
-    /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and if the strategy says so, over the loop's own tokens.
+    /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and if the strategy says
+    /// so, over the loop's own tokens.
     fn after_eos(&self, slots: &[Slot], slot: usize, token: TokenId) -> Vec<(usize, TokenId)> {
         if !self.constraint.vocabulary().eos().contains(&token) {
             return Vec::new();
@@ -353,7 +361,8 @@ impl<'a> Run<'a> {
         let sureness = |slot: usize| (rows.log_prob(slot, whole[slot]), slot);
         let mut open: Vec<(f64, usize)> = self.holes(within).map(sureness).collect();
         open.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let pairs: Vec<(usize, TokenId)> = open.iter().take(quota).map(|&(_, slot)| (slot, whole[slot])).collect();
+        let pairs: Vec<(usize, TokenId)> =
+            open.iter().take(quota).map(|&(_, slot)| (slot, whole[slot])).collect();
         let each = micros(begun) / pairs.len().max(1) as f64;
         Ok(self.fill(rows, &pairs, Why::Rescue, each))
     }

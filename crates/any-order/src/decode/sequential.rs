@@ -9,10 +9,11 @@ use super::strategy::Strategy;
 use super::trace::{Ground, Judgement};
 use crate::canvas::{Canvas, End, Slot};
 
-/// Lets only the leftmost open slot be filled, with what the mask allows there. What stands behind it is not looked at.
+/// Lets only the leftmost open slot be filled, with what the mask allows there. What stands behind it is not
+/// looked at.
 ///
-/// Without a budget a text can be cut off where the canvas ends. With one, where nothing but open slots follows, it never is: the mask leaves out what
-/// could not be closed in the slots that are left.
+/// Without a budget a text can be cut off where the canvas ends. With one, where nothing but open slots
+/// follows, it never is: the mask leaves out what could not be closed in the slots that are left.
 pub struct Sequential {
     matcher: Matcher,
     has_budget: bool,
@@ -32,7 +33,8 @@ impl Sequential {
         self
     }
 
-    /// The mask of the first hole, and whether all it allows can be completed; `None` if there is no hole or the text before it is not viable.
+    /// The mask of the first hole, and whether all it allows can be completed; `None` if there is no hole or
+    /// the text before it is not viable.
     fn mask(&mut self, canvas: &Canvas) -> Result<Option<(usize, Vec<u32>, bool)>, DecodeError> {
         let Some(hole) = canvas.holes().next() else { return Ok(None) };
         let text = canvas.slots()[..hole].iter().filter_map(|slot| match slot {

@@ -16,40 +16,51 @@ use crate::random::Random;
 
 /// What a method says while a canvas without gaps is filled. The loop knows nothing else of it.
 ///
-/// For each answer of a model the loop asks [`Strategy::restrict`], then proposes tokens, the surest first, and asks [`Strategy::judge`] about each.
+/// For each answer of a model the loop asks [`Strategy::restrict`], then proposes tokens, the surest first,
+/// and asks [`Strategy::judge`] about each.
 pub trait Strategy: Send {
     /// Forgets what it knows of an earlier run.
     fn begin(&mut self, seed: u64);
 
-    /// Takes away what cannot be proposed: before the first proposal of a step (`is_first`), and again after each token that was kept.
+    /// Takes away what cannot be proposed: before the first proposal of a step (`is_first`), and again after
+    /// each token that was kept.
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         let _ = (canvas, rows, is_first);
         Ok(())
     }
 
     /// Whether a token is kept; in `canvas` it stands already.
-    fn judge(&mut self, canvas: &Canvas, slot: usize, token: TokenId, rows: &Rows) -> Result<Judgement, DecodeError>;
+    fn judge(
+        &mut self,
+        canvas: &Canvas,
+        slot: usize,
+        token: TokenId,
+        rows: &Rows,
+    ) -> Result<Judgement, DecodeError>;
 
-    /// What to do about a proposal that was refused, besides crossing it out. `sampling` is how the run chooses tokens.
+    /// What to do about a proposal that was refused, besides crossing it out. `sampling` is how the run
+    /// chooses tokens.
     fn refused(&mut self, canvas: &Canvas, rows: &Rows, sampling: Sampling) -> Result<Recovery, DecodeError> {
         let _ = (canvas, rows, sampling);
         Ok(Recovery::Propose)
     }
 
-    /// A token for every slot of the canvas, when there is nothing left to propose or too much was refused. `None` ends the run: it is stuck.
+    /// A token for every slot of the canvas, when there is nothing left to propose or too much was refused.
+    /// `None` ends the run: it is stuck.
     fn rescue(&mut self, canvas: &Canvas, rows: &Rows) -> Result<Option<Vec<TokenId>>, DecodeError> {
         let _ = (canvas, rows);
         Ok(None)
     }
 
-    /// For a canvas with gaps, how many slots each needs so that it can be completed; `None` if it cannot, if all together are more than `most`, or if
-    /// the method does not know.
+    /// For a canvas with gaps, how many slots each needs so that it can be completed; `None` if it cannot, if
+    /// all together are more than `most`, or if the method does not know.
     fn room(&mut self, canvas: &Canvas, most: usize) -> Result<Option<Vec<usize>>, DecodeError> {
         let _ = (canvas, most);
         Ok(None)
     }
 
-    /// Whether an EOS that is proposed replaces what the loop put behind it, as the published methods have it; otherwise it has to suit that.
+    /// Whether an EOS that is proposed replaces what the loop put behind it, as the published methods have
+    /// it; otherwise it has to suit that.
     fn overwrites_after_eos(&self) -> bool {
         true
     }

@@ -140,7 +140,8 @@ impl Trace {
         &self.events
     }
 
-    /// For each event how many microseconds it took: those of [`Event::Asked`] are the model's, all others the constraint's. Wall-clock time.
+    /// For each event how many microseconds it took: those of [`Event::Asked`] are the model's, all others
+    /// the constraint's. Wall-clock time.
     pub fn micros(&self) -> &[f64] {
         &self.micros
     }

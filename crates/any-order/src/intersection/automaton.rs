@@ -8,7 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::lexings::{Lexings, Node};
 
-/// An automaton over terminals, with the start at 0. From every state an accepting one can be reached, except perhaps from the start.
+/// An automaton over terminals, with the start at 0. From every state an accepting one can be reached, except
+/// perhaps from the start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Automaton {
     /// Of each state, by terminal.
@@ -82,9 +83,14 @@ impl Automaton {
         this
     }
 
-    /// The subset construction, over states that are made as it asks for them. Of a set only those are kept that no gap among them covers: a later gap takes in all
-    /// that stands before it. `None` if there are more than so many states.
-    pub fn deterministic(lexings: &mut Lexings<'_>, most: usize, work: &mut Work) -> Result<Option<Self>, StepError> {
+    /// The subset construction, over states that are made as it asks for them. Of a set only those are kept
+    /// that no gap among them covers: a later gap takes in all that stands before it. `None` if there are
+    /// more than so many states.
+    pub fn deterministic(
+        lexings: &mut Lexings<'_>,
+        most: usize,
+        work: &mut Work,
+    ) -> Result<Option<Self>, StepError> {
         let mut this = Self::default();
         let start = lexings.start(work)?;
         let mut ids: FxHashMap<Vec<u32>, u32> = FxHashMap::from_iter([(vec![start], 0)]);
@@ -178,7 +184,9 @@ fn uncovered(lexings: &mut Lexings<'_>, set: &[u32], work: &mut Work) -> Result<
         Node::Open(item, _) => Some(item),
         Node::Inside(..) | Node::Before(..) => None,
     };
-    let Some(latest) = set.iter().filter_map(|&node| open(lexings, node)).max() else { return Ok(set.to_vec()) };
+    let Some(latest) = set.iter().filter_map(|&node| open(lexings, node)).max() else {
+        return Ok(set.to_vec());
+    };
     let mut kept = set.to_vec();
     for &gap in set {
         if open(lexings, gap) == Some(latest) && kept.contains(&gap) {

@@ -1,7 +1,8 @@
 //! The language of completions: a partial output as a row of fragments, special tokens and gaps.
 //!
-//! A run of holes and gaps is one gap, which holds any number of tokens (the paper's `x = x₁ □ x₂ □ … □ xₙ`). Tokens side by side are one fragment
-//! of bytes, so characters that tokens split are whole again. The NFA over bytes is not written down: a fragment reads its bytes, a gap loops.
+//! A run of holes and gaps is one gap, which holds any number of tokens (the paper's `x = x₁ □ x₂ □ … □ xₙ`).
+//! Tokens side by side are one fragment of bytes, so characters that tokens split are whole again. The NFA
+//! over bytes is not written down: a fragment reads its bytes, a gap loops.
 
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Constraint;
@@ -12,8 +13,8 @@ use crate::plan::{self, Place, Plan};
 /// Bytes of a chunk at least, but for the last.
 const CHUNK: usize = 8;
 
-/// A fragment cut where its last bytes say so: a change within it, or at one of its ends, leaves most chunks as they were, so that what they are lexed to is
-/// known.
+/// A fragment cut where its last bytes say so: a change within it, or at one of its ends, leaves most chunks
+/// as they were, so that what they are lexed to is known.
 fn chunks(mut text: &[u8]) -> Vec<&[u8]> {
     let mut chunks = Vec::new();
     let ends = |window: &[u8]| {

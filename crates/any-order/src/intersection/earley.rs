@@ -1,7 +1,8 @@
-//! EPIC's way to decide: Earley's algorithm over the lattice of terminals, without an automaton being determinized.
+//! EPIC's way to decide: Earley's algorithm over the lattice of terminals, without an automaton being
+//! determinized.
 //!
-//! The positions are the states of the lexings, which are made only when an item asks for them. What is predicted from the left keeps out most of what the
-//! bottom-up search finds between two places.
+//! The positions are the states of the lexings, which are made only when an item asks for them. What is
+//! predicted from the left keeps out most of what the bottom-up search finds between two places.
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{Symbol, TerminalId};

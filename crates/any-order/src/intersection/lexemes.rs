@@ -6,9 +6,11 @@
 //! | `longest` | wherever a terminal matches, with the labels of the highest rank | the longest of any terminal: exactly the language's |
 //! | `contextual` | wherever a terminal matches, each label by itself | the longest of *that* terminal and the ignored ones: a superset, as what competes depends on the parser |
 //!
-//! The last line is how IG-CD lexes fragments ("in between only the longest match of each terminal is tried, but every terminal is tried"). In
-//! `contextual` the label of a piece competes for it, and so do the ignored terminals; hence what is the longest match of all that compete is the longest
-//! of these, and a no of this lexing holds. As in the lexer's transducer a cut is a guess that leaves *debts*: states that must not accept any more.
+//! The last line is how IG-CD lexes fragments ("in between only the longest match of each terminal is tried,
+//! but every terminal is tried"). In `contextual` the label of a piece competes for it, and so do the ignored
+//! terminals; hence what is the longest match of all that compete is the longest of these, and a no of this
+//! lexing holds. As in the lexer's transducer a cut is a guess that leaves *debts*: states that must not
+//! accept any more.
 
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::LexerError;
@@ -119,8 +121,8 @@ impl Lexemes {
         self.cuts[at as usize]
     }
 
-    /// The boundary after these bytes were looked at without being read: without debts that they pay, `None` if they break one. Debts that outlive the bytes stay
-    /// as they are.
+    /// The boundary after these bytes were looked at without being read: without debts that they pay, `None`
+    /// if they break one. Debts that outlive the bytes stay as they are.
     pub fn settled(&mut self, lexing: &Lexing, boundary: Lexeme, ahead: &[u8]) -> Option<Lexeme> {
         let debts = self.lexemes[boundary as usize].1;
         let mut left = debts;
@@ -158,7 +160,8 @@ impl Lexemes {
         if self.lexemes.len() > lexing.limits().lexemes {
             return Err(LexerError::TooManyLexemes { limit: lexing.limits().lexemes });
         }
-        self.steps[lexeme as usize].get_or_insert_with(|| vec![None; union.n_classes()].into())[class] = Some(row);
+        self.steps[lexeme as usize].get_or_insert_with(|| vec![None; union.n_classes()].into())[class] =
+            Some(row);
         Ok(row)
     }
 
@@ -190,8 +193,12 @@ impl Lexemes {
             }
             LexerMode::Contextual => {
                 let accepts: Vec<usize> = union.accepts(state).iter().collect();
-                let competing: Vec<u32> =
-                    lexicon.ignored.iter().filter(|&at| union.live(state).contains(at)).map(|at| at as u32).collect();
+                let competing: Vec<u32> = lexicon
+                    .ignored
+                    .iter()
+                    .filter(|&at| union.live(state).contains(at))
+                    .map(|at| at as u32)
+                    .collect();
                 for label in accepts {
                     let competes = |at: usize| at == label || lexicon.ignored.contains(at);
                     if !lexicon.labels(state, competes).contains(&label) {
@@ -211,7 +218,8 @@ impl Lexemes {
         cuts
     }
 
-    /// The state of a terminal's own automaton where the union is in `state`, which knows it: its states are tuples of those.
+    /// The state of a terminal's own automaton where the union is in `state`, which knows it: its states are
+    /// tuples of those.
     fn own_state(&mut self, lexing: &Lexing, terminal: u32, state: State) -> u32 {
         let own = self.own.entry(terminal).or_insert_with(|| {
             let union = &lexing.lexicon.union;

@@ -1,8 +1,9 @@
 //! All lexings of a partial output in one automaton over terminals.
 //!
-//! States are places where a piece begins: within a fragment a place before a byte; at a gap the set of pieces that can be in progress when it
-//! ends, by which equal gaps are equal. A terminal that straddles gaps needs no care: what is in progress at the end of a fragment goes on in the
-//! gap, as anything that bytes can make of it, and what is in progress at the end of the gap goes on in the next fragment.
+//! States are places where a piece begins: within a fragment a place before a byte; at a gap the set of
+//! pieces that can be in progress when it ends, by which equal gaps are equal. A terminal that straddles gaps
+//! needs no care: what is in progress at the end of a fragment goes on in the gap, as anything that bytes can
+//! make of it, and what is in progress at the end of the gap goes on in the next fragment.
 
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ impl<'a> Lexings<'a> {
         self.nodes[node as usize]
     }
 
-    /// Whether everything that can be read from `other` to the end can be read from the gap `open` too: it comes later, so what stands between can stand in it.
+    /// Whether everything that can be read from `other` to the end can be read from the gap `open` too: it
+    /// comes later, so what stands between can stand in it.
     pub fn covers(&mut self, open: u32, other: u32) -> bool {
         let (Node::Open(item, reach), other) = (self.at(open), self.at(other)) else { return false };
         let from = other.item();
@@ -135,7 +137,8 @@ impl<'a> Lexings<'a> {
                 let Item::Fragment(text) = &completions.items[item as usize] else {
                     return Ok(Arc::new(NodeEdges { edges: Vec::new(), accepts: false }));
                 };
-                let outcome = self.tables.go_on(self.constraint, (text, self.fragments[item as usize]), place, work)?;
+                let outcome =
+                    self.tables.go_on(self.constraint, (text, self.fragments[item as usize]), place, work)?;
                 self.inside(item, &outcome, &mut found, work)?;
                 (item + 1, outcome.ends)
             }
@@ -153,9 +156,11 @@ impl<'a> Lexings<'a> {
         Ok(edges)
     }
 
-    /// What is read next before an item with these pieces in progress; through gaps and fragments in which nothing ends.
+    /// What is read next before an item with these pieces in progress; through gaps and fragments in which
+    /// nothing ends.
     fn leads(&mut self, item: u32, set: SetId, work: &mut Work) -> Result<Arc<Leads>, StepError> {
-        // The chain of items is as long as the canvas, so it is walked and not descended; what was met is filled in from its end.
+        // The chain of items is as long as the canvas, so it is walked and not descended; what was met is
+        // filled in from its end.
         let mut chain: Vec<(u32, SetId, Leads)> = Vec::new();
         let (mut item, mut set) = (item, set);
         let mut known = loop {
@@ -192,7 +197,8 @@ impl<'a> Lexings<'a> {
                 }
                 Item::Fragment(text) => {
                     leads.accepts = completions.finals[at] && self.tables.has_boundary(set);
-                    let outcome = self.tables.enter(self.constraint, (text, self.fragments[at]), set, work)?;
+                    let outcome =
+                        self.tables.enter(self.constraint, (text, self.fragments[at]), set, work)?;
                     self.inside(item, &outcome, &mut leads.edges, work)?;
                     outcome.ends
                 }
@@ -242,7 +248,9 @@ impl<'a> Lexings<'a> {
                     let lexeme = match completions.items.get(item as usize + 1) {
                         Some(Item::Fragment(text)) => {
                             let lexing = self.constraint.language().lexing();
-                            let Some(lexeme) = self.tables.lexemes.settled(lexing, lexeme, text) else { continue };
+                            let Some(lexeme) = self.tables.lexemes.settled(lexing, lexeme, text) else {
+                                continue;
+                            };
                             lexeme
                         }
                         _ => lexeme,

@@ -1,7 +1,9 @@
-//! The method `intersection`: whether the language of a grammar and that of all completions of a partial output have a word in common.
+//! The method `intersection`: whether the language of a grammar and that of all completions of a partial
+//! output have a word in common.
 //!
-//! The method of IG-CD (Mündler et al., *Constrained Decoding of Diffusion LLMs with Context-Free Grammars*, ICLR 2026), with the additions of EPIC (Jin and Han,
-//! 2026) as options. Each run of holes is a gap that holds any number of tokens. docs/algorithms/intersection.md derives it and says what differs.
+//! The method of IG-CD (Mündler et al., *Constrained Decoding of Diffusion LLMs with Context-Free Grammars*,
+//! ICLR 2026), with the additions of EPIC (Jin and Han, 2026) as options. Each run of holes is a gap that
+//! holds any number of tokens. docs/algorithms/intersection.md derives it and says what differs.
 //!
 //! | module | what |
 //! |---|---|
@@ -79,7 +81,8 @@ pub struct IntersectionOptions {
     pub by: IntersectionBy,
     /// Where a completion is drawn.
     pub complete: Complete,
-    /// Completions that are drawn before the answer is *unknown*; a drawn one counts if it replays from left to right. (The paper's limit of resamples.)
+    /// Completions that are drawn before the answer is *unknown*; a drawn one counts if it replays from left
+    /// to right. (The paper's limit of resamples.)
     pub resamples: usize,
     /// Steps of one question, in place of the limit `canvas_steps` (the paper's time limit).
     pub steps: Option<u64>,
@@ -115,8 +118,8 @@ pub struct IntersectionStats {
     pub automaton: (usize, usize),
     /// Symbols of the intersection grammar that were found to be generating; by Earley, items.
     pub generating: usize,
-    /// Productions of the intersection grammar that were enumerated because both symbols of their right side were generating, or that are of a terminal. One
-    /// may count twice.
+    /// Productions of the intersection grammar that were enumerated because both symbols of their right side
+    /// were generating, or that are of a terminal. One may count twice.
     pub touched: u64,
     /// All productions of the intersection grammar.
     pub productions: f64,
@@ -127,7 +130,8 @@ pub struct IntersectionStats {
 }
 
 impl IntersectionStats {
-    /// The share of productions that the search never touched, at least; `None` if there is no intersection grammar, as by Earley.
+    /// The share of productions that the search never touched, at least; `None` if there is no intersection
+    /// grammar, as by Earley.
     pub fn untouched(&self) -> Option<f64> {
         (self.productions > 0.0).then(|| (1.0 - self.touched as f64 / self.productions).max(0.0))
     }
@@ -147,7 +151,8 @@ pub struct FormSizes {
 /// A completion with gaps for holes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Infilling {
-    /// Of each run of holes and gaps that the text reaches: its first slot, the first behind it, and what fills it.
+    /// Of each run of holes and gaps that the text reaches: its first slot, the first behind it, and what
+    /// fills it.
     pub gaps: Vec<(usize, usize, Vec<TokenId>)>,
     /// The tokens of the text.
     pub text: Vec<TokenId>,
@@ -158,7 +163,8 @@ pub struct Infilling {
 pub struct Intersected {
     /// Whether the intersection has a word; `None` at a limit.
     pub completable: Option<bool>,
-    /// Whether that is certain of the canvas: every no, and a yes that a completion of the canvas itself shows.
+    /// Whether that is certain of the canvas: every no, and a yes that a completion of the canvas itself
+    /// shows.
     pub proven: bool,
     /// Why it was not decided.
     pub why: Option<Undecided>,
@@ -170,7 +176,8 @@ pub struct Intersected {
     pub stats: IntersectionStats,
 }
 
-/// Answers by `intersection`, for canvases of one constraint. Keeps what fragments are lexed to. Use one a thread.
+/// Answers by `intersection`, for canvases of one constraint. Keeps what fragments are lexed to. Use one a
+/// thread.
 pub struct Intersection {
     constraint: Constraint,
     matcher: Matcher,
@@ -189,7 +196,8 @@ enum Found {
 }
 
 impl Intersection {
-    /// Normal forms and empty tables for a constraint. Cost: linear in the grammar, and the closure of its unit rules.
+    /// Normal forms and empty tables for a constraint. Cost: linear in the grammar, and the closure of its
+    /// unit rules.
     pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
         let rules = Rules::new(&constraint.language().lexing().cfg);
         Ok(Self {
@@ -227,8 +235,9 @@ impl Intersection {
         self.tables.memory_usage(lexing) + self.rules.memory_usage() + self.matcher.memory_usage()
     }
 
-    /// Whether a canvas is completable if each run of holes holds any number of tokens. A no is proven. A yes is proven if the canvas has no holes and a
-    /// completion was drawn; what remains after a prefix is not counted either.
+    /// Whether a canvas is completable if each run of holes holds any number of tokens. A no is proven. A yes
+    /// is proven if the canvas has no holes and a completion was drawn; what remains after a prefix is not
+    /// counted either.
     ///
     /// Cost at worst rules × states³ of the automaton of lexings; what is found out is found once.
     pub fn completable(
@@ -261,7 +270,8 @@ impl Intersection {
                     Complete::Always => true,
                 };
                 if complete
-                    && let Err(why) = self.complete(canvas, &completions, options, found, &mut answer, &mut work)
+                    && let Err(why) =
+                        self.complete(canvas, &completions, options, found, &mut answer, &mut work)
                 {
                     (answer.completable, answer.why) = (None, Some(why));
                 }
@@ -351,8 +361,8 @@ impl Intersection {
         let mut random = Random::new(options.seed);
         // Not where an EOS stands in the canvas: then the text is a sentence.
         let n_slots = canvas.slots().len();
-        let as_prefix =
-            matches!(canvas.end(), End::Prefix { .. }) && completions.slots.last() == Some(&(n_slots, n_slots));
+        let as_prefix = matches!(canvas.end(), End::Prefix { .. })
+            && completions.slots.last() == Some(&(n_slots, n_slots));
         let is_fixed = completions.is_exact && !completions.items.contains(&Item::Gap);
         let sampler = match &found {
             Found::Symbol(_, automaton) => Some(Sampler::new(&self.rules, automaton, &self.search)),

@@ -1,7 +1,9 @@
-//! Relaxed compatible subsets (EPIC): many proposals at once, first against a regular superset of the grammar.
+//! Relaxed compatible subsets (EPIC): many proposals at once, first against a regular superset of the
+//! grammar.
 //!
-//! The superset is what neighbours allow: sequences of terminals in which each can follow the one before it somewhere in the grammar, the first can begin a
-//! sentence and the last can end one. It is tested over pairs of a state of the lexings and the last terminal, without a parser.
+//! The superset is what neighbours allow: sequences of terminals in which each can follow the one before it
+//! somewhere in the grammar, the first can begin a sentence and the last can end one. It is tested over pairs
+//! of a state of the lexings and the last terminal, without a parser.
 
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
@@ -29,7 +31,8 @@ impl Neighbours {
     pub fn new(cfg: &Cfg) -> Self {
         let n = cfg.n_terminals;
         let (first, follow, nullable) = (cfg.first_sets(), cfg.follow_sets(), nullable(cfg));
-        let is_nullable = |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n.index()));
+        let is_nullable =
+            |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n.index()));
         // What can stand at the end of a sentence.
         let mut last = BitSet::from_members(cfg.n_nonterminals, [cfg.start.index()]);
         let mut ends = BitSet::new(n + 1);
@@ -102,7 +105,8 @@ fn nullable(cfg: &Cfg) -> BitSet {
     while changed {
         changed = false;
         for rule in &cfg.rules {
-            let empty = |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n.index()));
+            let empty =
+                |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n.index()));
             if !nullable.contains(rule.lhs.index()) && rule.rhs.iter().all(empty) {
                 nullable.insert(rule.lhs.index());
                 changed = true;
@@ -127,9 +131,10 @@ pub struct Subset {
 }
 
 impl Intersection {
-    /// How many of the first proposals `(slot, token)` for holes can be put into a canvas at once: all are tried against the regular superset, half of them
-    /// after each failure, and what passes against the intersection, again with half of them after a no. Not the most that could be kept, nor, with none kept,
-    /// a proof about any of them. Where a limit is hit none are kept.
+    /// How many of the first proposals `(slot, token)` for holes can be put into a canvas at once: all are
+    /// tried against the regular superset, half of them after each failure, and what passes against the
+    /// intersection, again with half of them after a no. Not the most that could be kept, nor, with none
+    /// kept, a proof about any of them. Where a limit is hit none are kept.
     pub fn compatible(
         &mut self,
         canvas: &Canvas,

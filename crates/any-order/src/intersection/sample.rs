@@ -1,7 +1,9 @@
-//! Completion sampling: from the symbols that were found to be generating to a derivation, a sequence of terminals, a text for each gap.
+//! Completion sampling: from the symbols that were found to be generating to a derivation, a sequence of
+//! terminals, a text for each gap.
 //!
-//! The first derivation is the recorded one, which needs no choice. Later draws choose among all productions whose right side is known to be generating, some
-//! dozens of times, and follow the recorded ones from there: those end, as the causes of a symbol were found before it.
+//! The first derivation is the recorded one, which needs no choice. Later draws choose among all productions
+//! whose right side is known to be generating, some dozens of times, and follow the recorded ones from there:
+//! those end, as the causes of a symbol were found before it.
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::TerminalId;
@@ -81,7 +83,10 @@ impl<'a> Sampler<'a> {
             .collect();
         let known = |symbol: u32| self.search.is_generating(Triple { from, symbol, to });
         causes.extend(
-            self.rules.children[symbol as usize].iter().filter(|&&child| known(child)).map(|&c| Cause::Unit(c)),
+            self.rules.children[symbol as usize]
+                .iter()
+                .filter(|&&child| known(child))
+                .map(|&c| Cause::Unit(c)),
         );
         for &(left, right) in &self.rules.pairs[symbol as usize] {
             let between = self.search.between(left, from, right, to);
@@ -99,7 +104,8 @@ pub(super) enum Part {
     Special(TerminalId),
 }
 
-/// A place on the way through a partial output that is spelled: item, byte or node of the trie, piece in progress, terminals so far.
+/// A place on the way through a partial output that is spelled: item, byte or node of the trie, piece in
+/// progress, terminals so far.
 type At = (u32, u32, Lexeme, u32);
 
 struct Step {
@@ -152,8 +158,9 @@ pub(super) struct Speller<'a> {
 }
 
 impl Speller<'_> {
-    /// A shortest text that is read as these terminals: what stands in each item that is open. With `apart` a separator stands in a gap wherever a piece ends at it.
-    /// Bytes are tried in an order that depends on `turn`.
+    /// A shortest text that is read as these terminals: what stands in each item that is open. With `apart` a
+    /// separator stands in a gap wherever a piece ends at it. Bytes are tried in an order that depends on
+    /// `turn`.
     pub fn spell(
         &mut self,
         terminals: &[TerminalId],
@@ -165,7 +172,8 @@ impl Speller<'_> {
         let separator = self.separator.filter(|_| apart);
         let mut frontier = Frontier::new((0, 0, FIRST, 0));
         let (mut next, mut bytes) = (0, Vec::new());
-        let specials: Vec<TerminalId> = plan::specials(self.constraint).map(|(_, terminal)| terminal).collect();
+        let specials: Vec<TerminalId> =
+            plan::specials(self.constraint).map(|(_, terminal)| terminal).collect();
         while let Some(&from) = frontier.agenda.get(next) {
             next += 1;
             let (item, inner, lexeme, n_read) = frontier.steps[from as usize].at;
@@ -200,7 +208,8 @@ impl Speller<'_> {
                 let (stay, cuts) = self.tables.lexemes.step(lexing, lexeme, byte)?;
                 if let Some(stay) = stay {
                     let lexemes = &self.tables.lexemes;
-                    let hopeful = wanted.is_some_and(|wanted| lexemes.may_become(lexing, stay, wanted.index()));
+                    let hopeful =
+                        wanted.is_some_and(|wanted| lexemes.may_become(lexing, stay, wanted.index()));
                     if hopeful || lexemes.may_be_ignored(lexing, stay) {
                         frontier.enter(from, (item_after, inner, stay, n_read), part);
                     }
@@ -211,11 +220,19 @@ impl Speller<'_> {
                         frontier.enter(from, (item_after, inner, cut.after, n_read), part);
                     } else if cut.label == wanted {
                         let at = (item_after, inner, cut.after, n_read + 1);
-                        let is_gap = matches!(self.completions.items.get(item_after as usize), Some(Item::Gap));
+                        let is_gap =
+                            matches!(self.completions.items.get(item_after as usize), Some(Item::Gap));
                         match separator {
                             Some(separator) if is_gap && inner == 0 => {
-                                if let Some(after) = skipped(self.tables, self.constraint, cut.after, separator)? {
-                                    frontier.enter_behind(from, (item_after, 0, after, n_read + 1), part, separator);
+                                if let Some(after) =
+                                    skipped(self.tables, self.constraint, cut.after, separator)?
+                                {
+                                    frontier.enter_behind(
+                                        from,
+                                        (item_after, 0, after, n_read + 1),
+                                        part,
+                                        separator,
+                                    );
                                 }
                             }
                             _ => frontier.enter(from, at, part),
@@ -297,8 +314,9 @@ fn skipped(
 pub(super) fn separator(constraint: &Constraint) -> Option<Vec<u8>> {
     let lexing = constraint.language().lexing();
     let ignored = || lexing.lexicon.ignored.iter();
-    let is_ignored =
-        |text: &[u8]| ignored().any(|at| lexing.dfa(TerminalId::new(at)).is_some_and(|dfa| dfa.matches(text)));
+    let is_ignored = |text: &[u8]| {
+        ignored().any(|at| lexing.dfa(TerminalId::new(at)).is_some_and(|dfa| dfa.matches(text)))
+    };
     if is_ignored(b" ") {
         return Some(b" ".to_vec());
     }
@@ -306,7 +324,8 @@ pub(super) fn separator(constraint: &Constraint) -> Option<Vec<u8>> {
     ignored().filter_map(|at| words.shortest(at)).min_by_key(Vec::len)
 }
 
-/// The tokens of what fills a gap: as the vocabulary encodes it, or, where that is not the text, as few as there are. `None` if there are none.
+/// The tokens of what fills a gap: as the vocabulary encodes it, or, where that is not the text, as few as
+/// there are. `None` if there are none.
 pub(super) fn tokens(constraint: &Constraint, parts: &[Part]) -> Option<Vec<TokenId>> {
     let mut tokens = Vec::new();
     let mut bytes = Vec::new();
@@ -336,7 +355,9 @@ fn segmented(vocabulary: &Vocabulary, text: &[u8]) -> Option<Vec<TokenId>> {
     // Of each place the fewest tokens to it, and the last of them.
     let mut best: Vec<Option<(usize, usize, TokenId)>> = vec![None; text.len() + 1];
     for from in 0..text.len() {
-        let Some(n_before) = (if from == 0 { Some(0) } else { best[from].map(|(n, ..)| n) }) else { continue };
+        let Some(n_before) = (if from == 0 { Some(0) } else { best[from].map(|(n, ..)| n) }) else {
+            continue;
+        };
         for (length, token) in vocabulary.trie().prefixes(&text[from..]) {
             let place = &mut best[from + length];
             if place.is_none_or(|(n, ..)| n > n_before + 1) {

@@ -1,10 +1,13 @@
 //! The bottom-up search: which symbols of the intersection grammar are generating.
 //!
-//! A symbol `ₚAᵣ` of the intersection grammar says that `A` derives something that leads the automaton from `p` to `r`. The grammar is never written down:
-//! when a symbol is found to be generating, the productions in which it stands beside another generating one are enumerated, from rows of bits: of `A` and `p`
-//! all `r`, of `A` and `r` all `p`. The search ends at the first `ₛSₑ` with `s` the start and `e` accepting, or when the agenda is empty.
+//! A symbol `ₚAᵣ` of the intersection grammar says that `A` derives something that leads the automaton from
+//! `p` to `r`. The grammar is never written down: when a symbol is found to be generating, the productions in
+//! which it stands beside another generating one are enumerated, from rows of bits: of `A` and `p` all `r`,
+//! of `A` and `r` all `p`. The search ends at the first `ₛSₑ` with `s` the start and `e` accepting, or when
+//! the agenda is empty.
 //!
-//! Unit rules, and rules of two symbols one of which derives nothing, are followed at once, through their closure.
+//! Unit rules, and rules of two symbols one of which derives nothing, are followed at once, through their
+//! closure.
 
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
@@ -26,7 +29,8 @@ pub(super) struct Rules {
     pub form: NormalForm,
     by_left: Vec<Vec<Beside>>,
     by_right: Vec<Vec<Beside>>,
-    /// Of each symbol those that derive it alone, at once or not; each with the symbol that it derives in one step.
+    /// Of each symbol those that derive it alone, at once or not; each with the symbol that it derives in one
+    /// step.
     up: Vec<Vec<(u32, u32)>>,
     /// Of each terminal the symbols that are it.
     pub lexical: Vec<Vec<u32>>,
@@ -47,7 +51,8 @@ impl Rules {
             by_right[rule.right.index()].push(Beside { other: rule.left.0, parent: rule.parent.0 });
         }
         let unit = form.unit_children().into_iter();
-        let children: Vec<Vec<u32>> = unit.map(|list| list.into_iter().map(|child| child.0).collect()).collect();
+        let children: Vec<Vec<u32>> =
+            unit.map(|list| list.into_iter().map(|child| child.0).collect()).collect();
         let mut parents = vec![Vec::new(); n];
         for (parent, children) in children.iter().enumerate() {
             for &child in children {
@@ -81,7 +86,8 @@ impl Rules {
         Self { form, by_left, by_right, up, lexical, children, pairs, start, start_is_nullable }
     }
 
-    /// The productions of the intersection grammar: of each rule as many as there are ways through the automaton.
+    /// The productions of the intersection grammar: of each rule as many as there are ways through the
+    /// automaton.
     pub fn n_productions(&self, automaton: &Automaton) -> f64 {
         let n = automaton.n_states() as f64;
         let edges = automaton.edges.iter().flatten();
@@ -172,7 +178,12 @@ pub(super) struct Search {
 
 impl Search {
     /// Whether the intersection holds a sequence of terminals that is not empty; the place of its triple.
-    pub fn run(&mut self, rules: &Rules, automaton: &Automaton, work: &mut Work) -> Result<Option<usize>, Stopped> {
+    pub fn run(
+        &mut self,
+        rules: &Rules,
+        automaton: &Automaton,
+        work: &mut Work,
+    ) -> Result<Option<usize>, Stopped> {
         let n = automaton.n_states();
         let n_symbols = rules.form.n_symbols();
         work.spend(n * n_symbols / 16)?;
@@ -272,7 +283,13 @@ impl Search {
     }
 
     #[inline]
-    fn insert(&mut self, rules: &Rules, automaton: &Automaton, triple: Triple, cause: Cause) -> Option<usize> {
+    fn insert(
+        &mut self,
+        rules: &Rules,
+        automaton: &Automaton,
+        triple: Triple,
+        cause: Cause,
+    ) -> Option<usize> {
         let Triple { from, symbol, to } = triple;
         if !self.forwards.insert(symbol as usize * self.n_states + from as usize, to) {
             return None;

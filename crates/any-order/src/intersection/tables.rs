@@ -1,7 +1,8 @@
 //! What fragments and gaps are lexed to, kept over calls (EPIC's memoized lexing).
 //!
-//! What a fragment does to a set of pieces, and what a gap does, depends on neither the canvas nor its other parts. The tables hold no text but that of
-//! fragments, and belong to one constraint, so that no grammar poisons another.
+//! What a fragment does to a set of pieces, and what a gap does, depends on neither the canvas nor its other
+//! parts. The tables hold no text but that of fragments, and belong to one constraint, so that no grammar
+//! poisons another.
 
 use std::sync::Arc;
 
@@ -34,7 +35,8 @@ pub(super) struct Reach {
     /// Terminals that are read within the gap, with the element after them.
     edges: Vec<(TerminalId, Element)>,
     filler: Filler,
-    /// The same with what the gap makes of that element, without what another of the same terminal covers; once it was asked for.
+    /// The same with what the gap makes of that element, without what another of the same terminal covers;
+    /// once it was asked for.
     leads: Option<Arc<[(TerminalId, u32)]>>,
 }
 
@@ -83,7 +85,8 @@ pub(super) struct Tables {
     fragment_ids: FxHashMap<Box<[u8]>, u32>,
     subsets: FxHashMap<(SetId, SetId), bool>,
     n_entries: usize,
-    /// For each class of bytes one that is a token of its own; `None` if some class has none, and gaps go over the trie.
+    /// For each class of bytes one that is a token of its own; `None` if some class has none, and gaps go
+    /// over the trie.
     pub single: Option<Vec<(u8, TokenId)>>,
     /// A byte of each class.
     pub samples: Vec<u8>,
@@ -96,23 +99,30 @@ impl Tables {
     pub fn new(constraint: &Constraint) -> Self {
         let trie = constraint.vocabulary().trie();
         let union = &constraint.language().lexing().lexicon.union;
-        let token_of =
-            |byte: u8| trie.child(TokenTrie::ROOT, byte).and_then(|node| trie.tokens_at(node).first().copied());
+        let token_of = |byte: u8| {
+            trie.child(TokenTrie::ROOT, byte).and_then(|node| trie.tokens_at(node).first().copied())
+        };
         let mut classes: Vec<Option<(u8, TokenId)>> = vec![None; union.n_classes()];
         for byte in (0..=u8::MAX).rev() {
             let class = &mut classes[union.class(byte)];
             // Letters and such before control characters, which nobody wants to read.
             let found = token_of(byte).map(|token| (byte, token));
             *class = match (*class, found) {
-                (Some((old, token)), Some((byte, _))) if old.is_ascii_graphic() && !byte.is_ascii_graphic() => {
+                (Some((old, token)), Some((byte, _)))
+                    if old.is_ascii_graphic() && !byte.is_ascii_graphic() =>
+                {
                     Some((old, token))
                 }
                 (old, found) => found.or(old),
             };
         }
         let used: FxHashSet<usize> = union.samples().iter().map(|&byte| union.class(byte)).collect();
-        let single =
-            classes.iter().enumerate().filter(|(class, _)| used.contains(class)).map(|(_, single)| *single).collect();
+        let single = classes
+            .iter()
+            .enumerate()
+            .filter(|(class, _)| used.contains(class))
+            .map(|(_, single)| *single)
+            .collect();
         let mut this = Self {
             lexemes: Lexemes::new(),
             sets: Vec::new(),
@@ -325,7 +335,9 @@ impl Tables {
             }
             for cut in cuts.0..cuts.1 {
                 let cut = self.lexemes.cut(cut);
-                let Some(after) = self.lexemes.settled(lexing, cut.after, &text[at as usize + 1..]) else { continue };
+                let Some(after) = self.lexemes.settled(lexing, cut.after, &text[at as usize + 1..]) else {
+                    continue;
+                };
                 match cut.label {
                     None if at + 1 == n_bytes || seen.insert((at + 1, after)) => agenda.push((at + 1, after)),
                     None => {}

@@ -1,4 +1,5 @@
-//! The method `intersection` on the same random canvases: against brute force, against the exact engine on gaps, and its ways to decide against each other.
+//! The method `intersection` on the same random canvases: against brute force, against the exact engine on
+//! gaps, and its ways to decide against each other.
 
 use std::cell::Cell;
 
@@ -43,7 +44,8 @@ fn gapped(canvas: &Canvas) -> Canvas {
 }
 
 fn ask(engine: &mut Intersection, canvas: &Canvas, by: IntersectionBy) -> Result<Intersected, String> {
-    let options = IntersectionOptions { by, complete: Complete::WhereItProves, ..IntersectionOptions::default() };
+    let options =
+        IntersectionOptions { by, complete: Complete::WhereItProves, ..IntersectionOptions::default() };
     engine.completable(canvas, &options).map_err(|error| error.to_string())
 }
 
@@ -59,7 +61,9 @@ fn gaps_are_answered_as_by_brute_force_and_exactly() {
             for by in WAYS {
                 let said = ask(engine, &canvas, by)?;
                 let failed = |what: &str| {
-                    Err(format!("{canvas:?} by {by:?}: {what}: {said:?}; exactly {exact:?}, by brute force {known:?}"))
+                    Err(format!(
+                        "{canvas:?} by {by:?}: {what}: {said:?}; exactly {exact:?}, by brute force {known:?}"
+                    ))
                 };
                 match said.completable {
                     Some(false) if exact == Some(true) || known == Some(true) => return failed("a wrong no"),
@@ -78,7 +82,8 @@ fn gaps_are_answered_as_by_brute_force_and_exactly() {
                     None => count(2),
                 }
                 if let Some(witness) = &said.witness {
-                    shows(case, &canvas, witness).map_err(|error| format!("{canvas:?} by {by:?}: {error}"))?;
+                    shows(case, &canvas, witness)
+                        .map_err(|error| format!("{canvas:?} by {by:?}: {error}"))?;
                 }
                 count(usize::from(said.completable == Some(true)));
                 count(3);
@@ -117,7 +122,10 @@ fn its_yes_on_holes_is_what_the_exact_engine_may_refute() {
     });
     let [no, kept, refuted] = counts.map(|count| count.get());
     let share = 100.0 * refuted as f64 / (kept + refuted).max(1) as f64;
-    println!("canvases with holes: {no} no, {} yes, {refuted} of them refuted ({share:.1} %)", kept + refuted);
+    println!(
+        "canvases with holes: {no} no, {} yes, {refuted} of them refuted ({share:.1} %)",
+        kept + refuted
+    );
 }
 
 #[test]
@@ -126,8 +134,11 @@ fn completions_depend_on_the_seed_alone() {
     for_each_case(|case, engine, _| {
         for canvas in case.canvases.iter().map(gapped) {
             for seed in [0, 7] {
-                let options =
-                    IntersectionOptions { complete: Complete::Always, seed, ..IntersectionOptions::default() };
+                let options = IntersectionOptions {
+                    complete: Complete::Always,
+                    seed,
+                    ..IntersectionOptions::default()
+                };
                 let warm = engine.completable(&canvas, &options).map_err(|error| error.to_string())?;
                 let fresh = IntersectionOptions { memoize: false, ..options };
                 let mut other = Intersection::new(engine.constraint()).map_err(|error| error.to_string())?;
@@ -152,16 +163,22 @@ fn at_a_limit_it_is_unknown() {
             for by in WAYS {
                 let right = ask(engine, canvas, by)?.completable;
                 for steps in [0, 10, 100, 1_000] {
-                    let options = IntersectionOptions { by, steps: Some(steps), ..IntersectionOptions::default() };
+                    let options =
+                        IntersectionOptions { by, steps: Some(steps), ..IntersectionOptions::default() };
                     let said = engine.completable(canvas, &options).map_err(|error| error.to_string())?;
                     match said.completable {
                         None => n_unknown.set(n_unknown.get() + 1),
                         answer if answer == right || right.is_none() => {}
-                        _ => return Err(format!("{canvas:?} by {by:?} in {steps} steps: {said:?}, not {right:?}")),
+                        _ => {
+                            return Err(format!(
+                                "{canvas:?} by {by:?} in {steps} steps: {said:?}, not {right:?}"
+                            ));
+                        }
                     }
                 }
                 // Without a draw there is no proof; the nondeterministic automaton stands in for a large one.
-                let none = IntersectionOptions { by, resamples: 0, dfa_states: 0, ..IntersectionOptions::default() };
+                let none =
+                    IntersectionOptions { by, resamples: 0, dfa_states: 0, ..IntersectionOptions::default() };
                 let said = engine.completable(canvas, &none).map_err(|error| error.to_string())?;
                 if said.completable == Some(false) && right == Some(true) {
                     return Err(format!("{canvas:?} by {by:?} without draws: {said:?}"));
@@ -181,7 +198,8 @@ fn what_is_kept_together_is_completable() {
             let options = IntersectionOptions { complete: Complete::Never, ..IntersectionOptions::default() };
             for token in 0..case.vocab.len() as u32 {
                 let proposals: Vec<_> = holes.iter().map(|&hole| (hole, TokenId(token))).collect();
-                let subset = engine.compatible(canvas, &proposals, &options).map_err(|error| error.to_string())?;
+                let subset =
+                    engine.compatible(canvas, &proposals, &options).map_err(|error| error.to_string())?;
                 let mut said = |n: usize| {
                     let mut slots = canvas.slots().to_vec();
                     proposals[..n].iter().for_each(|&(hole, token)| slots[hole] = Slot::Fixed(token));

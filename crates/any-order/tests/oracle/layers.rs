@@ -1,5 +1,6 @@
-//! The plain layered engine: before each slot every set of readings that a text can have there, forward; which of them end as asked, backward. A few lines, exact,
-//! slow; and it goes where brute force does not: many holes, long tails.
+//! The plain layered engine: before each slot every set of readings that a text can have there, forward;
+//! which of them end as asked, backward. A few lines, exact, slow; and it goes where brute force does not:
+//! many holes, long tails.
 
 use std::collections::HashMap;
 
@@ -83,7 +84,8 @@ impl<'a> Layered<'a> {
         }
     }
 
-    /// Whether the row may end so, and with how many tokens more. (An error where the engine itself does not know whether a prefix is viable.)
+    /// Whether the row may end so, and with how many tokens more. (An error where the engine itself does not
+    /// know whether a prefix is viable.)
     fn ends(&mut self, state: &State, end: End) -> Result<bool, ()> {
         let Some(at) = state else { return Ok(true) };
         match end {
@@ -235,7 +237,10 @@ fn canvases_are_those_of_the_layered_engine() {
                         for token in (0..case.vocab.len()).map(TokenId::new) {
                             let own = admissible.get(hole, token);
                             if own.is_some_and(|own| own != row.contains(&token)) {
-                                fail(format!("hole {hole}, {token:?}: {own:?}, right is {}", row.contains(&token)));
+                                fail(format!(
+                                    "hole {hole}, {token:?}: {own:?}, right is {}",
+                                    row.contains(&token)
+                                ));
                             }
                         }
                     }

@@ -172,9 +172,15 @@ impl<'a> Questions<'a> {
     pub fn respond(&mut self, line: &[u8], reply: &mut Vec<u8>) -> Result<()> {
         let start = ThreadTime::now();
         let question = Question::parse(line);
-        let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied()).unwrap_or(RawValue::NULL);
-        let answer =
-            question.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(|question| answer(self, question));
+        let id = question
+            .as_ref()
+            .ok()
+            .and_then(|question| question.0.get("id").copied())
+            .unwrap_or(RawValue::NULL);
+        let answer = question
+            .as_ref()
+            .map_err(|error| anyhow!("{error:#}"))
+            .and_then(|question| answer(self, question));
         self.matcher.reset();
         let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
         let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
@@ -250,7 +256,12 @@ fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question
     let vocabulary = constraint.vocabulary();
     let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
     let allowed = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
-    Ok(Answer::Mask(MaskAnswer { allowed: Some(allowed), eos: device.is_sentence(0), minimum: None, forced: None }))
+    Ok(Answer::Mask(MaskAnswer {
+        allowed: Some(allowed),
+        eos: device.is_sentence(0),
+        minimum: None,
+        forced: None,
+    }))
 }
 
 impl<'q> Question<'q> {

@@ -39,7 +39,8 @@ enum What {
     Grammar(GrammarArgs),
     /// The reduced grammar that the recognizer works on.
     Cfg(GrammarArgs),
-    /// The sizes of its normal forms: symbols, rules, and the left children, of which the engine `valiant` keeps rows.
+    /// The sizes of its normal forms: symbols, rules, and the left children, of which the engine `valiant`
+    /// keeps rows.
     Normal {
         #[command(flatten)]
         grammar: GrammarArgs,
@@ -51,7 +52,8 @@ enum What {
     Automaton(GrammarArgs),
     /// The boundaries between pieces, and what each forbids to follow.
     Boundaries(GrammarArgs),
-    /// The trees of terminal sequences that tokens can hold after a text, and how much of them the parser reaches.
+    /// The trees of terminal sequences that tokens can hold after a text, and how much of them the parser
+    /// reaches.
     Sequences {
         #[command(flatten)]
         grammar: GrammarArgs,
@@ -64,7 +66,8 @@ enum What {
         #[arg(value_name = "TEXT", default_value = "")]
         text: String,
     },
-    /// How many masks of texts a device would leave in doubt, for the CPU to compute (docs/gpu.md), and which tokens are most often open.
+    /// How many masks of texts a device would leave in doubt, for the CPU to compute (docs/gpu.md), and which
+    /// tokens are most often open.
     Doubts(doubts::Args),
     /// The readings of a text, byte by byte, with the recognizer's states.
     Chart {
@@ -89,8 +92,10 @@ pub fn run(args: &Args) -> Result<bool> {
     match &args.what {
         What::Grammar(grammar) => {
             let (source, format) = grammar.source()?;
-            let read =
-                grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error.into(), &source))?;
+            let read = grammar
+                .compiler()
+                .read(format, &source)
+                .map_err(|error| grammar.explain(error.into(), &source))?;
             write!(output, "{read}")?;
         }
         What::Cfg(grammar) => cfg(grammar, output)?,
@@ -130,7 +135,8 @@ fn cfg(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
 fn normal(args: &GrammarArgs, listed: Option<FormChoice>, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
     let cfg = &language.lexing().cfg;
-    let chomsky = || NormalForm::chomsky(cfg, &mut Work::new(language.limits().compile_steps, "compile_steps"));
+    let chomsky =
+        || NormalForm::chomsky(cfg, &mut Work::new(language.limits().compile_steps, "compile_steps"));
     if let Some(choice) = listed {
         let form = match choice {
             FormChoice::Binary => NormalForm::binary(cfg),
@@ -145,8 +151,12 @@ fn normal(args: &GrammarArgs, listed: Option<FormChoice>, output: &mut dyn Write
     )?;
     for (name, form) in [("C2F+ε", NormalForm::binary(cfg)), ("Chomsky", chomsky()?)] {
         let (symbols, stored) = (form.used_symbols().count(), form.left_children().len());
-        let (n_rules, binary, unit, lexical) = (form.n_rules(), form.binary.len(), form.unit.len(), form.lexical.len());
-        writeln!(output, "{name:<10}{symbols:>10}{stored:>10}{n_rules:>10}{binary:>10}{unit:>10}{lexical:>10}")?;
+        let (n_rules, binary, unit, lexical) =
+            (form.n_rules(), form.binary.len(), form.unit.len(), form.lexical.len());
+        writeln!(
+            output,
+            "{name:<10}{symbols:>10}{stored:>10}{n_rules:>10}{binary:>10}{unit:>10}{lexical:>10}"
+        )?;
     }
     Ok(())
 }
@@ -155,7 +165,8 @@ fn normal(args: &GrammarArgs, listed: Option<FormChoice>, output: &mut dyn Write
 fn rules(form: &NormalForm, language: &Language, output: &mut dyn Write) -> Result<()> {
     let (cfg, grammar) = (&language.lexing().cfg, language.grammar());
     let spelled = |symbol: NormalId| {
-        let names: Vec<String> = form.spelled(cfg, symbol).into_iter().map(|symbol| name(grammar, symbol)).collect();
+        let names: Vec<String> =
+            form.spelled(cfg, symbol).into_iter().map(|symbol| name(grammar, symbol)).collect();
         if names.len() == 1 { names.concat() } else { format!("⟨{}⟩", names.join(" ")) }
     };
     for rule in &form.binary {
@@ -278,7 +289,11 @@ fn sequences(
     }
     let allowed: u32 = words.iter().map(|word| word.count_ones()).sum();
     let open: u32 = words.iter().zip(&doubts).map(|(word, doubts)| (doubts & !word).count_ones()).sum();
-    writeln!(output, "{allowed} of {} tokens may follow; the parser has to be asked about {open}", vocabulary.len())?;
+    writeln!(
+        output,
+        "{allowed} of {} tokens may follow; the parser has to be asked about {open}",
+        vocabulary.len()
+    )?;
     Ok(())
 }
 
@@ -289,7 +304,11 @@ fn chart(args: &GrammarArgs, text: &[u8], output: &mut dyn Write) -> Result<()> 
     let mut frontier = stepper.start(&language)?.unwrap_or_default();
     for position in 0..=text.len() {
         let before = String::from_utf8_lossy(&text[..position]).into_owned();
-        writeln!(output, "after {before:?}{}", if stepper.is_sentence(&frontier) { " (a sentence)" } else { "" })?;
+        writeln!(
+            output,
+            "after {before:?}{}",
+            if stepper.is_sentence(&frontier) { " (a sentence)" } else { "" }
+        )?;
         for config in &frontier {
             let kind = if stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
             let expected = stepper.expected(&language, &[*config]).join(" ");
@@ -306,7 +325,11 @@ fn chart(args: &GrammarArgs, text: &[u8], output: &mut dyn Write) -> Result<()> 
     }
     for state in 0..stepper.recognizer().n_states() {
         writeln!(output, "state {state}")?;
-        write!(output, "{}", stepper.recognizer().dump(anygram::parts::recognizer::StateId::new(state), &name))?;
+        write!(
+            output,
+            "{}",
+            stepper.recognizer().dump(anygram::parts::recognizer::StateId::new(state), &name)
+        )?;
     }
     Ok(())
 }

@@ -12,7 +12,9 @@ use crate::excerpt::{Excerpt, listing};
 ///
 /// Needs no files: the grammar is a small SQL, the vocabulary 1,508 tokens of ours.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  anygram demo\n  anygram demo --grammar        the grammar, to copy and change")]
+#[command(
+    after_help = "Examples:\n  anygram demo\n  anygram demo --grammar        the grammar, to copy and change"
+)]
 pub struct Args {
     /// Print the demo's grammar instead.
     #[arg(long)]
@@ -70,7 +72,8 @@ pub fn run(args: &Args) -> Result<bool> {
 fn overview(constraint: &Constraint, compile_ms: f64, output: &mut dyn Write) -> Result<()> {
     let (language, vocabulary) = (constraint.language(), constraint.vocabulary());
     let (grammar, cfg) = (language.grammar(), &language.lexing().cfg);
-    let n_nonterminals = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.is_synthetic()).count();
+    let n_nonterminals =
+        grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.is_synthetic()).count();
     writeln!(
         output,
         "{TITLE}Grammar{TITLE:#}     a small SQL (anygram demo --grammar): {} terminals, {n_nonterminals} nonterminals, {} rules",
@@ -91,7 +94,10 @@ fn checks(language: &Language, output: &mut dyn Write) -> Result<()> {
         if reading.is_sentence {
             writeln!(output, "   {YES}✓{YES:#} {text}")?;
         } else if reading.is_viable {
-            writeln!(output, "   {NOT_YET}…{NOT_YET:#} {text}\n     {FAINT}not yet: expected {expected}{FAINT:#}")?;
+            writeln!(
+                output,
+                "   {NOT_YET}…{NOT_YET:#} {text}\n     {FAINT}not yet: expected {expected}{FAINT:#}"
+            )?;
         } else {
             let indent = Excerpt::new(text.as_bytes(), reading.length).indent;
             writeln!(
@@ -127,7 +133,9 @@ fn mask(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
             shown.push(vocabulary.display_token(token));
         }
     }
-    for (name, (count, shown)) in ["go on with age", "one new piece", "several pieces"].into_iter().zip(&groups) {
+    for (name, (count, shown)) in
+        ["go on with age", "one new piece", "several pieces"].into_iter().zip(&groups)
+    {
         sample(output, &format!("{name:<14} {count:>4}"), shown, *count)?;
     }
     let refused = tokens(vocabulary).filter(|&token| {
@@ -152,7 +160,10 @@ fn decoding(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
         let end = if matcher.is_sentence() { ", or the end" } else { "" };
         let expected = listing(&matcher.expected(), 5);
         let shown = vocabulary.display_token(token);
-        writeln!(output, "   {TEXT}{shown:<10}{TEXT:#} one of {allowed:>4}  {FAINT}{expected}{end}{FAINT:#}")?;
+        writeln!(
+            output,
+            "   {TEXT}{shown:<10}{TEXT:#} one of {allowed:>4}  {FAINT}{expected}{end}{FAINT:#}"
+        )?;
         matcher.advance(token)?;
     }
     Ok(())
@@ -170,7 +181,11 @@ fn refusal(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
             writeln!(output, "   {NO}✗{NO:#} {what};\n     {FAINT}{expected}{FAINT:#}")?;
         }
     }
-    writeln!(output, "   {} the refusal changed nothing: the mask is as before", tick(matcher.mask()? == before))?;
+    writeln!(
+        output,
+        "   {} the refusal changed nothing: the mask is as before",
+        tick(matcher.mask()? == before)
+    )?;
 
     let mut fork = matcher.fork();
     matcher.rollback(BACK)?;
@@ -216,7 +231,8 @@ enum Reach {
     Several,
 }
 
-/// How far a token reaches after a text, if that is cut by longest match with all terminals competing. (For show: masks need no such guess.)
+/// How far a token reaches after a text, if that is cut by longest match with all terminals competing. (For
+/// show: masks need no such guess.)
 fn reach(constraint: &Constraint, before: &[u8], token: TokenId) -> Reach {
     let lexicon = &constraint.language().lexing().lexicon;
     let text = [before, constraint.vocabulary().bytes(token).unwrap_or_default()].concat();
@@ -231,7 +247,8 @@ fn reach(constraint: &Constraint, before: &[u8], token: TokenId) -> Reach {
             }
             let accepts = lexicon.union.accepts(state);
             if !accepts.is_empty() {
-                (end, is_ignored) = (at + 1, accepts.iter().any(|terminal| lexicon.ignored.contains(terminal)));
+                (end, is_ignored) =
+                    (at + 1, accepts.iter().any(|terminal| lexicon.ignored.contains(terminal)));
             }
         }
         if !is_ignored && end > before.len() {

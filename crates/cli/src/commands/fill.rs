@@ -8,9 +8,10 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 
 /// Complete a text with holes and gaps
 ///
-/// `▢` stands for one token, `…` for any number of them. Prints completions in which the whole text is a sentence, one a line unless they hold
-/// line ends; what was filled stands in brackets, or in color on a terminal. Which completion comes first says nothing about how
-/// likely it is: there is no model here. The exit status is 1 if there is no completion.
+/// `▢` stands for one token, `…` for any number of them. Prints completions in which the whole text is a
+/// sentence, one a line unless they hold line ends; what was filled stands in brackets, or in color on a
+/// terminal. Which completion comes first says nothing about how likely it is: there is no model here. The
+/// exit status is 1 if there is no completion.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -87,7 +88,9 @@ fn complete(solver: &mut Solver, canvas: &Canvas) -> Result<Option<Vec<Filling>>
     match solver.completable(canvas)? {
         Answer::Yes(witness) => Ok(Some(witness.slots)),
         Answer::No => {
-            anstream::eprintln!("no choice of tokens makes a sentence of this text; try a gap in place of holes");
+            anstream::eprintln!(
+                "no choice of tokens makes a sentence of this text; try a gap in place of holes"
+            );
             Ok(None)
         }
         Answer::Unknown(undecided) => bail!("not decided: {undecided}"),
@@ -99,10 +102,11 @@ fn slots(args: &Args, text: &str, vocabulary: &Vocabulary) -> Result<Vec<Slot>> 
     let mut slots = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let next = [(&args.hole, Slot::Hole), (&args.gap, Slot::Gap)].into_iter().filter_map(|(marker, slot)| {
-            let at = rest.find(&**marker)?;
-            Some((at, std::cmp::Reverse(marker.len()), marker.len(), slot))
-        });
+        let next =
+            [(&args.hole, Slot::Hole), (&args.gap, Slot::Gap)].into_iter().filter_map(|(marker, slot)| {
+                let at = rest.find(&**marker)?;
+                Some((at, std::cmp::Reverse(marker.len()), marker.len(), slot))
+            });
         let next = next.min_by_key(|&(at, longest, ..)| (at, longest));
         let (fixed, marker) = rest.split_at(next.map_or(rest.len(), |(at, ..)| at));
         slots.extend(vocabulary.encode(fixed)?.into_iter().map(Slot::Fixed));

@@ -14,12 +14,14 @@ use crate::timing::{Summary, Times};
 
 /// Decode real texts with the tokens forced, checking every mask and measuring.
 ///
-/// At each step: compute the mask, check that the true token is in it, advance; at the end the text must be a sentence. Files hold a
-/// text a line, or JSON Lines with "text" and perhaps "ids"; without ids a text is encoded by the vocabulary.
+/// At each step: compute the mask, check that the true token is in it, advance; at the end the text must be a
+/// sentence. Files hold a text a line, or JSON Lines with "text" and perhaps "ids"; without ids a text is
+/// encoded by the vocabulary.
 ///
-/// Prints one JSON object. Texts that stopped are counted: "false_rejects" because the true token was not in the mask, "errors" by an
-/// error, "not_sentences" because the text ended too early; "failures" has the place of the first few. "mask_us" and "advance_us" are
-/// thread CPU microseconds (with --engine cuda those of the host). The exit status is 0 whatever was counted.
+/// Prints one JSON object. Texts that stopped are counted: "false_rejects" because the true token was not in
+/// the mask, "errors" by an error, "not_sentences" because the text ended too early; "failures" has the place
+/// of the first few. "mask_us" and "advance_us" are thread CPU microseconds (with --engine cuda those of the
+/// host). The exit status is 0 whatever was counted.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -36,8 +38,8 @@ pub struct Args {
     /// Only texts of at most N tokens.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
-    /// Replay so many texts side by side: each step computes the masks of all of them in one call, on all cores or on a device. Times of masks are then
-    /// those of the clock, divided by the number of masks.
+    /// Replay so many texts side by side: each step computes the masks of all of them in one call, on all
+    /// cores or on a device. Times of masks are then those of the clock, divided by the number of masks.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_BATCH))]
     batch: u32,
     /// How many failures to show.
@@ -126,7 +128,8 @@ pub fn run(args: &Args) -> Result<bool> {
         }
     }
 
-    let total = replayed.iter().map(|(_, _, tokens)| tokens.len() as u64).sum::<u64>() * (1 + u64::from(args.warmup));
+    let total =
+        replayed.iter().map(|(_, _, tokens)| tokens.len() as u64).sum::<u64>() * (1 + u64::from(args.warmup));
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(4));
     let style = "{elapsed_precise} {bar:40} {pos}/{len} tokens, {eta} to go {msg}";
     bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -198,7 +201,8 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Replays texts, as many side by side as there are outputs. `ended` is told of each text how many tokens were read, and what became of it.
+    /// Replays texts, as many side by side as there are outputs. `ended` is told of each text how many tokens
+    /// were read, and what became of it.
     fn run(&mut self, texts: &[&[TokenId]], mut ended: impl FnMut(usize, usize, Outcome)) {
         let n_words = self.decoder.mask_words();
         let mut waiting = (0..texts.len()).map(|text| Progress { text, n_read: 0 });
@@ -228,7 +232,8 @@ impl Replay<'_> {
         }
     }
 
-    /// The masks of the first outputs. Of one the time is that of the thread, of more that of the clock: other threads and a device work on them.
+    /// The masks of the first outputs. Of one the time is that of the thread, of more that of the clock:
+    /// other threads and a device work on them.
     fn masks(&mut self, n: usize, rows: &mut [u32]) -> Vec<Result<()>> {
         let start = Instant::now();
         let masked = match n {

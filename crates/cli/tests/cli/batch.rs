@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::run::{Folder, LISTS, anygram, anygram_with, command};
 
 /// Token 8 is EOS, 9 is PAD; 10 and 11 are the halves of a character.
-const VOCAB: &str = r#"["a", "b", "(", ")", "(a", ",b)", ", ", "X", null, null, {"hex": "c3"}, {"hex": "a9"}]"#;
+const VOCAB: &str =
+    r#"["a", "b", "(", ")", "(a", ",b)", ", ", "X", null, null, {"hex": "c3"}, {"hex": "a9"}]"#;
 
 struct Batch {
     folder: Folder,
@@ -55,8 +56,13 @@ impl Batch {
 #[test]
 fn texts() {
     let batch = Batch::new(LISTS);
-    let lines =
-        [("(a,b)", true, true), ("(a", false, true), ("", false, true), ("X", false, false), ("a)", false, false)];
+    let lines = [
+        ("(a,b)", true, true),
+        ("(a", false, true),
+        ("", false, true),
+        ("X", false, false),
+        ("a)", false, false),
+    ];
     for (text, sentence, viable) in lines {
         let answer = batch.answer(&json!({"id": 1, "op": "text", "text": text}));
         assert_eq!(answer, json!({"id": 1, "sentence": sentence, "viable": viable}), "{text}");
@@ -91,8 +97,9 @@ fn masks_within_a_budget() {
     // "(a" needs one more, "(" two.
     assert_eq!(mask(&[], 2), json!([0, 4]));
     assert_eq!(mask(&[], 3), json!([0, 2, 4]));
-    let wants =
-        |tokens: &[u32]| batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens, "want": ["minimum", "forced"]}));
+    let wants = |tokens: &[u32]| {
+        batch.answer(&json!({"id": 2, "op": "mask", "tokens": tokens, "want": ["minimum", "forced"]}))
+    };
     let none = json!({"text": "", "bytes": "", "tokens": []});
     assert_eq!(wants(&[]), json!({"id": 2, "eos": false, "minimum": 1, "forced": none}));
     let close = json!({"text": "))", "bytes": "2929", "tokens": [3, 3]});
@@ -125,7 +132,8 @@ fn ids_are_returned_as_they_were_written() {
     let nested = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
     for id in ids.into_iter().chain([&*nested]) {
         for question in ["\"op\":\"text\",\"text\":\"a\"", "\"op\":\"nonsense\""] {
-            let output = anygram_with(&batch.arguments(), format!("{{\"id\": {id} ,{question}}}\n").as_bytes());
+            let output =
+                anygram_with(&batch.arguments(), format!("{{\"id\": {id} ,{question}}}\n").as_bytes());
             assert!(output.stdout.starts_with(&format!("{{\"id\":{id},")), "{id}: {output:?}");
         }
     }
@@ -140,7 +148,10 @@ fn bad_lines_do_not_stop_the_others() {
     let answers = batch.answers(input);
     let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
     let null = Value::Null;
-    assert_eq!(ids, [json!(1), null.clone(), null.clone(), null.clone(), null.clone(), null.clone(), null, json!(5)]);
+    assert_eq!(
+        ids,
+        [json!(1), null.clone(), null.clone(), null.clone(), null.clone(), null.clone(), null, json!(5)]
+    );
     for (answer, good) in answers.iter().zip([true, false, false, false, false, false, false, true]) {
         assert_eq!(answer.get("error").is_some(), !good, "{answer}");
         assert_eq!(answer.get("sentence").is_some(), good, "{answer}");
@@ -157,8 +168,12 @@ fn canvases() {
     assert_eq!(batch.answer(&question), right);
     // A hole can be EOS, and then PAD or EOS follows.
     let question = json!({"id": 2, "op": "canvas", "slots": [0, null, null], "end": "sentence", "want": ["admissible", "minimum"]});
-    assert_eq!(batch.answer(&question), json!({"id": 2, "admissible": [[0, 1, 8], [0, 1, 8, 9]], "minimum": 1}));
-    let question = json!({"id": 3, "op": "canvas", "slots": [2, "*", 3, "*", 3], "want": ["completable", "witness"]});
+    assert_eq!(
+        batch.answer(&question),
+        json!({"id": 2, "admissible": [[0, 1, 8], [0, 1, 8, 9]], "minimum": 1})
+    );
+    let question =
+        json!({"id": 3, "op": "canvas", "slots": [2, "*", 3, "*", 3], "want": ["completable", "witness"]});
     let answer = batch.answer(&question);
     assert_eq!(
         (&answer["completable"], answer["witness"].as_array().map(Vec::len)),
@@ -166,7 +181,8 @@ fn canvases() {
         "{answer}"
     );
     assert!(answer["witness"][1].is_array(), "{answer}");
-    let question = json!({"id": 4, "op": "canvas", "slots": [3, "*"], "want": ["completable", "witness", "minimum"]});
+    let question =
+        json!({"id": 4, "op": "canvas", "slots": [3, "*"], "want": ["completable", "witness", "minimum"]});
     let no = json!({"id": 4, "completable": false, "proven": true, "witness": null, "minimum": null});
     assert_eq!(batch.answer(&question), no);
     let question = json!({"id": 5, "op": "canvas", "slots": [null, null, 3], "proposals": [[0, 2], [1, 2], [1, 1]], "want": ["compatible"]});
@@ -184,11 +200,16 @@ fn canvases_with_weights() {
     let answer = batch.answer(&question);
     assert_eq!(answer["best"], json!({"tokens": [2, 1, 5], "log_prob": -1.5, "widened": false}));
     let samples = answer["samples"].as_array().unwrap();
-    assert!(samples.len() == 4 && samples.iter().all(|row| *row == json!([2, 1, 5]) || *row == json!([2, 0, 5])));
+    assert!(
+        samples.len() == 4 && samples.iter().all(|row| *row == json!([2, 1, 5]) || *row == json!([2, 0, 5]))
+    );
     assert_eq!(batch.answer(&question), answer, "the same seed, the same samples");
     let question =
         json!({"id": 2, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5]]], "want": ["best"]});
-    assert_eq!(batch.answer(&question)["best"], json!({"tokens": [2, 0, 5], "log_prob": -10.5, "widened": true}));
+    assert_eq!(
+        batch.answer(&question)["best"],
+        json!({"tokens": [2, 0, 5], "log_prob": -10.5, "widened": true})
+    );
     let none = json!({"id": 2, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5]]], "floor": "none",
         "want": ["best", "sample"]});
     assert_eq!(batch.answer(&none), json!({"id": 2, "best": null, "samples": null}));
@@ -197,7 +218,10 @@ fn canvases_with_weights() {
         "log_probs": [[[0, -1.0], [8, -0.5]], [[0, -1.0], [8, -9.0], [9, -9.5]]]});
     assert_eq!(batch.answer(&question)["best"]["tokens"], json!([0, 0, 0]));
     question["tail"] = json!("free");
-    assert_eq!(batch.answer(&question)["best"], json!({"tokens": [0, 8, 9], "log_prob": -0.5, "widened": false}));
+    assert_eq!(
+        batch.answer(&question)["best"],
+        json!({"tokens": [0, 8, 9], "log_prob": -0.5, "widened": false})
+    );
 }
 
 #[test]
@@ -230,7 +254,8 @@ fn methods_have_options_and_say_what_is_compatible() {
     };
     // With one token that is drawn for sure; it is no item and comma.
     let rows = json!([[[0, 0.0]]]);
-    let lookahead = json!({"method": "lookahead", "fillings": 3, "seed": 7, "log_probs": rows, "floor": "none"});
+    let lookahead =
+        json!({"method": "lookahead", "fillings": 3, "seed": 7, "log_probs": rows, "floor": "none"});
     assert_eq!(ask(lookahead)["completable"], json!(false));
     // As published: ( and one slot more is a viable prefix.
     let short = json!({"slots": [2, 2], "method": "lookahead", "counts_room": false});
@@ -268,16 +293,26 @@ fn questions_that_cannot_be_answered() {
     contains(json!({"id": 1, "op": "canvas", "slots": [], "end": "never"}), &["sentence", "prefix", "never"]);
     contains(json!({"id": 1, "op": "canvas", "slots": [], "remaining": 2}), &["prefix"]);
     contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["best"]}), &["best", "log_probs"]);
-    let weights = |rows: Value| json!({"id": 1, "op": "canvas", "slots": [null], "want": ["best"], "log_probs": rows});
+    let weights =
+        |rows: Value| json!({"id": 1, "op": "canvas", "slots": [null], "want": ["best"], "log_probs": rows});
     contains(weights(json!([])), &["0 rows", "1 holes"]);
     contains(weights(json!([[[99, 0]]])), &["99", "not in the vocabulary"]);
     contains(weights(json!([[[1, 0], [1, 0]]])), &["twice"]);
     contains(weights(json!([[0.5]])), &["log-probabilities", "tokens"]);
     contains(weights(json!("a")), &["log_probs"]);
-    contains(json!({"id": 1, "op": "canvas", "slots": ["*"], "want": ["sample"], "log_probs": []}), &["slot 0", "gap"]);
-    contains(json!({"id": 1, "op": "canvas", "slots": [], "log_probs": [], "floor": "low"}), &["floor", "none"]);
+    contains(
+        json!({"id": 1, "op": "canvas", "slots": ["*"], "want": ["sample"], "log_probs": []}),
+        &["slot 0", "gap"],
+    );
+    contains(
+        json!({"id": 1, "op": "canvas", "slots": [], "log_probs": [], "floor": "low"}),
+        &["floor", "none"],
+    );
     contains(json!({"id": 1, "op": "canvas", "slots": [], "want": ["all"]}), &["all", "completable"]);
-    contains(json!({"id": 1, "op": "canvas", "slots": [], "method": "guess"}), &["guess", "exact", "lookahead"]);
+    contains(
+        json!({"id": 1, "op": "canvas", "slots": [], "method": "guess"}),
+        &["guess", "exact", "lookahead"],
+    );
     contains(
         json!({"id": 1, "op": "canvas", "slots": [], "method": "none", "want": ["minimum"]}),
         &["none", "minimum", "exact"],
@@ -297,7 +332,10 @@ fn questions_that_cannot_be_answered() {
     contains(json!({"id": 1, "op": "mask", "tokens": [0], "want": "forced"}), &["want", "array"]);
     contains(json!({"id": 1, "op": "mask", "tokens": [0], "want": ["x"]}), &["`x`", "forced"]);
     // Tokens that no sentence begins with, and what are no tokens.
-    contains(json!({"id": 1, "op": "mask", "tokens": [0, 3]}), &["tokens[1]", "not viable", "\")\"", "offset 1"]);
+    contains(
+        json!({"id": 1, "op": "mask", "tokens": [0, 3]}),
+        &["tokens[1]", "not viable", "\")\"", "offset 1"],
+    );
     contains(json!({"id": 1, "op": "mask", "tokens": [0, 7]}), &["tokens[1]", "not viable"]);
     contains(json!({"id": 1, "op": "mask", "tokens": [8]}), &["tokens[0]", "not viable"]);
     contains(json!({"id": 1, "op": "mask", "tokens": [0, 8, 0]}), &["tokens[2]", "not viable", "end"]);
@@ -305,8 +343,9 @@ fn questions_that_cannot_be_answered() {
     for wrong in [json!(-1), json!(4_294_967_296_u64), json!(1.5), json!("0"), json!(null), json!([0])] {
         contains(json!({"id": 1, "op": "mask", "tokens": [0, wrong]}), &["tokens[1]", "no token id"]);
     }
-    let huge = batch
-        .answers("{\"id\":1,\"op\":\"mask\",\"tokens\":[1e999]}\n{\"id\":2,\"op\":\"text\",\"text\":\"\\ud800\"}\n");
+    let huge = batch.answers(
+        "{\"id\":1,\"op\":\"mask\",\"tokens\":[1e999]}\n{\"id\":2,\"op\":\"text\",\"text\":\"\\ud800\"}\n",
+    );
     assert!(huge.iter().all(|answer| answer["error"].is_string()), "{huge:?}");
 }
 
@@ -354,7 +393,8 @@ fn a_reader_that_leaves_ends_it_in_silence() {
     ];
     for arguments in streams.into_iter().chain([vec!["demo"]]) {
         let mut command = command(&arguments);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let mut questions = child.stdin.take().unwrap();
         for id in 0..100 {
@@ -365,7 +405,11 @@ fn a_reader_that_leaves_ends_it_in_silence() {
         }
         drop(questions);
         let output = child.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), &*String::from_utf8_lossy(&output.stderr)),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
     }
 }
 

@@ -47,8 +47,13 @@ fn what_is_often_the_only_thing_wrong_is_said() {
     assert!(lists(b"\xef\xbb\xbf(a)").contains("byte order mark"));
     assert!(lists(b"(a,\n b)").contains("what stands there is a line end; the grammar ignores / +/"));
     assert!(lists(b"(a\xff)").contains("the text is not UTF-8 there: byte 0xff at offset 2"));
-    assert!(checked("start: (\"a\" \"\\n\")+", &[], "a").contains("the text with a line end behind it is a sentence"));
-    assert!(checked("start: (\"a\" \"\\n\")+", &[], "a\r\na\r\n").contains("line ends `\\n` instead of `\\r\\n`"));
+    assert!(
+        checked("start: (\"a\" \"\\n\")+", &[], "a")
+            .contains("the text with a line end behind it is a sentence")
+    );
+    assert!(
+        checked("start: (\"a\" \"\\n\")+", &[], "a\r\na\r\n").contains("line ends `\\n` instead of `\\r\\n`")
+    );
 }
 
 #[test]
@@ -75,7 +80,10 @@ fn many_expected_terminals_are_counted() {
 fn deep_texts_are_explained() {
     for mode in ["scannerless", "longest", "contextual"] {
         let shown = checked("start: \"(\" start \")\" | \"x\"", &["--lexer", mode], "(".repeat(20_000));
-        assert!(shown.contains("column 20001 (byte 20000)") && shown.contains("expected \"(\", \"x\""), "{shown}");
+        assert!(
+            shown.contains("column 20001 (byte 20000)") && shown.contains("expected \"(\", \"x\""),
+            "{shown}"
+        );
         assert!(shown.contains("`start` at 1:2 → … 19994 more … → `start` at 1:19997"), "{shown}");
     }
 }
@@ -97,7 +105,9 @@ fn standard_input_is_a_file_called_dash() {
     let output = anygram_with(&["check", "-g", &grammar, "-"], b"(a\xff");
     assert_eq!(output.status, Some(1));
     assert!(
-        output.stdout.starts_with("-: not a sentence: it stops at line 1, column 3 (byte 2)\n  1 | (a�\n    |   ^")
+        output
+            .stdout
+            .starts_with("-: not a sentence: it stops at line 1, column 3 (byte 2)\n  1 | (a�\n    |   ^")
     );
 }
 
@@ -108,7 +118,11 @@ fn long_texts_are_read_to_the_end() {
     let text = folder.file("long", "word ".repeat(20_000) + "!");
     let output = anygram(&["check", "-g", &grammar, &text]);
     assert_eq!(output.status, Some(1));
-    assert!(output.stdout.contains("column 100001 (byte 100000)") && output.stdout.len() < 1000, "{}", output.stdout);
+    assert!(
+        output.stdout.contains("column 100001 (byte 100000)") && output.stdout.len() < 1000,
+        "{}",
+        output.stdout
+    );
 }
 
 #[test]
@@ -118,7 +132,8 @@ fn a_grammar_is_explained() {
     let output = anygram(&["check", "-g", &grammar]);
     assert_eq!(output.status, Some(0));
     let value = |name: &str| {
-        let line = output.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}"));
+        let line =
+            output.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}"));
         line[name.len()..].trim().to_owned()
     };
     assert_eq!(value("start"), "start");
@@ -128,7 +143,9 @@ fn a_grammar_is_explained() {
     assert_eq!((value("cyclic"), value("nullable")), ("none".to_owned(), "none".to_owned()));
     assert_eq!(value("shortest"), "a sentence of 1 terminal");
     assert!(value("lexer").starts_with("contextual, "));
-    assert!(!value("engine").is_empty() && !value("completions").is_empty() && value("memory").ends_with(" kB"));
+    assert!(
+        !value("engine").is_empty() && !value("completions").is_empty() && value("memory").ends_with(" kB")
+    );
     // No device was ever measured.
     assert!(value("cuda").contains("`auto` does not choose it"), "{}", value("cuda"));
     assert_eq!(value("cuda").contains("not in this build"), !cfg!(feature = "cuda"));
@@ -154,7 +171,8 @@ fn remarks(grammar: &str, options: &[&str]) -> Vec<String> {
 #[test]
 fn a_clean_grammar_has_no_remarks() {
     assert_eq!(remarks(LISTS, &[]), Vec::<String>::new());
-    let sums = "start: start \"+\" term | term\nterm: NAME | \"(\" start \")\"\nNAME: /[a-z]+/\n%ignore /\\s+/\n";
+    let sums =
+        "start: start \"+\" term | term\nterm: NAME | \"(\" start \")\"\nNAME: /[a-z]+/\n%ignore /\\s+/\n";
     for mode in ["scannerless", "longest", "contextual"] {
         assert_eq!(remarks(sums, &["--lexer", mode]), Vec::<String>::new(), "{mode}");
     }
@@ -177,7 +195,8 @@ fn every_kind_of_warning() {
     let found = remarks(source, &["--ties", "first"]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].starts_with("3:1: warning: the terminal WORD never wins") && found[0].contains("declared earlier")
+        found[0].starts_with("3:1: warning: the terminal WORD never wins")
+            && found[0].contains("declared earlier")
     );
 }
 
@@ -197,8 +216,14 @@ fn every_kind_of_hint() {
         hint("start: s\ns: \"if\" s [\"else\" s] | \"x\"\n")
             .starts_with("2:1: hint: in `s: \"if\" s (…)?` the end `(…)?`")
     );
-    assert!(hint("start: a | b\na: \"x\" | \"a\"\nb: \"x\" | \"b\"\n").contains("`start` becomes `\"x\"` in two ways"));
-    assert!(hint("start: a | b | \"c\"\na: \"x\"*\nb: \"y\"*\n").contains("two alternatives of `start` can be empty"));
+    assert!(
+        hint("start: a | b\na: \"x\" | \"a\"\nb: \"x\" | \"b\"\n")
+            .contains("`start` becomes `\"x\"` in two ways")
+    );
+    assert!(
+        hint("start: a | b | \"c\"\na: \"x\"*\nb: \"y\"*\n")
+            .contains("two alternatives of `start` can be empty")
+    );
     assert!(hint("start: \"x\"* \"x\"*\n").contains("a repetition follows the same one"));
     assert_eq!(
         hint("start: \"if\" start | \"in\" start | NAME\nNAME: /[a-z]+/\n%ignore / /\n"),
@@ -267,7 +292,8 @@ fn a_bad_grammar_is_shown_with_a_caret() {
     let output = anygram(&["check", "-g", &grammar]);
     output.is_bad_input(&["itme", "item", "g.lark:1:15", "1 | start: item | itme", "here"]);
     assert_eq!(output.stdout, "");
-    anygram(&["check", "-g", &folder.file("e.lark", "start: start \"x\"\n")]).is_bad_input(&["e.lark", "empty"]);
+    anygram(&["check", "-g", &folder.file("e.lark", "start: start \"x\"\n")])
+        .is_bad_input(&["e.lark", "empty"]);
     anygram(&["check", "-g", &grammar, "--start", "stat"]).is_bad_input(&["stat"]);
 }
 
@@ -276,7 +302,8 @@ fn files_that_cannot_be_read_are_named() {
     let folder = Folder::new();
     let grammar = folder.file("g.lark", LISTS);
     let missing = folder.missing("nowhere");
-    anygram(&["check", "-g", &folder.missing("nowhere.lark")]).is_bad_input(&["nowhere.lark: ", "No such file"]);
+    anygram(&["check", "-g", &folder.missing("nowhere.lark")])
+        .is_bad_input(&["nowhere.lark: ", "No such file"]);
     anygram(&["check", "-g", &grammar, &missing]).is_bad_input(&[&missing, "No such file"]);
     anygram(&["check", "-g", &folder.file("bad.lark", b"start: \"a\"\n\xff")])
         .is_bad_input(&["byte 11", "line 2", "UTF-8"]);

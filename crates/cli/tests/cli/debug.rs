@@ -48,7 +48,11 @@ fn the_automaton_is_a_drawing() {
 #[test]
 fn boundaries() {
     assert!(debug(&["boundaries"]).stdout.lines().all(|line| line.starts_with("boundary ")));
-    assert!(debug(&["boundaries", "--lexer", "scannerless"]).stdout.contains("every piece may follow every other"));
+    assert!(
+        debug(&["boundaries", "--lexer", "scannerless"])
+            .stdout
+            .contains("every piece may follow every other")
+    );
 }
 
 #[test]
@@ -74,6 +78,7 @@ fn masks_in_doubt_are_counted_over_texts() {
     let texts = folder.file("more", "aaa\n");
     let output = anygram(&["debug", "doubts", "-g", &grammar, "-v", "builtin", &texts]);
     assert!(output.stdout.contains("masks are in doubt"), "{}{}", output.stdout, output.stderr);
-    let stopped = anygram(&["debug", "doubts", "-g", &grammar, "-v", "builtin", &folder.file("no", "ab b\n")]);
+    let stopped =
+        anygram(&["debug", "doubts", "-g", &grammar, "-v", "builtin", &folder.file("no", "ab b\n")]);
     assert!(stopped.stdout.contains("1 texts stop before their end"), "{}{}", stopped.stdout, stopped.stderr);
 }

@@ -19,7 +19,8 @@ fn the_demo_shows_what_it_promises() {
     }
     // One text and one token are wrong on purpose; whatever else is compared has to hold.
     assert_eq!(output.stdout.matches('✗').count(), 2, "{}", output.stdout);
-    let (lines, widest) = (output.stdout.lines().count(), output.stdout.lines().map(|line| line.chars().count()).max());
+    let (lines, widest) =
+        (output.stdout.lines().count(), output.stdout.lines().map(|line| line.chars().count()).max());
     assert!(lines <= 45 && widest <= Some(100), "{lines} lines of up to {widest:?} columns");
 }
 
@@ -27,7 +28,11 @@ fn the_demo_shows_what_it_promises() {
 fn the_grammar_of_the_demo_is_a_file_like_any_other() {
     let output = anygram(&["demo", "--grammar"]);
     let folder = Folder::new();
-    let check =
-        anygram(&["check", "-g", &folder.file("sql.lark", &output.stdout), &folder.file("q", "SELECT * FROM t;")]);
+    let check = anygram(&[
+        "check",
+        "-g",
+        &folder.file("sql.lark", &output.stdout),
+        &folder.file("q", "SELECT * FROM t;"),
+    ]);
     assert_eq!((check.status, &*check.stderr), (Some(0), ""));
 }

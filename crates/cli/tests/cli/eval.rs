@@ -16,7 +16,18 @@ fn generations(path: &str) -> Vec<Value> {
 }
 
 fn eval(more: &[&str]) -> crate::run::Output {
-    let first = ["eval", "--tasks", "arithmetic", "--models", "uniform", "--methods", "none", "exact", "--steps", "4"];
+    let first = [
+        "eval",
+        "--tasks",
+        "arithmetic",
+        "--models",
+        "uniform",
+        "--methods",
+        "none",
+        "exact",
+        "--steps",
+        "4",
+    ];
     anygram(&[&first[..], &["--prompts", "2", "--runs", "2"], more].concat())
 }
 

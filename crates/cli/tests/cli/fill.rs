@@ -3,7 +3,8 @@ use crate::run::{Folder, LISTS, anygram};
 #[test]
 fn holes_and_gaps_are_filled_and_marked() {
     let folder = Folder::new();
-    let (grammar, vocab) = (folder.file("g.lark", LISTS), folder.file("v.json", r#"["a", "(", ")", ",", "X"]"#));
+    let (grammar, vocab) =
+        (folder.file("g.lark", LISTS), folder.file("v.json", r#"["a", "(", ")", ",", "X"]"#));
     let fill = |arguments: &[&str]| anygram(&[&["fill", "-g", &grammar, "-v", &vocab], arguments].concat());
     let output = fill(&["(▢,a"]);
     assert_eq!((output.status, &*output.stdout), (Some(1), ""));

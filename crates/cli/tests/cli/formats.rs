@@ -58,6 +58,10 @@ fn errors_show_the_place() {
         ("g.regex", "a(?=b)", "g.regex:1:2"),
         ("g.cfg", "S -> NP[NUM=sg]\n", "g.cfg:1:6"),
     ] {
-        anygram(&["check", "-g", &folder.file(name, grammar)]).is_bad_input(&[place, "not supported", "Help"]);
+        anygram(&["check", "-g", &folder.file(name, grammar)]).is_bad_input(&[
+            place,
+            "not supported",
+            "Help",
+        ]);
     }
 }

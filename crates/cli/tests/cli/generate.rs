@@ -13,8 +13,15 @@ fn a_text_is_shown_as_it_comes_about() {
     let output = generate(&["--task", "arithmetic", "--prompts", "2", "--steps", "4"]);
     assert_eq!((output.status, &*output.stderr), (Some(0), ""));
     assert!(!output.stdout.contains('\x1b'), "colours in a pipe");
-    for part in ["Model     masked", "Prompt    math: ", "Step by step  exact", "▢", "∎", "proposals", "Over 2 prompts"]
-    {
+    for part in [
+        "Model     masked",
+        "Prompt    math: ",
+        "Step by step  exact",
+        "▢",
+        "∎",
+        "proposals",
+        "Over 2 prompts",
+    ] {
         assert!(output.stdout.contains(part), "{part:?} is not in\n{}", output.stdout);
     }
     for method in ["exact", "none"] {
@@ -26,9 +33,11 @@ fn a_text_is_shown_as_it_comes_about() {
 #[test]
 fn json_has_a_line_for_each_text() {
     for model in ["masked", "uniform", "autoregressive"] {
-        let arguments = ["--task", "arithmetic", "--model", model, "--prompts", "2", "--slots", "24", "--steps", "4"];
         let arguments =
-            [&arguments[..], &["--method", "forced-sequential-with-budget,none,compatible", "--json"]].concat();
+            ["--task", "arithmetic", "--model", model, "--prompts", "2", "--slots", "24", "--steps", "4"];
+        let arguments =
+            [&arguments[..], &["--method", "forced-sequential-with-budget,none,compatible", "--json"]]
+                .concat();
         let lines = generate(&arguments).json_lines();
         assert_eq!(lines.len(), 6);
         for line in &lines {
@@ -36,7 +45,10 @@ fn json_has_a_line_for_each_text() {
             assert!(is_free || line["syntactic"] == true, "{line}");
             assert!(line["functional"] != true || line["syntactic"] == true, "{line}");
             assert!(!is_free || line["refused"] == 0, "{line}");
-            assert!(line["model_calls"].as_u64() >= Some(1) && line["model_us"].as_f64() > Some(0.0), "{line}");
+            assert!(
+                line["model_calls"].as_u64() >= Some(1) && line["model_us"].as_f64() > Some(0.0),
+                "{line}"
+            );
             assert!(line["log_prob"].as_f64().is_some_and(|sum| sum <= 0.0), "{line}");
             assert!(line["prompt"].as_str().is_some_and(|prompt| prompt.starts_with("math: ")), "{line}");
             assert_eq!((&line["model"], &line["slots"]), (&model.into(), &24.into()));
@@ -50,7 +62,10 @@ fn json_has_a_line_for_each_text() {
 fn prompts_and_grammars_can_be_the_users() {
     let json = ["--json", "--method", "exact", "--slots", "16"];
     let own = generate(&[&json[..], &["--task", "arithmetic", "--prompt", "3 plus 4"]].concat()).json_lines();
-    assert_eq!((own.len(), &own[0]["prompt"], &own[0]["functional"]), (1, &"math: 3 plus 4\n".into(), &Value::Null));
+    assert_eq!(
+        (own.len(), &own[0]["prompt"], &own[0]["functional"]),
+        (1, &"math: 3 plus 4\n".into(), &Value::Null)
+    );
     assert_eq!(own[0]["syntactic"], true);
     let folder = Folder::new();
     let grammar = folder.file("ab.regex", "(ab){3,9}");
@@ -137,12 +152,9 @@ fn the_page_has_the_trace() {
             let last: Vec<Option<u64>> = serde_json::from_value(run["final"].clone()).unwrap();
             assert_eq!(replayed(run, 20, events.len()), last);
             assert!(last.iter().flatten().all(|token| data["tokens"].get(token.to_string()).is_some()));
-            for (_, likeliest) in run["answers"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .flat_map(|answer| serde_json::from_value::<Vec<(usize, Vec<(u64, f64)>)>>(answer.clone()).unwrap())
-            {
+            for (_, likeliest) in run["answers"].as_array().unwrap().iter().flat_map(|answer| {
+                serde_json::from_value::<Vec<(usize, Vec<(u64, f64)>)>>(answer.clone()).unwrap()
+            }) {
                 assert!(likeliest.is_sorted_by(|a, b| a.1 >= b.1), "{likeliest:?}");
                 assert!(likeliest.iter().map(|(_, probability)| probability).sum::<f64>() < 1.001);
                 assert!(likeliest.iter().all(|(token, _)| data["tokens"].get(token.to_string()).is_some()));
@@ -154,7 +166,8 @@ fn the_page_has_the_trace() {
 /// The page as a browser shows it, at a place that the fragment of its address names.
 fn dom(browser: &str, folder: &Folder, path: &str, fragment: &str) -> String {
     let profile = format!("--user-data-dir={}", folder.missing("profile"));
-    let switches = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=120000", "--dump-dom"];
+    let switches =
+        ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=120000", "--dump-dom"];
     let address = format!("file://{path}#{fragment}");
     let output = Command::new(browser).args(switches).args([&profile, &address]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -165,15 +178,17 @@ fn dom(browser: &str, folder: &Folder, path: &str, fragment: &str) -> String {
 fn slots_of(dom: &str) -> Vec<String> {
     let (_, rest) = dom.split_once("<div id=\"canvas\">").unwrap();
     let (canvas, _) = rest.split_once("</div>").unwrap();
-    let slots = canvas.split("<span").skip(1).map(|span| span.split_once('>').unwrap().1.split_once('<').unwrap().0);
+    let slots =
+        canvas.split("<span").skip(1).map(|span| span.split_once('>').unwrap().1.split_once('<').unwrap().0);
     slots.map(str::to_owned).collect()
 }
 
 #[test]
 fn a_browser_replays_the_page() {
     let names = ["chromium", "chromium-browser", "google-chrome"];
-    let is_there =
-        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    let is_there = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
     let Some(browser) = names.into_iter().find(is_there) else {
         eprintln!("NOT TESTED: no {} here to open the page in", names.join(", "));
         return;
@@ -199,9 +214,13 @@ fn a_browser_replays_the_page() {
         let (pane, _) = pane.split_once("<section>").unwrap();
         assert!(pane.contains("slot 0 "), "{pane}");
         // Whatever the prompt says is text.
-        assert!(middle.contains("&lt;/script&gt;&lt;script&gt;") && middle.contains("<title>Anygram"), "{middle}");
+        assert!(
+            middle.contains("&lt;/script&gt;&lt;script&gt;") && middle.contains("<title>Anygram"),
+            "{middle}"
+        );
     }
-    // What the model gives the first slot, and how many tokens are admissible there, before anything was kept.
+    // What the model gives the first slot, and how many tokens are admissible there, before anything was
+    // kept.
     let run = &data["runs"][0];
     let events = run["events"].as_array().unwrap();
     let restricted = events.iter().position(|event| event[0] == "restricted").unwrap();

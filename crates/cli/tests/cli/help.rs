@@ -5,7 +5,8 @@ fn every_command_teaches_by_example() {
     for command in ["demo", "generate", "check", "replay", "batch", "fill", "eval", "debug"] {
         let output = anygram(&[command, "--help"]);
         assert_eq!(output.status, Some(0));
-        let (_, examples) = output.stdout.split_once("Examples:\n").unwrap_or_else(|| panic!("{command}: no examples"));
+        let (_, examples) =
+            output.stdout.split_once("Examples:\n").unwrap_or_else(|| panic!("{command}: no examples"));
         assert!(examples.contains(&format!("anygram {command}")), "{command}: {examples}");
         assert_eq!(anygram(&["help", command]).stdout, output.stdout);
     }

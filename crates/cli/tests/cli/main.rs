@@ -1,4 +1,5 @@
-//! The command line as its users meet it: the program is run, and its output, its complaints and its exit status are looked at.
+//! The command line as its users meet it: the program is run, and its output, its complaints and its exit
+//! status are looked at.
 
 mod batch;
 mod check;

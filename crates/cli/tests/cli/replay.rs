@@ -14,7 +14,8 @@ fn replay(arguments: &[&str]) -> Value {
 }
 
 fn counts(report: &Value) -> [u64; 5] {
-    ["texts", "steps", "false_rejects", "errors", "not_sentences"].map(|field| report[field].as_u64().unwrap())
+    ["texts", "steps", "false_rejects", "errors", "not_sentences"]
+        .map(|field| report[field].as_u64().unwrap())
 }
 
 #[test]
@@ -94,7 +95,8 @@ fn json_lines_with_ids() {
 #[test]
 fn texts_of_json_are_not_taken_for_json_lines() {
     let folder = Folder::new();
-    let grammar = folder.file("g.lark", "start: \"{\" \"}\" | \"{\" KEY \":\" \"1\" \"}\"\nKEY: /\"[a-z]+\"/\n");
+    let grammar =
+        folder.file("g.lark", "start: \"{\" \"}\" | \"{\" KEY \":\" \"1\" \"}\"\nKEY: /\"[a-z]+\"/\n");
     let texts = folder.file("texts", "{}\n{\"a\":1}\n");
     assert_eq!(counts(&replay(&["replay", "-g", &grammar, "-v", "builtin", &texts]))[..3], [2, 6, 0]);
 }
@@ -129,7 +131,8 @@ fn bad_input_is_told_with_its_place() {
         .is_bad_input(&["u.json", "No such file"]);
     anygram(&["replay", "-g", &grammar, "-v", &folder.file("w.json", "[1]"), &texts])
         .is_bad_input(&["w.json", "token"]);
-    anygram(&["replay", "-g", &grammar, "-v", "builtin", "--eos", "4294967295", &texts]).is_bad_input(&["4294967295"]);
+    anygram(&["replay", "-g", &grammar, "-v", "builtin", "--eos", "4294967295", &texts])
+        .is_bad_input(&["4294967295"]);
     anygram(&["replay", "-g", &grammar, "-v", "builtin", "--eos", "-1", &texts]).is_bad_input(&["-1"]);
 }
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 
 /// Words of small letters, and lists of them in parentheses. Blanks are ignored.
-pub const LISTS: &str = "start: item\nitem: WORD | \"(\" (item (\",\" item)*)? \")\"\nWORD: /[a-z]+/\n%ignore / +/\n";
+pub const LISTS: &str =
+    "start: item\nitem: WORD | \"(\" (item (\",\" item)*)? \")\"\nWORD: /[a-z]+/\n%ignore / +/\n";
 
 /// What became of a run.
 #[derive(Debug)]
@@ -48,7 +49,8 @@ pub fn anygram(arguments: &[&str]) -> Output {
 /// Runs the program with a standard input.
 pub fn anygram_with(arguments: &[&str], input: &[u8]) -> Output {
     let mut command = command(arguments);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     // It may stop reading early.

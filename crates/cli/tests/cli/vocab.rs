@@ -13,13 +13,17 @@ fn special_tokens_have_names_beyond_the_file() {
     let arguments = ["batch", "-g", &grammar, "-v", &ranks, "--eos", "12"];
     anygram(&arguments).is_bad_input(&["<|turn=1|>"]);
     // The text of ids 2 to 4 is `a`, `b` and `ab`.
-    let named = ["--id-offset", "2", "--pattern", "[ab]", "--special", "<|turn=1|>=10", "--special", "<|end|>=1"];
+    let named =
+        ["--id-offset", "2", "--pattern", "[ab]", "--special", "<|turn=1|>=10", "--special", "<|end|>=1"];
     let questions = [vec![], vec![10], vec![10, 4], vec![10, 2, 1]];
-    let lines: String =
-        questions.iter().map(|tokens| json!({"id": 0, "op": "mask", "tokens": tokens}).to_string() + "\n").collect();
+    let lines: String = questions
+        .iter()
+        .map(|tokens| json!({"id": 0, "op": "mask", "tokens": tokens}).to_string() + "\n")
+        .collect();
     let answers = anygram_with(&[&arguments[..], &named].concat(), lines.as_bytes()).json_lines();
     let masks: Vec<_> = answers.iter().map(|answer| json!([answer["allowed"], answer["eos"]])).collect();
-    let expected = [json!([[10], false]), json!([[2, 3, 4], false]), json!([[1, 2, 3, 4], false]), json!([[], true])];
+    let expected =
+        [json!([[10], false]), json!([[2, 3, 4], false]), json!([[1, 2, 3, 4], false]), json!([[], true])];
     assert_eq!(masks, expected);
 }
 

@@ -62,7 +62,8 @@ fn vocabulary(tokens: &[CaseToken]) -> Vocabulary {
 /// The mask of the device, and whether the text may end; that of the CPU where the device has none.
 fn mask(language: &Arc<Language>, text: &[Sym], tokens: &[CaseToken], seed: u64) -> (Vec<u32>, bool) {
     let constraint = Constraint::new(language.clone(), vocabulary(tokens)).unwrap();
-    let bytes = bytes_of(text).unwrap().into_iter().map(|byte| TokenId::new(tokens.len() + usize::from(byte)));
+    let bytes =
+        bytes_of(text).unwrap().into_iter().map(|byte| TokenId::new(tokens.len() + usize::from(byte)));
     let words = match Output::new(&constraint, &pool(seed, small()), seed as usize % 3) {
         Ok(mut output) => {
             bytes.for_each(|token| output.advance(token).unwrap());
@@ -93,8 +94,12 @@ fn every_case_is_answered() {
     let report = cases::run(&files, |file, mode, ties| -> Result<cases::Engine<'_>, String> {
         seed += 1;
         let grammar = file.read_grammar().map_err(|error| error.to_string())?;
-        let options =
-            LanguageOptions { lexer: Some(mode), ties, engine: Engine::Valiant, ..LanguageOptions::default() };
+        let options = LanguageOptions {
+            lexer: Some(mode),
+            ties,
+            engine: Engine::Valiant,
+            ..LanguageOptions::default()
+        };
         let language = Arc::new(Language::new(grammar, &options).map_err(|error| error.to_string())?);
         let charts = pool(seed, small());
         let stepper = || {
@@ -104,7 +109,8 @@ fn every_case_is_answered() {
                 Box::new(DeviceRecognizer::new(cfg, RecognizerLimits::default(), &charts).unwrap()),
             )
         };
-        let (for_sentences, for_viability, for_masks) = (language.clone(), language.clone(), language.clone());
+        let (for_sentences, for_viability, for_masks) =
+            (language.clone(), language.clone(), language.clone());
         let (mut sentences, mut viability) = (stepper(), stepper());
         let (vocab, vocab_too) = (file.vocab.clone(), file.vocab.clone());
         Ok(cases::Engine {
@@ -142,8 +148,10 @@ fn states_of_shared_grammars() {
     let Some(data) = shared::data() else { return };
     for (name, length) in [("sql_grammar", 30), ("treebank_raw", 10), ("cpp_he", 25)] {
         let source = std::fs::read_to_string(data.join(format!("replay/{name}.lark"))).unwrap();
-        let language =
-            Language::new(lark::parse(&source, &LarkOptions::default()).unwrap(), &LanguageOptions::default());
+        let language = Language::new(
+            lark::parse(&source, &LarkOptions::default()).unwrap(),
+            &LanguageOptions::default(),
+        );
         let cfg: Cfg = language.unwrap().lexing().cfg.clone();
         let mut valiant = Valiant::new(cfg.clone(), RecognizerLimits::default()).unwrap();
         let options = anygram_cuda::PoolOptions { page_words: 4_096, threads: 128, ..small() };

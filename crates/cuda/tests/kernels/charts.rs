@@ -29,12 +29,24 @@ pub fn same(charts: &mut Charts, sequence: SequenceId, engine: &Valiant, context
         let tier = charts.tier(sequence, state).unwrap();
         assert_eq!(tier.predicted, *engine.predicted(state), "{context}, {state:?}");
         // Only what has rows is stored.
-        assert!(tier.rows.iter().all(|(_, words)| words.iter().any(|&word| word != 0)), "{context}, {state:?}");
-        assert_eq!((&tier.viable, tier.is_sentence), (engine.viable(state), engine.is_sentence(state)), "{context}");
+        assert!(
+            tier.rows.iter().all(|(_, words)| words.iter().any(|&word| word != 0)),
+            "{context}, {state:?}"
+        );
+        assert_eq!(
+            (&tier.viable, tier.is_sentence),
+            (engine.viable(state), engine.is_sentence(state)),
+            "{context}"
+        );
         for left in engine.form().left_children() {
-            let words = tier.rows.iter().find(|(symbol, _)| *symbol == left).map_or(&[][..], |(_, words)| words);
+            let words =
+                tier.rows.iter().find(|(symbol, _)| *symbol == left).map_or(&[][..], |(_, words)| words);
             let rows = (0..words.len() * 64).rev().filter(|row| words[row / 64] >> (row % 64) & 1 == 1);
-            assert_eq!(rows.map(StateId::new).collect::<Vec<_>>(), engine.rows_of(state, left), "{context}, {left:?}");
+            assert_eq!(
+                rows.map(StateId::new).collect::<Vec<_>>(),
+                engine.rows_of(state, left),
+                "{context}, {left:?}"
+            );
         }
     }
 }
@@ -78,7 +90,10 @@ fn batches_of_grammars_and_lengths_in_one_launch() {
         (sequences[4], &edge(ends[4], 0)),
     ]);
     assert!(matches!(refused[0], Ok(Some(_))) && refused[1] == Ok(None), "{refused:?}");
-    assert!(refused[2..].iter().all(|result| matches!(result, Err(ChartError::Unknown { .. }))), "{refused:?}");
+    assert!(
+        refused[2..].iter().all(|result| matches!(result, Err(ChartError::Unknown { .. }))),
+        "{refused:?}"
+    );
     same(&mut charts, sequences[9], &engines[9], "refused");
 }
 
@@ -151,7 +166,8 @@ fn a_sequence_without_pages_fails_alone() {
     let mut engines = vec![valiant(&cfg); 3];
     let mut failed = [false; 3];
     for n in 0..200 {
-        let edges: Vec<[Edge; 1]> = engines.iter().map(|engine| edge(StateId::new(engine.n_states() - 1), 0)).collect();
+        let edges: Vec<[Edge; 1]> =
+            engines.iter().map(|engine| edge(StateId::new(engine.n_states() - 1), 0)).collect();
         let requests: Vec<(SequenceId, &[Edge])> =
             ids.iter().zip(&edges).map(|(&id, edges)| (id, &edges[..])).collect();
         for (at, result) in charts.extend(&requests).into_iter().enumerate() {
@@ -176,7 +192,10 @@ fn a_sequence_without_pages_fails_alone() {
     let other = (first + 1) % 3;
     charts.release(ids[other]).unwrap();
     let edges = edge(StateId::new(engines[first].n_states() - 1), 0);
-    assert_eq!(charts.extend(&[(ids[first], &edges)]).remove(0).unwrap(), engines[first].extend(&edges).unwrap());
+    assert_eq!(
+        charts.extend(&[(ids[first], &edges)]).remove(0).unwrap(),
+        engines[first].extend(&edges).unwrap()
+    );
     same(&mut charts, ids[first], &engines[first], "after release");
 }
 
@@ -237,7 +256,8 @@ fn from_below_and_from_above_the_same_terminals_are_viable() {
             }
             for state in (0..engine.n_states()).step_by(3).map(StateId::new) {
                 let questions: Vec<_> = (0..cfg.n_terminals).map(|terminal| (id, state, terminal)).collect();
-                let expected: Vec<bool> = (0..cfg.n_terminals).map(|t| engine.viable(state).contains(t)).collect();
+                let expected: Vec<bool> =
+                    (0..cfg.n_terminals).map(|t| engine.viable(state).contains(t)).collect();
                 assert_eq!(charts.ancestor_up(&questions).unwrap(), expected, "{name}, {state:?}");
             }
             charts.release(id).unwrap();
@@ -261,9 +281,11 @@ fn a_lost_device_is_an_error_of_each_sequence_and_the_cpu_goes_on() {
     let grammar = add(&mut charts, &cfg);
     let ids: Vec<SequenceId> = charts.create(&[grammar; 2]).into_iter().map(Result::unwrap).collect();
     let mut engines = vec![valiant(&cfg); 2];
-    let words: Vec<Vec<usize>> = (0..2).map(|seed| word(&mut engines[0].clone(), &mut Random::new(seed), 30)).collect();
+    let words: Vec<Vec<usize>> =
+        (0..2).map(|seed| word(&mut engines[0].clone(), &mut Random::new(seed), 30)).collect();
     for at in 0..30 {
-        let edges: Vec<[Edge; 1]> = words.iter().map(|word| edge(StateId::new(at.min(20)), word[at.min(20)])).collect();
+        let edges: Vec<[Edge; 1]> =
+            words.iter().map(|word| edge(StateId::new(at.min(20)), word[at.min(20)])).collect();
         let requests: Vec<(SequenceId, &[Edge])> =
             ids.iter().zip(&edges).map(|(&id, edges)| (id, &edges[..])).collect();
         for ((result, engine), edges) in charts.extend(&requests).into_iter().zip(&mut engines).zip(&edges) {
@@ -305,7 +327,11 @@ fn a_state_is_read_with_few_waits_however_many_pages_it_lies_in() {
         let tier = charts.tier(id, StateId::new(state)).unwrap();
         // Where the record is, its header, the record, the rows.
         let n_waits = charts.n_waits() - before;
-        assert!(n_waits <= 4 && tier.rows.len() > 8, "{n_waits} waits for {} rows of state {state}", tier.rows.len());
+        assert!(
+            n_waits <= 4 && tier.rows.len() > 8,
+            "{n_waits} waits for {} rows of state {state}",
+            tier.rows.len()
+        );
     }
     same(&mut charts, id, &engine, "small pages");
 }

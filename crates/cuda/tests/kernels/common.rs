@@ -54,7 +54,8 @@ pub fn native() -> Option<usize> {
 /// Charts on the shim, whose threads run in an order drawn from a seed; or on the device that was asked for.
 pub fn charts(seed: u64, options: PoolOptions) -> Charts {
     if let Some(device) = native() {
-        // Held to the end, since the first pool on a device makes its context, which takes long, and the last one drops it.
+        // Held to the end, since the first pool on a device makes its context, which takes long, and the last
+        // one drops it.
         static FIRST: OnceLock<Mutex<Charts>> = OnceLock::new();
         FIRST.get_or_init(|| Mutex::new(Charts::on_cuda(device, small()).unwrap()));
         return Charts::on_cuda(device, options).unwrap();
@@ -81,7 +82,8 @@ pub fn cfg(rules: &[(&str, &str)]) -> Cfg {
         false => Symbol::Terminal(TerminalId::new(place(&terminals, c))),
     };
     let lhs = |name: &str| NonterminalId::new(place(&nonterminals, name.chars().next().unwrap()));
-    let rules = rules.iter().map(|(name, rhs)| Rule { lhs: lhs(name), rhs: rhs.chars().map(symbol).collect() });
+    let rules =
+        rules.iter().map(|(name, rhs)| Rule { lhs: lhs(name), rhs: rhs.chars().map(symbol).collect() });
     let (n_terminals, n_nonterminals) = (terminals.len(), nonterminals.len());
     let cfg = Cfg { n_terminals, n_nonterminals, rules: rules.collect(), start: lhs("S") };
     cfg.trim(&BitSet::new(terminals.len())).unwrap()
@@ -96,7 +98,10 @@ pub fn grammars() -> Vec<(&'static str, Cfg)> {
         ("palindromes", cfg(&[("S", "aSa"), ("S", "bSb"), ("S", "a"), ("S", "")])),
         ("right recursion", cfg(&[("S", "aS"), ("S", "b")])),
         ("left recursion", cfg(&[("S", "Sa"), ("S", "SbT"), ("S", "a"), ("T", "a"), ("T", "Tb")])),
-        ("cycles", cfg(&[("S", "A"), ("A", "S"), ("A", "SB"), ("A", "a"), ("B", ""), ("B", "b"), ("B", "BB")])),
+        (
+            "cycles",
+            cfg(&[("S", "A"), ("A", "S"), ("A", "SB"), ("A", "a"), ("B", ""), ("B", "b"), ("B", "BB")]),
+        ),
         ("hidden left recursion", cfg(&[("S", "BSc"), ("S", "a"), ("S", "aS"), ("B", ""), ("B", "b")])),
         (
             "terminals of several symbols",
@@ -127,7 +132,8 @@ pub fn wide(random: &mut Random) -> Option<Cfg> {
     cfg.trim(&BitSet::new(n_terminals)).ok()
 }
 
-/// A grammar over two terminals in which nearly every symbol derives nearly every text, and in which there are more left children than lanes.
+/// A grammar over two terminals in which nearly every symbol derives nearly every text, and in which there
+/// are more left children than lanes.
 pub fn saturated(random: &mut Random) -> Cfg {
     let n_nonterminals = 70;
     let symbol = |n: usize| Symbol::Nonterminal(NonterminalId::new(n));
@@ -138,7 +144,10 @@ pub fn saturated(random: &mut Random) -> Cfg {
         // The first leads to the next symbol, so that none is left out.
         rules.push(Rule { lhs, rhs: vec![symbol(n), symbol((n + 1) % n_nonterminals)] });
         for _ in 0..2 {
-            rules.push(Rule { lhs, rhs: vec![symbol(random.below(60)), symbol(random.below(n_nonterminals))] });
+            rules.push(Rule {
+                lhs,
+                rhs: vec![symbol(random.below(60)), symbol(random.below(n_nonterminals))],
+            });
         }
     }
     let cfg = Cfg { n_terminals: 2, n_nonterminals, rules, start: NonterminalId::new(0) };
@@ -154,7 +163,8 @@ pub fn seen(engine: &dyn Recognizer, state: StateId) -> (BitSet, bool, u32) {
     (engine.viable(state).clone(), engine.is_sentence(state), engine.minimum_remaining(state))
 }
 
-/// A viable word, as long as wanted if the grammar has one so long, drawn at random among those that can go on.
+/// A viable word, as long as wanted if the grammar has one so long, drawn at random among those that can go
+/// on.
 pub fn word(engine: &mut dyn Recognizer, random: &mut Random, length: usize) -> Vec<usize> {
     let (mut state, mut word) = (engine.start(), Vec::new());
     while word.len() < length {

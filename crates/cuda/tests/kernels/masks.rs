@@ -26,7 +26,8 @@ fn lock(charts: &SharedCharts) -> std::sync::MutexGuard<'_, Charts> {
     charts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Compares the masks after every byte of a text; returns what all searches did together, how many masks there were, and how many of them were left in doubt.
+/// Compares the masks after every byte of a text; returns what all searches did together, how many masks
+/// there were, and how many of them were left in doubt.
 fn compare(
     name: &str,
     language: &Language,
@@ -37,7 +38,8 @@ fn compare(
 ) -> (SearchCounts, usize, usize) {
     let n_words = n_tokens.div_ceil(32);
     let charts = pool(seed, options);
-    let device = DeviceRecognizer::new(language.lexing().cfg.clone(), RecognizerLimits::default(), &charts).unwrap();
+    let device =
+        DeviceRecognizer::new(language.lexing().cfg.clone(), RecognizerLimits::default(), &charts).unwrap();
     let sequence = device.sequence();
     let mut stepper = Stepper::with(language, Box::new(device));
     let (mut walks, mut scratch) = (Walks::default(), Scratch::default());
@@ -47,7 +49,9 @@ fn compare(
         let mark = stepper.mark();
         let mut expected = vec![0u32; n_words];
         // In `contextual` whether a text can be completed is not always decided.
-        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut scratch, &mut expected).is_err() {
+        if mask::add_tokens(&mut stepper, language, trie, &frontier, &mut walks, &mut scratch, &mut expected)
+            .is_err()
+        {
             assert_eq!(language.mode(), LexerMode::Contextual, "{name}");
             break;
         }
@@ -94,7 +98,8 @@ const SQL: &str = r#"
 /// A small SQL in a lexer mode.
 pub fn sql(mode: LexerMode) -> Language {
     let grammar = lark::parse(SQL, &LarkOptions::default()).unwrap();
-    let options = LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ..LanguageOptions::default() };
+    let options =
+        LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ..LanguageOptions::default() };
     Language::new(grammar, &options).unwrap()
 }
 
@@ -111,7 +116,8 @@ fn masks_of_a_small_sql() {
             let text = b"select (1.5 + -a, b";
             let options = PoolOptions { threads: 64, ..small() };
             let how = (seed, levels, options);
-            let (counts, _, n_doubtful) = compare(&name, &language, vocabulary.trie(), vocabulary.len(), text, how);
+            let (counts, _, n_doubtful) =
+                compare(&name, &language, vocabulary.trie(), vocabulary.len(), text, how);
             assert_eq!(n_doubtful, 0, "{name}");
             assert_eq!(counts.in_breadth > 0, levels > 0, "{name}: {counts:?}");
             assert!(counts.stack > 0 || levels == 4, "{name}: {counts:?}");
@@ -127,15 +133,18 @@ fn what_competes_depends_on_the_parser() {
     }
     let grammar = lark::parse(competing::GRAMMAR, &LarkOptions::default()).unwrap();
     let lexer = Some(LexerMode::Contextual);
-    let language =
-        Language::new(grammar, &LanguageOptions { engine: Engine::Valiant, lexer, ..LanguageOptions::default() });
+    let language = Language::new(
+        grammar,
+        &LanguageOptions { engine: Engine::Valiant, lexer, ..LanguageOptions::default() },
+    );
     let trie = TokenTrie::new((0..).map(TokenId).zip(competing::TOKENS.map(str::as_bytes)));
     for levels in [0, 1, 3] {
         // Searches take fewer threads than steps may have.
         let options = PoolOptions { threads: if levels == 3 { 1_024 } else { 32 }, ..small() };
         let (n_tokens, how) = (competing::TOKENS.len(), (levels as u64, levels, options));
         let text = competing::TEXT.as_bytes();
-        let (_, n_masks, n_doubtful) = compare("competing", language.as_ref().unwrap(), &trie, n_tokens, text, how);
+        let (_, n_masks, n_doubtful) =
+            compare("competing", language.as_ref().unwrap(), &trie, n_tokens, text, how);
         assert_eq!((n_masks, n_doubtful), (text.len() + 1, 0), "{levels} levels");
     }
 }
@@ -150,7 +159,8 @@ fn masks_of_random_grammars() {
     for seed in 0..60 {
         for (mode, (n_masks, n_doubtful)) in MODES.into_iter().zip(&mut compared) {
             let case = RandomCase::in_mode(seed, mode);
-            let tokens = (0..).zip(&case.vocab).filter_map(|(id, token)| Some((TokenId(id), token.as_deref()?)));
+            let tokens =
+                (0..).zip(&case.vocab).filter_map(|(id, token)| Some((TokenId(id), token.as_deref()?)));
             let trie = TokenTrie::new(tokens.filter(|(_, bytes)| !bytes.is_empty()));
             let options = LanguageOptions {
                 engine: Engine::Valiant,
@@ -162,7 +172,8 @@ fn masks_of_random_grammars() {
             for text in case.texts.iter().filter_map(|text| bytes_of(text)).take(4) {
                 let name = format!("seed {seed}, {}", mode.name());
                 let how = (seed, seed as usize % 3, small());
-                let found = compare(&name, &language, &trie, case.vocab.len(), &text[..text.len().min(8)], how);
+                let found =
+                    compare(&name, &language, &trie, case.vocab.len(), &text[..text.len().min(8)], how);
                 *n_masks += found.1;
                 *n_doubtful += found.2;
             }
@@ -215,8 +226,9 @@ fn logits_are_masked_in_place() {
     let words: Vec<u32> = (0..3 * n_rows as u32).map(|at| at.wrapping_mul(0x9e37_79b9)).collect();
     let buffer = charts.buffer(&words).unwrap();
     let masks = DeviceMasks { address: buffer.address(), stride: 3, n_words: 3, n_rows };
-    let allowed =
-        |row: usize, column: usize| column < n_tokens && words[row * 3 + column / 32] >> (column % 32) & 1 == 1;
+    let allowed = |row: usize, column: usize| {
+        column < n_tokens && words[row * 3 + column / 32] >> (column % 32) & 1 == 1
+    };
     for (of, bytes, minus) in
         [(LogitType::F32, 4, 0xff80_0000), (LogitType::F16, 2, 0xfc00), (LogitType::Bf16, 2, 0xff80u32)]
     {
@@ -225,7 +237,8 @@ fn logits_are_masked_in_place() {
         // SAFETY: both buffers live as long as the pool, and have the rows that are described.
         let logits = Logits { address: buffer.address(), stride, n_columns, of };
         unsafe { charts.mask_logits(masks, n_tokens, logits) }.unwrap();
-        let logits: Vec<u8> = charts.read_buffer(&buffer).unwrap().into_iter().flat_map(u32::to_le_bytes).collect();
+        let logits: Vec<u8> =
+            charts.read_buffer(&buffer).unwrap().into_iter().flat_map(u32::to_le_bytes).collect();
         for row in 0..n_rows {
             for column in 0..stride {
                 let number = &logits[(row * stride + column) * bytes..][..bytes];
@@ -259,21 +272,30 @@ fn token_sets_are_added() {
     }
     let mut charts = charts(1, PoolOptions { threads: 64, ..small() });
     let (n_words, stride, n_rows) = (150, 160, 5);
-    let word =
-        |set: usize, at: usize| ((set * 977 + at * 131) as u32).wrapping_mul(0x9e37_79b9) & 0x1111_1111 << (set % 4);
+    let word = |set: usize, at: usize| {
+        ((set * 977 + at * 131) as u32).wrapping_mul(0x9e37_79b9) & 0x1111_1111 << (set % 4)
+    };
     let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|at| word(set, at)).collect()).collect();
     let addresses: Vec<u64> = sets.iter().map(|set| charts.buffer(set).unwrap().address()).collect();
     let buffer = charts.buffer(&vec![4; stride * n_rows]).unwrap();
     let masks = DeviceMasks { address: buffer.address(), stride, n_words, n_rows };
-    let chosen: Vec<Vec<usize>> = [0, 1, 4, 7, 64].iter().map(|&n| (0..n).map(|at| at * 5 % 64).collect()).collect();
-    let rows: Vec<Vec<u64>> = chosen.iter().map(|row| row.iter().map(|&set| addresses[set]).collect()).collect();
-    // SAFETY: all buffers live as long as the pool; masks have the rows that are described, and sets are as long as they.
+    let chosen: Vec<Vec<usize>> =
+        [0, 1, 4, 7, 64].iter().map(|&n| (0..n).map(|at| at * 5 % 64).collect()).collect();
+    let rows: Vec<Vec<u64>> =
+        chosen.iter().map(|row| row.iter().map(|&set| addresses[set]).collect()).collect();
+    // SAFETY: all buffers live as long as the pool; masks have the rows that are described, and sets are as
+    // long as they.
     unsafe { charts.or_sets(masks, &rows) }.unwrap();
     let found = charts.read_buffer(&buffer).unwrap();
     for (row, sets_of_row) in chosen.iter().enumerate() {
         for at in 0..stride {
-            let union = sets_of_row.iter().fold(4, |bits, &set| bits | sets[set].get(at).copied().unwrap_or(0));
-            assert_eq!(found[row * stride + at], if at < n_words { union } else { 4 }, "row {row}, word {at}");
+            let union =
+                sets_of_row.iter().fold(4, |bits, &set| bits | sets[set].get(at).copied().unwrap_or(0));
+            assert_eq!(
+                found[row * stride + at],
+                if at < n_words { union } else { 4 },
+                "row {row}, word {at}"
+            );
         }
     }
     let buffers: Vec<_> = sets.iter().map(|set| charts.buffer(set).unwrap()).collect();

@@ -1,4 +1,5 @@
-//! Outputs on the device against matchers, token by token; what is exported; and the kernels that are shipped.
+//! Outputs on the device against matchers, token by token; what is exported; and the kernels that are
+//! shipped.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::common::{can_run, pool, small};
 use crate::masks::MODES;
 
 fn constraint(grammar: Grammar, mode: LexerMode, ties: Ties, vocabulary: Vocabulary) -> Option<Constraint> {
-    let options = LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ties, ..LanguageOptions::default() };
+    let options =
+        LanguageOptions { engine: Engine::Valiant, lexer: Some(mode), ties, ..LanguageOptions::default() };
     Constraint::new(Arc::new(Language::new(grammar, &options).ok()?), vocabulary).ok()
 }
 
@@ -24,14 +26,22 @@ fn vocabulary(case: &RandomCase) -> Vocabulary {
     let hex = |bytes: &Vec<u8>| {
         format!("{{\"hex\":\"{}\"}}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     };
-    let source: Vec<String> = case.vocab.iter().map(|token| token.as_ref().map_or("null".to_owned(), hex)).collect();
+    let source: Vec<String> =
+        case.vocab.iter().map(|token| token.as_ref().map_or("null".to_owned(), hex)).collect();
     let options = LoadOptions { eos: vec![EOS], ..LoadOptions::default() };
-    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, format!("[{}]", source.join(",")).as_bytes(), &options);
+    let vocabulary =
+        Vocabulary::from_bytes(Format::JsonArray, format!("[{}]", source.join(",")).as_bytes(), &options);
     vocabulary.unwrap().with_names([(CALL, "call")]).unwrap()
 }
 
 /// Goes on at random for some tokens, back and forth; returns the number of masks that were compared.
-fn compare(name: &str, constraint: &Constraint, output: &mut Output, random: &mut Random, n_steps: usize) -> usize {
+fn compare(
+    name: &str,
+    constraint: &Constraint,
+    output: &mut Output,
+    random: &mut Random,
+    n_steps: usize,
+) -> usize {
     let mut matcher = constraint.matcher().unwrap();
     let n_words = constraint.mask_words();
     for step in 0..n_steps {
@@ -40,7 +50,11 @@ fn compare(name: &str, constraint: &Constraint, output: &mut Output, random: &mu
         output.mask_into(&mut found).unwrap();
         let tokens = matcher.tokens();
         assert_eq!(found, expected, "{name}, after {tokens:?}");
-        assert_eq!((output.is_sentence(), output.n_tokens()), (matcher.is_sentence(), tokens.len()), "{name}");
+        assert_eq!(
+            (output.is_sentence(), output.n_tokens()),
+            (matcher.is_sentence(), tokens.len()),
+            "{name}"
+        );
         let allowed: Vec<u32> =
             (0..n_words as u32 * 32).filter(|id| found[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
         match random.below(6) {
@@ -52,7 +66,12 @@ fn compare(name: &str, constraint: &Constraint, output: &mut Output, random: &mu
             1 => {
                 let token = TokenId::new(random.below(constraint.vocabulary().len()));
                 let refused = matcher.advance(token).is_err();
-                assert_eq!(output.advance(token).is_err(), refused, "{name}, {token:?} after {:?}", matcher.tokens());
+                assert_eq!(
+                    output.advance(token).is_err(),
+                    refused,
+                    "{name}, {token:?} after {:?}",
+                    matcher.tokens()
+                );
             }
             _ if allowed.is_empty() => return step,
             _ => {
@@ -72,9 +91,11 @@ fn outputs_on_the_device_are_those_of_matchers() {
     }
     let (mut compared, mut n_doubtful) = (0, 0);
     for seed in 0..60 {
-        let blanks = MODES.into_iter().filter(|_| seed % 6 == 0).map(|mode| RandomCase::with_blanks(seed, mode));
+        let blanks =
+            MODES.into_iter().filter(|_| seed % 6 == 0).map(|mode| RandomCase::with_blanks(seed, mode));
         for case in MODES.into_iter().map(|mode| RandomCase::in_mode(seed, mode)).chain(blanks) {
-            let Some(constraint) = constraint(case.grammar.clone(), case.mode, case.ties, vocabulary(&case)) else {
+            let Some(constraint) = constraint(case.grammar.clone(), case.mode, case.ties, vocabulary(&case))
+            else {
                 continue;
             };
             let charts = pool(seed, small());
@@ -124,7 +145,8 @@ fn an_output_goes_on_without_its_device() {
         return;
     }
     let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
-    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let constraint =
+        constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
     let tokens = constraint.vocabulary().encode("[a+b, [c], the + last]").unwrap();
     for lost_at in [3, 10, 40, 61] {
         let shim = ShimOptions { lost_at: Some(lost_at), ..ShimOptions::default() };
@@ -148,7 +170,8 @@ fn an_output_goes_on_where_the_pool_gives_out() {
         return;
     }
     let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
-    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let constraint =
+        constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
     let tokens = constraint.vocabulary().encode("[a+b, [c], the + last, [and, one + more]]").unwrap();
     let deep = PoolOptions { page_words: 512, ..small() };
     // What one mask lacks is that mask's alone; what the sequence lacks stays until it begins again.
@@ -181,7 +204,8 @@ fn a_launch_that_is_refused_loses_nothing() {
         return;
     }
     let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
-    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let constraint =
+        constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
     let tokens = constraint.vocabulary().encode("[a+b, [c], the + last]").unwrap();
     // Each launch of the first masks once, those in the middle of a turn too.
     for refused_at in 0..40 {
@@ -212,7 +236,8 @@ fn batches_of_random_grammars() {
     for seed in 0..20 {
         for mode in MODES {
             let case = RandomCase::in_mode(seed, mode);
-            let Some(constraint) = constraint(case.grammar.clone(), mode, case.ties, vocabulary(&case)) else {
+            let Some(constraint) = constraint(case.grammar.clone(), mode, case.ties, vocabulary(&case))
+            else {
                 continue;
             };
             let (charts, mut random) = (pool(seed, small()), Random::new(seed));
@@ -222,7 +247,10 @@ fn batches_of_random_grammars() {
             let n_words = constraint.mask_words();
             for step in 0..5 {
                 let mut rows = vec![u32::MAX; 3 * n_words];
-                assert!(batch_masks(&mut outputs, &mut rows).iter().all(Result::is_ok), "seed {seed}, {mode:?}");
+                assert!(
+                    batch_masks(&mut outputs, &mut rows).iter().all(Result::is_ok),
+                    "seed {seed}, {mode:?}"
+                );
                 for (at, row) in rows.chunks(n_words).enumerate() {
                     let expected = matchers[at].mask().unwrap();
                     assert_eq!(row, expected, "seed {seed}, {}, output {at}, step {step}", mode.name());
@@ -257,8 +285,12 @@ fn masks_of_a_batch_are_those_of_its_outputs() {
     let tokens = |text: &str| lists.vocabulary().encode(text).unwrap();
     // Outputs of two grammars in one pool; one in a pool that gives out; one that ended.
     let (charts, poor) = (pool(1, small()), pool(2, PoolOptions { queue: 1, ..small() }));
-    let texts =
-        [("[a+b, [c", &lists, &charts), ("a+b", &sums, &charts), ("", &lists, &charts), ("[a, b", &lists, &poor)];
+    let texts = [
+        ("[a+b, [c", &lists, &charts),
+        ("a+b", &sums, &charts),
+        ("", &lists, &charts),
+        ("[a, b", &lists, &poor),
+    ];
     let mut outputs: Vec<Output> =
         texts.iter().map(|(_, constraint, charts)| Output::new(constraint, charts, 1).unwrap()).collect();
     let mut ended = Output::new(&sums, &charts, 1).unwrap();
@@ -283,7 +315,11 @@ fn masks_of_a_batch_are_those_of_its_outputs() {
         outputs[4].mask_into(&mut alone).unwrap();
         assert_eq!(rows[4 * n_words..], alone);
         let short = batch_masks(&mut outputs, &mut rows[1..]);
-        assert!(short.iter().all(|error| matches!(error, Err(OutputError::Match(MatchError::MaskTooShort { .. })))));
+        assert!(
+            short
+                .iter()
+                .all(|error| matches!(error, Err(OutputError::Match(MatchError::MaskTooShort { .. }))))
+        );
     }
     assert!(outputs[0].computed().on_device > 0 && outputs[1].computed().on_device > 0);
     assert!(outputs[3].computed().too_large > 0, "{:?}", outputs[3].computed());
@@ -296,7 +332,8 @@ fn only_dense_charts_are_for_the_device_where_that_is_asked_for() {
         return;
     }
     let grammar = lark::parse("start: start start | \"a\"", &LarkOptions::default()).unwrap();
-    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let constraint =
+        constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
     let tokens = constraint.vocabulary().encode("a".repeat(80)).unwrap();
     let charts = pool(3, PoolOptions { team_from: 2, threads: 64, ..small() });
     let mut output = Output::new(&constraint, &charts, 0).unwrap().for_dense_charts();
@@ -312,7 +349,8 @@ fn masks_are_exported() {
         return;
     }
     let grammar = lark::parse(LIST, &LarkOptions::default()).unwrap();
-    let constraint = constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
+    let constraint =
+        constraint(grammar, LexerMode::Longest, Ties::All, Vocabulary::builtin().clone()).unwrap();
     let charts = pool(0, PoolOptions { threads: 64, ..small() });
     let (mut one, mut other) =
         (Output::new(&constraint, &charts, 0).unwrap(), Output::new(&constraint, &charts, 0).unwrap());
@@ -380,7 +418,11 @@ fn the_shipped_kernels_were_made_from_these_sources() {
         let found = fnv(&std::fs::read(&path).unwrap());
         assert_eq!(found, expected, "{name}: run `cargo xtask kernels`");
     }
-    let is_source = |path: &std::path::Path| path.extension().is_some_and(|name| name == "cu" || name == "cuh");
-    let there = std::fs::read_dir(&folder).unwrap().filter(|entry| is_source(&entry.as_ref().unwrap().path())).count();
+    let is_source =
+        |path: &std::path::Path| path.extension().is_some_and(|name| name == "cu" || name == "cuh");
+    let there = std::fs::read_dir(&folder)
+        .unwrap()
+        .filter(|entry| is_source(&entry.as_ref().unwrap().path()))
+        .count();
     assert_eq!(n_sources, there);
 }

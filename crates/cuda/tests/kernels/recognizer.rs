@@ -1,4 +1,5 @@
-//! The recognizer of the device against that of the CPU, state by state, and against the laws and the definition.
+//! The recognizer of the device against that of the CPU, state by state, and against the laws and the
+//! definition.
 
 use anygram_bits::BitSet;
 use anygram_cuda::DeviceRecognizer;
@@ -32,7 +33,12 @@ fn same(valiant: &Valiant, device: &DeviceRecognizer, state: StateId, context: &
     assert_eq!(device.chart().predicted(state), valiant.predicted(state), "predicted: {}", context());
     assert_eq!(seen(device, state), seen(valiant, state), "{}", context());
     for left in valiant.form().left_children() {
-        assert_eq!(device.chart().rows_of(state, left), valiant.rows_of(state, left), "{left:?}: {}", context());
+        assert_eq!(
+            device.chart().rows_of(state, left),
+            valiant.rows_of(state, left),
+            "{left:?}: {}",
+            context()
+        );
     }
 }
 
@@ -63,7 +69,8 @@ fn states_of_random_lattices_are_those_of_the_cpu() {
             let mut random = Random::new(seed);
             for _ in 0..12 {
                 let edges = random_edges(&mut random, valiant.n_states(), cfg.n_terminals);
-                let context = || format!("seed {seed}, {:?}, {edges:?}\n{:?}", valiant.form().form, cfg.rules);
+                let context =
+                    || format!("seed {seed}, {:?}, {edges:?}\n{:?}", valiant.form().form, cfg.rules);
                 let expected = valiant.clone().extend(&edges).unwrap();
                 assert_eq!(device.extend(&edges).unwrap(), expected, "{}", context());
                 valiant.extend(&edges).unwrap();
@@ -133,7 +140,8 @@ fn the_laws_hold() {
             let mut states = vec![device.start()];
             for _ in 0..25 {
                 let state = *random.pick(&states);
-                let check = |result: Result<(), String>| result.unwrap_or_else(|error| panic!("{name}: {error}"));
+                let check =
+                    |result: Result<(), String>| result.unwrap_or_else(|error| panic!("{name}: {error}"));
                 check(laws::viable_iff_extends(&mut device, state));
                 check(laws::minimum_is_zero_iff_sentence(&device, state));
                 check(laws::automata_of_all_and_of_nothing(&device, state));

@@ -1,4 +1,5 @@
-//! Several blocks for one sequence: the same states as one block and the CPU have, whatever the order in which blocks and threads run.
+//! Several blocks for one sequence: the same states as one block and the CPU have, whatever the order in
+//! which blocks and threads run.
 
 use anygram_cuda::{Charts, GrammarId, Image, PoolOptions, SequenceId, ShimOptions};
 use anygram_grammar::cfg::Cfg;
@@ -49,7 +50,11 @@ fn several_blocks_make_the_states_that_one_makes() {
             for terminal in word(&mut engine.clone(), &mut Random::new(at), 230) {
                 let edges = edge(StateId::new(engine.n_states() - 1), terminal);
                 let expected = engine.extend(&edges).unwrap();
-                assert_eq!(charts.extend(&[(id, &edges)]).remove(0).unwrap(), expected, "{name}, {team_blocks} blocks");
+                assert_eq!(
+                    charts.extend(&[(id, &edges)]).remove(0).unwrap(),
+                    expected,
+                    "{name}, {team_blocks} blocks"
+                );
             }
             same(&mut charts, id, &engine, &format!("{name}, {team_blocks} blocks"));
             let long = engine.n_states() > 33;
@@ -74,7 +79,8 @@ fn lattices_by_several_blocks() {
             let mut one = |back: usize| {
                 let from = StateId::new(engine.n_states() - 1 - random.below(engine.n_states().min(back)));
                 let viable: Vec<usize> = engine.viable(from).iter().collect();
-                let terminal = if viable.is_empty() || random.chance(15) { None } else { Some(*random.pick(&viable)) };
+                let terminal =
+                    if viable.is_empty() || random.chance(15) { None } else { Some(*random.pick(&viable)) };
                 Edge { from, terminal: terminal.map(TerminalId::new) }
             };
             let edges = [one(2), one(40)];
@@ -142,7 +148,11 @@ fn bulk_loads_make_the_same_states() {
         let mut engine = valiant(&cfg);
         for terminal in word(&mut engine.clone(), &mut Random::new(at), 230) {
             let edges = edge(StateId::new(engine.n_states() - 1), terminal);
-            assert_eq!(charts.extend(&[(id, &edges)]).remove(0).unwrap(), engine.extend(&edges).unwrap(), "{name}");
+            assert_eq!(
+                charts.extend(&[(id, &edges)]).remove(0).unwrap(),
+                engine.extend(&edges).unwrap(),
+                "{name}"
+            );
         }
         same(&mut charts, id, &engine, name);
     }

@@ -1,4 +1,5 @@
-//! Whole steps: states and masks without the host in between, replayed as a graph; trees and ids that are dropped.
+//! Whole steps: states and masks without the host in between, replayed as a graph; trees and ids that are
+//! dropped.
 
 use std::sync::{Arc, PoisonError};
 
@@ -49,7 +50,8 @@ fn turns_are_steps_and_masks() {
                 }
             }
             let parts = outputs.each_mut().map(|output| output.whole_step().unwrap());
-            let steps = parts.each_ref().map(|part| part.steps.iter().map(|edges| &edges[..]).collect::<Vec<_>>());
+            let steps =
+                parts.each_ref().map(|part| part.steps.iter().map(|edges| &edges[..]).collect::<Vec<_>>());
             let turns: Vec<Turn<'_>> = (0..texts.len())
                 .map(|which| Turn {
                     sequence: outputs[which].sequence(),
@@ -63,7 +65,12 @@ fn turns_are_steps_and_masks() {
             for (which, turned) in turned.into_iter().enumerate() {
                 assert_eq!(turned.mask, Ok(()));
                 assert!(turned.states.unwrap().iter().all(Option::is_some));
-                assert_eq!(words[which], matchers[which].mask().unwrap(), "{}, text {which}, {at}", mode.name());
+                assert_eq!(
+                    words[which],
+                    matchers[which].mask().unwrap(),
+                    "{}, text {which}, {at}",
+                    mode.name()
+                );
             }
         }
         let GraphCounts { recorded, replayed } = lock(&charts).graph_counts();
@@ -79,7 +86,12 @@ fn a_turn_that_fails_fails_alone() {
     let constraint = constraint(LexerMode::Longest);
     let charts = pool(1, PoolOptions { threads: 64, ..small() });
     let mut output = Output::new(&constraint, &charts, 1).unwrap();
-    constraint.vocabulary().encode("select a, b").unwrap().into_iter().for_each(|token| output.advance(token).unwrap());
+    constraint
+        .vocabulary()
+        .encode("select a, b")
+        .unwrap()
+        .into_iter()
+        .for_each(|token| output.advance(token).unwrap());
     let own = output.sequence();
     let readings = output.readings().unwrap();
     let tree = readings[0].tree;
@@ -143,7 +155,9 @@ fn a_device_lost_in_a_turn_leaves_what_was_noted() {
                 let state = engine.extend(&edges).unwrap();
                 assert!(turned.iter().all(|turned| turned.states == Ok(vec![state])), "{at}");
             }
-            Err(error) => assert!(at >= 8 && matches!(error, ChartError::Device(DeviceError::Lost { .. })), "{at}"),
+            Err(error) => {
+                assert!(at >= 8 && matches!(error, ChartError::Device(DeviceError::Lost { .. })), "{at}")
+            }
         }
     }
     assert_eq!(engine.n_states(), 9);
@@ -227,7 +241,8 @@ fn a_turn_that_is_refused_can_be_made_again() {
     let (_, cfg) = grammars().remove(2);
     let mut engine = valiant(&cfg);
     let word = word(&mut engine.clone(), &mut Random::new(3), 12);
-    // A launch makes the sequences; then a turn without readings is a step and an empty mask, the second of which is refused.
+    // A launch makes the sequences; then a turn without readings is a step and an empty mask, the second of
+    // which is refused.
     let shim = ShimOptions { refused_at: Some(1 + 2 * 8 + 1), ..ShimOptions::default() };
     let mut charts = Charts::on_shim(shim, small()).unwrap();
     let grammar = charts.add_grammar(&Image::new(&cfg, &NormalForm::binary(&cfg)).unwrap()).unwrap();
@@ -238,7 +253,10 @@ fn a_turn_that_is_refused_can_be_made_again() {
         let steps: [&[Edge]; 1] = [&edges];
         let turns = [0, 1].map(|which| Turn { sequence: ids[which], steps: &steps, readings: &[] });
         let turned = charts.turn(&turns, 1).or_else(|error| {
-            assert!(at == 8 && matches!(error, ChartError::Device(DeviceError::Refused { .. })), "{at}: {error}");
+            assert!(
+                at == 8 && matches!(error, ChartError::Device(DeviceError::Refused { .. })),
+                "{at}: {error}"
+            );
             n_refused += 1;
             charts.turn(&turns, 1)
         });

@@ -64,13 +64,17 @@ impl<'a> Cells<'a> {
         for (at, cell) in derived {
             cells.entry(at).or_insert(cell);
         }
-        cells.values_mut().flat_map(|cell| cell.0.values_mut()).for_each(|runs| runs.sort_by_key(|one| one.run));
+        cells
+            .values_mut()
+            .flat_map(|cell| cell.0.values_mut())
+            .for_each(|runs| runs.sort_by_key(|one| one.run));
         let mut setting = String::new();
         for (seed, temperature) in settings {
             let lengths: Vec<String> =
                 lengths.iter().map(|(model, slots)| format!("{slots} slots (`{model}`)")).collect();
             let temperature = f64::from_bits(temperature);
-            setting = format!("Seed {seed}, temperature {temperature}, canvases of {}.\n", lengths.join(", "));
+            setting =
+                format!("Seed {seed}, temperature {temperature}, canvases of {}.\n", lengths.join(", "));
         }
         Ok(Self { cells, setting })
     }
@@ -101,15 +105,19 @@ impl<'a> Cells<'a> {
         steps.into_iter().collect()
     }
 
-    /// The methods of a task and a model, in the order in which they are known; without those that have parameters.
+    /// The methods of a task and a model, in the order in which they are known; without those that have
+    /// parameters.
     pub fn methods(&self, task: &str, model: &str) -> Vec<String> {
-        let has =
-            |method: &str| self.cells.keys().any(|at| at.task == task && at.model == model && at.method == method);
+        let has = |method: &str| {
+            self.cells.keys().any(|at| at.task == task && at.model == model && at.method == method)
+        };
         // Ours last, after what they are compared with.
         let known: Vec<&str> = Method::names().collect();
         let mut methods: Vec<&str> = known.iter().rev().copied().filter(|method| has(method)).collect();
         let place = ORDER.map(Some);
-        methods.sort_by_key(|method| place.iter().position(|known| *known == Some(*method)).unwrap_or(ORDER.len()));
+        methods.sort_by_key(|method| {
+            place.iter().position(|known| *known == Some(*method)).unwrap_or(ORDER.len())
+        });
         methods.into_iter().map(str::to_owned).collect()
     }
 }
@@ -156,20 +164,22 @@ impl<'a> Cell<'a> {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// The chance that one try succeeds, the mean over prompts; and its spread over runs: the standard deviation of the shares of single runs, over the prompts that have the
-    /// most runs.
+    /// The chance that one try succeeds, the mean over prompts; and its spread over runs: the standard
+    /// deviation of the shares of single runs, over the prompts that have the most runs.
     pub fn at_one(&self, success: Success) -> Option<(f64, f64)> {
         let score = |generation: &Cow<Generation>| f64::from(u8::from(success(generation)));
         let of_prompt = |runs: &Vec<Cow<Generation>>| runs.iter().map(score).sum::<f64>() / runs.len() as f64;
         let prompts: Vec<f64> = self.0.values().map(of_prompt).collect();
         let most = self.0.values().map(Vec::len).max()?;
         let whole: Vec<&Vec<Cow<Generation>>> = self.0.values().filter(|runs| runs.len() == most).collect();
-        let of_run = |run: usize| whole.iter().map(|runs| score(&runs[run])).sum::<f64>() / whole.len() as f64;
+        let of_run =
+            |run: usize| whole.iter().map(|runs| score(&runs[run])).sum::<f64>() / whole.len() as f64;
         let runs: Vec<f64> = (0..most).map(of_run).collect();
         Some((mean_and_spread(&prompts)?.0, mean_and_spread(&runs)?.1))
     }
 
-    /// The share of prompts of which one of `k` tries succeeds, estimated from the prompts with the most tries; and how many those are.
+    /// The share of prompts of which one of `k` tries succeeds, estimated from the prompts with the most
+    /// tries; and how many those are.
     pub fn at(&self, k: usize, success: Success) -> Option<(f64, usize)> {
         let most = self.0.values().map(Vec::len).max()?;
         let counted: Vec<f64> = (self.0.values().filter(|runs| runs.len() == most))
@@ -199,7 +209,8 @@ impl<'a> Cell<'a> {
         let mut differences = Vec::new();
         for (prompt, runs) in &self.0 {
             let Some(others) = other.0.get(prompt) else { continue };
-            let pairs = runs.iter().filter_map(|one| Some((one, others.iter().find(|other| other.run == one.run)?)));
+            let pairs =
+                runs.iter().filter_map(|one| Some((one, others.iter().find(|other| other.run == one.run)?)));
             let score = |generation: &Cow<Generation>| f64::from(u8::from(success(generation)));
             let each: Vec<f64> = pairs.map(|(one, other)| score(one) - score(other)).collect();
             differences.extend(mean_and_spread(&each).map(|mean| mean.0));

@@ -4,7 +4,8 @@ use super::cells::{At, Cell, Cells, FUNCTIONAL, SYNTACTIC, Success};
 use super::table::{Table, percent};
 use crate::estimate::{Difference, mcnemar, paired};
 
-/// What is compared with all others: two ways to the same guarantee, of which the second can be had in more generations.
+/// What is compared with all others: two ways to the same guarantee, of which the second can be had in more
+/// generations.
 const OURS: [&str; 2] = ["exact", "compatible"];
 /// Below so many prompts no difference is claimed.
 const ENOUGH: usize = 200;
@@ -44,7 +45,8 @@ pub fn verdict(cells: &Cells<'_>) -> String {
             continue;
         }
         let n: usize = found.iter().map(|(_, cell)| cell.n_generations()).sum();
-        let wrong: usize = found.iter().map(|(_, cell)| cell.generations().filter(|one| !one.syntactic).count()).sum();
+        let wrong: usize =
+            found.iter().map(|(_, cell)| cell.generations().filter(|one| !one.syntactic).count()).sum();
         text.push_str(&format!(
             "- `{ours}` is syntactic in {} of {n} generations ({} %), over {} combinations of task, model and T.\n",
             n - wrong,

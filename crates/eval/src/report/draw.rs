@@ -31,8 +31,15 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(140, 86, 75),
 ];
 /// Methods that are drawn; others are in the tables.
-const DRAWN: [&str; 7] =
-    ["none", "forced-sequential", "intersection", "intersection-with-completion", "lookahead", "compatible", "exact"];
+const DRAWN: [&str; 7] = [
+    "none",
+    "forced-sequential",
+    "intersection",
+    "intersection-with-completion",
+    "lookahead",
+    "compatible",
+    "exact",
+];
 const WIDTH: u32 = 340;
 const HEIGHT: u32 = 260;
 
@@ -49,8 +56,10 @@ pub(super) fn drawings(cells: &Cells<'_>) -> Result<Vec<(&'static str, String)>,
             continue;
         }
         let mut svg = String::new();
-        let fault =
-            |error: Box<dyn std::error::Error>| EvalError::Drawing { path: name.into(), message: error.to_string() };
+        let fault = |error: Box<dyn std::error::Error>| EvalError::Drawing {
+            path: name.into(),
+            message: error.to_string(),
+        };
         draw(&mut svg, &panels, label).map_err(fault)?;
         drawings.push((name, svg));
     }

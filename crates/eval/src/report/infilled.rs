@@ -25,11 +25,13 @@ pub fn table(lines: &Lines) -> String {
         row.entry(one.regions).or_default().push(one);
     }
     let head = ["texts", "regions as", "method"].map(str::to_owned).into_iter();
-    let columns = regions.iter().flat_map(|n| [format!("{n}: syntactic % (n)"), "ms a token p50 / p99".to_owned()]);
+    let columns =
+        regions.iter().flat_map(|n| [format!("{n}: syntactic % (n)"), "ms a token p50 / p99".to_owned()]);
     let mut table = Table::new(head.chain(columns));
     for ((name, kind, method), by_regions) in rows {
-        let cells =
-            regions.iter().flat_map(|n| by_regions.get(n).map_or(["–".into(), "–".into()], |found| cell(found)));
+        let cells = regions
+            .iter()
+            .flat_map(|n| by_regions.get(n).map_or(["–".into(), "–".into()], |found| cell(found)));
         table.row([name.to_owned(), kind.to_owned(), format!("`{method}`")].into_iter().chain(cells));
     }
     table.markdown("")
@@ -64,7 +66,12 @@ pub fn masks(lines: &Lines) -> String {
             replay.vocab_size.to_string(),
             replay.engine.clone(),
             short(replay.compile_ms),
-            format!("{} / {} / {}", short(replay.mask_us.mean), short(replay.mask_us.p50), short(replay.mask_us.p99)),
+            format!(
+                "{} / {} / {}",
+                short(replay.mask_us.mean),
+                short(replay.mask_us.p50),
+                short(replay.mask_us.p99)
+            ),
             short(replay.advance_us.mean),
             replay.steps.to_string(),
             replay.false_rejects.to_string(),

@@ -1,7 +1,8 @@
 //! Tables, drawings, and the page `docs/results.md`.
 //!
-//! The page is a text with places in double braces (`page.md`) that are filled with tables of the lines given; what the papers report stands in the text, with its source.
-//! So the page has nothing about our results that the command did not compute.
+//! The page is a text with places in double braces (`page.md`) that are filled with tables of the lines
+//! given; what the papers report stands in the text, with its source. So the page has nothing about our
+//! results that the command did not compute.
 
 mod cells;
 mod compare;
@@ -39,7 +40,8 @@ impl Report {
 /// The page of results. Equal lines make equal pages.
 ///
 /// # Errors
-/// There is nothing to tell of, or generations of several seeds, temperatures or lengths stand side by side, which cannot be compared.
+/// There is nothing to tell of, or generations of several seeds, temperatures or lengths stand side by side,
+/// which cannot be compared.
 pub fn report(lines: &Lines) -> Result<Report, EvalError> {
     if lines.lines.is_empty() {
         return Err(EvalError::Nothing);

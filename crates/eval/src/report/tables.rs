@@ -7,7 +7,8 @@ use crate::estimate::quantile;
 
 /// The papers' k.
 const TRIES: [usize; 4] = [1, 3, 5, 10];
-/// A step of a model of several billion parameters, in microseconds: what times of constraints are compared with.
+/// A step of a model of several billion parameters, in microseconds: what times of constraints are compared
+/// with.
 const MODEL_STEP_US: f64 = 30_000.0;
 
 fn at(task: &str, model: &str, steps: usize, method: &str) -> At {
@@ -24,7 +25,8 @@ pub fn steps(cells: &Cells<'_>) -> String {
     for (task, model) in cells.pairs() {
         let steps = cells.steps(&task, &model);
         let columns = steps.iter().map(|steps| format!("T = {steps}"));
-        let head = ["method".to_owned()].into_iter().chain(columns).chain(["prompts, generations".to_owned()]);
+        let head =
+            ["method".to_owned()].into_iter().chain(columns).chain(["prompts, generations".to_owned()]);
         let mut table = Table::new(head);
         for method in cells.methods(&task, &model) {
             let found: Vec<Option<&Cell>> =
@@ -32,11 +34,16 @@ pub fn steps(cells: &Cells<'_>) -> String {
             let sizes: Vec<String> = found
                 .iter()
                 .map(|cell| {
-                    cell.map_or("–".to_owned(), |cell| format!("{}, {}", cell.n_prompts(), cell.n_generations()))
+                    cell.map_or("–".to_owned(), |cell| {
+                        format!("{}, {}", cell.n_prompts(), cell.n_generations())
+                    })
                 })
                 .collect();
-            let size =
-                if sizes.windows(2).all(|pair| pair[0] == pair[1]) { sizes[0].clone() } else { sizes.join("; ") };
+            let size = if sizes.windows(2).all(|pair| pair[0] == pair[1]) {
+                sizes[0].clone()
+            } else {
+                sizes.join("; ")
+            };
             let shares = found.iter().map(|cell| cell.map_or("–".to_owned(), at_one));
             table.row([code(&method)].into_iter().chain(shares).chain([size]));
         }
@@ -68,7 +75,11 @@ pub fn tries(cells: &Cells<'_>) -> String {
                 };
                 for method in cells.methods(&task, &model).into_iter().filter(has_most) {
                     let Some(cell) = cells.get(&at(&task, &model, steps, &method)) else { continue };
-                    table.row(tries_of(cell, success, &[code(&model), task.clone(), steps.to_string(), code(&method)]));
+                    table.row(tries_of(
+                        cell,
+                        success,
+                        &[code(&model), task.clone(), steps.to_string(), code(&method)],
+                    ));
                 }
             }
         }
@@ -111,7 +122,8 @@ pub fn times(cells: &Cells<'_>) -> String {
         let mut table = Table::new(head);
         for method in cells.methods(&task, &model) {
             let Some(cell) = cells.get(&at(&task, &model, steps, &method)) else { continue };
-            let mean = |value: &dyn Fn(&crate::Generation) -> f64| cell.mean(|one| Some(value(one))).unwrap_or(0.0);
+            let mean =
+                |value: &dyn Fn(&crate::Generation) -> f64| cell.mean(|one| Some(value(one))).unwrap_or(0.0);
             let (in_model, in_constraint) = (mean(&|one| one.us.model), mean(&|one| one.us.constraint));
             table.row([
                 code(&method),
@@ -171,9 +183,12 @@ pub fn ablation(cells: &Cells<'_>) -> String {
 /// For each task and model the median of a method's time in a step, as a share of a model's step.
 pub(super) fn step_shares(cells: &Cells<'_>, method: &str) -> Vec<f64> {
     let of = |(task, model): (String, String)| {
-        let found =
-            cells.steps(&task, &model).into_iter().filter_map(|steps| cells.get(&at(&task, &model, steps, method)));
-        let all: Vec<f64> = found.flat_map(Cell::generations).flat_map(|one| one.us.steps.iter().copied()).collect();
+        let found = cells
+            .steps(&task, &model)
+            .into_iter()
+            .filter_map(|steps| cells.get(&at(&task, &model, steps, method)));
+        let all: Vec<f64> =
+            found.flat_map(Cell::generations).flat_map(|one| one.us.steps.iter().copied()).collect();
         (!all.is_empty()).then(|| quantile(&all, 0.5) / MODEL_STEP_US)
     };
     cells.pairs().into_iter().filter_map(of).collect()
@@ -194,7 +209,9 @@ pub fn shares(cells: &Cells<'_>) -> String {
         for method in cells.methods(&task, &model) {
             let (mut all, mut first) = (Vec::new(), Vec::new());
             for steps in cells.steps(&task, &model) {
-                for one in cells.get(&at(&task, &model, steps, &method)).into_iter().flat_map(Cell::generations) {
+                for one in
+                    cells.get(&at(&task, &model, steps, &method)).into_iter().flat_map(Cell::generations)
+                {
                     all.extend(&one.us.steps);
                     first.extend(one.us.steps.first());
                 }
@@ -237,7 +254,9 @@ pub(super) fn curves_of(cells: &Cells<'_>) -> Vec<Curve> {
                 for (place, cell) in cells.all() {
                     let value = match place.method.strip_prefix("lookahead") {
                         Some("") => Some(default),
-                        Some(rest) => rest.strip_prefix(&format!(":{parameter}=")).and_then(|n| n.parse().ok()),
+                        Some(rest) => {
+                            rest.strip_prefix(&format!(":{parameter}=")).and_then(|n| n.parse().ok())
+                        }
                         None => None,
                     };
                     let is_here = place.task == task && place.model == model && place.steps == steps;
@@ -286,7 +305,9 @@ pub fn failures(cells: &Cells<'_>) -> String {
         for method in cells.methods(&task, &model) {
             let mut counts = [0usize; Failure::ALL.len() + 1];
             for steps in cells.steps(&task, &model) {
-                for one in cells.get(&at(&task, &model, steps, &method)).into_iter().flat_map(Cell::generations) {
+                for one in
+                    cells.get(&at(&task, &model, steps, &method)).into_iter().flat_map(Cell::generations)
+                {
                     let place = Failure::ALL.iter().position(|failure| Some(*failure) == one.failure);
                     counts[place.unwrap_or(Failure::ALL.len())] += 1;
                 }

@@ -1,8 +1,8 @@
 //! The tree of a file: what is written, with places, nothing interpreted.
 //!
-//! Expressions live in one arena per file. Invariant: the nodes of a rule are contiguous and each stands after its parts, so that a
-//! loop over [`Rule::nodes`] sees parts before wholes and nobody needs recursion. Every node but the outermost is a
-//! part of exactly one other.
+//! Expressions live in one arena per file. Invariant: the nodes of a rule are contiguous and each stands
+//! after its parts, so that a loop over [`Rule::nodes`] sees parts before wholes and nobody needs recursion.
+//! Every node but the outermost is a part of exactly one other.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! Tokens of a file.
 //!
-//! All at once, each byte looked at a bounded number of times: the cost is the length of the file. Literals are cut, not decoded. Where lines
-//! end matters differently in the two dialects, so a token only says whether it is the first of its line.
+//! All at once, each byte looked at a bounded number of times: the cost is the length of the file. Literals
+//! are cut, not decoded. Where lines end matters differently in the two dialects, so a token only says
+//! whether it is the first of its line.
 
 use super::Dialect;
 use super::text::n_hex;
@@ -74,7 +75,9 @@ pub(crate) fn tokens(source: &str, dialect: Dialect) -> Result<Vec<Token<'_>>> {
 fn is_name_char(c: char, first: bool, dialect: Dialect) -> bool {
     match dialect {
         Dialect::Gbnf => c.is_ascii_alphanumeric() || matches!(c, '-' | '_'),
-        Dialect::Ebnf => c.is_ascii_alphabetic() || matches!(c, '-' | '_' | '.') || (!first && c.is_ascii_digit()),
+        Dialect::Ebnf => {
+            c.is_ascii_alphabetic() || matches!(c, '-' | '_' | '.') || (!first && c.is_ascii_digit())
+        }
     }
 }
 
@@ -107,7 +110,9 @@ impl<'s> Lexer<'s> {
                     let Some(len) = rest[2..].find("*/") else {
                         let span = self.at..self.at + 2;
                         return Err(GrammarError::new(ErrorKind::Syntax, span, "this comment is not closed")
-                            .with_help("a comment goes from `/*` to `*/`, or from `#` to the end of the line"));
+                            .with_help(
+                                "a comment goes from `/*` to `*/`, or from `#` to the end of the line",
+                            ));
                     };
                     any |= rest[..len + 2].contains('\n');
                     self.at += len + 4;
@@ -139,7 +144,9 @@ impl<'s> Lexer<'s> {
                 let digits = self.char_digits().unwrap_or_default();
                 (TokenKind::Char(digits), 2 + digits.len())
             }
-            '-' if is_ebnf && !rest[1..].starts_with(|c| is_name_char(c, false, self.dialect)) => (TokenKind::Minus, 1),
+            '-' if is_ebnf && !rest[1..].starts_with(|c| is_name_char(c, false, self.dialect)) => {
+                (TokenKind::Minus, 1)
+            }
             '0'..='9' if is_ebnf => {
                 let len = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 (TokenKind::Number(&rest[..len]), len)
@@ -183,7 +190,11 @@ impl<'s> Lexer<'s> {
         let (rest, escapes) = (self.rest(), quote == '"');
         let over_lines = self.dialect == Dialect::Gbnf;
         let Some(len) = closing(&rest[1..], quote as u8, escapes, over_lines) else {
-            let what = if over_lines { "this string is not closed" } else { "this string is not closed on its line" };
+            let what = if over_lines {
+                "this string is not closed"
+            } else {
+                "this string is not closed on its line"
+            };
             let help = match (over_lines, escapes) {
                 (true, _) => "write `\\\"` for a quote in it",
                 (false, true) => "write `\\n` for a line end and `\\\"` for a quote",
@@ -206,7 +217,8 @@ impl<'s> Lexer<'s> {
         let rest = self.rest();
         let over_lines = self.dialect == Dialect::Gbnf;
         let Some(len) = closing(&rest[1..], b']', true, over_lines) else {
-            let what = if over_lines { "this class is not closed" } else { "this class is not closed on its line" };
+            let what =
+                if over_lines { "this class is not closed" } else { "this class is not closed on its line" };
             return Err(GrammarError::new(ErrorKind::Syntax, self.line_span(), what)
                 .with_help("write `\\]` for a bracket in it, and `\\n` for a line end"));
         };
@@ -258,7 +270,8 @@ impl<'s> Lexer<'s> {
     fn negated(&self) -> GrammarError {
         match self.special_at(self.at + 1) {
             Ok((_, len)) => {
-                let message = format!("`{}`, any token but one, is not supported", &self.source[self.at..][..1 + len]);
+                let message =
+                    format!("`{}`, any token but one, is not supported", &self.source[self.at..][..1 + len]);
                 GrammarError::new(ErrorKind::Unsupported, self.at..self.at + 1 + len, message)
                     .with_help("a text means the same however it is cut into tokens: describe the text that may stand here, such as `[^<]*`")
             }
@@ -274,7 +287,10 @@ fn closing(text: &str, delimiter: u8, escapes: bool, over_lines: bool) -> Option
         match byte {
             byte if byte == delimiter => return Some(at),
             b'\n' | b'\r' if !over_lines => return None,
-            b'\\' if escapes && bytes.next().is_some_and(|(_, next)| !over_lines && matches!(next, b'\n' | b'\r')) => {
+            b'\\'
+                if escapes
+                    && bytes.next().is_some_and(|(_, next)| !over_lines && matches!(next, b'\n' | b'\r')) =>
+            {
                 return None;
             }
             _ => {}
@@ -319,7 +335,8 @@ mod tests {
         assert_eq!(kinds("a # b\r\nc", Gbnf).unwrap(), [Name("a"), Name("c")]);
         assert_eq!(kinds("#x20 a #xbeam\n/* x\n */ #x", Ebnf).unwrap(), [Char("20"), Name("a")]);
         assert_eq!(kinds("#x20 a", Gbnf).unwrap(), []);
-        let first: Vec<bool> = tokens("a b\n c /* \n */ d", Ebnf).unwrap().iter().map(|t| t.first_of_line).collect();
+        let first: Vec<bool> =
+            tokens("a b\n c /* \n */ d", Ebnf).unwrap().iter().map(|t| t.first_of_line).collect();
         assert_eq!(first, [true, false, true, true, false]);
     }
 

@@ -1,14 +1,15 @@
 //! Tree to grammar.
 //!
-//! Every node becomes a [`Value`]: a regular piece, or alternatives of symbols. Pieces that stand side by side are joined, and so are the
-//! alternatives of a group and what is repeated, as long as they are regular: what remains is the *maximal regular piece*, which becomes one
-//! terminal. A piece never goes beyond the alternative of the rule in which it stands, and names of rules are not looked
-//! through, except in a difference `A - B`, which has a meaning only for regular expressions.
+//! Every node becomes a [`Value`]: a regular piece, or alternatives of symbols. Pieces that stand side by
+//! side are joined, and so are the alternatives of a group and what is repeated, as long as they are regular:
+//! what remains is the *maximal regular piece*, which becomes one terminal. A piece never goes beyond the
+//! alternative of the rule in which it stands, and names of rules are not looked through, except in a
+//! difference `A - B`, which has a meaning only for regular expressions.
 //!
 //! Many alternatives that are literals become one terminal too, wherever they stand.
 //!
-//! Joining is bounded ([`PIECE_LIMIT`], [`REPEAT_LIMIT`]); what goes beyond becomes rules. So the cost is linear in the file times the
-//! first of these bounds, and in what it expands to, which the budget pays.
+//! Joining is bounded ([`PIECE_LIMIT`], [`REPEAT_LIMIT`]); what goes beyond becomes rules. So the cost is
+//! linear in the file times the first of these bounds, and in what it expands to, which the budget pays.
 
 use std::collections::HashMap;
 
@@ -26,13 +27,19 @@ use crate::terminals::{Terminals, anonymous, pattern_key, special_key};
 const PIECE_LIMIT: usize = 1_000;
 /// How often a part of a piece may be repeated; more becomes rules, which need no states.
 const REPEAT_LIMIT: u32 = 64;
-/// More symbols than this are not copied from group to group, and more literals than this become one terminal.
+/// More symbols than this are not copied from group to group, and more literals than this become one
+/// terminal.
 const WIDE: usize = 64;
 
 type Result<T> = std::result::Result<T, GrammarError>;
 
 /// Lowers a parsed file.
-pub(crate) fn lower(source: &str, file: &File<'_>, dialect: Dialect, options: &EbnfOptions) -> Result<Grammar> {
+pub(crate) fn lower(
+    source: &str,
+    file: &File<'_>,
+    dialect: Dialect,
+    options: &EbnfOptions,
+) -> Result<Grammar> {
     let mut lowering = Lowering {
         source,
         file,
@@ -86,9 +93,13 @@ impl<'f, 's> Lowering<'f, 's> {
             if self.dialect == Dialect::Ebnf {
                 let first = self.file.rules[self.rules[number]].name_span.clone();
                 let message = format!("`{}` is defined twice", rule.name);
-                return Err(GrammarError::new(ErrorKind::DuplicateDefinition, rule.name_span.clone(), message)
-                    .with_label(first, "first defined here")
-                    .with_help("join the two with `|`, or rename one"));
+                return Err(GrammarError::new(
+                    ErrorKind::DuplicateDefinition,
+                    rule.name_span.clone(),
+                    message,
+                )
+                .with_label(first, "first defined here")
+                .with_help("join the two with `|`, or rename one"));
             }
             self.rules[number] = at;
         }
@@ -109,8 +120,11 @@ impl<'f, 's> Lowering<'f, 's> {
             return Ok(NonterminalId::new(0));
         }
         let name = name.unwrap_or("root");
-        let error =
-            GrammarError::new(ErrorKind::MissingStart, 0..0, format!("there is no rule `{name}` to start from"));
+        let error = GrammarError::new(
+            ErrorKind::MissingStart,
+            0..0,
+            format!("there is no rule `{name}` to start from"),
+        );
         const LISTED: usize = 20;
         let names = || self.rules.iter().map(|&at| self.file.rules[at].name);
         let listed = names().take(LISTED).collect::<Vec<_>>().join(", ");
@@ -197,7 +211,8 @@ impl<'f, 's> Lowering<'f, 's> {
 
     fn recursive(&self, rule: usize, node: NodeId, named: NodeId) -> GrammarError {
         let name = self.file.rules[self.rules[rule]].name;
-        let message = format!("`{name}` is defined by itself here, and a difference needs regular expressions");
+        let message =
+            format!("`{name}` is defined by itself here, and a difference needs regular expressions");
         GrammarError::new(ErrorKind::Unsupported, self.file.nodes[node].span.clone(), message)
             .with_label(self.file.nodes[named].span.clone(), "this is in a difference")
             .with_help("repeat with `*` or `+`, or write the rules of the difference out")
@@ -252,7 +267,9 @@ impl<'f, 's> Lowering<'f, 's> {
                 self.expander.budget.spend(piece.size, span)?;
                 piece.clone()
             }
-            NodeKind::Text { raw, escapes: true } => Piece::literal(&text::string(raw, span.start + 1, self.dialect)?),
+            NodeKind::Text { raw, escapes: true } => {
+                Piece::literal(&text::string(raw, span.start + 1, self.dialect)?)
+            }
             NodeKind::Text { raw, escapes: false } => Piece::literal(raw),
             NodeKind::Class(raw) => Piece::class(text::class(raw, span.start + 1, self.dialect)?),
             NodeKind::Char(digits) => {
@@ -268,7 +285,11 @@ impl<'f, 's> Lowering<'f, 's> {
                         .with_help("a difference is one of texts; name the token beside it"));
                 }
                 let name = || {
-                    anonymous(self.source[span.clone()].to_owned(), TerminalKind::Special(token.clone()), span.clone())
+                    anonymous(
+                        self.source[span.clone()].to_owned(),
+                        TerminalKind::Special(token.clone()),
+                        span.clone(),
+                    )
                 };
                 let terminal = self.terminals.get(special_key(token), name);
                 return Ok(Value::Rules(vec![vec![Symbol::Terminal(terminal)]]));
@@ -278,7 +299,9 @@ impl<'f, 's> Lowering<'f, 's> {
                 return self.repeat(values.take(*inner), *min, *max, strict, Place { rule, span });
             }
             NodeKind::Difference { from, without } => match (values.take(*from), values.take(*without)) {
-                (Value::Piece(from, _), Value::Piece(without, _)) => self.checked(from.without(without), span)?,
+                (Value::Piece(from, _), Value::Piece(without, _)) => {
+                    self.checked(from.without(without), span)?
+                }
                 _ => unreachable!("the sides of a difference are strict"),
             },
         };
@@ -297,7 +320,14 @@ impl<'f, 's> Lowering<'f, 's> {
         Ok(piece)
     }
 
-    fn repeat(&mut self, value: Value, min: u32, max: Option<u32>, strict: bool, place: Place<'_>) -> Result<Value> {
+    fn repeat(
+        &mut self,
+        value: Value,
+        min: u32,
+        max: Option<u32>,
+        strict: bool,
+        place: Place<'_>,
+    ) -> Result<Value> {
         let inner = match value {
             Value::Piece(piece, _) if strict => {
                 let piece = self.checked(piece.repeat(min, max), place.span)?;
@@ -417,7 +447,8 @@ impl<'f, 's> Lowering<'f, 's> {
                 let terminal = self.terminals.get(pattern_key(&pattern), || {
                     let text = &source[span.clone()];
                     // What goes over several lines may have comments in it.
-                    let name = if text.contains(['\n', '\r']) { pattern.to_string() } else { text.to_owned() };
+                    let name =
+                        if text.contains(['\n', '\r']) { pattern.to_string() } else { text.to_owned() };
                     let kind = match &pattern {
                         Pattern::Regex(hir) if matches!(hir.kind(), HirKind::Literal(_)) => {
                             TerminalKind::Literal(pattern.clone())
@@ -432,8 +463,8 @@ impl<'f, 's> Lowering<'f, 's> {
     }
 }
 
-/// Of many alternatives that are literals, one: together they have an automaton no larger than they are long, and a terminal each
-/// would cost more the more there are.
+/// Of many alternatives that are literals, one: together they have an automaton no larger than they are long,
+/// and a terminal each would cost more the more there are.
 fn join_literals(values: Vec<Value>) -> Vec<Value> {
     let is_literal = |value: &Value| matches!(value, Value::Piece(piece, _) if piece.is_literal());
     if values.iter().filter(|value| is_literal(value)).count() <= WIDE {

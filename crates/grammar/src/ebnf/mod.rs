@@ -1,4 +1,5 @@
-//! EBNF (`.ebnf`), as XGrammar takes it and as specifications of the W3C write it; and what GBNF shares with it.
+//! EBNF (`.ebnf`), as XGrammar takes it and as specifications of the W3C write it; and what GBNF shares with
+//! it.
 //!
 //! | module | what |
 //! |---|---|
@@ -45,9 +46,10 @@
 //! | a rule defined twice | refused | – | refused |
 //! | `[ wfc: … ]` after a production | a class | an annotation | a class |
 //!
-//! A character is a Unicode scalar value. Texts are cut in any way (`scannerless`); with `longest` or `contextual` the terminals are
-//! the *maximal regular pieces*: what stands in one alternative of a rule without a name in it. Cost: linear in the
-//! file and in what it expands to, which [`EbnfOptions::max_size`] bounds. No recursion on the depth of the input.
+//! A character is a Unicode scalar value. Texts are cut in any way (`scannerless`); with `longest` or
+//! `contextual` the terminals are the *maximal regular pieces*: what stands in one alternative of a rule
+//! without a name in it. Cost: linear in the file and in what it expands to, which [`EbnfOptions::max_size`]
+//! bounds. No recursion on the depth of the input.
 
 mod ast;
 mod lexer;
@@ -76,8 +78,8 @@ pub struct EbnfOptions {
     pub start: Option<String>,
     /// How many symbols, rules and parts of patterns the grammar may expand to.
     pub max_size: usize,
-    /// Whether regular pieces become one terminal each. If not, every string and every class is a terminal of its own: the same
-    /// language in `scannerless`, with smaller automata and longer derivations.
+    /// Whether regular pieces become one terminal each. If not, every string and every class is a terminal of
+    /// its own: the same language in `scannerless`, with smaller automata and longer derivations.
     pub join: bool,
 }
 

@@ -1,6 +1,7 @@
 //! Tokens to tree.
 //!
-//! Parentheses are kept on an explicit stack, so nesting is limited by memory only. The cost is the length of the file.
+//! Parentheses are kept on an explicit stack, so nesting is limited by memory only. The cost is the length of
+//! the file.
 //!
 //! ```text
 //! rule: [CLASS] NAME "::=" alternatives        alternatives: sequence ("|" sequence)*
@@ -8,7 +9,8 @@
 //! item: atom ("?" | "*" | "+" | "{" count ["," [count]] "}")*
 //! ```
 //!
-//! In GBNF a rule ends with its line, unless that ends with `|` or within parentheses; in EBNF where the next one begins.
+//! In GBNF a rule ends with its line, unless that ends with `|` or within parentheses; in EBNF where the next
+//! one begins.
 
 use super::Dialect;
 use super::ast::{Alternatives, File, Node, NodeId, NodeKind, Rule};
@@ -90,7 +92,8 @@ impl<'s> Parser<'s> {
         GrammarError::new(ErrorKind::Syntax, self.token().span.clone(), message)
     }
 
-    /// Whether a rule begins with the next token: a name before `::=`, perhaps with a number in brackets before it.
+    /// Whether a rule begins with the next token: a name before `::=`, perhaps with a number in brackets
+    /// before it.
     fn at_rule(&self) -> bool {
         match self.token().kind {
             TokenKind::Name(_) if self.kind(1) == Some(&TokenKind::Assign) => true,
@@ -105,7 +108,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether the name that comes next is that of a rule with attributes, as XGrammar has them: `name[capture] ::=`.
+    /// Whether the name that comes next is that of a rule with attributes, as XGrammar has them:
+    /// `name[capture] ::=`.
     fn has_attributes(&self) -> bool {
         self.dialect == Dialect::Ebnf
             && matches!(self.kind(1), Some(TokenKind::Class(_)))
@@ -114,7 +118,8 @@ impl<'s> Parser<'s> {
     }
 
     fn rule(&mut self) -> Result<Rule<'s>> {
-        if self.dialect == Dialect::Ebnf && matches!(self.token().kind, TokenKind::Class(_)) && self.at_rule() {
+        if self.dialect == Dialect::Ebnf && matches!(self.token().kind, TokenKind::Class(_)) && self.at_rule()
+        {
             self.bump();
         }
         let TokenKind::Name(name) = self.token().kind else {
@@ -131,8 +136,12 @@ impl<'s> Parser<'s> {
         };
         if self.has_attributes() {
             let span = self.tokens[self.at + 1].span.clone();
-            return Err(GrammarError::new(ErrorKind::Unsupported, span, "attributes of rules are not supported")
-                .with_help("leave them out: they are XGrammar's and say nothing about texts"));
+            return Err(GrammarError::new(
+                ErrorKind::Unsupported,
+                span,
+                "attributes of rules are not supported",
+            )
+            .with_help("leave them out: they are XGrammar's and say nothing about texts"));
         }
         let name_span = self.bump().span;
         let same_line = self.dialect == Dialect::Ebnf || !self.token().first_of_line;
@@ -189,7 +198,10 @@ impl<'s> Parser<'s> {
                     };
                     let end = self.bump().span.end;
                     self.end_alternative(&mut frame)?;
-                    let inner = std::mem::replace(&mut frame, outer.pop().expect("every open frame has an outer one"));
+                    let inner = std::mem::replace(
+                        &mut frame,
+                        outer.pop().expect("every open frame has an outer one"),
+                    );
                     self.item(&mut frame, NodeKind::Group(inner.alternatives), open.start..end)?;
                 }
                 TokenKind::Question => self.repeat(&mut frame, 0, Some(1))?,
@@ -275,7 +287,9 @@ impl<'s> Parser<'s> {
                 "a lookahead assertion is",
                 "leave it out: in XGrammar it speeds up masks, and masks are exact here without it",
             ),
-            TokenKind::Name(name) if self.kind(1) == Some(&TokenKind::LeftParen) && MACROS.contains(&name) => {
+            TokenKind::Name(name)
+                if self.kind(1) == Some(&TokenKind::LeftParen) && MACROS.contains(&name) =>
+            {
                 let help = match name {
                     "Token" => "name tokens of the vocabulary as `(<[7]> | <[8]>)`",
                     "Regex" => "write the expression with strings, classes and repetitions",
@@ -339,9 +353,8 @@ impl<'s> Parser<'s> {
         if let Some(max) = max.filter(|&max| max < min) {
             let span = open.start..self.token().span.end;
             let message = format!("`{{{min},{max}}}` allows no number of times");
-            return Err(
-                GrammarError::new(ErrorKind::EmptyRange, span, message).with_help("the smaller number comes first")
-            );
+            return Err(GrammarError::new(ErrorKind::EmptyRange, span, message)
+                .with_help("the smaller number comes first"));
         }
         self.repeat(frame, min, max)
     }

@@ -1,7 +1,8 @@
 //! Regular pieces of rules, as patterns.
 //!
-//! A piece is a sequence of patterns that has not become a terminal yet. Two numbers keep it in bounds: how many states an
-//! automaton for it has when it is written out, and how deep it nests, since those who read patterns recurse.
+//! A piece is a sequence of patterns that has not become a terminal yet. Two numbers keep it in bounds: how
+//! many states an automaton for it has when it is written out, and how deep it nests, since those who read
+//! patterns recurse.
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Repetition};
 
@@ -41,7 +42,8 @@ impl Piece {
 
     /// Whether it is one text, perhaps in several parts.
     pub fn is_literal(&self) -> bool {
-        let literal = |part: &Pattern| matches!(part, Pattern::Regex(hir) if matches!(hir.kind(), HirKind::Literal(_)));
+        let literal =
+            |part: &Pattern| matches!(part, Pattern::Regex(hir) if matches!(hir.kind(), HirKind::Literal(_)));
         !self.is_empty() && self.parts.iter().all(literal)
     }
 
@@ -88,7 +90,8 @@ impl Piece {
 
     /// What this matches and the other does not.
     pub fn without(self, other: Self) -> Self {
-        let (size, depth) = (self.size.saturating_add(other.size).saturating_add(1), self.depth.max(other.depth) + 3);
+        let (size, depth) =
+            (self.size.saturating_add(other.size).saturating_add(1), self.depth.max(other.depth) + 3);
         let pattern = Pattern::And(vec![self.into_pattern(), Pattern::Not(Box::new(other.into_pattern()))]);
         Self { parts: vec![pattern], size, depth }
     }

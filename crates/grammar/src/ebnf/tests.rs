@@ -94,7 +94,12 @@ fn lines_in_ebnf() {
 fn names() {
     assert!(gbnf("root ::= 1st-x_y\n1st-x_y ::= \"a\"").is_ok());
     assert!(ebnf("root ::= a.b-c_1 -d\na.b-c_1 ::= \"a\"\n-d ::= \"b\"").is_ok());
-    refused(gbnf("root ::= expresion\nexpression ::= \"a\""), ErrorKind::UndefinedSymbol, 9..18, "no rule `expresion`");
+    refused(
+        gbnf("root ::= expresion\nexpression ::= \"a\""),
+        ErrorKind::UndefinedSymbol,
+        9..18,
+        "no rule `expresion`",
+    );
     refused(gbnf("rot ::= \"a\""), ErrorKind::MissingStart, 0..0, "no rule `root`");
     refused(gbnf(""), ErrorKind::MissingStart, 0..0, "no rule `root`");
     refused(ebnf("\n# x"), ErrorKind::MissingStart, 0..0, "no rule `root`");
@@ -219,9 +224,13 @@ fn deep_and_long_input() {
 
 #[test]
 fn odd_grammars_are_read() {
-    for source in
-        ["root ::= root", "root ::= root | \"\"", "root ::= \"\"", "root ::= (\"\")* root?", "root ::= \"a\"{0}"]
-    {
+    for source in [
+        "root ::= root",
+        "root ::= root | \"\"",
+        "root ::= \"\"",
+        "root ::= (\"\")* root?",
+        "root ::= \"a\"{0}",
+    ] {
         assert!(gbnf(source).is_ok(), "{source}");
     }
 }

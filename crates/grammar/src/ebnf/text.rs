@@ -9,7 +9,8 @@
 //! | `\^ \$ \. \* \+ \( \) \{ \} \| \/` | no | the character |
 //! | `#xN` in a class | four characters | the character with this number, one or more digits |
 //!
-//! A backslash before anything else is an error. All of them stand for characters, never for bytes: `\xe9` is `é`.
+//! A backslash before anything else is an error. All of them stand for characters, never for bytes: `\xe9` is
+//! `é`.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -53,7 +54,9 @@ pub(crate) fn class(raw: &str, offset: usize, dialect: Dialect) -> Result<ClassU
         if last < first {
             let message = format!("the range from {first:?} to {last:?} is empty");
             return Err(GrammarError::new(ErrorKind::EmptyRange, offset + start..offset + at, message)
-                .with_help("the smaller character comes first; a minus stands at the end of the class, or as `\\-`"));
+                .with_help(
+                    "the smaller character comes first; a minus stands at the end of the class, or as `\\-`",
+                ));
         }
         ranges.push(ClassUnicodeRange::new(first, last));
     }
@@ -170,7 +173,10 @@ mod tests {
     #[test]
     fn escapes_of_both() {
         for dialect in [Gbnf, Ebnf] {
-            assert_eq!(string(r#"é\n\t\\\"\[\u00e9\U0001F600!"#, 0, dialect).unwrap(), "é\n\t\\\"[é\u{1f600}!");
+            assert_eq!(
+                string(r#"é\n\t\\\"\[\u00e9\U0001F600!"#, 0, dialect).unwrap(),
+                "é\n\t\\\"[é\u{1f600}!"
+            );
             assert_eq!(ranges(r"\]\-\\a-c", dialect), [('-', '-'), ('\\', ']'), ('a', 'c')]);
             assert_eq!(ranges("a-", dialect), [('-', '-'), ('a', 'a')]);
             assert_eq!(ranges("+--[", dialect), [('+', '-'), ('[', '[')]);
@@ -190,9 +196,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_a_place() {
-        for (raw, span) in
-            [(r"ab\x4", 12..15), (r"\xgg", 10..12), (r"\ud800", 10..16), (r"\U00110000", 10..20), ("a\\q", 11..13)]
-        {
+        for (raw, span) in [
+            (r"ab\x4", 12..15),
+            (r"\xgg", 10..12),
+            (r"\ud800", 10..16),
+            (r"\U00110000", 10..20),
+            ("a\\q", 11..13),
+        ] {
             let error = string(raw, 10, Gbnf).unwrap_err();
             assert_eq!((error.kind(), error.span()), (ErrorKind::InvalidEscape, span), "{raw}");
         }

@@ -2,9 +2,10 @@
 //!
 //! Places are those of the text that all files together make ([`Files`](super::files::Files)).
 //!
-//! Expressions live in one arena per file. Invariant: the nodes of a definition are contiguous and each stands after its
-//! parts, so a loop over [`Expansions::nodes`] sees parts before wholes and nobody needs recursion, neither to lower a tree
-//! nor to drop it. Every node but the outermost is a part of exactly one other.
+//! Expressions live in one arena per file. Invariant: the nodes of a definition are contiguous and each
+//! stands after its parts, so a loop over [`Expansions::nodes`] sees parts before wholes and nobody needs
+//! recursion, neither to lower a tree nor to drop it. Every node but the outermost is a part of exactly one
+//! other.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,9 +1,10 @@
 //! The grammar and the files that it imports, as one text.
 //!
-//! Files stand one after the other, the grammar first, so that a place tells its file. A file is read only from the
-//! folder that the caller named ([`LarkOptions::imports`](super::LarkOptions::imports)) or one below it: `%import`
-//! can write neither `..` nor an absolute path, and links that lead outside are refused. Each file is read once,
-//! however often it is imported. At most [`MAX_FILES`] files of [`MAX_BYTES`] bytes together are read.
+//! Files stand one after the other, the grammar first, so that a place tells its file. A file is read only
+//! from the folder that the caller named ([`LarkOptions::imports`](super::LarkOptions::imports)) or one below
+//! it: `%import` can write neither `..` nor an absolute path, and links that lead outside are refused. Each
+//! file is read once, however often it is imported. At most [`MAX_FILES`] files of [`MAX_BYTES`] bytes
+//! together are read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -53,7 +54,8 @@ impl<'s> Files<'s> {
         let mut left = MAX_BYTES;
         let mut at = 0;
         while at < files.parts.len() {
-            // What a file imports has to be known before all texts are: it is parsed once more, with the others.
+            // What a file imports has to be known before all texts are: it is parsed once more, with the
+            // others.
             for (names, span) in files.imports_of(at)? {
                 if !files.by_names.contains_key(&names) {
                     files.read(names, &span, folder, &mut left).map_err(|error| files.locate(error))?;
@@ -125,8 +127,13 @@ impl<'s> Files<'s> {
             GrammarError::new(kind, span.clone(), message).with_help(help.to_owned())
         };
         let Some(folder) = folder else {
-            let help = "name the folder of the grammar when compiling it, or copy the definitions into this file";
-            return Err(error(ErrorKind::Unsupported, "no folder is known to import files from".to_owned(), help));
+            let help =
+                "name the folder of the grammar when compiling it, or copy the definitions into this file";
+            return Err(error(
+                ErrorKind::Unsupported,
+                "no folder is known to import files from".to_owned(),
+                help,
+            ));
         };
         if self.parts.len() > MAX_FILES {
             let message = format!("more than {MAX_FILES} files are imported");
@@ -136,7 +143,10 @@ impl<'s> Files<'s> {
         path.as_mut_os_string().push(".lark");
         let name = folder.join(&path).display().to_string();
         // Names in backquotes can be anything.
-        if names.iter().any(|name| name.is_empty() || name.contains(['/', '\\', ':', '\0']) || name.starts_with('.')) {
+        if names
+            .iter()
+            .any(|name| name.is_empty() || name.contains(['/', '\\', ':', '\0']) || name.starts_with('.'))
+        {
             let message = format!("`{name}` is no path below the folder of the grammar");
             return Err(error(
                 ErrorKind::Import,
@@ -145,7 +155,11 @@ impl<'s> Files<'s> {
             ));
         }
         let unreadable = |why: String| {
-            error(ErrorKind::Import, format!("cannot read `{name}`: {why}"), "files are looked for beside the grammar")
+            error(
+                ErrorKind::Import,
+                format!("cannot read `{name}`: {why}"),
+                "files are looked for beside the grammar",
+            )
         };
         let bytes = read_below(folder, &path, *left).map_err(|why| unreadable(why.to_string()))?;
         let Some(bytes) = bytes else {

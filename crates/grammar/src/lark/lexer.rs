@@ -1,7 +1,8 @@
 //! Tokens of a Lark file.
 //!
-//! One token at a time, each looked at once: the cost is the length of the file. The end of a line is a token unless the next line
-//! that says anything begins with `|`, so that the parser need not look ahead. Literals are cut, not decoded.
+//! One token at a time, each looked at once: the cost is the length of the file. The end of a line is a token
+//! unless the next line that says anything begins with `|`, so that the parser need not look ahead. Literals
+//! are cut, not decoded.
 
 use std::borrow::Cow;
 
@@ -250,8 +251,12 @@ impl<'s> Lexer<'s> {
             _ => {
                 let end = rest.find('\n').unwrap_or(rest.len());
                 let span = self.at..self.at + rest[..end].trim_end().len();
-                Err(GrammarError::new(ErrorKind::Syntax, span, "this regular expression is not closed on its line")
-                    .with_help("only one with the flag `x` may go over several lines"))
+                Err(GrammarError::new(
+                    ErrorKind::Syntax,
+                    span,
+                    "this regular expression is not closed on its line",
+                )
+                .with_help("only one with the flag `x` may go over several lines"))
             }
         }
     }
@@ -287,13 +292,15 @@ impl<'s> Lexer<'s> {
             self.at += name.len();
             return Ok(TokenKind::Special(SpecialToken::Name(name.to_owned())));
         }
-        Err(GrammarError::new(ErrorKind::Syntax, self.at..self.at + 1, "unexpected `<`")
-            .with_help("a token of the vocabulary is written `<|name|>`, `<name>` or `<[id]>`, the text `<` in quotes"))
+        Err(GrammarError::new(ErrorKind::Syntax, self.at..self.at + 1, "unexpected `<`").with_help(
+            "a token of the vocabulary is written `<|name|>`, `<name>` or `<[id]>`, the text `<` in quotes",
+        ))
     }
 
     fn directive(&mut self) -> Result<TokenKind<'s>, GrammarError> {
         let rest = self.rest();
-        let len = 1 + rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len() - 1);
+        let len =
+            1 + rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len() - 1);
         self.at += len;
         Ok(TokenKind::Directive(&rest[..len]))
     }

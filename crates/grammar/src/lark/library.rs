@@ -1,7 +1,7 @@
 //! The built-in libraries: `common`, with the names of Lark's and our own definitions, and `unicode`.
 //!
-//! A terminal is a language here and the longest match wins, while Lark's definitions lean on where a lazy quantifier or a
-//! look-behind stops. What they mean to match is spelled out instead:
+//! A terminal is a language here and the longest match wins, while Lark's definitions lean on where a lazy
+//! quantifier or a look-behind stops. What they mean to match is spelled out instead:
 //!
 //! | name | Lark's definition | here |
 //! |---|---|---|
@@ -12,8 +12,9 @@
 //!
 //! The last two cannot know which quote ends them: build strings from `ESCAPED_STRING` or a class instead.
 //!
-//! `unicode` has the blanks of Lark's, and beyond those a terminal for one character of each general category: `LU`, `ND`, and
-//! so on. Lark's other libraries, `python` and `lark`, are whole grammars: copy the file and import from that.
+//! `unicode` has the blanks of Lark's, and beyond those a terminal for one character of each general
+//! category: `LU`, `ND`, and so on. Lark's other libraries, `python` and `lark`, are whole grammars: copy the
+//! file and import from that.
 
 /// The terminals of a library: the name and the definition, in Python's notation.
 pub(crate) type Library = &'static [(&'static str, &'static str)];

@@ -1,9 +1,10 @@
 //! Trees to grammar.
 //!
-//! In four passes, each linear in the files but for what terminals and templates copy (which the budget pays): collect the
-//! names ([`names`](super::names)); build the patterns of terminals, those that others are made of first; rewrite the
-//! rules; and as they are used, the instances of templates. Rules of the grammar itself all come out, of imported ones those
-//! that are needed; terminals only if they have a use ([`Grammar::new`]).
+//! In four passes, each linear in the files but for what terminals and templates copy (which the budget
+//! pays): collect the names ([`names`](super::names)); build the patterns of terminals, those that others are
+//! made of first; rewrite the rules; and as they are used, the instances of templates. Rules of the grammar
+//! itself all come out, of imported ones those that are needed; terminals only if they have a use
+//! ([`Grammar::new`]).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,13 +17,18 @@ use super::pattern::{Composer, Key, Piece, library_piece, range_piece, regex_pie
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
 use crate::expand::{Alternatives, Budget, Expander, Place};
 use crate::ir::{
-    Grammar, LexerMode, Nonterminal, NonterminalId, Span, SpecialToken, Symbol, Terminal, TerminalId, TerminalKind,
+    Grammar, LexerMode, Nonterminal, NonterminalId, Span, SpecialToken, Symbol, Terminal, TerminalId,
+    TerminalKind,
 };
 
 type Result<T> = std::result::Result<T, GrammarError>;
 
 /// Lowers parsed files, of which the first is the grammar.
-pub(crate) fn lower<'f>(files: &'f Files<'f>, trees: &'f [File<'f>], options: &LarkOptions) -> Result<Grammar> {
+pub(crate) fn lower<'f>(
+    files: &'f Files<'f>,
+    trees: &'f [File<'f>],
+    options: &LarkOptions,
+) -> Result<Grammar> {
     let mut budget = Budget::new(options.max_size);
     let (names, root) = Names::collect(files, trees, &mut budget)?;
     let mut lowering = Lowering {
@@ -154,7 +160,8 @@ impl<'f> Lowering<'f> {
 
     /// What is only declared has no meaning here.
     fn refuse_abstract(&self) -> Result<()> {
-        let rule = self.root.rules.order.iter().map(|&at| &self.names.rules[at]).find(|rule| rule.is_abstract);
+        let rule =
+            self.root.rules.order.iter().map(|&at| &self.names.rules[at]).find(|rule| rule.is_abstract);
         if let Some(rule) = rule {
             let message = format!("`%declare` is not supported: `{}` would have no rules", rule.name);
             return Err(GrammarError::new(ErrorKind::Unsupported, rule.span.clone(), message)
@@ -193,7 +200,8 @@ impl<'f> Lowering<'f> {
                 let rule = self.rule(scope, text)?;
                 let other = rule.map(|rule| self.names.rules[rule].span.clone());
                 if let Some(other) = other.or(seen.insert(text, span).cloned()) {
-                    let message = format!("the parameter `{text}` has the name of another parameter or of a rule");
+                    let message =
+                        format!("the parameter `{text}` has the name of another parameter or of a rule");
                     return Err(GrammarError::new(ErrorKind::DuplicateDefinition, span.clone(), message)
                         .with_label(other, "the other")
                         .with_help("rename one of them"));
@@ -262,13 +270,16 @@ impl<'f> Lowering<'f> {
         let error = GrammarError::new(ErrorKind::MissingStart, span, message);
         const LISTED: usize = 20;
         let mut rules = self.root.rules.order.iter().filter(|rule| self.nonterminals.contains_key(rule));
-        let names: Vec<&str> = rules.by_ref().take(LISTED).map(|&rule| self.names.rules[rule].name.as_str()).collect();
+        let names: Vec<&str> =
+            rules.by_ref().take(LISTED).map(|&rule| self.names.rules[rule].name.as_str()).collect();
         let more = if rules.next().is_some() { ", …" } else { "" };
         let mut all: Vec<&str> = self.root.rules.names().collect();
         all.sort_unstable();
         Err(match closest(name, all) {
             _ if names.is_empty() => error.with_help(format!("the file has no rules; write `{name}: …`")),
-            Some(near) => error.with_help(format!("did you mean `{near}`? the rules are {}{more}", names.join(", "))),
+            Some(near) => {
+                error.with_help(format!("did you mean `{near}`? the rules are {}{more}", names.join(", ")))
+            }
             None => error.with_help(format!("name another start; the rules are {}{more}", names.join(", "))),
         })
     }
@@ -477,13 +488,15 @@ impl<'f> Lowering<'f> {
     fn number_rules(&mut self) -> Vec<Nonterminal> {
         let mut nonterminals = Vec::new();
         for &rule in &self.root.rules.order {
-            let Some(definition) = self.names.rules.get(rule).filter(|rule| rule.parameters.is_empty()) else {
+            let Some(definition) = self.names.rules.get(rule).filter(|rule| rule.parameters.is_empty())
+            else {
                 continue;
             };
             let lhs = NonterminalId::new(nonterminals.len());
             self.nonterminals.insert(rule, lhs);
             self.pending.push_back(Instance { lhs, rule, arguments: Vec::new() });
-            nonterminals.push(Nonterminal { name: definition.name.clone(), span: Some(definition.span.clone()) });
+            nonterminals
+                .push(Nonterminal { name: definition.name.clone(), span: Some(definition.span.clone()) });
         }
         nonterminals
     }
@@ -493,7 +506,8 @@ impl<'f> Lowering<'f> {
         while let Some(instance) = self.pending.pop_front() {
             let name = expander.nonterminals[instance.lhs.index()].name.clone();
             for (scope, body) in self.names.rules[instance.rule].bodies.clone().into_iter().rev() {
-                let mut values = Values { first: body.nodes.start, values: Vec::with_capacity(body.nodes.len()) };
+                let mut values =
+                    Values { first: body.nodes.start, values: Vec::with_capacity(body.nodes.len()) };
                 for id in body.nodes.clone() {
                     let at = At { scope, instance: &instance, name: &name };
                     let value = self.node(id, at, &mut values, &mut expander)?;
@@ -509,7 +523,13 @@ impl<'f> Lowering<'f> {
         Ok(expander)
     }
 
-    fn node(&mut self, id: NodeId, at: At<'_>, values: &mut Values, expander: &mut Expander) -> Result<Value> {
+    fn node(
+        &mut self,
+        id: NodeId,
+        at: At<'_>,
+        values: &mut Values,
+        expander: &mut Expander,
+    ) -> Result<Value> {
         let node = &self.tree(at.scope).nodes[id];
         let span = &node.span;
         let place = Place { rule: at.name, span };
@@ -575,14 +595,18 @@ impl<'f> Lowering<'f> {
                 let template = &self.names.rules[template];
                 let name = &template.name;
                 let span = self.tree(scope).nodes[node].span.clone();
-                let parameters: Vec<&str> = template.parameters.iter().map(|name| name.text.as_ref()).collect();
+                let parameters: Vec<&str> =
+                    template.parameters.iter().map(|name| name.text.as_ref()).collect();
                 Err(GrammarError::new(
                     ErrorKind::Syntax,
                     span,
                     format!("the template `{name}` is used without arguments"),
                 )
                 .with_label(template.span.clone(), "defined here")
-                .with_help(format!("write `{name}{{{}}}` with something for each name", parameters.join(", "))))
+                .with_help(format!(
+                    "write `{name}{{{}}}` with something for each name",
+                    parameters.join(", ")
+                )))
             }
         }
     }
@@ -625,8 +649,10 @@ impl<'f> Lowering<'f> {
         };
         let (needed, given) = (self.names.rules[rule].parameters.len(), arguments.len());
         if needed != given {
-            let message =
-                format!("the template `{}` takes {needed} arguments, given {given}", self.names.rules[rule].name);
+            let message = format!(
+                "the template `{}` takes {needed} arguments, given {given}",
+                self.names.rules[rule].name
+            );
             return Err(GrammarError::new(ErrorKind::Syntax, span.clone(), message)
                 .with_label(self.names.rules[rule].span.clone(), "defined here"));
         }
@@ -644,9 +670,11 @@ impl<'f> Lowering<'f> {
         }
         let nodes = self.names.rules[rule].bodies.iter().map(|(_, body)| body.nodes.len()).sum::<usize>();
         // Names may grow from instance to instance.
-        let length: usize = arguments.iter().map(|argument| self.argument_name(argument, expander).len() + 1).sum();
+        let length: usize =
+            arguments.iter().map(|argument| self.argument_name(argument, expander).len() + 1).sum();
         expander.budget.spend(1 + nodes + length / 8, span)?;
-        let names: Vec<&str> = arguments.iter().map(|argument| self.argument_name(argument, expander)).collect();
+        let names: Vec<&str> =
+            arguments.iter().map(|argument| self.argument_name(argument, expander)).collect();
         let name = format!("{}{{{}}}", self.names.rules[rule].name, names.join(","));
         let lhs = expander.add(name, &self.names.rules[rule].span);
         self.instances.insert((rule, arguments.clone()), lhs);

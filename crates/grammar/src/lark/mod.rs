@@ -13,8 +13,9 @@
 //! | `names` | definitions, imports, `%override`, `%extend` |
 //! | `lower` | tree to [`Grammar`] |
 //!
-//! All of Lark's notation is read, as python-lark 1.3.1 reads it, except `%declare` and what a terminal's regular expression may not
-//! contain ([`regex`]); these are errors that say why and what to do. Beyond Lark there are:
+//! All of Lark's notation is read, as python-lark 1.3.1 reads it, except `%declare` and what a terminal's
+//! regular expression may not contain ([`regex`]); these are errors that say why and what to do. Beyond Lark
+//! there are:
 //!
 //! | notation | meaning |
 //! |---|---|
@@ -31,9 +32,10 @@
 //! | `%anonymous X.1: …` | a terminal without a declaration, for printing: literals never mean it |
 //! | `%llguidance {…}` | options of llguidance that change nothing here |
 //!
-//! What shapes trees in Lark (`?`, `!`, a leading `_`, aliases, priorities of rules) is read and means nothing: a grammar
-//! is its language. Files are imported only from the folder that [`LarkOptions::imports`] names. Cost: linear in the files and in
-//! what they expand to, which [`LarkOptions::max_size`] bounds. No recursion on the depth of the input.
+//! What shapes trees in Lark (`?`, `!`, a leading `_`, aliases, priorities of rules) is read and means
+//! nothing: a grammar is its language. Files are imported only from the folder that [`LarkOptions::imports`]
+//! names. Cost: linear in the files and in what they expand to, which [`LarkOptions::max_size`] bounds. No
+//! recursion on the depth of the input.
 
 mod ast;
 mod files;
@@ -60,8 +62,8 @@ pub struct LarkOptions {
     pub start: Option<String>,
     /// How many symbols, rules and parts of patterns the grammar may expand to.
     pub max_size: usize,
-    /// The folder from which files may be imported, and no others; without it none are read. Give it for grammars that you
-    /// trust: who writes the grammar learns whether a file exists.
+    /// The folder from which files may be imported, and no others; without it none are read. Give it for
+    /// grammars that you trust: who writes the grammar learns whether a file exists.
     pub imports: Option<PathBuf>,
 }
 
@@ -74,6 +76,7 @@ impl Default for LarkOptions {
 /// Reads a Lark grammar.
 pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, GrammarError> {
     let files = files::Files::load(source, options.imports.as_deref())?;
-    let trees: Vec<ast::File<'_>> = (0..files.len()).map(|file| files.parse(file)).collect::<Result<_, _>>()?;
+    let trees: Vec<ast::File<'_>> =
+        (0..files.len()).map(|file| files.parse(file)).collect::<Result<_, _>>()?;
     lower::lower(&files, &trees, options).map_err(|error| files.locate(error))
 }

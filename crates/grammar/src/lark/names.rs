@@ -1,12 +1,13 @@
 //! Who is called what: definitions, imports, `%override` and `%extend`, as python-lark 1.3.1 has them.
 //!
-//! Each import of a file is a [`Scope`]: its definitions get the names that are asked for, or else the name of the file
-//! before their own (`file__rule`, `FILE__NAME`, `_file__rule`; Lark writes `file` in both), and then whatever the importing
-//! file makes of that. So two files that import a third have two copies of it. In a scope imports come first, then definitions in
-//! their order; what is not needed for the names that are asked for is left out. Therefore:
+//! Each import of a file is a [`Scope`]: its definitions get the names that are asked for, or else the name
+//! of the file before their own (`file__rule`, `FILE__NAME`, `_file__rule`; Lark writes `file` in both), and
+//! then whatever the importing file makes of that. So two files that import a third have two copies of it. In
+//! a scope imports come first, then definitions in their order; what is not needed for the names that are
+//! asked for is left out. Therefore:
 //!
-//! - An overridden rule is overridden for the imported rules that name it, too. A terminal is what its parts were when its
-//!   file was read, as in Lark: overriding a part later does not change it, extending does.
+//! - An overridden rule is overridden for the imported rules that name it, too. A terminal is what its parts
+//!   were when its file was read, as in Lark: overriding a part later does not change it, extending does.
 //! - `%ignore` and other directives count in the grammar itself only, not in files that it imports.
 //!
 //! Imports are walked with a stack of our own. A scope costs the size of its file, paid from the [`Budget`].
@@ -132,10 +133,21 @@ type Result<T> = std::result::Result<T, GrammarError>;
 
 impl<'f> Names<'f> {
     /// The definitions of all files, and those that the grammar itself sees.
-    pub fn collect(files: &'f Files<'f>, trees: &'f [File<'f>], budget: &mut Budget) -> Result<(Self, Dictionary)> {
+    pub fn collect(
+        files: &'f Files<'f>,
+        trees: &'f [File<'f>],
+        budget: &mut Budget,
+    ) -> Result<(Self, Dictionary)> {
         let mut names = Self { files, trees, scopes: Vec::new(), rules: Vec::new(), terminals: Vec::new() };
         let (aliases, parts) = (HashMap::new(), HashMap::new());
-        names.scopes.push(Scope { file: 0, parent: None, prefix: String::new(), aliases, position: 0, parts });
+        names.scopes.push(Scope {
+            file: 0,
+            parent: None,
+            prefix: String::new(),
+            aliases,
+            position: 0,
+            parts,
+        });
         let mut stack = vec![names.open(0)];
         loop {
             let top = stack.last_mut().expect("the outermost scope is left below");
@@ -213,7 +225,13 @@ impl<'f> Names<'f> {
         if scope == 0 { at } else { self.scopes[scope].position }
     }
 
-    fn import_library(&mut self, library: &str, at: usize, open: &mut Open<'f>, budget: &mut Budget) -> Result<()> {
+    fn import_library(
+        &mut self,
+        library: &str,
+        at: usize,
+        open: &mut Open<'f>,
+        budget: &mut Budget,
+    ) -> Result<()> {
         let import = &open.imports[at];
         let Some(definitions) = library::named(library) else {
             let message = format!("importing from `{library}` is not supported");
@@ -244,12 +262,27 @@ impl<'f> Names<'f> {
             let (library, span) = (Some(pattern), local.span.clone());
             let (declared, is_abstract, bodies) = (true, false, Vec::new());
             let name = global;
-            self.terminals.push(Terminal { name, priority: 0, declared, library, bodies, is_abstract, span, position });
+            self.terminals.push(Terminal {
+                name,
+                priority: 0,
+                declared,
+                library,
+                bodies,
+                is_abstract,
+                span,
+                position,
+            });
         }
         Ok(())
     }
 
-    fn import_file(&mut self, file: FileId, prefix: String, import: &Import<'f>, parent: ScopeId) -> Result<ScopeId> {
+    fn import_file(
+        &mut self,
+        file: FileId,
+        prefix: String,
+        import: &Import<'f>,
+        parent: ScopeId,
+    ) -> Result<ScopeId> {
         let mut aliases: HashMap<(bool, &'f str), &'f str> = HashMap::new();
         for &(name, alias) in &import.names {
             let local = alias.unwrap_or(name);
@@ -257,7 +290,8 @@ impl<'f> Names<'f> {
             if let Some(first) = aliases.insert((name.terminal, &name.text), &local.text)
                 && first != local.text
             {
-                let message = format!("`{}` is imported twice, as `{first}` and as `{}`", name.text, local.text);
+                let message =
+                    format!("`{}` is imported twice, as `{first}` and as `{}`", name.text, local.text);
                 return Err(GrammarError::new(ErrorKind::DuplicateDefinition, local.span.clone(), message)
                     .with_help(format!("define the other by the one: `{}: {first}`", local.text)));
             }
@@ -287,9 +321,13 @@ impl<'f> Names<'f> {
                 budget.spend(body.nodes.len(), &import.span)?;
                 for node in &self.trees[self.scopes[scope].file].nodes[body.nodes.clone()] {
                     let found = match &node.kind {
-                        NodeKind::Rule(name) if self.rules[at].numbers.contains_key(name.as_ref()) => continue,
+                        NodeKind::Rule(name) if self.rules[at].numbers.contains_key(name.as_ref()) => {
+                            continue;
+                        }
                         NodeKind::Rule(name) => (false, rules.get(&self.global(scope, name, false, budget)?)),
-                        NodeKind::Terminal(name) => (true, terminals.get(&self.global(scope, name, true, budget)?)),
+                        NodeKind::Terminal(name) => {
+                            (true, terminals.get(&self.global(scope, name, true, budget)?))
+                        }
                         _ => continue,
                     };
                     if let (terminal, Some(found)) = found
@@ -353,8 +391,16 @@ impl<'f> Names<'f> {
                     }
                     open.dictionary.rules.set(global.clone(), self.rules.len());
                     let (bodies, span) = (vec![(scope, body)], name.span.clone());
-                    let numbers = parameters.iter().enumerate().map(|(at, name)| (name.text.as_ref(), at)).collect();
-                    self.rules.push(Rule { name: global, parameters, numbers, bodies, is_abstract: false, span });
+                    let numbers =
+                        parameters.iter().enumerate().map(|(at, name)| (name.text.as_ref(), at)).collect();
+                    self.rules.push(Rule {
+                        name: global,
+                        parameters,
+                        numbers,
+                        bodies,
+                        is_abstract: false,
+                        span,
+                    });
                 }
                 Item::Nonterminal { name } | Item::Declare { name } if !name.terminal => {
                     let global = self.global(scope, &name.text, false, budget)?;
@@ -424,7 +470,16 @@ impl<'f> Names<'f> {
         let position = self.position(open.scope, name.span.start);
         let (library, bodies, is_abstract) = (None, body.into_iter().collect(), body.is_none());
         let (name, span) = (global, name.span.clone());
-        self.terminals.push(Terminal { name, priority, declared, library, bodies, is_abstract, span, position });
+        self.terminals.push(Terminal {
+            name,
+            priority,
+            declared,
+            library,
+            bodies,
+            is_abstract,
+            span,
+            position,
+        });
         Ok(())
     }
 
@@ -448,7 +503,9 @@ impl<'f> Names<'f> {
         let (first, second) = if later { (&name.span, known) } else { (known, &name.span) };
         GrammarError::new(ErrorKind::DuplicateDefinition, second.clone(), message)
             .with_label(first.clone(), "first defined here")
-            .with_help("join the two with `|`, rename one, or write `%override` or `%extend` before the second")
+            .with_help(
+                "join the two with `|`, rename one, or write `%override` or `%extend` before the second",
+            )
     }
 
     /// Finds the parts of all terminals of a file. One that is not there is an error when it is needed.
@@ -456,11 +513,14 @@ impl<'f> Names<'f> {
         let tree = &self.trees[self.scopes[done.scope].file];
         let mut parts = HashMap::new();
         for item in &tree.items {
-            let (Item::Terminal { body, .. } | Item::Ignore { body } | Item::Reserve { body }) = item else { continue };
+            let (Item::Terminal { body, .. } | Item::Ignore { body } | Item::Reserve { body }) = item else {
+                continue;
+            };
             for node in &tree.nodes[body.nodes.clone()] {
                 if let NodeKind::Terminal(name) = &node.kind
                     && !parts.contains_key(name.as_ref())
-                    && let Some(part) = done.dictionary.terminals.get(&self.global(done.scope, name, true, budget)?)
+                    && let Some(part) =
+                        done.dictionary.terminals.get(&self.global(done.scope, name, true, budget)?)
                 {
                     parts.insert(name.as_ref(), part);
                 }

@@ -1,6 +1,7 @@
 //! Tokens to tree.
 //!
-//! Parentheses are kept on an explicit stack, so nesting is limited by memory only. The cost is the length of the file.
+//! Parentheses are kept on an explicit stack, so nesting is limited by memory only. The cost is the length of
+//! the file.
 //!
 //! ```text
 //! expansions: alias ("|" alias)*            alias: conjunction ["->" name]
@@ -9,7 +10,8 @@
 //! atom: … | RULE "{" value ("," value)* "}"
 //! ```
 //!
-//! Both a repetition and the use of a template have braces: with a number or a comma first it is a repetition.
+//! Both a repetition and the use of a template have braces: with a number or a comma first it is a
+//! repetition.
 
 use std::borrow::Cow;
 
@@ -97,7 +99,11 @@ impl<'s> Parser<'s> {
     /// "expected …, found …" at the token.
     fn expected(&self, what: &str) -> GrammarError {
         let found = self.found();
-        GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), format!("expected {what}, found {found}"))
+        GrammarError::new(
+            ErrorKind::Syntax,
+            self.token.span.clone(),
+            format!("expected {what}, found {found}"),
+        )
     }
 
     fn found(&self) -> String {
@@ -128,7 +134,10 @@ impl<'s> Parser<'s> {
                     continue;
                 }
                 TokenKind::Directive(name) => self.directive(name)?,
-                TokenKind::Question | TokenKind::Bang | TokenKind::RuleName(_) | TokenKind::TerminalName(_) => {
+                TokenKind::Question
+                | TokenKind::Bang
+                | TokenKind::RuleName(_)
+                | TokenKind::TerminalName(_) => {
                     self.definition(Change::Define, true)?;
                 }
                 _ => {
@@ -178,7 +187,10 @@ impl<'s> Parser<'s> {
 
     /// `name::parameter`, of which one colon has been read.
     fn parametric(&self) -> GrammarError {
-        self.unsupported("parametric rules (`name::parameter`) are", "write a rule for each value of the parameter")
+        self.unsupported(
+            "parametric rules (`name::parameter`) are",
+            "write a rule for each value of the parameter",
+        )
     }
 
     /// `{x, y}`, if it is there.
@@ -225,7 +237,9 @@ impl<'s> Parser<'s> {
     }
 
     fn priority(&mut self) -> Result<i32> {
-        let TokenKind::Number(digits) = self.token.kind else { return Err(self.expected("a priority after `.`")) };
+        let TokenKind::Number(digits) = self.token.kind else {
+            return Err(self.expected("a priority after `.`"));
+        };
         let priority = digits.parse().map_err(|_| {
             let message = format!("priority {digits} is out of range: from {} to {}", i32::MIN, i32::MAX);
             GrammarError::new(ErrorKind::TooLarge, self.token.span.clone(), message)
@@ -241,9 +255,17 @@ impl<'s> Parser<'s> {
                 self.bump()?;
                 let body = self.expansions()?;
                 if body.alternatives.iter().all(Vec::is_empty) {
-                    return Err(GrammarError::new(ErrorKind::Syntax, body.span, format!("`{name}` needs a terminal")));
+                    return Err(GrammarError::new(
+                        ErrorKind::Syntax,
+                        body.span,
+                        format!("`{name}` needs a terminal"),
+                    ));
                 }
-                self.items.push(if name == "%ignore" { Item::Ignore { body } } else { Item::Reserve { body } });
+                self.items.push(if name == "%ignore" {
+                    Item::Ignore { body }
+                } else {
+                    Item::Reserve { body }
+                });
             }
             "%import" => self.import()?,
             "%override" | "%extend" => {
@@ -279,8 +301,11 @@ impl<'s> Parser<'s> {
             }
             "%lexer" => {
                 self.bump()?;
-                let TokenKind::RuleName(mode) = &self.token.kind else { return Err(self.expected("a lexer mode")) };
-                let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref()) else {
+                let TokenKind::RuleName(mode) = &self.token.kind else {
+                    return Err(self.expected("a lexer mode"));
+                };
+                let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref())
+                else {
                     let modes = LexerMode::ALL.map(LexerMode::name).join(", ");
                     return Err(self.expected(&format!("one of {modes}")));
                 };
@@ -331,10 +356,12 @@ impl<'s> Parser<'s> {
             let refused = match (option, value) {
                 // Any tokenization of a text counts here; and what is ignored may stand first.
                 ("no_forcing", _) | ("allow_invalid_utf8", false) | ("allow_initial_skip", true) => None,
-                ("allow_invalid_utf8", true) => Some("write the bytes where they may stand: `/(?-u:[\\x80-\\xff])/`"),
-                ("allow_initial_skip", false) => {
-                    Some("what is ignored may stand at the start here; name it in the rules where it may stand instead")
+                ("allow_invalid_utf8", true) => {
+                    Some("write the bytes where they may stand: `/(?-u:[\\x80-\\xff])/`")
                 }
+                ("allow_initial_skip", false) => Some(
+                    "what is ignored may stand at the start here; name it in the rules where it may stand instead",
+                ),
                 _ => Some("there are `no_forcing`, `allow_invalid_utf8` and `allow_initial_skip`"),
             };
             if let Some(help) = refused {
@@ -351,11 +378,13 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// `%import path.X`, `%import path.X -> Y` or `%import path (X, Y)`; the path of a file begins with a dot.
+    /// `%import path.X`, `%import path.X -> Y` or `%import path (X, Y)`; the path of a file begins with a
+    /// dot.
     fn import(&mut self) -> Result<()> {
         self.bump()?;
         if self.token.kind == TokenKind::DotDot {
-            return Err(self.unsupported("importing from a folder above is", "move the file beside or below this one"));
+            return Err(self
+                .unsupported("importing from a folder above is", "move the file beside or below this one"));
         }
         let is_file = self.eat(&TokenKind::Dot)?;
         let mut names = vec![self.name()?];
@@ -367,8 +396,9 @@ impl<'s> Parser<'s> {
         let Some(first) = names.first() else {
             let message = "nothing is imported from here";
             let span = last.map_or(self.token.span.clone(), |name| name.span);
-            return Err(GrammarError::new(ErrorKind::Syntax, span, message)
-                .with_help("say what: `%import common.NUMBER`, `%import .file.rule` or `%import .file (rule, NAME)`"));
+            return Err(GrammarError::new(ErrorKind::Syntax, span, message).with_help(
+                "say what: `%import common.NUMBER`, `%import .file.rule` or `%import .file (rule, NAME)`",
+            ));
         };
         let path_span = first.span.start..names[names.len() - 1].span.end;
         let text = |name: Name<'s>| name.text;
@@ -387,7 +417,12 @@ impl<'s> Parser<'s> {
         self.bump()?;
         loop {
             let name = self.name()?;
-            self.items.push(Item::Import { path: path.clone(), path_span: path_span.clone(), name, alias: None });
+            self.items.push(Item::Import {
+                path: path.clone(),
+                path_span: path_span.clone(),
+                name,
+                alias: None,
+            });
             if !self.eat(&TokenKind::Comma)? {
                 break;
             }
@@ -449,7 +484,10 @@ impl<'s> Parser<'s> {
                     }
                     self.end_alternative(&mut frame)?;
                     let close = self.bump()?;
-                    let inner = std::mem::replace(&mut frame, outer.pop().expect("every open frame has an outer one"));
+                    let inner = std::mem::replace(
+                        &mut frame,
+                        outer.pop().expect("every open frame has an outer one"),
+                    );
                     let (open, _) = inner.open.expect("looked at above");
                     let alternatives = inner.alternatives;
                     let kind = match close.kind {
@@ -459,7 +497,9 @@ impl<'s> Parser<'s> {
                     let node = self.add(kind, open.start..close.span.end);
                     self.add_atom(&mut frame, node);
                 }
-                _ if frame.aliased => return Err(self.expected("`|` or the end of the alternative after its alias")),
+                _ if frame.aliased => {
+                    return Err(self.expected("`|` or the end of the alternative after its alias"));
+                }
                 TokenKind::LeftParen | TokenKind::LeftBracket => {
                     let open = self.bump()?;
                     let close = match open.kind {
@@ -499,7 +539,9 @@ impl<'s> Parser<'s> {
         };
         let error = self.expected(what).with_label(open, "this is not closed");
         match self.token.kind {
-            TokenKind::Newline => error.with_help("a group goes on on the next line only if that begins with `|`"),
+            TokenKind::Newline => {
+                error.with_help("a group goes on on the next line only if that begins with `|`")
+            }
             _ => error,
         }
     }
@@ -584,9 +626,15 @@ impl<'s> Parser<'s> {
         };
         let span = first.span.start..last.span.end;
         let bound = |token: &Token<'s>| match token.kind {
-            TokenKind::Text { raw, ignore_case: false } => Ok((raw, token.span.start + 1..token.span.end - 1)),
-            _ => Err(GrammarError::new(ErrorKind::Syntax, token.span.clone(), "a bound of a range takes no flag")
-                .with_help("write `/[a-z]/i`")),
+            TokenKind::Text { raw, ignore_case: false } => {
+                Ok((raw, token.span.start + 1..token.span.end - 1))
+            }
+            _ => Err(GrammarError::new(
+                ErrorKind::Syntax,
+                token.span.clone(),
+                "a bound of a range takes no flag",
+            )
+            .with_help("write `/[a-z]/i`")),
         };
         Ok((NodeKind::Range { from: bound(first)?, to: bound(&last)? }, span))
     }
@@ -626,8 +674,9 @@ impl<'s> Parser<'s> {
         let last = frame.sequence.last().copied().filter(|_| frame.atom_last);
         let Some(template) = last.filter(|&node| matches!(self.nodes[node].kind, NodeKind::Rule(_))) else {
             let message = "nothing before `{` that could take arguments";
-            return Err(GrammarError::new(ErrorKind::Syntax, open.span, message)
-                .with_help("a template is named in lower case, `list{x}`; a repetition has numbers, `\"x\"{2,3}`"));
+            return Err(GrammarError::new(ErrorKind::Syntax, open.span, message).with_help(
+                "a template is named in lower case, `list{x}`; a repetition has numbers, `\"x\"{2,3}`",
+            ));
         };
         frame.sequence.pop();
         frame.atom_last = false;
@@ -642,7 +691,9 @@ impl<'s> Parser<'s> {
         let value = |kind: &NodeKind<'_>| match kind {
             NodeKind::Group(_) | NodeKind::Optional(_) | NodeKind::Repeat { .. } => false,
             NodeKind::And(_) | NodeKind::Not(_) => false,
-            NodeKind::Rule(_) | NodeKind::Terminal(_) | NodeKind::Text { .. } | NodeKind::Range { .. } => true,
+            NodeKind::Rule(_) | NodeKind::Terminal(_) | NodeKind::Text { .. } | NodeKind::Range { .. } => {
+                true
+            }
             NodeKind::Regex { .. } | NodeKind::Special(_) | NodeKind::Use { .. } => true,
         };
         match frame.sequence[..] {
@@ -713,7 +764,11 @@ impl<'s> Parser<'s> {
         let TokenKind::Number(digits) = self.token.kind else { return Err(self.expected("a number")) };
         let span = self.token.span.clone();
         if digits.starts_with('-') {
-            return Err(GrammarError::new(ErrorKind::EmptyRange, span, "a number of times cannot be negative"));
+            return Err(GrammarError::new(
+                ErrorKind::EmptyRange,
+                span,
+                "a number of times cannot be negative",
+            ));
         }
         let count = digits.parse().map_err(|_| {
             let message = format!("{digits} times is too much: at most {}", u32::MAX);

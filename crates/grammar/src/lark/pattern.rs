@@ -1,8 +1,9 @@
 //! Terminal expressions as patterns.
 //!
-//! As long as neither `&` nor `~` occurs the result is one regular expression; beyond that the pattern keeps the operations
-//! that `regex-syntax` lacks. Two limits: the sizes of all patterns, and of all steps to build them, are paid from the
-//! budget; and patterns nest at most [`Pattern::MAX_DEPTH`] deep, since those who read them recurse.
+//! As long as neither `&` nor `~` occurs the result is one regular expression; beyond that the pattern keeps
+//! the operations that `regex-syntax` lacks. Two limits: the sizes of all patterns, and of all steps to build
+//! them, are paid from the budget; and patterns nest at most [`Pattern::MAX_DEPTH`] deep, since those who
+//! read them recurse.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 
@@ -44,7 +45,8 @@ impl Piece {
         Self::composed(Pattern::alternate(patterns(parts)), size, span)
     }
 
-    /// A pattern made of others. Looked at as a whole, since a regular expression is simplified; the cost is its size.
+    /// A pattern made of others. Looked at as a whole, since a regular expression is simplified; the cost is
+    /// its size.
     fn composed(pattern: Pattern, size: usize, span: &Span) -> Result<Self> {
         if pattern.depth() > Pattern::MAX_DEPTH {
             let message = format!("this terminal nests deeper than {} operations", Pattern::MAX_DEPTH);
@@ -164,18 +166,21 @@ impl<'s> Composer<'_, 's> {
             NodeKind::Range { from, to } => range_piece(from, to, span),
             NodeKind::Terminal(name) => {
                 // All others were found before.
-                let message = format!("`{name}` is a token of the vocabulary, which cannot be part of a terminal");
+                let message =
+                    format!("`{name}` is a token of the vocabulary, which cannot be part of a terminal");
                 let error = || GrammarError::new(ErrorKind::Unsupported, span.clone(), message);
                 terminal(name).ok_or_else(|| error().with_help("name it in a rule"))
             }
             NodeKind::Rule(name) => {
                 let message = format!("the rule `{name}` cannot be part of a terminal");
-                Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message)
-                    .with_help("terminals are made of strings, regular expressions and terminals (upper case)"))
+                Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message).with_help(
+                    "terminals are made of strings, regular expressions and terminals (upper case)",
+                ))
             }
             NodeKind::Special(_) => {
                 let message = "a token of the vocabulary cannot be part of a terminal";
-                Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message).with_help("name it in a rule"))
+                Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message)
+                    .with_help("name it in a rule"))
             }
             NodeKind::Use { .. } => Err(GrammarError::new(
                 ErrorKind::Unsupported,

@@ -1,7 +1,7 @@
 //! Python's regular expressions, translated for `regex-syntax`.
 //!
-//! A pattern stands for a language over Unicode scalar values, matched by their UTF-8 bytes (DESIGN, section 2). What the
-//! two notations share is passed through; what they read differently is rewritten:
+//! A pattern stands for a language over Unicode scalar values, matched by their UTF-8 bytes (DESIGN, section
+//! 2). What the two notations share is passed through; what they read differently is rewritten:
 //!
 //! | Python | here |
 //! |---|---|
@@ -14,11 +14,12 @@
 //!
 //! Lazy quantifiers are kept as they are written, and mean nothing.
 //!
-//! Refused, since a language cannot say it or the lexer cannot do it: look-around (`^ $ \b \A (?= (?<!` …), back-references,
-//! conditional, atomic and possessive parts, and the flags `a` and `L`. Beyond Python, `\p{…}` and `(?-u:\xFF)`, a raw byte, are
-//! passed through. Flag `i` is simple case folding, as in Python but for `İ`, which Python also takes for `i`. (Compared with Python
-//! 3.11 on 20,000 random patterns and 1.2 million texts: no other difference.) Cost: linear in the pattern, plus what `regex-syntax` takes. No recursion here; nesting beyond
-//! [`NEST_LIMIT`] is an error there.
+//! Refused, since a language cannot say it or the lexer cannot do it: look-around (`^ $ \b \A (?= (?<!` …),
+//! back-references, conditional, atomic and possessive parts, and the flags `a` and `L`. Beyond Python,
+//! `\p{…}` and `(?-u:\xFF)`, a raw byte, are passed through. Flag `i` is simple case folding, as in Python
+//! but for `İ`, which Python also takes for `i`. (Compared with Python 3.11 on 20,000 random patterns and 1.2
+//! million texts: no other difference.) Cost: linear in the pattern, plus what `regex-syntax` takes. No
+//! recursion here; nesting beyond [`NEST_LIMIT`] is an error there.
 
 use std::ops::Range;
 
@@ -28,7 +29,8 @@ use super::text::code_point;
 use crate::diagnostic::ErrorKind;
 use crate::ir::{self, Pattern};
 
-/// How deep groups, repetitions and classes may nest: so deep as patterns may, each level of which may need a group.
+/// How deep groups, repetitions and classes may nest: so deep as patterns may, each level of which may need a
+/// group.
 pub const NEST_LIMIT: u32 = 2 * Pattern::MAX_DEPTH as u32 + 8;
 
 /// Why a pattern was refused, with a place in the pattern.
@@ -75,8 +77,15 @@ impl Flags {
 /// The expression that a Python pattern stands for.
 pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
     let state = State { verbose: flags.verbose, unicode: true };
-    let mut translator =
-        Translator { text: pattern, at: 0, out: String::new(), map: vec![], outer: vec![], state, last: Last::Nothing };
+    let mut translator = Translator {
+        text: pattern,
+        at: 0,
+        out: String::new(),
+        map: vec![],
+        outer: vec![],
+        state,
+        last: Last::Nothing,
+    };
     translator.run()?;
     let parsed = regex_syntax::ParserBuilder::new()
         .utf8(false)
@@ -88,7 +97,12 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
     let hir = parsed.map_err(|error| translator.explain(&error))?;
     if !hir.properties().look_set().is_empty() {
         let message = "look-around is not supported".to_owned();
-        return Err(RegexError { kind: ErrorKind::Unsupported, span: 0..pattern.len(), message, help: Some(NO_LOOK) });
+        return Err(RegexError {
+            kind: ErrorKind::Unsupported,
+            span: 0..pattern.len(),
+            message,
+            help: Some(NO_LOOK),
+        });
     }
     if ir::hir_depth(&hir) > Pattern::MAX_DEPTH {
         let message = format!("it nests deeper than {} levels", Pattern::MAX_DEPTH);
@@ -103,7 +117,8 @@ const NO_LOOK: &str = "a terminal is a language of its own: describe the text th
 /// Why not, and what instead; part of what is matched can be excluded by an intersection.
 const NO_AHEAD: &str = "a terminal is a language of its own and does not see what follows it; to leave texts out, \
                         intersect with a complement in a terminal: `NAME: /[a-z]+/ & ~/if|else/`";
-const NO_BEHIND: &str = "say what may stand before instead: `/\"([^\"\\\\\\n]|\\\\.)*\"/` for `/\".*?(?<!\\\\)\"/`";
+const NO_BEHIND: &str =
+    "say what may stand before instead: `/\"([^\"\\\\\\n]|\\\\.)*\"/` for `/\".*?(?<!\\\\)\"/`";
 const NO_REFERENCE: &str = "no automaton can compare two parts of a text; if there are few, write a case for each: \
                             `/'[^']*'|\"[^\"]*\"/` for `/(['\"]).*?\\1/`";
 
@@ -256,7 +271,9 @@ impl<'p> Translator<'p> {
             return Err(self.error(ErrorKind::InvalidEscape, 1, "a backslash at the end of the pattern"));
         };
         match c {
-            'b' | 'B' | 'A' | 'Z' | 'z' => return Err(self.unsupported(2, &format!("the anchor `\\{c}` is"), NO_LOOK)),
+            'b' | 'B' | 'A' | 'Z' | 'z' => {
+                return Err(self.unsupported(2, &format!("the anchor `\\{c}` is"), NO_LOOK));
+            }
             '1'..='9' if self.octal().is_none() => {
                 return Err(self.unsupported(2, "a back-reference is", NO_REFERENCE));
             }
@@ -313,16 +330,22 @@ impl<'p> Translator<'p> {
             'v' => ('\u{b}', 2),
             'x' | 'u' | 'U' => {
                 let len = if c == 'x' { 4 } else { 2 * if c == 'u' { 3 } else { 5 } };
-                let value =
-                    code_point(self.rest()).map_err(|message| self.error(ErrorKind::InvalidEscape, len, message))?;
+                let value = code_point(self.rest())
+                    .map_err(|message| self.error(ErrorKind::InvalidEscape, len, message))?;
                 (value, len)
             }
             '0'..='9' => match self.octal() {
                 Some((value, _)) if value > '\u{ff}' => {
-                    return Err(self.error(ErrorKind::InvalidEscape, 4, "an octal escape goes up to `\\377`"));
+                    return Err(self.error(
+                        ErrorKind::InvalidEscape,
+                        4,
+                        "an octal escape goes up to `\\377`",
+                    ));
                 }
                 Some(octal) => octal,
-                None => return Err(self.error(ErrorKind::InvalidEscape, 2, format!("`\\{c}` is no character"))),
+                None => {
+                    return Err(self.error(ErrorKind::InvalidEscape, 2, format!("`\\{c}` is no character")));
+                }
             },
             'N' => return Err(self.unsupported(2, "a character by its name is", "write `\\uHHHH`")),
             c if c.is_ascii_alphabetic() => {
@@ -357,7 +380,8 @@ impl<'p> Translator<'p> {
             first = false;
         }
         if negated && borders == [true; 2] {
-            // `regex-syntax` 0.8.11 does not see that nothing lies between `..\u{d7ff}` and `\u{e000}..`, and negates wrong.
+            // `regex-syntax` 0.8.11 does not see that nothing lies between `..\u{d7ff}` and `\u{e000}..`, and
+            // negates wrong.
             self.emit(0, "\u{d7ff}-\u{e000}");
         }
         self.emit(1, "]");
@@ -365,13 +389,14 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// A set, a character, or a range of characters in a class. `borders` is whether one ends before the surrogates, and whether
-    /// one begins after them.
+    /// A set, a character, or a range of characters in a class. `borders` is whether one ends before the
+    /// surrogates, and whether one begins after them.
     fn class_item(&mut self, borders: &mut [bool; 2]) -> Done {
         let start = self.at;
         let Some((from, len)) = self.class_char()? else {
             if self.is_range() {
-                let error = self.error(ErrorKind::InvalidRegex, 1, "a range begins with a character, not with a set");
+                let error =
+                    self.error(ErrorKind::InvalidRegex, 1, "a range begins with a character, not with a set");
                 return Err(RegexError { help: Some("write `\\-` for a minus"), ..error });
             }
             return Ok(());
@@ -388,7 +413,8 @@ impl<'p> Translator<'p> {
         let to_start = self.at;
         let Some((to, to_len)) = self.class_char()? else {
             self.at = start;
-            let error = self.error(ErrorKind::InvalidRegex, to_start + 2 - start, "a range ends with a character");
+            let error =
+                self.error(ErrorKind::InvalidRegex, to_start + 2 - start, "a range ends with a character");
             return Err(RegexError { help: Some("write `\\-` for a minus"), ..error });
         };
         if to < from {
@@ -409,8 +435,8 @@ impl<'p> Translator<'p> {
         self.rest().starts_with('-') && !self.rest()[1..].starts_with(']')
     }
 
-    /// The character that comes next in a class and its length, not yet written; or none, if it was a set, which is
-    /// written already.
+    /// The character that comes next in a class and its length, not yet written; or none, if it was a set,
+    /// which is written already.
     fn class_char(&mut self) -> Result<Option<(char, usize)>, RegexError> {
         let Some(c) = self.peek() else {
             return Err(self.error(ErrorKind::InvalidRegex, 0, "this class is not closed"));
@@ -475,10 +501,15 @@ impl<'p> Translator<'p> {
         }
         let prefix = if extension.starts_with("P<") { 4 } else { 3 };
         if prefix == 4 || extension.starts_with('<') {
-            let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let is_name =
+                |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
             return match name_end(prefix).filter(|&end| is_name(&rest[prefix..end - 1])) {
                 Some(end) => self.open(end, "(?:", self.state),
-                None => Err(self.error(ErrorKind::InvalidRegex, prefix, "a group needs a name between `<` and `>`")),
+                None => Err(self.error(
+                    ErrorKind::InvalidRegex,
+                    prefix,
+                    "a group needs a name between `<` and `>`",
+                )),
             };
         }
         self.flags()
@@ -553,7 +584,9 @@ impl<'p> Translator<'p> {
                 };
                 (kind, error.kind().to_string(), *error.span())
             }
-            regex_syntax::Error::Translate(error) => (ErrorKind::InvalidRegex, error.kind().to_string(), *error.span()),
+            regex_syntax::Error::Translate(error) => {
+                (ErrorKind::InvalidRegex, error.kind().to_string(), *error.span())
+            }
             other => return self.error(ErrorKind::InvalidRegex, self.text.len(), other.to_string()),
         };
         let before = self.map.partition_point(|&(out, _)| out <= span.start.offset);

@@ -1,7 +1,8 @@
 //! String literals: what stands between the quotes, decoded as Lark does.
 //!
-//! `\n \t \r \f \\ \" \xHH \uHHHH \UHHHHHHHH` stand for one character. A backslash before anything else stands for
-//! itself, so `"\d"` is two characters: Lark doubles unknown escapes before it applies Python's rules.
+//! `\n \t \r \f \\ \" \xHH \uHHHH \UHHHHHHHH` stand for one character. A backslash before anything else
+//! stands for itself, so `"\d"` is two characters: Lark doubles unknown escapes before it applies Python's
+//! rules.
 
 use crate::diagnostic::{ErrorKind, GrammarError};
 
@@ -46,8 +47,11 @@ fn n_digits(letter: char) -> usize {
 pub(crate) fn code_point(text: &str) -> Result<char, String> {
     let letter = text.chars().nth(1).unwrap_or('x');
     let n_digits = n_digits(letter);
-    let digits = text.get(2..2 + n_digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let Some(digits) = digits else { return Err(format!("`\\{letter}` needs {n_digits} hexadecimal digits")) };
+    let digits =
+        text.get(2..2 + n_digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let Some(digits) = digits else {
+        return Err(format!("`\\{letter}` needs {n_digits} hexadecimal digits"));
+    };
     let value = u32::from_str_radix(digits, 16).unwrap_or(u32::MAX);
     char::from_u32(value).ok_or_else(|| match value {
         0xd800..=0xdfff => format!("`\\{letter}{digits}` is half of a surrogate pair, not a character"),
@@ -69,7 +73,9 @@ mod tests {
 
     #[test]
     fn bad_escapes_have_a_place() {
-        for (raw, span) in [(r"ab\x4", 12..15), (r"\xgg", 10..14), (r"\ud800", 10..16), (r"\U00110000", 10..20)] {
+        for (raw, span) in
+            [(r"ab\x4", 12..15), (r"\xgg", 10..14), (r"\ud800", 10..16), (r"\U00110000", 10..20)]
+        {
             let error = decode(raw, 10).unwrap_err();
             assert_eq!((error.kind(), error.span()), (ErrorKind::InvalidEscape, span), "{raw}");
         }

@@ -99,7 +99,9 @@ impl Boundaries {
         let Some(classes) = graph.classify(false, bytes, work)? else { return Ok(None) };
         let relation = Relation::new(cfg, classes.n_classes, classes.steps(&graph), work)?;
         let completions = Completions::new(cfg, relation, work)?;
-        let Some(mut sets) = graph.certain(lexicon, &classes, &completions, bytes, work)? else { return Ok(None) };
+        let Some(mut sets) = graph.certain(lexicon, &classes, &completions, bytes, work)? else {
+            return Ok(None);
+        };
         sets.of_node.truncate(self.graph.n_nodes);
         Ok(Some(sets))
     }
@@ -112,7 +114,11 @@ impl<'a> Closer<'a> {
         let mut this = Self {
             all,
             lexicon,
-            graph: Graph { starts: all.graph.starts.clone(), same: all.graph.same.clone(), ..Graph::default() },
+            graph: Graph {
+                starts: all.graph.starts.clone(),
+                same: all.graph.same.clone(),
+                ..Graph::default()
+            },
             nodes: FxHashMap::default(),
             agenda: Vec::new(),
             debts: Vec::new(),
@@ -214,7 +220,13 @@ impl<'a> Closer<'a> {
         })
     }
 
-    fn explore(&mut self, at: usize, enough: &Sets, specials: &BitSet, work: &mut Work) -> Result<(), Stopped> {
+    fn explore(
+        &mut self,
+        at: usize,
+        enough: &Sets,
+        specials: &BitSet,
+        work: &mut Work,
+    ) -> Result<(), Stopped> {
         let (lexicon, node, key) = (self.lexicon, at as u32, self.agenda[at]);
         let union = &lexicon.union;
         let counterpart = self.counterpart(key);

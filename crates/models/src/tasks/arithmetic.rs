@@ -1,7 +1,8 @@
 //! An arithmetic question in words to an expression in full parentheses.
 //!
-//! `times` binds stronger than `plus` and `minus`, which go from left to right; `, all times 2` takes everything before it. Sums and products can be
-//! grouped in several ways, and each is right: a model that fills many slots at once has to agree with itself on one.
+//! `times` binds stronger than `plus` and `minus`, which go from left to right; `, all times 2` takes
+//! everything before it. Sums and products can be grouped in several ways, and each is right: a model that
+//! fills many slots at once has to agree with itself on one.
 
 use super::Wanted as AnyWanted;
 use anygram_bits::Random;
@@ -75,7 +76,8 @@ fn product(numbers: &[i64], random: &mut Random) -> Expression {
     grouped(factors, &vec![Operator::Times; numbers.len() - 1], random)
 }
 
-/// Operands joined in any way that has the value of going from left to right: what is subtracted is one operand. At least one operand.
+/// Operands joined in any way that has the value of going from left to right: what is subtracted is one
+/// operand. At least one operand.
 fn grouped(operands: Vec<Expression>, operators: &[Operator], random: &mut Random) -> Expression {
     let (mut operands, mut operators) = (operands, operators.to_vec());
     while !operators.is_empty() {
@@ -138,7 +140,8 @@ impl Wanted {
     }
 }
 
-/// The numbers and the value of an expression in full parentheses; `None` if it is none. With a stack: answers may nest deeply.
+/// The numbers and the value of an expression in full parentheses; `None` if it is none. With a stack:
+/// answers may nest deeply.
 fn evaluate(text: &str) -> Option<(Vec<i64>, i64)> {
     let bytes = text.as_bytes();
     let (mut numbers, mut at) = (Vec::new(), 0);
@@ -170,7 +173,8 @@ fn evaluate(text: &str) -> Option<(Vec<i64>, i64)> {
             at += 1;
             match pending.take() {
                 None => {
-                    let operator = OPERATORS.into_iter().find(|operator| operator.sign() == char::from(sign))?;
+                    let operator =
+                        OPERATORS.into_iter().find(|operator| operator.sign() == char::from(sign))?;
                     *pending = Some((value, operator));
                     break;
                 }
@@ -191,7 +195,8 @@ mod tests {
     #[test]
     fn products_bind_stronger() {
         use Operator::{Minus, Plus, Times};
-        let chain = |numbers: &[i64], operators: &[Operator]| chain(numbers, operators, &mut Random::new(1)).text;
+        let chain =
+            |numbers: &[i64], operators: &[Operator]| chain(numbers, operators, &mut Random::new(1)).text;
         assert_eq!(chain(&[3, 4, 2], &[Plus, Times]), "(3+(4*2))");
         assert_eq!(chain(&[3, 4, 2], &[Times, Minus]), "((3*4)-2)");
         assert_eq!(chain(&[1, 2, 3, 4], &[Minus, Minus, Minus]), "(((1-2)-3)-4)");
@@ -217,9 +222,19 @@ mod tests {
         assert_eq!(evaluate("(3+(4*2))"), Some((vec![3, 4, 2], 11)));
         assert_eq!(evaluate("((1-2)*12)"), Some((vec![1, 2, 12], -12)));
         assert_eq!(evaluate("7"), Some((vec![7], 7)));
-        for wrong in
-            ["", "(", "(1)", "(1+2", "(1+2)3", "1+2", "(1+2+3)", "(+2)", "(1+)", "()", "(99999999999999999999+1)"]
-        {
+        for wrong in [
+            "",
+            "(",
+            "(1)",
+            "(1+2",
+            "(1+2)3",
+            "1+2",
+            "(1+2+3)",
+            "(+2)",
+            "(1+)",
+            "()",
+            "(99999999999999999999+1)",
+        ] {
             assert_eq!(evaluate(wrong), None, "{wrong}");
         }
     }

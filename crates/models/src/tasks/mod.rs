@@ -6,15 +6,17 @@
 //! | `arithmetic` | `math: 3 plus 4 times 2, all minus 1` | `((3+(4*2))-1)` |
 //! | `smiles` | `smiles: aromatic ring, O, double bond` | `c1ccc(C=O)cc1` |
 //!
-//! Each has many right answers: members in any order, sums grouped in several ways, molecules with the same properties. A model that fills many slots at
-//! once, each by itself, mixes them, and that is what constraints are worth measuring on.
+//! Each has many right answers: members in any order, sums grouped in several ways, molecules with the same
+//! properties. A model that fills many slots at once, each by itself, mixes them, and that is what
+//! constraints are worth measuring on.
 //!
-//! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says ([`Example::check`]). An answer is *syntactic*
-//! if it is a sentence of the grammar, *functional* if it also passes the check. Every prompt ends with a line break, and its first word names
-//! the task.
+//! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says
+//! ([`Example::check`]). An answer is *syntactic* if it is a sentence of the grammar, *functional* if it also
+//! passes the check. Every prompt ends with a line break, and its first word names the task.
 //!
-//! Laws, checked by the tests: equal seeds give equal examples; the reference answer of an example is syntactic and functional; no prompt is
-//! both in [`Split::Train`] and in [`Split::HeldOut`], since a hash of the prompt decides.
+//! Laws, checked by the tests: equal seeds give equal examples; the reference answer of an example is
+//! syntactic and functional; no prompt is both in [`Split::Train`] and in [`Split::HeldOut`], since a hash of
+//! the prompt decides.
 
 mod arithmetic;
 mod record;
@@ -93,8 +95,8 @@ impl Task {
         }
     }
 
-    /// A prompt as those of the task are: its word in front (`json:`, `math:`, `smiles:`), a line break behind, and what of that is there already is not
-    /// repeated.
+    /// A prompt as those of the task are: its word in front (`json:`, `math:`, `smiles:`), a line break
+    /// behind, and what of that is there already is not repeated.
     pub fn prompt(self, said: &str) -> String {
         let (word, end) = match self {
             Self::Record => ("json:", "."),
@@ -117,8 +119,8 @@ impl Task {
         Example { task: self, prompt: self.prompt(&said), answer, wanted }
     }
 
-    /// Examples of a split with prompts that are all different, from the stream of a seed: as many as were asked for, unless the task has too
-    /// few prompts (of held-out ones there are some hundreds at least).
+    /// Examples of a split with prompts that are all different, from the stream of a seed: as many as were
+    /// asked for, unless the task has too few prompts (of held-out ones there are some hundreds at least).
     pub fn examples(self, split: Split, seed: u64, n_examples: usize) -> Vec<Example> {
         let mut seen = HashSet::new();
         let mut stream = self.stream(split, seed);
@@ -140,7 +142,9 @@ impl Task {
     pub fn stream(self, split: Split, seed: u64) -> impl Iterator<Item = Example> {
         let mut random = Random::new(seed ^ (self as u64) << 56);
         std::iter::from_fn(move || {
-            (0..MAX_DRAWS).map(|_| self.example(random.bits())).find(|example| Split::of(&example.prompt) == split)
+            (0..MAX_DRAWS)
+                .map(|_| self.example(random.bits()))
+                .find(|example| Split::of(&example.prompt) == split)
         })
     }
 }
@@ -148,25 +152,29 @@ impl Task {
 impl Split {
     /// Where a prompt belongs: FNV-1a (Fowler, Noll and Vo) of its bytes, the upper bits modulo 8.
     pub fn of(prompt: &str) -> Self {
-        let hash = prompt
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let hash = prompt.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
         if (hash >> 32).is_multiple_of(8) { Self::HeldOut } else { Self::Train }
     }
 }
 
 impl Example {
-    /// Whether an answer says what the prompt asks for. An answer that is not a sentence of the grammar may pass or not, so ask the grammar
-    /// too.
+    /// Whether an answer says what the prompt asks for. An answer that is not a sentence of the grammar may
+    /// pass or not, so ask the grammar too.
     ///
-    /// - record: the JSON object equals the record, whatever the order of its members, and no key comes twice;
+    /// - record: the JSON object equals the record, whatever the order of its members, and no key comes
+    ///   twice;
     /// - arithmetic: the numbers are those of the question, in its order, and the value is right;
-    /// - smiles: rings, elements and double bonds are those asked for, and no atom has more bonds than its valence.
+    /// - smiles: rings, elements and double bonds are those asked for, and no atom has more bonds than its
+    ///   valence.
     pub fn check(&self, answer: &str) -> bool {
         match &self.wanted {
             Wanted::Record(record) => record::check(answer, record),
             Wanted::Arithmetic(wanted) => wanted.check(answer),
-            Wanted::Smiles(wanted) => smiles::Properties::of(answer).is_some_and(|properties| properties == *wanted),
+            Wanted::Smiles(wanted) => {
+                smiles::Properties::of(answer).is_some_and(|properties| properties == *wanted)
+            }
         }
     }
 }

@@ -1,25 +1,28 @@
-//! A person in words to a JSON object with objects and arrays in it. All words are from closed lists, so that a small model can learn to copy them.
+//! A person in words to a JSON object with objects and arrays in it. All words are from closed lists, so that
+//! a small model can learn to copy them.
 //!
-//! What a record has besides a name differs, and stands in any order: a model that fills many slots at once has to agree with itself on one. Values
-//! are compared, not texts, so every order is right.
+//! What a record has besides a name differs, and stands in any order: a model that fills many slots at once
+//! has to agree with itself on one. Values are compared, not texts, so every order is right.
 
 use super::{Wanted, pick, shuffle};
 use anygram_bits::Random;
 use serde_json::{Value, json};
 
 const NAMES: [&str; 20] = [
-    "Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Iris", "Jon", "Kira", "Leo", "Mia", "Nils", "Olga",
-    "Paul", "Rosa", "Sam", "Tess", "Uwe",
+    "Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gina", "Hugo", "Iris", "Jon", "Kira", "Leo", "Mia", "Nils",
+    "Olga", "Paul", "Rosa", "Sam", "Tess", "Uwe",
 ];
-const JOBS: [&str; 12] =
-    ["baker", "pilot", "nurse", "clerk", "judge", "miner", "tailor", "waiter", "author", "farmer", "singer", "banker"];
+const JOBS: [&str; 12] = [
+    "baker", "pilot", "nurse", "clerk", "judge", "miner", "tailor", "waiter", "author", "farmer", "singer",
+    "banker",
+];
 const CITIES: [&str; 16] = [
-    "Oslo", "Rome", "Lima", "Cairo", "Paris", "Quito", "Tokyo", "Delhi", "Berlin", "Madrid", "Dublin", "Vienna",
-    "Havana", "Nairobi", "Boston", "Sydney",
+    "Oslo", "Rome", "Lima", "Cairo", "Paris", "Quito", "Tokyo", "Delhi", "Berlin", "Madrid", "Dublin",
+    "Vienna", "Havana", "Nairobi", "Boston", "Sydney",
 ];
 const LIKES: [&str; 16] = [
-    "chess", "tea", "jazz", "golf", "yoga", "maps", "trains", "books", "opera", "cheese", "boats", "poems", "hiking",
-    "tennis", "cards", "films",
+    "chess", "tea", "jazz", "golf", "yoga", "maps", "trains", "books", "opera", "cheese", "boats", "poems",
+    "hiking", "tennis", "cards", "films",
 ];
 const KINDS: [&str; 6] = ["cat", "dog", "goat", "horse", "parrot", "rabbit"];
 const PETS: [&str; 10] = ["Tom", "Rex", "Luna", "Bello", "Coco", "Milo", "Nala", "Ruby", "Toby", "Zoe"];
@@ -108,7 +111,8 @@ impl Person {
         let pets = several(random, |random| (pick(random, &KINDS), pick(random, &PETS)));
         if !pets.is_empty() {
             let said: Vec<String> = pets.iter().map(|(kind, name)| format!("{kind} {name}")).collect();
-            let pets: Vec<Value> = pets.iter().map(|(kind, name)| json!({"kind": kind, "name": name})).collect();
+            let pets: Vec<Value> =
+                pets.iter().map(|(kind, name)| json!({"kind": kind, "name": name})).collect();
             self.add(format!("has {}", said.join(" and ")), "pets", &pets.into());
         }
     }

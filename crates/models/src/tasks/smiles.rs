@@ -1,7 +1,9 @@
-//! Properties of a molecule in words to a molecule, in a small part of SMILES: chains, branches, rings of five and six, aromatic rings.
+//! Properties of a molecule in words to a molecule, in a small part of SMILES: chains, branches, rings of
+//! five and six, aromatic rings.
 //!
-//! Molecules are drawn, and a prompt lists what the drawn one has: its rings, its atoms other than carbon, and the double bonds that are written. Every
-//! molecule with just these is right, so there are many answers. Hydrogen is implied.
+//! Molecules are drawn, and a prompt lists what the drawn one has: its rings, its atoms other than carbon,
+//! and the double bonds that are written. Every molecule with just these is right, so there are many answers.
+//! Hydrogen is implied.
 
 use super::{Wanted, pick};
 use anygram_bits::Random;
@@ -44,7 +46,8 @@ const LONGEST: usize = 32;
 pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
     loop {
         let molecule = draw(random);
-        // Whatever was drawn with too many bonds, or rings of another kind, is drawn again; a third of the draws is.
+        // Whatever was drawn with too many bonds, or rings of another kind, is drawn again; a third of the
+        // draws is.
         let properties = Properties::of(&molecule).filter(|properties| properties.is_wanted());
         if let Some(properties) = properties.filter(|_| molecule.len() <= LONGEST) {
             return (properties.in_words(), molecule, Wanted::Smiles(properties));
@@ -76,7 +79,8 @@ fn draw(random: &mut Random) -> String {
 /// A ring of digit 1, with what hangs on it.
 fn ring(random: &mut Random, text: &mut String) {
     let (size, atoms) =
-        [(5, ["C", "N", "O"]), (6, ["C", "N", "O"]), (6, ["c", "n", "n"]), (6, ["c", "n", "n"])][random.below(4)];
+        [(5, ["C", "N", "O"]), (6, ["C", "N", "O"]), (6, ["c", "n", "n"]), (6, ["c", "n", "n"])]
+            [random.below(4)];
     let special = if random.chance(35) { 1 + random.below(size - 1) } else { 0 };
     text.push_str(atoms[0]);
     text.push('1');
@@ -141,9 +145,13 @@ impl Properties {
     }
 
     fn in_words(&self) -> String {
-        let rings =
-            self.rings.iter().filter_map(|ring| RINGS.iter().find(|(known, _)| known == ring)).map(|(_, name)| *name);
-        let elements = self.counts.iter().zip(Element::COUNTED).flat_map(|(&n, (_, symbol))| repeat_n(symbol, n));
+        let rings = self
+            .rings
+            .iter()
+            .filter_map(|ring| RINGS.iter().find(|(known, _)| known == ring))
+            .map(|(_, name)| *name);
+        let elements =
+            self.counts.iter().zip(Element::COUNTED).flat_map(|(&n, (_, symbol))| repeat_n(symbol, n));
         let mut words: Vec<&str> = rings.collect();
         if words.is_empty() {
             words.push("chain");
@@ -242,7 +250,8 @@ impl Reader {
     fn path(&self, mut left: usize, mut right: usize) -> Vec<usize> {
         let mut path = Vec::new();
         while left != right {
-            let deeper = if self.atoms[left].depth >= self.atoms[right].depth { &mut left } else { &mut right };
+            let deeper =
+                if self.atoms[left].depth >= self.atoms[right].depth { &mut left } else { &mut right };
             path.push(*deeper);
             *deeper = self.atoms[*deeper].parent;
         }

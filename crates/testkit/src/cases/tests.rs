@@ -75,13 +75,14 @@ fn wrong_answers_are_reported() {
     assert!(report.failures[0].contains("refused: too strange"));
 }
 
-/// Every byte that some text or token of the file has: what completions are made of. (A case that makes do with few
-/// letters is checked sooner.)
+/// Every byte that some text or token of the file has: what completions are made of. (A case that makes do
+/// with few letters is checked sooner.)
 fn alphabet(file: &CaseFile) -> Vec<Sym> {
     let texts = file.texts.iter().flat_map(|case| case.text.iter().chain(case.completion.iter().flatten()));
     let masks = file.masks.iter().flat_map(|case| &case.prefix);
     let tokens = file.masks.iter().flat_map(|case| &case.vocab).filter_map(CaseToken::bytes).flatten();
-    let symbols: BTreeSet<Sym> = texts.chain(masks).copied().chain(tokens.map(|&byte| Sym::Byte(byte))).collect();
+    let symbols: BTreeSet<Sym> =
+        texts.chain(masks).copied().chain(tokens.map(|&byte| Sym::Byte(byte))).collect();
     symbols.into_iter().collect()
 }
 
@@ -104,7 +105,8 @@ fn oracle_engine(file: &CaseFile, mode: LexerMode, ties: Ties) -> Result<Engine<
         let (oracle, completions) = (oracle.clone(), alphabet.clone());
         let file = file.clone();
         move |text: &[Sym]| {
-            let given = file.texts.iter().filter(|case| case.text == text).find_map(|case| case.completion.as_ref());
+            let given =
+                file.texts.iter().filter(|case| case.text == text).find_map(|case| case.completion.as_ref());
             if given.is_some_and(|extra| oracle.is_sentence(&[text, extra].concat())) {
                 return true;
             }
@@ -147,7 +149,8 @@ fn by_brute_force(oracle: &Oracle, case: &CanvasCase) -> CanvasAnswers {
     let closes = |text: &[Sym], most: u32| {
         let slots = vec![Slot::Gap; usize::from(most > 0)];
         let sentence = |rest: &[Sym], _| oracle.is_sentence(&[text, rest].concat());
-        brute_force(&vocab, &roles, &slots, most as usize, 10_000, sentence).is_some_and(|answers| answers.completable)
+        brute_force(&vocab, &roles, &slots, most as usize, 10_000, sentence)
+            .is_some_and(|answers| answers.completable)
     };
     let ends = |text: &[Sym], has_eos: bool| match case.remaining {
         _ if has_eos || !case.prefix => oracle.is_sentence(text),

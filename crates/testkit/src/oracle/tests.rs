@@ -14,13 +14,19 @@ const MODES: [LexerMode; 3] = [Scannerless, Longest, Contextual];
 fn sentence_in(grammar: &Grammar, text: &str, modes: &[LexerMode]) {
     for mode in MODES {
         let oracle = Oracle::new(grammar, mode, Ties::All);
-        assert_eq!(oracle.is_sentence(text), modes.contains(&mode), "{text:?} in {mode:?}: {}", oracle.explain(text));
+        assert_eq!(
+            oracle.is_sentence(text),
+            modes.contains(&mode),
+            "{text:?} in {mode:?}: {}",
+            oracle.explain(text)
+        );
     }
 }
 
 #[test]
 fn balanced_parentheses() {
-    let grammar = Build::new().literal("L", "(").literal("R", ")").rule("start", "| L start R start").grammar();
+    let grammar =
+        Build::new().literal("L", "(").literal("R", ")").rule("start", "| L start R start").grammar();
     for text in ["", "()", "(()())()"] {
         sentence_in(&grammar, text, &MODES);
     }
@@ -31,8 +37,14 @@ fn balanced_parentheses() {
     assert_eq!(oracle.is_viable("((", b"()", 3), Some(b"))".to_vec()));
     assert_eq!(oracle.is_viable("((((", b"()", 3), None);
     let limits = Limits { max_extra: 3, ..Limits::default() };
-    assert_eq!(oracle.completion("())", &b"()".symbols(), limits), Completion::NoneWithin { exhausted: true });
-    assert_eq!(oracle.completion("((((", &b"()".symbols(), limits), Completion::NoneWithin { exhausted: false });
+    assert_eq!(
+        oracle.completion("())", &b"()".symbols(), limits),
+        Completion::NoneWithin { exhausted: true }
+    );
+    assert_eq!(
+        oracle.completion("((((", &b"()".symbols(), limits),
+        Completion::NoneWithin { exhausted: false }
+    );
     let limits = Limits { max_texts: 1, ..limits };
     assert_eq!(oracle.completion("((", &b"()".symbols(), limits), Completion::LimitReached);
 }
@@ -156,7 +168,8 @@ fn only_useful_terminals_compete() {
         .rule("orphan", "AB")
         .grammar();
     sentence_in(&grammar, "ab", &MODES);
-    let with_use = Build::new().literal("A", "a").literal("B", "b").literal("AB", "ab").rule("start", "A B | AB A");
+    let with_use =
+        Build::new().literal("A", "a").literal("B", "b").literal("AB", "ab").rule("start", "A B | AB A");
     sentence_in(&with_use.grammar(), "ab", &[Scannerless]);
 }
 
@@ -208,8 +221,14 @@ fn special_tokens_are_pieces() {
 #[test]
 fn contextual_competition_depends_on_all_labellings() {
     // After `a` read as X only `bc` can come, read as Y only `b`: both compete, and the longer wins.
-    let build =
-        || Build::new().literal("X", "a").pattern("Y", "[a]").literal("BC", "bc").literal("B", "b").literal("C", "c");
+    let build = || {
+        Build::new()
+            .literal("X", "a")
+            .pattern("Y", "[a]")
+            .literal("BC", "bc")
+            .literal("B", "b")
+            .literal("C", "c")
+    };
     let both = build().rule("start", "X BC | Y B C").grammar();
     let oracle = Oracle::new(&both, Contextual, Ties::All);
     assert_eq!(oracle.pieces("abc").iter().map(|piece| piece.to).max(), Some(3));
@@ -245,7 +264,8 @@ fn pruning_is_safe() {
     assert!(n_found > 100, "too few viable prefixes to mean anything: {n_found}");
 }
 
-/// What is a prefix without regard to longest match either has a completion in `scannerless` or needs a longer one.
+/// What is a prefix without regard to longest match either has a completion in `scannerless` or needs a
+/// longer one.
 #[test]
 fn scannerless_prefixes_have_completions() {
     let (mut n_found, mut n_longer) = (0, 0);
@@ -279,7 +299,11 @@ fn every_mode_is_part_of_scannerless() {
         for prefix in &case.prefixes {
             let viable = scannerless.is_scannerless_prefix(prefix);
             for end in 0..prefix.len() {
-                assert!(!viable || scannerless.is_scannerless_prefix(&prefix[..end]), "{} in {case}", show(prefix));
+                assert!(
+                    !viable || scannerless.is_scannerless_prefix(&prefix[..end]),
+                    "{} in {case}",
+                    show(prefix)
+                );
             }
         }
     }

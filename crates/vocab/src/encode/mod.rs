@@ -2,18 +2,18 @@
 //!
 //! Whatever the encoder, the tokens it gives spell the text exactly. The ways:
 //!
-//! - [`RankEncoder`]: byte-level BPE as `.tiktoken` files mean it. The text is cut into pieces by a pattern; a piece
-//!   that is a token is that token, even where merging would not reach it (Llama 3 has such tokens); else its bytes
-//!   are merged, again and again the adjacent pair whose joined bytes are the token of lowest rank (the leftmost of
-//!   several). O(n log n) for a piece of n bytes, so one long word is no trap.
+//! - [`RankEncoder`]: byte-level BPE as `.tiktoken` files mean it. The text is cut into pieces by a pattern;
+//!   a piece that is a token is that token, even where merging would not reach it (Llama 3 has such tokens);
+//!   else its bytes are merged, again and again the adjacent pair whose joined bytes are the token of lowest
+//!   rank (the leftmost of several). O(n log n) for a piece of n bytes, so one long word is no trap.
 //! - [`PieceEncoder`]: as SentencePiece models mean it, by the scores of pieces.
 //! - The longest match: at each point the longest token. O(n · longest token).
-//! - [`shortest`]: the fewest tokens, by dynamic programming. The way out of all others, where merging ends in bytes
-//!   that are no tokens, the longest match in a dead end, or the pattern fails on a run of a million spaces. O(n ·
-//!   longest token) time, O(n) memory. First for the part that the encoder was stuck in, then for the whole text, so a
-//!   text is refused only if no tokens spell it.
-//! - A `tokenizer.json` with the crate that defines it, see [`HuggingFaceEncoder`]; what does not spell the text is not
-//!   believed, and the fewest tokens stand in.
+//! - [`shortest`]: the fewest tokens, by dynamic programming. The way out of all others, where merging ends
+//!   in bytes that are no tokens, the longest match in a dead end, or the pattern fails on a run of a million
+//!   spaces. O(n · longest token) time, O(n) memory. First for the part that the encoder was stuck in, then
+//!   for the whole text, so a text is refused only if no tokens spell it.
+//! - A `tokenizer.json` with the crate that defines it, see [`HuggingFaceEncoder`]; what does not spell the
+//!   text is not believed, and the fewest tokens stand in.
 
 mod pieces;
 
@@ -55,7 +55,8 @@ impl Encoder {
         Ok(out)
     }
 
-    /// Appends the tokens that the encoder's own rule gives; `None` if it ends nowhere, and then `out` is of no use.
+    /// Appends the tokens that the encoder's own rule gives; `None` if it ends nowhere, and then `out` is of
+    /// no use.
     fn encode_by_rule(&self, tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Option<()> {
         let mut merger = Merger::default();
         match self {
@@ -92,7 +93,8 @@ impl Encoder {
     }
 }
 
-/// Calls `f` with each longest part of the text that is UTF-8 (`Ok`) or is not (`Err`), while it gives something.
+/// Calls `f` with each longest part of the text that is UTF-8 (`Ok`) or is not (`Err`), while it gives
+/// something.
 fn for_each_chunk(text: &[u8], mut f: impl FnMut(Result<&str, &[u8]>) -> Option<()>) -> Option<()> {
     for chunk in text.utf8_chunks() {
         if !chunk.valid().is_empty() {
@@ -136,9 +138,9 @@ pub(crate) struct RankEncoder {
 }
 
 impl RankEncoder {
-    /// Where a `.tiktoken` file comes without its pattern: that of the Qwen models, which is also that of cl100k but
-    /// for numbers (one digit at a time). Runs of letters with one character before them, single digits, runs of
-    /// punctuation with a space before and line ends after, white space.
+    /// Where a `.tiktoken` file comes without its pattern: that of the Qwen models, which is also that of
+    /// cl100k but for numbers (one digit at a time). Runs of letters with one character before them, single
+    /// digits, runs of punctuation with a space before and line ends after, white space.
     pub const DEFAULT_PATTERN: &str = concat!(
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
         r"|[^\r\n\p{L}\p{N}]?\p{L}+",
@@ -175,7 +177,13 @@ impl RankEncoder {
         self.encode_piece(tokens, &text.as_bytes()[done..], merger, out)
     }
 
-    fn encode_piece(&self, tokens: &Tokens, piece: &[u8], merger: &mut Merger, out: &mut Vec<TokenId>) -> Option<()> {
+    fn encode_piece(
+        &self,
+        tokens: &Tokens,
+        piece: &[u8],
+        merger: &mut Merger,
+        out: &mut Vec<TokenId>,
+    ) -> Option<()> {
         if piece.is_empty() {
             return Some(());
         }
@@ -203,23 +211,24 @@ impl RankEncoder {
 struct Merger {
     /// By the offset at which a part starts; only those of living parts mean anything.
     parts: Vec<Part>,
-    /// Candidate pairs: (rank, start of the left part, end of the right part). A candidate whose parts have changed
-    /// since is dropped when it comes up: it is alive iff the part at `start` and the next one together still end at
-    /// `end`.
+    /// Candidate pairs: (rank, start of the left part, end of the right part). A candidate whose parts have
+    /// changed since is dropped when it comes up: it is alive iff the part at `start` and the next one
+    /// together still end at `end`.
     candidates: BinaryHeap<Reverse<(u32, u32, u32)>>,
 }
 
 #[derive(Clone, Copy)]
 struct Part {
-    /// One past its last byte, which is where the next part starts; 0 if the part was merged into the one before.
+    /// One past its last byte, which is where the next part starts; 0 if the part was merged into the one
+    /// before.
     end: u32,
     /// Where the part before starts.
     previous: u32,
 }
 
 impl Merger {
-    /// Merges from parts of these lengths, which add up to the piece's, until no adjacent pair has a rank; what
-    /// remains.
+    /// Merges from parts of these lengths, which add up to the piece's, until no adjacent pair has a rank;
+    /// what remains.
     fn merge<'a>(
         &'a mut self,
         piece: &'a [u8],
@@ -283,8 +292,8 @@ fn longest_match(tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Option
     Some(())
 }
 
-/// Appends the fewest tokens that spell the text; of several such sequences the one whose first token is longest,
-/// then the second, and so on. `None` if there are none, and then nothing is appended.
+/// Appends the fewest tokens that spell the text; of several such sequences the one whose first token is
+/// longest, then the second, and so on. `None` if there are none, and then nothing is appended.
 fn shortest(tokens: &Tokens, text: &[u8], out: &mut Vec<TokenId>) -> Option<()> {
     const NONE: u32 = u32::MAX;
     // For each suffix the fewest tokens that spell it, and the length of the first of them.
@@ -397,7 +406,8 @@ mod tests {
     #[test]
     fn what_cannot_be_spelled_names_the_place() {
         let tokens = tokens(&["ab", "b"]);
-        let refused = |text: &str| Encoder::LongestMatch.encode(&tokens, text.as_bytes()).unwrap_err().to_string();
+        let refused =
+            |text: &str| Encoder::LongestMatch.encode(&tokens, text.as_bytes()).unwrap_err().to_string();
         assert!(refused("abbxab").contains("byte 0x78 at offset 3"));
         assert!(refused("aba").contains("byte 0x61 at offset 2"));
         assert_eq!(shortest_ids(&tokens, "abbxab"), None);

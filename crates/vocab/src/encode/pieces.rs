@@ -2,11 +2,11 @@
 //!
 //! There are four types of models, each with its rule, n being the bytes of the text:
 //!
-//! - *Unigram*: of all ways to cut the text into pieces the one whose scores add up to the most. By dynamic programming
-//!   (Viterbi), O(n · longest piece) time, O(n) memory. The sums are rounded as SentencePiece rounds them, so that ties
-//!   fall alike.
-//! - *BPE*: from characters, again and again the adjacent pair whose piece has the highest score, the leftmost of several.
-//!   O(n log n).
+//! - *Unigram*: of all ways to cut the text into pieces the one whose scores add up to the most. By dynamic
+//!   programming (Viterbi), O(n · longest piece) time, O(n) memory. The sums are rounded as SentencePiece
+//!   rounds them, so that ties fall alike.
+//! - *BPE*: from characters, again and again the adjacent pair whose piece has the highest score, the
+//!   leftmost of several. O(n log n).
 //! - *characters* and *words* (a word has the space before it): as they stand. O(n).
 //!
 //! A character that no piece has is spelled by its bytes, if the model has pieces for bytes.
@@ -60,7 +60,10 @@ impl PieceEncoder {
             None => piece.score.into(),
         };
         let unknown = f64::from(least - 10.0);
-        Self { rule: Rule::Unigram { scores: pieces.iter().map(score).collect(), unknown }, user_defined: None }
+        Self {
+            rule: Rule::Unigram { scores: pieces.iter().map(score).collect(), unknown },
+            user_defined: None,
+        }
     }
 
     /// Merges by score.
@@ -68,8 +71,12 @@ impl PieceEncoder {
         let mut distinct: Vec<f32> = pieces.iter().map(|piece| piece.score).collect();
         distinct.sort_by(|a, b| b.total_cmp(a));
         distinct.dedup();
-        let rank = |piece: &Scored| distinct.partition_point(|other| other.total_cmp(&piece.score).is_gt()) as u32;
-        Self { rule: Rule::Bpe { ranks: pieces.iter().map(rank).collect() }, user_defined: trie(pieces, table) }
+        let rank =
+            |piece: &Scored| distinct.partition_point(|other| other.total_cmp(&piece.score).is_gt()) as u32;
+        Self {
+            rule: Rule::Bpe { ranks: pieces.iter().map(rank).collect() },
+            user_defined: trie(pieces, table),
+        }
     }
 
     /// A space with what follows it is a piece.
@@ -111,7 +118,13 @@ impl PieceEncoder {
     }
 
     /// A text without pieces that are defined by the user.
-    fn encode_stretch(&self, tokens: &Tokens, text: &str, merger: &mut Merger, out: &mut Vec<TokenId>) -> Option<()> {
+    fn encode_stretch(
+        &self,
+        tokens: &Tokens,
+        text: &str,
+        merger: &mut Merger,
+        out: &mut Vec<TokenId>,
+    ) -> Option<()> {
         let characters = text.chars().map(char::len_utf8);
         match &self.rule {
             Rule::Bpe { ranks } => {
@@ -149,7 +162,8 @@ impl PieceEncoder {
 }
 
 fn trie(pieces: &[Scored], table: &TokenTable) -> Option<TokenTrie> {
-    let mut user_defined = table.iter().filter(|(id, _)| pieces[id.index()].user_defined.is_some()).peekable();
+    let mut user_defined =
+        table.iter().filter(|(id, _)| pieces[id.index()].user_defined.is_some()).peekable();
     user_defined.peek()?;
     Some(TokenTrie::new(user_defined))
 }
@@ -175,8 +189,8 @@ struct Best {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// The pieces whose scores add up to the most. A character that is no piece may stand for itself with the score
-/// `unknown`.
+/// The pieces whose scores add up to the most. A character that is no piece may stand for itself with the
+/// score `unknown`.
 fn best(tokens: &Tokens, scores: &[f64], unknown: f64, text: &str, out: &mut Vec<TokenId>) -> Option<()> {
     let bytes = text.as_bytes();
     let mut best = vec![Best { score: 0.0, start: NOWHERE }; bytes.len() + 1];
@@ -190,7 +204,8 @@ fn best(tokens: &Tokens, scores: &[f64], unknown: f64, text: &str, out: &mut Vec
         };
         let mut is_known = false;
         for (length, id) in tokens.trie.prefixes(&bytes[at..]) {
-            // A byte can be a piece for the byte and a piece for the character: only the latter is for choosing.
+            // A byte can be a piece for the byte and a piece for the character: only the latter is for
+            // choosing.
             let id = if length == 1 { tokens.find(&bytes[at..=at]).unwrap_or(id) } else { id };
             if tokens.last_resort.binary_search(&id).is_err() {
                 reach(length, scores[id.index()]);

@@ -2,19 +2,20 @@
 //!
 //! Such a file is a pipeline: normalizer, pre-tokenizer, model, decoder. Two questions are asked of it.
 //!
-//! *Which bytes is a token?* The decoder's answer, a token at a time, in one of two spellings (other pipelines, such as
-//! WordPiece's, are not supported, because there the text of a token depends on its neighbours):
+//! *Which bytes is a token?* The decoder's answer, a token at a time, in one of two spellings (other
+//! pipelines, such as WordPiece's, are not supported, because there the text of a token depends on its
+//! neighbours):
 //!
-//! - byte-level (GPT-2, Llama 3, Qwen): each character of a token stands for a byte, by [`byte_of`]; a token with any
-//!   other character is its own UTF-8 text.
+//! - byte-level (GPT-2, Llama 3, Qwen): each character of a token stands for a byte, by [`byte_of`]; a token
+//!   with any other character is its own UTF-8 text.
 //! - marked spaces (Llama 2, Mistral, Gemma): `▁` is a space, and with byte fallback `<0x0A>` is a byte.
 //!
-//! Added tokens have their text as it stands if they are not special, and no bytes if they are; the unknown token has
-//! none.
+//! Added tokens have their text as it stands if they are not special, and no bytes if they are; the unknown
+//! token has none.
 //!
-//! *How is a text cut?* By the pipeline itself, but a text here is exactly its bytes. So what adds a space in front,
-//! brings into normal form, truncates, pads or drops merges at random is switched off, and special tokens are not
-//! looked for in the text. The caller checks that the tokens spell the text.
+//! *How is a text cut?* By the pipeline itself, but a text here is exactly its bytes. So what adds a space in
+//! front, brings into normal form, truncates, pads or drops merges at random is switched off, and special
+//! tokens are not looked for in the text. The caller checks that the tokens spell the text.
 
 use crate::encode::Encoder;
 use crate::table::{TableBuilder, Tokens};
@@ -36,9 +37,10 @@ pub(crate) struct HuggingFaceEncoder {
 impl HuggingFaceEncoder {
     /// The tokens of a text, which may not spell it; `None` if the pipeline fails.
     pub fn encode(&self, text: &str) -> Option<Vec<TokenId>> {
-        // A pipeline from an untrusted file may reach a panic in the other crate. It keeps no state but caches behind
-        // locks.
-        let encoding = catch_unwind(AssertUnwindSafe(|| self.tokenizer.encode_fast(text, false))).ok()?.ok()?;
+        // A pipeline from an untrusted file may reach a panic in the other crate. It keeps no state but
+        // caches behind locks.
+        let encoding =
+            catch_unwind(AssertUnwindSafe(|| self.tokenizer.encode_fast(text, false))).ok()?.ok()?;
         Some(encoding.get_ids().iter().map(|&id| TokenId(id)).collect())
     }
 
@@ -98,8 +100,9 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
 
     let mut model: Vec<(String, u32)> = tokenizer.get_vocab(false).into_iter().collect();
     model.sort_unstable_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-    let unknown =
-        |text: &str, id: u32| head.model.unk_token.as_deref() == Some(text) || head.model.unk_id == Some(id.into());
+    let unknown = |text: &str, id: u32| {
+        head.model.unk_token.as_deref() == Some(text) || head.model.unk_id == Some(id.into())
+    };
     let mut added = added_tokens(&head)?;
 
     let mut builder = TableBuilder::default();
@@ -178,14 +181,16 @@ fn spelling(head: &Head) -> Result<Spelling, VocabError> {
     }
     let parts = |part| steps(part).into_iter().map(|step| (kind_of(step), step));
     let all = || parts(&head.decoder).chain(parts(&head.pre_tokenizer)).chain(parts(&head.normalizer));
-    if let Some((name, _)) = parts(&head.decoder).find(|(name, _)| matches!(*name, "WordPiece" | "BPEDecoder" | "CTC"))
+    if let Some((name, _)) =
+        parts(&head.decoder).find(|(name, _)| matches!(*name, "WordPiece" | "BPEDecoder" | "CTC"))
     {
         return Err(unsupported(format!("a decoder of type {name}")));
     }
     if all().any(|(name, _)| name == "ByteLevel") {
         return Ok(Spelling::ByteLevel);
     }
-    let byte_fallback = head.model.byte_fallback || parts(&head.decoder).any(|(name, _)| name == "ByteFallback");
+    let byte_fallback =
+        head.model.byte_fallback || parts(&head.decoder).any(|(name, _)| name == "ByteFallback");
     let marked = all().any(|(name, step)| name == "Metaspace" || is_space_mark(name, step));
     if byte_fallback || marked {
         return Ok(Spelling::MarkedSpaces { byte_fallback });
@@ -195,13 +200,14 @@ fn spelling(head: &Head) -> Result<Spelling, VocabError> {
     Err(unsupported(format!("a {kind} model with {decoder}, neither byte-level nor with a mark for spaces")))
 }
 
-/// The steps of a part of the pipeline: those of a sequence, or itself, or none. A sequence within a sequence counts
-/// too; the depth is limited by the JSON reader.
+/// The steps of a part of the pipeline: those of a sequence, or itself, or none. A sequence within a sequence
+/// counts too; the depth is limited by the JSON reader.
 fn steps(part: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut work = vec![part];
     while let Some(part) = work.pop() {
-        let inner = ["normalizers", "pretokenizers", "decoders"].iter().find_map(|key| part.get(key)?.as_array());
+        let inner =
+            ["normalizers", "pretokenizers", "decoders"].iter().find_map(|key| part.get(key)?.as_array());
         match inner {
             Some(inner) => work.extend(inner.iter().rev()),
             None if part.is_object() => found.push(part),
@@ -236,7 +242,8 @@ fn pipeline(bytes: &[u8], head: &Head) -> Result<Tokenizer, VocabError> {
             .collect();
         let pre_tokenizer: Vec<Value> = steps(&head.pre_tokenizer).into_iter().map(without_prefix).collect();
         let normalizer = sequence("normalizers", normalizer).map(serde_json::from_value::<NormalizerWrapper>);
-        let pre_tokenizer = sequence("pretokenizers", pre_tokenizer).map(serde_json::from_value::<PreTokenizerWrapper>);
+        let pre_tokenizer =
+            sequence("pretokenizers", pre_tokenizer).map(serde_json::from_value::<PreTokenizerWrapper>);
         tokenizer.with_normalizer(normalizer.transpose()?)?;
         tokenizer.with_pre_tokenizer(pre_tokenizer.transpose()?);
         tokenizer.with_truncation(None)?.with_padding(None);
@@ -281,9 +288,10 @@ impl Spelling {
     /// The bytes of a token of the model, and whether it is a fallback for a single byte.
     fn bytes(self, text: &str) -> (Vec<u8>, bool) {
         match self {
-            Self::ByteLevel => {
-                (text.chars().map(byte_of).collect::<Option<_>>().unwrap_or_else(|| text.as_bytes().to_vec()), false)
-            }
+            Self::ByteLevel => (
+                text.chars().map(byte_of).collect::<Option<_>>().unwrap_or_else(|| text.as_bytes().to_vec()),
+                false,
+            ),
             Self::MarkedSpaces { byte_fallback } => match fallback_byte(text).filter(|_| byte_fallback) {
                 Some(byte) => (vec![byte], true),
                 None => (text.replace('▁', " ").into_bytes(), false),
@@ -309,8 +317,8 @@ pub(super) fn fallback_byte(text: &str) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// The byte for which a character stands in byte-level files. Printable bytes of Latin-1 stand for themselves; the
-/// others, in ascending order, are the characters from U+0100 on.
+/// The byte for which a character stands in byte-level files. Printable bytes of Latin-1 stand for
+/// themselves; the others, in ascending order, are the characters from U+0100 on.
 fn byte_of(c: char) -> Option<u8> {
     let code = c as u32;
     match code {

@@ -8,7 +8,10 @@ use std::fmt;
 
 pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
     let Elements(builder) = serde_json::from_slice(bytes).map_err(|e| super::json_error(&e))?;
-    Ok(Vocabulary::new(Tokens::new(builder.finish(|n| format!("element {n}"))?, Vec::new()), Encoder::LongestMatch))
+    Ok(Vocabulary::new(
+        Tokens::new(builder.finish(|n| format!("element {n}"))?, Vec::new()),
+        Encoder::LongestMatch,
+    ))
 }
 
 /// The array, written into a table as it is read.
@@ -70,9 +73,9 @@ impl<'de> Deserialize<'de> for Element {
                         "the only key of a token is \"hex\", found \"{key}\" or more"
                     )));
                 }
-                from_hex(&digits)
-                    .map(Element)
-                    .ok_or_else(|| A::Error::custom(format!("`{digits}` is not an even number of hexadecimal digits")))
+                from_hex(&digits).map(Element).ok_or_else(|| {
+                    A::Error::custom(format!("`{digits}` is not an even number of hexadecimal digits"))
+                })
             }
         }
         deserializer.deserialize_any(Token)

@@ -1,7 +1,7 @@
 //! Tokenizer files.
 //!
-//! One file per format. A loader gets bytes, never a path, and gives a vocabulary or an error; what is common (opening,
-//! unpacking, telling formats apart, limits, special tokens from the options) is here.
+//! One file per format. A loader gets bytes, never a path, and gives a vocabulary or an error; what is common
+//! (opening, unpacking, telling formats apart, limits, special tokens from the options) is here.
 
 mod hugging_face;
 mod json_array;
@@ -15,8 +15,8 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
-/// Files beyond this size are refused, packed or unpacked: the largest tokenizers in use have some 35 MB. A gzip file of
-/// a few kB can ask for as much.
+/// Files beyond this size are refused, packed or unpacked: the largest tokenizers in use have some 35 MB. A
+/// gzip file of a few kB can ask for as much.
 const MAX_FILE_BYTES: usize = 1 << 26;
 
 /// How a vocabulary is written. Each may be compressed with gzip, which is seen from the bytes.
@@ -25,7 +25,8 @@ const MAX_FILE_BYTES: usize = 1 << 26;
 pub enum Format {
     /// `.tiktoken`: a line is a token in base64, a space, and its rank. Byte-level BPE.
     Tiktoken,
-    /// A JSON array: element i is token i, a string, `{"hex": "e4b8"}` for raw bytes, or `null` for a special token.
+    /// A JSON array: element i is token i, a string, `{"hex": "e4b8"}` for raw bytes, or `null` for a special
+    /// token.
     JsonArray,
     /// `tokenizer.json` of Hugging Face: BPE or Unigram, byte-level or with `▁` for a space.
     HuggingFace,
@@ -35,7 +36,8 @@ pub enum Format {
 
 /// What a file does not say. The default says nothing more.
 ///
-/// A `.tiktoken` file says least: its special tokens, its pre-tokenizer and where its ids begin come from here.
+/// A `.tiktoken` file says least: its special tokens, its pre-tokenizer and where its ids begin come from
+/// here.
 ///
 /// ```no_run
 /// use anygram_vocab::{LoadOptions, Vocabulary};
@@ -59,8 +61,8 @@ pub struct LoadOptions {
     pub mask: Option<u32>,
     /// Special tokens and what they are called, see [`Vocabulary::with_names`].
     pub names: Vec<(u32, String)>,
-    /// The pre-tokenizer of a `.tiktoken` file, in the syntax of the `fancy-regex` crate. Without, that of the Qwen
-    /// models. Other formats carry their own, and an option that they would not obey is an error.
+    /// The pre-tokenizer of a `.tiktoken` file, in the syntax of the `fancy-regex` crate. Without, that of
+    /// the Qwen models. Other formats carry their own, and an option that they would not obey is an error.
     pub pattern: Option<String>,
     /// Added to the ranks of a `.tiktoken` file to make ids; the ids below are special.
     pub id_offset: u32,
@@ -69,19 +71,20 @@ pub struct LoadOptions {
 impl Vocabulary {
     /// Reads a tokenizer file.
     ///
-    /// What it is shows in its name (`.tiktoken`, `.model`, also with `.gz`), else in its bytes: `[` begins a JSON
-    /// array, `{` a `tokenizer.json`, and gzip is unpacked first. See [`Format`].
+    /// What it is shows in its name (`.tiktoken`, `.model`, also with `.gz`), else in its bytes: `[` begins a
+    /// JSON array, `{` a `tokenizer.json`, and gzip is unpacked first. See [`Format`].
     ///
-    /// - `.tiktoken`: ids are ranks. Special tokens are not in such files: give them in the options. Encoding merges by
-    ///   rank, after cutting by `options.pattern`.
+    /// - `.tiktoken`: ids are ranks. Special tokens are not in such files: give them in the options. Encoding
+    ///   merges by rank, after cutting by `options.pattern`.
     /// - JSON array: encoding takes the longest match, or the fewest tokens if that ends nowhere.
-    /// - `tokenizer.json`: special added tokens have no bytes, others have their text. Encoding is the file's own, with
-    ///   everything off that changes the text (a space in front, normal forms, truncation).
-    /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the scores of pieces,
-    ///   and a character that no piece has is spelled by its bytes, in models that have pieces for bytes.
+    /// - `tokenizer.json`: special added tokens have no bytes, others have their text. Encoding is the file's
+    ///   own, with everything off that changes the text (a space in front, normal forms, truncation).
+    /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the
+    ///   scores of pieces, and a character that no piece has is spelled by its bytes, in models that have
+    ///   pieces for bytes.
     ///
-    /// O(bytes of the file), and a sort of the tokens. Files of more than 64 MiB, unpacked, are refused. An error names
-    /// the file, the place in it, and a way out.
+    /// O(bytes of the file), and a sort of the tokens. Files of more than 64 MiB, unpacked, are refused. An
+    /// error names the file, the place in it, and a way out.
     pub fn from_file(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, VocabError> {
         let path = path.as_ref();
         read(path).and_then(|bytes| Self::from_named_bytes(path, bytes, options)).map_err(|e| e.in_file(path))

@@ -1,8 +1,9 @@
 //! SentencePiece models: a protocol buffer with a list of pieces, each with a score and a type.
 //!
-//! The reader knows as much of protocol buffers as this needs (varints, fixed and delimited fields), skips what it
-//! does not know, and never looks deeper than the two levels it wants, so there is nothing to recurse into. `▁` is a
-//! space, a piece of type *byte* is that byte, the types *unknown*, *control* and *unused* have no bytes.
+//! The reader knows as much of protocol buffers as this needs (varints, fixed and delimited fields), skips
+//! what it does not know, and never looks deeper than the two levels it wants, so there is nothing to recurse
+//! into. `▁` is a space, a piece of type *byte* is that byte, the types *unknown*, *control* and *unused*
+//! have no bytes.
 
 use super::hugging_face::fallback_byte;
 use crate::encode::{Encoder, PieceEncoder, Scored};
@@ -39,13 +40,16 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
         match field? {
             (1, at, Payload::Bytes(piece)) => pieces.push(self::piece(piece, at)?),
             (2, at, Payload::Bytes(trainer)) => model = Some(model_type(trainer, at)?),
-            (3, at, Payload::Bytes(normalizer)) => escapes_spaces = last_number(normalizer, at, 5)? != Some(0),
+            (3, at, Payload::Bytes(normalizer)) => {
+                escapes_spaces = last_number(normalizer, at, 5)? != Some(0)
+            }
             _ => {}
         }
     }
     let lacks = |what: &str| {
-        let message =
-            format!("a SentencePiece model without {what}: the file is cut off, or of another kind; get it again");
+        let message = format!(
+            "a SentencePiece model without {what}: the file is cut off, or of another kind; get it again"
+        );
         VocabError::new(VocabErrorKind::Syntax, message)
     };
     if pieces.is_empty() {
@@ -87,13 +91,16 @@ fn build(pieces: &[Piece], model: ModelType) -> Result<Vocabulary, VocabError> {
             }
             PieceType::Byte => {
                 let byte = fallback_byte(piece.text).ok_or_else(|| {
-                    let message = format!("piece {} is of type byte, but `{}` is not like `<0x0A>`", id.0, piece.text);
+                    let message =
+                        format!("piece {} is of type byte, but `{}` is not like `<0x0A>`", id.0, piece.text);
                     VocabError::new(VocabErrorKind::Syntax, message)
                 })?;
                 builder.push(id, &[byte]);
                 last_resort.push(id);
             }
-            PieceType::Normal | PieceType::UserDefined => builder.push(id, piece.text.replace('▁', " ").as_bytes()),
+            PieceType::Normal | PieceType::UserDefined => {
+                builder.push(id, piece.text.replace('▁', " ").as_bytes())
+            }
         }
         builder.check_size()?;
     }
@@ -120,7 +127,10 @@ fn piece(message: &[u8], offset: usize) -> Result<Piece<'_>, VocabError> {
         match field? {
             (1, at, Payload::Bytes(text)) => {
                 piece.text = std::str::from_utf8(text).map_err(|_| {
-                    VocabError::new(VocabErrorKind::InvalidUtf8, format!("byte {at}: the text of a piece is not UTF-8"))
+                    VocabError::new(
+                        VocabErrorKind::InvalidUtf8,
+                        format!("byte {at}: the text of a piece is not UTF-8"),
+                    )
                 })?;
             }
             (2, _, Payload::Fixed32(score)) => piece.score = score,

@@ -11,10 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 pub(super) fn load(bytes: &[u8], options: &LoadOptions) -> Result<Vocabulary, VocabError> {
     let mut builder = TableBuilder::default();
     for (offset, number, line) in lines(bytes) {
-        let wrong = |kind, what: String| VocabError::new(kind, format!("{}: {what}", at_line(number, offset)));
+        let wrong =
+            |kind, what: String| VocabError::new(kind, format!("{}: {what}", at_line(number, offset)));
         let (token, rank) = split(line).ok_or_else(|| {
             let line = String::from_utf8_lossy(&line[..line.len().min(60)]);
-            let what = format!("`{line}` is not a token in base64, a space and a rank; is the file complete?");
+            let what =
+                format!("`{line}` is not a token in base64, a space and a rank; is the file complete?");
             wrong(VocabErrorKind::Syntax, what)
         })?;
         let id = TableBuilder::check_id(rank.saturating_add(options.id_offset.into()))
@@ -28,7 +30,8 @@ pub(super) fn load(bytes: &[u8], options: &LoadOptions) -> Result<Vocabulary, Vo
         builder.check_size()?;
     }
     let encoder = RankEncoder::new(options.pattern.as_deref().unwrap_or(RankEncoder::DEFAULT_PATTERN))?;
-    let place = |n| lines(bytes).nth(n).map_or_else(String::new, |(offset, number, _)| at_line(number, offset));
+    let place =
+        |n| lines(bytes).nth(n).map_or_else(String::new, |(offset, number, _)| at_line(number, offset));
     let tokens = Tokens::new(builder.finish(place)?, Vec::<TokenId>::new());
     Ok(Vocabulary::new(tokens, Encoder::Ranks(Box::new(encoder))))
 }
@@ -39,7 +42,10 @@ fn at_line(number: usize, offset: usize) -> String {
 
 /// Whether the first line is one of such a file.
 pub(super) fn looks_like_it(bytes: &[u8]) -> bool {
-    lines(bytes).next().and_then(|(_, _, line)| split(line)).is_some_and(|(token, _)| STANDARD.decode(token).is_ok())
+    lines(bytes)
+        .next()
+        .and_then(|(_, _, line)| split(line))
+        .is_some_and(|(token, _)| STANDARD.decode(token).is_ok())
 }
 
 /// The lines that are not empty: byte offset, number from 1, content.

@@ -9,7 +9,8 @@ pub fn path(name: &str) -> PathBuf {
 
 /// The folder with real vocabularies and texts, which are not in the repository, or `None` with a notice.
 ///
-/// It is `shared/data` beside the repository, or where `ANYGRAM_SHARED` says. It must be there where `CI` is `true`.
+/// It is `shared/data` beside the repository, or where `ANYGRAM_SHARED` says. It must be there where `CI` is
+/// `true`.
 pub fn data() -> Option<PathBuf> {
     let shared = std::env::var_os("ANYGRAM_SHARED")
         .map(PathBuf::from)

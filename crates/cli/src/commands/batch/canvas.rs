@@ -1,8 +1,8 @@
 //! Questions about canvases.
 
 use anygram::{
-    Answer, Assignment, Canvas, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver, Tail, TokenId,
-    Undecided, Weighed, Weigher, Witness, get_bit,
+    Answer, Assignment, Canvas, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver,
+    Tail, TokenId, Undecided, Weighed, Weigher, Witness, get_bit,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
@@ -70,7 +70,9 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
     let proposals = if is_wanted("compatible") { proposals(question)? } else { Vec::new() };
     let weights = match log_probs(question)? {
         None if is_wanted("best") || is_wanted("sample") => {
-            bail!("\"best\" and \"sample\" need \"log_probs\": for each hole a list of [token, log-probability]")
+            bail!(
+                "\"best\" and \"sample\" need \"log_probs\": for each hole a list of [token, log-probability]"
+            )
         }
         weights => weights,
     };
@@ -83,7 +85,10 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
     if method != Method::Exact {
         let known = ["completable", "witness", "compatible"];
         if let Some(want) = wants.iter().find(|want| !known.contains(&want.as_str())) {
-            bail!("the method `{}` answers completable, witness and compatible; ask `exact` for {want}", method.name());
+            bail!(
+                "the method `{}` answers completable, witness and compatible; ask `exact` for {want}",
+                method.name()
+            );
         }
         let lookahead = lookahead(question)?;
         if is_wanted("compatible") {
@@ -99,7 +104,8 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
             (answers.completable, answers.proven) = (Some(verdict.completable), Some(verdict.proven));
         }
         if is_wanted("witness") {
-            answers.witness = Some(verdict.witness.map(|witness| witness.slots.iter().map(filling).collect()));
+            answers.witness =
+                Some(verdict.witness.map(|witness| witness.slots.iter().map(filling).collect()));
         }
         answers.why = verdict.why.map(|why| why.to_string()).or(answers.why);
         return Ok(answers);
@@ -179,12 +185,16 @@ fn method(question: &Question) -> Result<Method> {
         return Ok(Method::Exact);
     };
     let known = || Method::ALL.map(Method::name).join(", ");
-    Method::from_name(&name).ok_or_else(|| anyhow!("unknown method `{}`; known: {}", abbreviated(&name), known()))
+    Method::from_name(&name)
+        .ok_or_else(|| anyhow!("unknown method `{}`; known: {}", abbreviated(&name), known()))
 }
 
 fn lookahead(question: &Question) -> Result<Lookahead> {
     let fillings = question.number("fillings")?.map_or(Lookahead::FILLINGS, |fillings| fillings as usize);
-    ensure!(fillings <= MOST_FILLINGS, "{fillings} fillings are too many for one question, at most {MOST_FILLINGS}");
+    ensure!(
+        fillings <= MOST_FILLINGS,
+        "{fillings} fillings are too many for one question, at most {MOST_FILLINGS}"
+    );
     let counts_room = match question.get("counts_room").map(RawValue::get) {
         None | Some("true") => true,
         Some("false") => false,
@@ -204,11 +214,9 @@ fn log_probs(question: &Question) -> Result<Option<LogProbs>> {
     let floor = match question.get("floor").map(RawValue::get) {
         None => Floor::BelowListed,
         Some("\"none\"") => Floor::Excluded,
-        Some(number) => Floor::At(
-            number
-                .parse()
-                .map_err(|_| anyhow!("\"floor\" is a log-probability or \"none\", not {}", abbreviated(number)))?,
-        ),
+        Some(number) => Floor::At(number.parse().map_err(|_| {
+            anyhow!("\"floor\" is a log-probability or \"none\", not {}", abbreviated(number))
+        })?),
     };
     if let Ok(rows) = serde_json::from_str::<Vec<Vec<(u32, f64)>>>(value.get()) {
         let row = |row: Vec<(u32, f64)>| row.into_iter().map(|(token, log)| (TokenId(token), log)).collect();
@@ -216,7 +224,9 @@ fn log_probs(question: &Question) -> Result<Option<LogProbs>> {
         return Ok(Some(LogProbs::listed(&rows, floor)?));
     }
     let Ok(rows) = serde_json::from_str::<Vec<Vec<Option<f32>>>>(value.get()) else {
-        bail!("\"log_probs\" is for each hole a list of [token, log-probability], or of a number for each token")
+        bail!(
+            "\"log_probs\" is for each hole a list of [token, log-probability], or of a number for each token"
+        )
     };
     let size = rows.first().map_or(1, Vec::len);
     ensure!(rows.iter().all(|row| row.len() == size), "the rows of \"log_probs\" are of different lengths");
@@ -277,13 +287,17 @@ fn slots(question: &Question) -> Result<Vec<Slot>> {
     let value = question
         .get("slots")
         .context("no array \"slots\": list a token id, null (a hole) or \"*\" (a gap) for each slot")?;
-    let Ok(slots) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else { bail!("\"slots\" is not an array") };
+    let Ok(slots) = serde_json::from_str::<Vec<&RawValue>>(value.get()) else {
+        bail!("\"slots\" is not an array")
+    };
     let slot = |(at, slot): (usize, &&RawValue)| match slot.get() {
         "null" => Ok(Slot::Hole),
         "\"*\"" => Ok(Slot::Gap),
         other => match other.parse() {
             Ok(id) => Ok(Slot::Fixed(TokenId(id))),
-            Err(_) => Err(anyhow!("slots[{at}]: {} is neither a token id nor null nor \"*\"", abbreviated(other))),
+            Err(_) => {
+                Err(anyhow!("slots[{at}]: {} is neither a token id nor null nor \"*\"", abbreviated(other)))
+            }
         },
     };
     slots.iter().enumerate().map(slot).collect()
@@ -308,7 +322,8 @@ fn end(question: &Question) -> Result<End> {
 }
 
 fn proposals(question: &Question) -> Result<Vec<(usize, TokenId)>> {
-    let value = question.get("proposals").context("\"compatible\" needs \"proposals\": a list of [slot, token]")?;
+    let value =
+        question.get("proposals").context("\"compatible\" needs \"proposals\": a list of [slot, token]")?;
     let pairs: Vec<(usize, u32)> = serde_json::from_str(value.get())
         .map_err(|_| anyhow!("\"proposals\" is a list of pairs [slot, token], such as [[3,17],[5,2]]"))?;
     ensure!(pairs.len() <= 1 << 20, "{} proposals are too many for one question", pairs.len());

@@ -13,9 +13,9 @@ use crate::input::{self, GrammarArgs};
 
 /// Explain a grammar, or say of files whether they are sentences.
 ///
-/// Without files: sizes, the lexer mode and the engine, an example; warnings with their places; hints at what makes sentences ambiguous. With
-/// files: for each whether it is a sentence, and if not where it stops, what could have stood there, and what it was in the middle of. The
-/// exit status is 1 if any is not.
+/// Without files: sizes, the lexer mode and the engine, an example; warnings with their places; hints at what
+/// makes sentences ambiguous. With files: for each whether it is a sentence, and if not where it stops, what
+/// could have stood there, and what it was in the middle of. The exit status is 1 if any is not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -65,7 +65,8 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut all = true;
     for file in &args.files {
         let text = read(file)?;
-        let (reading, explanation) = explain(&language, &words, &text).with_context(|| file.display().to_string())?;
+        let (reading, explanation) =
+            explain(&language, &words, &text).with_context(|| file.display().to_string())?;
         all &= reading.is_sentence;
         let verdict = match explanation {
             None => format!("{YES}sentence{YES:#}"),
@@ -91,8 +92,10 @@ fn quoted(text: &[u8], longest: usize) -> String {
     let mut shown: String = text.chars().take(longest).collect();
     let is_cut = shown.len() < text.len();
     shown = shown.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
-    let shown: String =
-        shown.chars().flat_map(|c| if c.is_control() { c.escape_unicode().collect() } else { vec![c] }).collect();
+    let shown: String = shown
+        .chars()
+        .flat_map(|c| if c.is_control() { c.escape_unicode().collect() } else { vec![c] })
+        .collect();
     let shown = if is_cut { format!("{shown}…") } else { shown };
     match (shown.contains('"'), shown.contains('\'')) {
         (true, false) => format!("'{shown}'"),

@@ -38,7 +38,8 @@ pub fn verdict(
         format!("{NO}not a sentence{NO:#}: it stops at {place}\n")
     };
     let expected = expected(language, words, source, &explanation.expected);
-    let expected = if expected.is_empty() { "nothing can follow".to_owned() } else { format!("expected {expected}") };
+    let expected =
+        if expected.is_empty() { "nothing can follow".to_owned() } else { format!("expected {expected}") };
     lines += &excerpt.render(&expected);
     in_the_middle(language, text, reading, explanation, &mut lines);
     for note in notes(language, text, reading) {
@@ -74,20 +75,29 @@ fn look(language: &Language, words: &Words<'_>, source: &str, terminal: Terminal
     if !declared.declared || matches!(declared.kind, TerminalKind::Special(_)) {
         return None;
     }
-    let rest = declared.span.as_ref().and_then(|span| source.get(span.end..)).and_then(|rest| rest.lines().next());
+    let rest =
+        declared.span.as_ref().and_then(|span| source.get(span.end..)).and_then(|rest| rest.lines().next());
     // `.priority` and the colon; in notations that do it otherwise nothing is found, and an example will do.
     let definition = rest.and_then(|rest| {
         let rest = rest.trim_start_matches(|c: char| c == '.' || c == '-' || c.is_ascii_digit());
         Some(rest.trim_start().strip_prefix(':')?.trim())
     });
-    match definition.filter(|text| !text.is_empty() && text.chars().count() <= LONG_LOOK && !text.contains("//")) {
+    match definition
+        .filter(|text| !text.is_empty() && text.chars().count() <= LONG_LOOK && !text.contains("//"))
+    {
         Some(definition) => Some(definition.to_owned()),
         None => words.shortest(terminal.index()).map(|word| format!("such as {}", quoted(&word, LONG_LOOK))),
     }
 }
 
 /// The phrases and the piece in progress, and a way out.
-fn in_the_middle(language: &Language, text: &[u8], reading: &Reading, explanation: &Explanation, lines: &mut String) {
+fn in_the_middle(
+    language: &Language,
+    text: &[u8],
+    reading: &Reading,
+    explanation: &Explanation,
+    lines: &mut String,
+) {
     let place = |at: usize| {
         let Excerpt { line, column, .. } = Excerpt::new(text, at);
         format!("{line}:{column}")
@@ -109,7 +119,8 @@ fn in_the_middle(language: &Language, text: &[u8], reading: &Reading, explanatio
         *lines += "\n  the text is too long or too ambiguous to say what it was in the middle of";
     }
     if let Some(begin) = explanation.piece {
-        let names: Vec<String> = explanation.expected.iter().map(|&t| language.terminal_name(t).to_owned()).collect();
+        let names: Vec<String> =
+            explanation.expected.iter().map(|&t| language.terminal_name(t).to_owned()).collect();
         let what = match &*names {
             [] => "a piece that is ignored".to_owned(),
             names => listing(names, 3),
@@ -139,7 +150,10 @@ fn notes(language: &Language, text: &[u8], reading: &Reading) -> Vec<String> {
         && !reading.is_viable
     {
         let byte = text[error.valid_up_to()];
-        notes.push(format!("the text is not UTF-8 there: byte 0x{byte:02x} at offset {}", error.valid_up_to()));
+        notes.push(format!(
+            "the text is not UTF-8 there: byte 0x{byte:02x} at offset {}",
+            error.valid_up_to()
+        ));
     }
     let without_end = text.strip_suffix(b"\r\n").or_else(|| text.strip_suffix(b"\n"));
     let trimmed = text.trim_ascii_end();

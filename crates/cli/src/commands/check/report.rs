@@ -62,11 +62,18 @@ pub fn report(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
 }
 
 /// Random sentences, one a line if they have no line ends; `false` if there are none.
-pub fn examples(language: &Language, words: &Words<'_>, n: usize, seed: u64, output: &mut dyn Write) -> Result<bool> {
+pub fn examples(
+    language: &Language,
+    words: &Words<'_>,
+    n: usize,
+    seed: u64,
+    output: &mut dyn Write,
+) -> Result<bool> {
     let found = Examples::new(language, words)?.random(n, seed);
     for text in &found {
         let is_plain = !text.is_empty() && !text.iter().any(u8::is_ascii_control);
-        let line = if is_plain { String::from_utf8_lossy(text).into_owned() } else { quoted(text, usize::MAX) };
+        let line =
+            if is_plain { String::from_utf8_lossy(text).into_owned() } else { quoted(text, usize::MAX) };
         writeln!(output, "{line}")?;
     }
     if found.len() < n {
@@ -81,7 +88,8 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
     let (cfg, union) = (&lexing.cfg, &lexing.lexicon.union);
     let mut line = |name: &str, value: String| writeln!(output, "{name:<14}{value}");
 
-    let ignored: Vec<String> = lexing.lexicon.ignored.iter().map(|at| grammar.terminals[at].name.clone()).collect();
+    let ignored: Vec<String> =
+        lexing.lexicon.ignored.iter().map(|at| grammar.terminals[at].name.clone()).collect();
     line("start", grammar.nonterminals[grammar.start.index()].name.clone())?;
     line("terminals", format!("{} used, {} in all", lexing.lexicon.used.count(), grammar.terminals.len()))?;
     line("ignored", if ignored.is_empty() { "none".to_owned() } else { listing(&ignored, SHOWN) })?;
@@ -95,7 +103,10 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
     line("cyclic", names(grammar, &cfg.cyclic()))?;
     line("nullable", names(grammar, &cfg.nullable()))?;
     let shortest = cfg.minimum_lengths()[cfg.start.index()];
-    line("shortest", format!("a sentence of {shortest} {}", if shortest == 1 { "terminal" } else { "terminals" }))?;
+    line(
+        "shortest",
+        format!("a sentence of {shortest} {}", if shortest == 1 { "terminal" } else { "terminals" }),
+    )?;
     let example = match Examples::new(language, subject.words)?.short() {
         Some(text) if text.is_empty() => {
             let random = Examples::new(language, subject.words)?.random(5, 1);
@@ -144,8 +155,10 @@ fn completions(language: &Language) -> Option<&'static str> {
 
 /// The names that the author of the grammar gave.
 fn names(grammar: &anygram::Grammar, set: &anygram::parts::bits::BitSet) -> String {
-    let given =
-        set.iter().filter_map(|at| grammar.nonterminals.get(at)).filter(|nonterminal| !nonterminal.is_synthetic());
+    let given = set
+        .iter()
+        .filter_map(|at| grammar.nonterminals.get(at))
+        .filter(|nonterminal| !nonterminal.is_synthetic());
     let names: Vec<String> = given.map(|nonterminal| nonterminal.name.clone()).collect();
     if names.is_empty() { "none".to_owned() } else { listing(&names, SHOWN) }
 }
@@ -184,7 +197,8 @@ fn warnings(subject: &Subject<'_>, overlaps: &Overlaps) -> Vec<Remark> {
             false if is_literal(winner) && !is_literal(lost) => "a literal comes first".to_owned(),
             false => "declared earlier".to_owned(),
         };
-        let places = if language.mode() == LexerMode::Longest { "" } else { " wherever it was seen to come next" };
+        let places =
+            if language.mode() == LexerMode::Longest { "" } else { " wherever it was seen to come next" };
         let message = format!(
             "the terminal {} never wins{places}: all that it matches is also {} ({why}), as in {}",
             name(loser.terminal),

@@ -58,7 +58,8 @@ pub fn run(args: &Args, output: &mut dyn Write) -> Result<()> {
         }
     }
     let Tally { n_masks, n_doubtful, n_stopped, tokens } = tally;
-    let stopped = if n_stopped > 0 { format!("; {n_stopped} texts stop before their end") } else { String::new() };
+    let stopped =
+        if n_stopped > 0 { format!("; {n_stopped} texts stop before their end") } else { String::new() };
     writeln!(output, "{n_doubtful} of {n_masks} masks are in doubt{stopped}")?;
     let mut tokens: Vec<(usize, usize)> = tokens.into_iter().collect();
     tokens.sort_by_key(|&(token, n)| (std::cmp::Reverse(n), token));
@@ -123,7 +124,8 @@ impl<'a> Counter<'a> {
         tally.n_masks += 1;
         let open: Vec<u32> = allowed.iter().zip(&doubts).map(|(allowed, doubts)| doubts & !allowed).collect();
         tally.n_doubtful += usize::from(open.iter().any(|&word| word != 0));
-        for token in (0..self.vocabulary.len()).filter(|token| open[token / MASK_BITS] >> (token % MASK_BITS) & 1 == 1)
+        for token in
+            (0..self.vocabulary.len()).filter(|token| open[token / MASK_BITS] >> (token % MASK_BITS) & 1 == 1)
         {
             *tally.tokens.entry(token).or_default() += 1;
         }

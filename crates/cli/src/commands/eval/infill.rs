@@ -12,9 +12,10 @@ use crate::texts::texts;
 
 /// Fill regions of texts without a model
 ///
-/// From each text regions of 3 to 12 tokens are cut out. As gaps (any number of tokens) they are filled by a completion, as holes (as many tokens as were cut out) by the
-/// decoding loop under each of the methods, with simulated marginals in place of a model. A line of JSON each: whether a sentence came out,
-/// tokens, microseconds of the constraint. Texts that are no sentences are left out.
+/// From each text regions of 3 to 12 tokens are cut out. As gaps (any number of tokens) they are filled by a
+/// completion, as holes (as many tokens as were cut out) by the decoding loop under each of the methods, with
+/// simulated marginals in place of a model. A line of JSON each: whether a sentence came out, tokens,
+/// microseconds of the constraint. Texts that are no sentences are left out.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -63,9 +64,9 @@ pub fn run(args: &Args) -> Result<bool> {
     let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
     let mut all: Vec<Vec<TokenId>> = Vec::new();
     for file in &args.files {
-        let sentences = texts(file)?
-            .into_iter()
-            .filter(|text| constraint.language().read(text.text.as_bytes()).is_ok_and(|reading| reading.is_sentence));
+        let sentences = texts(file)?.into_iter().filter(|text| {
+            constraint.language().read(text.text.as_bytes()).is_ok_and(|reading| reading.is_sentence)
+        });
         for text in sentences.take(args.first.unwrap_or(usize::MAX)) {
             let place = || format!("{} line {}", file.display(), text.line);
             let tokens = match &text.ids {

@@ -16,14 +16,17 @@ use serde_json::json;
 
 /// Measure what methods are worth on our small models
 ///
-/// Tasks × models × methods × numbers of steps × prompts × runs: each prompt is answered, and each answer is a line of JSON: its text, whether it is a sentence of the task's
-/// grammar ("syntactic") and says what was asked for ("functional"), what went wrong, questions to the model, refused proposals, the log-probability
-/// under the model, microseconds. Lines come in a fixed order; all but times depend on the seed alone, whatever the number of threads.
+/// Tasks × models × methods × numbers of steps × prompts × runs: each prompt is answered, and each answer is
+/// a line of JSON: its text, whether it is a sentence of the task's grammar ("syntactic") and says what was
+/// asked for ("functional"), what went wrong, questions to the model, refused proposals, the log-probability
+/// under the model, microseconds. Lines come in a fixed order; all but times depend on the seed alone,
+/// whatever the number of threads.
 ///
-/// With --out a file is gone on with: what it has is not made again, and a last line that was cut off is dropped. `anygram eval report` makes tables of it.
+/// With --out a file is gone on with: what it has is not made again, and a last line that was cut off is
+/// dropped. `anygram eval report` makes tables of it.
 ///
-/// Methods: those of the decoding loop, intersection-with-completion (IG-CD's "Con."), and lookahead with parameters, as in
-/// lookahead:N=3:tau=10 or lookahead:published. The exit status is 0 whatever was measured.
+/// Methods: those of the decoding loop, intersection-with-completion (IG-CD's "Con."), and lookahead with
+/// parameters, as in lookahead:N=3:tau=10 or lookahead:published. The exit status is 0 whatever was measured.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Args {
@@ -99,9 +102,12 @@ pub fn run(args: &Args) -> Result<bool> {
 
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
-        let task = |name: &String| Task::by_name(name).ok_or_else(|| unknown("task", name, Task::ALL.map(Task::name)));
-        let model =
-            |name: &String| Kind::by_name(name).ok_or_else(|| unknown("model", name, Kind::ALL.map(Kind::name)));
+        let task = |name: &String| {
+            Task::by_name(name).ok_or_else(|| unknown("task", name, Task::ALL.map(Task::name)))
+        };
+        let model = |name: &String| {
+            Kind::by_name(name).ok_or_else(|| unknown("model", name, Kind::ALL.map(Kind::name)))
+        };
         if !(0.0..1e6).contains(&self.temperature) {
             bail!("the temperature {} is not a number from 0 on", self.temperature);
         }
@@ -147,7 +153,8 @@ fn unknown<const N: usize>(what: &str, name: &str, known: [&str; N]) -> anyhow::
     anyhow!("no {what} is called `{name}`; known: {}", known.join(", "))
 }
 
-/// The command as it was given, for the report: the program by its name alone, without where lines go, and without the note, which stands beside it.
+/// The command as it was given, for the report: the program by its name alone, without where lines go, and
+/// without the note, which stands beside it.
 fn command() -> String {
     let mut shown = vec!["anygram".to_owned()];
     let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
@@ -183,7 +190,8 @@ impl Output {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Lines::default(),
             Err(error) => return Err(error).with_context(shown),
         };
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path).with_context(shown)?;
+        let mut file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(path).with_context(shown)?;
         file.set_len(lines.whole as u64)?;
         file.seek(std::io::SeekFrom::End(0))?;
         Ok((Self::File(file), lines.done()))

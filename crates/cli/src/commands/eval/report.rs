@@ -9,8 +9,9 @@ use crate::input;
 
 /// Make tables and drawings of what was measured
 ///
-/// Reads lines of `anygram eval`, `anygram eval infill` and `anygram replay`, and of the Python package in eval/, and writes the page of results: our tables beside those of
-/// the papers. With --out the drawings are put beside the page; without, the page alone goes to standard output. Equal lines make equal pages.
+/// Reads lines of `anygram eval`, `anygram eval infill` and `anygram replay`, and of the Python package in
+/// eval/, and writes the page of results: our tables beside those of the papers. With --out the drawings are
+/// put beside the page; without, the page alone goes to standard output. Equal lines make equal pages.
 #[derive(clap::Args)]
 pub struct Args {
     /// The page; docs/results.md is made so.
@@ -24,7 +25,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<bool> {
     let mut lines = Lines::default();
     for file in &args.files {
-        lines.lines.extend(Lines::read(&input::read(file)?).with_context(|| file.display().to_string())?.lines);
+        lines
+            .lines
+            .extend(Lines::read(&input::read(file)?).with_context(|| file.display().to_string())?.lines);
     }
     let report = report(&lines)?;
     match &args.out {

@@ -29,7 +29,8 @@ pub struct Generation {
     pub method: &'static str,
     /// What stands before the first EOS; open slots as ▢, special tokens by their names.
     pub text: String,
-    /// How far that is a sentence; `None` if it is no text, since slots are open or special tokens stand in it.
+    /// How far that is a sentence; `None` if it is no text, since slots are open or special tokens stand in
+    /// it.
     pub reading: Option<Reading>,
     /// Whether it says what the prompt asks for; `None` if that is not known.
     pub functional: Option<bool>,
@@ -41,7 +42,8 @@ pub struct Generation {
     pub n_forced: usize,
     pub model_us: f64,
     pub constraint_us: f64,
-    /// The sum of what the model gave the tokens up to the first EOS, it included, each at the time when it was put.
+    /// The sum of what the model gave the tokens up to the first EOS, it included, each at the time when it
+    /// was put.
     pub log_prob: Option<f64>,
     /// The slots at the end.
     pub slots: Vec<Option<TokenId>>,
@@ -77,7 +79,8 @@ impl Generator {
         methods: &[&'static Named],
         options: DecodeOptions,
     ) -> Result<Self> {
-        let decoder = |named: &&'static Named| Ok((named.name, Decoder::new(&constraint, named.make(&constraint)?)));
+        let decoder =
+            |named: &&'static Named| Ok((named.name, Decoder::new(&constraint, named.make(&constraint)?)));
         let decoders = methods.iter().map(decoder).collect::<Result<_>>()?;
         Ok(Self { n_slots: model.canvas_length(), constraint, model, decoders, options })
     }

@@ -28,14 +28,15 @@ use generation::{Generation, Generator, Question};
 
 /// Generate texts with a small model, with and without a grammar
 ///
-/// A model of ours (part of the program, 0.7 million parameters) answers prompts that it has not seen in training, by several methods. The
-/// first method is shown step by step: ▢ is an open slot of the canvas, ∎ the end. Then come the texts of all methods side by side, and counts over
-/// all prompts: how many texts are sentences of the grammar, and how many say what the prompt asks for.
+/// A model of ours (part of the program, 0.7 million parameters) answers prompts that it has not seen in
+/// training, by several methods. The first method is shown step by step: ▢ is an open slot of the canvas, ∎
+/// the end. Then come the texts of all methods side by side, and counts over all prompts: how many texts are
+/// sentences of the grammar, and how many say what the prompt asks for.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to write: record (a person in words to JSON), arithmetic (a question to an expression in parentheses), smiles (properties to a
-    /// molecule).
+    /// What to write: record (a person in words to JSON), arithmetic (a question to an expression in
+    /// parentheses), smiles (properties to a molecule).
     #[arg(long, default_value = "record", value_parser = task)]
     task: Task,
     /// The model: masked (as LLaDA), uniform (as DiffusionGemma), autoregressive.
@@ -50,10 +51,12 @@ pub struct Args {
     /// Slots of the canvas, at most 256 [default: those that the model was trained with].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
     slots: Option<u16>,
-    /// Fill the canvas in blocks of so many slots, one after the other, which share the steps [default: all slots at once].
+    /// Fill the canvas in blocks of so many slots, one after the other, which share the steps
+    /// [default: all slots at once].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
     block: Option<u16>,
-    /// Draw tokens at this temperature instead of taking the likeliest (`uniform` draws anyway, at 0.8 falling to 0.4).
+    /// Draw tokens at this temperature instead of taking the likeliest (`uniform` draws anyway, at 0.8
+    /// falling to 0.4).
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Decides which prompts come, and what is drawn.
@@ -74,7 +77,8 @@ pub struct Args {
     /// Milliseconds between two steps on a terminal.
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     delay: u32,
-    /// A grammar of your own in place of the task's: .lark, .gbnf, .ebnf, .regex or .cfg, each also as .gz. The model has not learned it.
+    /// A grammar of your own in place of the task's: .lark, .gbnf, .ebnf, .regex or .cfg, each also as .gz.
+    /// The model has not learned it.
     #[arg(short, long, value_name = "FILE")]
     grammar: Option<PathBuf>,
 }

@@ -1,7 +1,8 @@
 //! A page that replays runs: one file, with the data in it, that asks for nothing else.
 //!
-//! The page (`page.html`) is the same for all runs. The data is JSON in a script element of its own. There `<` is written `\u003c`, so no text can end
-//! the element or begin a comment, and the page shows texts as texts, never as markup.
+//! The page (`page.html`) is the same for all runs. The data is JSON in a script element of its own. There
+//! `<` is written `\u003c`, so no text can end the element or begin a comment, and the page shows texts as
+//! texts, never as markup.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +17,22 @@ const PAGE: &str = include_str!("page.html");
 const PLACE: &str = "\"DATA\"";
 
 /// The page of the runs that answer a question.
-pub fn page(heading: &Value, generator: &Generator, question: &Question, generations: &[Generation]) -> String {
+pub fn page(
+    heading: &Value,
+    generator: &Generator,
+    question: &Question,
+    generations: &[Generation],
+) -> String {
     let mut data = heading.clone();
     data["prompt"] = question.prompt.clone().into();
     data["tokens"] = tokens(generator, generations);
     data["eos"] = generator.vocabulary().eos().iter().map(|token| token.0).collect();
     data["runs"] = generations.iter().map(run).collect();
-    let text = data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    let text = data
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029");
     PAGE.replacen(PLACE, &text, 1)
 }
 
@@ -48,7 +58,8 @@ fn run(generation: &Generation) -> Value {
 fn answer(answer: &Likeliest) -> Value {
     let probability = |log_prob: f32| (f64::from(log_prob).exp() * 1e4).round() / 1e4;
     let slot = |(slot, tokens): &(usize, Vec<(TokenId, f32)>)| {
-        let tokens: Vec<_> = tokens.iter().map(|&(token, value)| json!([token.0, probability(value)])).collect();
+        let tokens: Vec<_> =
+            tokens.iter().map(|&(token, value)| json!([token.0, probability(value)])).collect();
         json!([slot, tokens])
     };
     answer.slots.iter().map(slot).collect()
@@ -98,7 +109,8 @@ fn tokens(generator: &Generator, generations: &[Generation]) -> Value {
         let likeliest = generation.answers.iter().flat_map(|answer| &answer.slots);
         named.extend(likeliest.flat_map(|(_, tokens)| tokens).map(|(token, _)| *token));
     }
-    let named =
-        named.into_iter().map(|token| (token.0.to_string(), generator.vocabulary().display_token(token).into()));
+    let named = named
+        .into_iter()
+        .map(|token| (token.0.to_string(), generator.vocabulary().display_token(token).into()));
     Value::Object(named.collect::<Map<String, Value>>())
 }

@@ -78,7 +78,12 @@ fn heading(args: &Args, generator: &Generator, question: &Question, output: &mut
 }
 
 /// The canvas after each step: in place on a terminal, else one below the other.
-fn fill(generator: &Generator, generation: &Generation, delay: Duration, output: &mut dyn Write) -> Result<()> {
+fn fill(
+    generator: &Generator,
+    generation: &Generation,
+    delay: Duration,
+    output: &mut dyn Write,
+) -> Result<()> {
     let terminal = Some(Term::stdout()).filter(Term::is_term);
     let width = terminal.as_ref().map_or(WIDTH, |terminal| usize::from(terminal.size().1)).max(2 * INDENT);
     writeln!(

@@ -48,7 +48,8 @@ pub fn steps(trace: &Trace, n_slots: usize) -> Vec<Step> {
         }
         let Some(step) = steps.last_mut() else { continue };
         let mut put = |slot: usize, token: Option<TokenId>, came: Came| {
-            let came = if before.get(slot).is_some_and(|cell| cell.token == token) { Came::Before } else { came };
+            let came =
+                if before.get(slot).is_some_and(|cell| cell.token == token) { Came::Before } else { came };
             if let Some(cell) = cells.get_mut(slot) {
                 *cell = Cell { token, came };
             }
