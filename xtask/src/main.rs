@@ -2,6 +2,7 @@
 //!
 //! | command | what |
 //! |---|---|
+//! | `test [NAME…]` | all tests, or those whose name contains one of these, on all cores; prints the slowest |
 //! | `kernels` | compiles the CUDA kernels with the pinned compiler, into `crates/cuda/kernels/built` |
 //! | `kernels --check` | compiles them elsewhere and compares |
 //! | `sanitize` | the tests of the kernels with the shim under the address sanitizer |
@@ -17,11 +18,13 @@ use anyhow::{Context, Result, bail, ensure};
 mod gpu_pack;
 mod kernels;
 mod sanitize;
+mod tests;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
+        ["test", ref names @ ..] => tests::run_all(names),
         ["kernels"] => kernels::build(),
         ["kernels", "--check"] => kernels::check(),
         ["sanitize"] => sanitize::run(),
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo xtask kernels [--check] | sanitize | gpu-pack [--shared FOLDER] | \
+                "usage: cargo xtask test [NAME…] | kernels [--check] | sanitize | gpu-pack [--shared FOLDER] | \
                  gpu-rehearsal [--shared FOLDER] | gpu-report FILE…"
             );
             return ExitCode::from(2);

@@ -698,6 +698,3 @@ fn run_one(file: &CaseFile, mode: LexerMode, mut engine: Engine<'_>, place: &str
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

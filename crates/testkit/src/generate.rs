@@ -192,6 +192,22 @@ impl fmt::Display for ShowPattern<'_> {
     }
 }
 
+/// The grammar of a seed and some texts derived from it, each of at most `2 * MAX_TEXT` symbols: sentences,
+/// whatever an oracle makes of them.
+pub fn derived_texts(seed: u64) -> (Grammar, Vec<Vec<Sym>>) {
+    let mut random = Random::new(seed);
+    let units = units(&mut random);
+    let grammar = grammar(&mut random, &units, any_grammar);
+    let pieces: Vec<_> = grammar.terminals.iter().map(|terminal| members(terminal, &units)).collect();
+    let derived = (0..5).filter_map(|_| {
+        let mut text = Vec::new();
+        derive(&mut random, &grammar, &pieces, grammar.start, &mut 20, &mut text)?;
+        (text.len() <= 2 * MAX_TEXT).then_some(text)
+    });
+    let texts = derived.collect();
+    (grammar, texts)
+}
+
 /// The characters that a case is about.
 fn units(random: &mut Random) -> Vec<char> {
     let mut units = vec!['a', 'b'];
@@ -435,82 +451,4 @@ pub fn tokenize(random: &mut Random, vocab: &Vocab, text: &[Sym]) -> Vec<u32> {
         tokens.push(token);
     }
     tokens
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_a_case() {
-        for seed in 0..20 {
-            assert_eq!(RandomCase::new(seed), RandomCase::new(seed));
-        }
-        let case = RandomCase::new(3);
-        let shown = case.to_string();
-        assert!(shown.contains("RandomCase::new(3)") && shown.contains("start:"), "{shown}");
-    }
-
-    #[test]
-    fn tokens_spell_the_texts() {
-        for case in (0..200).map(RandomCase::new) {
-            for (text, tokens) in case.texts.iter().zip(&case.tokens) {
-                assert_eq!(&text_of(&case.vocab, tokens), text);
-            }
-        }
-    }
-
-    /// What was derived is a sentence, whatever the oracle thinks of the way there.
-    #[test]
-    fn derived_texts_are_sentences() {
-        let mut n_derived = 0;
-        for seed in 0..400 {
-            let mut random = Random::new(seed);
-            let units = units(&mut random);
-            let grammar = grammar(&mut random, &units, any_grammar);
-            let pieces: Vec<_> = grammar.terminals.iter().map(|terminal| members(terminal, &units)).collect();
-            let oracle = Oracle::new(&grammar, LexerMode::Scannerless, Ties::All);
-            for _ in 0..5 {
-                let mut text = Vec::new();
-                let derived = derive(&mut random, &grammar, &pieces, grammar.start, &mut 20, &mut text);
-                if derived.is_some() && text.len() <= 2 * MAX_TEXT {
-                    n_derived += 1;
-                    assert!(
-                        oracle.is_sentence(&text),
-                        "{} in seed {seed}\n{}",
-                        show(&text),
-                        show_grammar(&grammar)
-                    );
-                }
-            }
-        }
-        assert!(n_derived > 800, "{n_derived}");
-    }
-
-    /// The generators are worth nothing if all they draw is alike.
-    #[test]
-    fn cases_are_varied() {
-        let cases: Vec<_> = (0..300).map(RandomCase::new).collect();
-        let count = |holds: &dyn Fn(&RandomCase) -> bool| cases.iter().filter(|case| holds(case)).count();
-        let terminal = |holds: fn(&Terminal) -> bool| count(&|case| case.grammar.terminals.iter().any(holds));
-        assert!(terminal(|t| t.ignored) > 40);
-        assert!(terminal(|t| t.priority != 0) > 60);
-        assert!(terminal(|t| t.reserved) > 20);
-        assert!(terminal(|t| t.kind.pattern().is_none()) > 8);
-        assert!(terminal(|t| t.kind.pattern().is_some_and(Pattern::is_nullable)) > 30);
-        let recursive = |case: &RandomCase| {
-            case.grammar.rules.iter().any(|rule| rule.rhs.contains(&Symbol::Nonterminal(rule.lhs)))
-        };
-        assert!(count(&recursive) > 80);
-        let sentence = |case: &RandomCase| {
-            let oracle = case.oracle();
-            case.texts.iter().any(|text| !text.is_empty() && oracle.is_sentence(text))
-        };
-        assert!(count(&sentence) > 180, "{}", count(&sentence));
-        let not_sentence = |case: &RandomCase| {
-            let oracle = case.oracle();
-            case.texts.iter().any(|text| !oracle.is_sentence(text))
-        };
-        assert!(count(&not_sentence) > 180, "{}", count(&not_sentence));
-    }
 }

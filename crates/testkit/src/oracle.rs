@@ -524,6 +524,3 @@ fn useful_rules(grammar: &Grammar, matches_something: impl Fn(TerminalId) -> boo
     rules.retain(|rule| reachable.contains(&rule.lhs));
     rules
 }
-
-#[cfg(test)]
-mod tests;

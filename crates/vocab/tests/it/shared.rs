@@ -3,7 +3,7 @@
 //! Without them these tests say so and pass.
 
 #[allow(dead_code)]
-mod common;
+use crate::common;
 
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 use common::data;

@@ -1,7 +1,7 @@
 //! A damaged file is an error that says something, or a vocabulary. The same damage on every machine.
 
 #[allow(dead_code)]
-mod common;
+use crate::common;
 
 use anygram_vocab::{Format, LoadOptions, Vocabulary};
 use common::{data, path};

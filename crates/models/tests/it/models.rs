@@ -117,7 +117,7 @@ fn wrong_questions_are_errors() {
 #[test]
 fn damaged_files_are_errors() {
     assert!(matches!(SmallModel::from_bytes(b""), Err(SmallModelError::File(_))));
-    let mut bytes = include_bytes!("../data/masked.safetensors").to_vec();
+    let mut bytes = include_bytes!("../../data/masked.safetensors").to_vec();
     bytes.truncate(bytes.len() - 1);
     assert!(matches!(SmallModel::from_bytes(&bytes), Err(SmallModelError::File(_))));
     let head = br#"{"x":{"dtype":"F16","shape":[0],"data_offsets":[0,0]}}"#;

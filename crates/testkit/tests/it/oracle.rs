@@ -3,9 +3,11 @@
 use LexerMode::{Contextual, Longest, Scannerless};
 use anygram_grammar::ir::Pattern;
 
-use super::*;
-use crate::build::{Build, regex};
-use crate::generate::RandomCase;
+use anygram_grammar::ir::{Grammar, LexerMode, SpecialToken, TerminalKind, Ties};
+use anygram_testkit::build::{Build, regex};
+use anygram_testkit::generate::RandomCase;
+use anygram_testkit::oracle::*;
+use anygram_testkit::text::{Sym, Text, show};
 
 const MODES: [LexerMode; 3] = [Scannerless, Longest, Contextual];
 

@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::*;
-use crate::canvas::{Roles, brute_force};
-use crate::oracle::{Completion, Limits, Oracle};
+use anygram_grammar::ir::{LexerMode, Ties};
+use anygram_testkit::canvas::Slot;
+use anygram_testkit::canvas::{Roles, brute_force};
+use anygram_testkit::cases::*;
+use anygram_testkit::oracle::{Completion, Limits, Oracle};
+use anygram_testkit::text::{Sym, show};
+use std::path::Path;
 
 fn read(source: &str) -> Result<CaseFile, CaseError> {
     parse(Path::new("some.toml"), source)

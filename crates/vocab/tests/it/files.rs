@@ -1,7 +1,7 @@
 //! Each kind of file: what a token is, how a text is cut, and what is said of a bad file.
 
 #[allow(dead_code)]
-mod common;
+use crate::common;
 
 use anygram_vocab::{
     Format, LoadOptions, MAX_TOKENS, SpecialIds, TokenId, VocabError, VocabErrorKind, Vocabulary,

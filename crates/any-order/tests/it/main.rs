@@ -1,0 +1,9 @@
+//! All tests of this crate's interface, as one program: it is linked once.
+
+mod batch;
+mod cases;
+mod decode;
+mod gaps;
+mod oracle;
+mod reuse;
+mod weights;

@@ -1,0 +1,7 @@
+//! All tests of this crate's interface, as one program: it is linked once.
+
+mod engines;
+mod examples;
+mod formats;
+mod lark_comparison;
+mod shared_grammars;

@@ -1,0 +1,12 @@
+//! All tests of this crate's interface, as one program: it is linked once.
+
+mod batch;
+mod budget;
+mod budget_workloads;
+mod cases;
+mod characters;
+mod example;
+mod limits;
+mod memo;
+mod oracle;
+mod sequences;

@@ -1,0 +1,4 @@
+//! All tests of this crate's interface, as one program: it is linked once.
+
+mod sharing;
+mod valiant;
