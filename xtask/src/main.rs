@@ -7,6 +7,7 @@
 //! | `sanitize` | the tests of the kernels with the shim under the address sanitizer |
 //! | `gpu-pack [--shared FOLDER]` | builds a folder that measures and tests the kernels on a machine that has a driver and nothing else of ours |
 //! | `gpu-rehearsal [--shared FOLDER]` | builds it and runs it on the CPU, where there is only a shell |
+//! | `picture [--check] [--program FILE]` | draws `docs/terminal.svg`, or compares it with what the program prints |
 //! | `gpu-report FILE…` | makes the tables of `docs/gpu.md`, its drawings, and what `auto` reads, of what the folder measured |
 
 use std::path::{Path, PathBuf};
@@ -16,7 +17,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 mod gpu_pack;
 mod kernels;
+mod picture;
 mod sanitize;
+mod terminal;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +28,10 @@ fn main() -> ExitCode {
         ["kernels"] => kernels::build(),
         ["kernels", "--check"] => kernels::check(),
         ["sanitize"] => sanitize::run(),
+        ["picture"] => picture::draw(None),
+        ["picture", "--program", program] => picture::draw(Some(Path::new(program))),
+        ["picture", "--check"] => picture::check(None),
+        ["picture", "--check", "--program", program] => picture::check(Some(Path::new(program))),
         ["gpu-pack"] => gpu_pack::build(None).map(drop),
         ["gpu-pack", "--shared", shared] => gpu_pack::build(Some(Path::new(shared))).map(drop),
         ["gpu-rehearsal"] => gpu_pack::rehearse(None),
@@ -34,8 +41,8 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo xtask kernels [--check] | sanitize | gpu-pack [--shared FOLDER] | \
-                 gpu-rehearsal [--shared FOLDER] | gpu-report FILE…"
+                "usage: cargo xtask kernels [--check] | sanitize | picture [--check] [--program FILE] | \
+                 gpu-pack [--shared FOLDER] | gpu-rehearsal [--shared FOLDER] | gpu-report FILE…"
             );
             return ExitCode::from(2);
         }
