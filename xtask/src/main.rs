@@ -7,7 +7,7 @@
 //! | `sanitize` | the tests of the kernels with the shim under the address sanitizer |
 //! | `gpu-pack [--shared FOLDER]` | builds a folder that measures and tests the kernels on a machine that has a driver and nothing else of ours |
 //! | `gpu-rehearsal [--shared FOLDER]` | builds it and runs it on the CPU, where there is only a shell |
-//! | `picture [--check] [--program FILE]` | draws `docs/terminal.svg`, or compares it with what the program prints |
+//! | `picture [--check] [--program FILE]` | draws `docs/terminal.svg`, or compares it with the program |
 //! | `gpu-report FILE…` | makes the tables of `docs/gpu.md`, its drawings, and what `auto` reads, of what the folder measured |
 
 use std::path::{Path, PathBuf};
