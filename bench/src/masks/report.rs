@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The report: tables for people, JSON for programs, and the page `docs/benchmarks.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
