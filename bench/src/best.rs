@@ -1,8 +1,8 @@
-//! The best completion: what it costs by the number of open holes and how sure the marginals are.
+//! Measures the best completion, by the number of open holes and the sharpness of the marginals.
 //!
-//! Canvases are real texts with EOS behind them, as long as asked, with some slots open; the marginals are
-//! [simulated](Simulated). The right answer is bounded from below: the text itself is a completion, so
-//! nothing best may weigh less.
+//! Canvases are real texts with EOS behind them, of a given length, with some slots open. The marginals are
+//! [simulated](Simulated). The right answer is bounded from below: the text itself is a completion, so the
+//! best completion cannot weigh less.
 
 use std::path::PathBuf;
 use std::sync::Arc;

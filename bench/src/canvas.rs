@@ -1,9 +1,9 @@
-//! Canvases: what it takes to say whether they are completable.
+//! Measures whether canvases are completable, and their admissible tokens.
 //!
-//! The right answers are in it: a canvas that is made from a text of its grammar is completable, and with one
-//! of its fixed tokens replaced by the lone byte 0xFF, which is in no text, it is not. The texts are those of
-//! the folder `replay`; which of them are sentences a [`Matcher`](anygram::Matcher) says. A wrong answer ends
-//! the run; so does one that is another a second time.
+//! The right answers are part of the benchmark. A canvas that is made from a text of its grammar is
+//! completable. With the lone byte 0xFF in one of its fixed slots, which is in no text, it is not. The texts
+//! are those of the folder `replay`; a [`Matcher`](anygram::Matcher) says which of them are sentences. A
+//! wrong answer ends the run, and so does an answer that differs the second time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Drawings for the documentation.
+//! Draws the diagrams of the documentation.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The method `intersection` on the shared canvases, beside the figures of its peers.
 //!
-//! The right answers are in it: a canvas with gaps that was made from a sentence is completable; the ways to
-//! decide have to agree; what the exact engine says of canvases with gaps, and that it finds no completion
-//! where there is none, is checked on request. A wrong answer ends the run.
+//! The right answers are part of the benchmark. A canvas with gaps that was made from a sentence is
+//! completable, and the ways to decide have to agree. On request the exact engine checks canvases with gaps,
+//! and that there is no completion where the method says no. A wrong answer ends the run.
 
 use std::path::PathBuf;
 

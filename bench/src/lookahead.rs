@@ -1,8 +1,9 @@
-//! LAVE's verification: how many of the canvases that can be completed it accepts, by the number of fillings
-//! and how sure the marginals are.
+//! Measures LAVE's verification: how many completable canvases it accepts, by the number of fillings and the
+//! sharpness of the marginals.
 //!
-//! The marginals are [simulated](Simulated). The right answers are in it: every canvas is made from a text of
-//! its grammar, so each refusal is a false one; `exact` is asked too and has to say yes.
+//! The marginals are [simulated](Simulated). The right answers are part of the benchmark: every canvas is
+//! made from a text of its grammar, so every refusal is a false one. `exact` is asked too, and has to say
+//! yes.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Measurements of Anygram's parts: tables for people, JSON for comparisons, drawings for the documentation.
 //!
 //! Times are thread CPU time, which other work on the machine inflates little; each is the median of several
-//! runs. What is measured is also checked: an engine that answers otherwise than the others stops the run.
+//! runs. Every answer is checked: an engine that disagrees with the others stops the run.
 
 mod best;
 mod canvas;

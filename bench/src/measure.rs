@@ -1,4 +1,4 @@
-//! Times and what is told of them.
+//! Times and their summaries.
 
 use cpu_time::ThreadTime;
 

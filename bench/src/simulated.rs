@@ -1,4 +1,4 @@
-//! Simulated marginals: what a model might say of the holes of a text that it knows more or less well.
+//! Simulated marginals: what a model that knows a text more or less well might say about its holes.
 
 use anygram::{Canvas, Floor, LogProbs, TokenId};
 use anyhow::Result;

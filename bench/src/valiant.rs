@@ -1,4 +1,4 @@
-//! What the incremental Valiant recognizer costs; the facts of its paper, on our texts and one core.
+//! Measures the incremental Valiant recognizer: the facts of its paper, on our texts and one core.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -11,8 +11,9 @@ Needs Python 3.11 and the package `lark`, and installs nothing. What is compared
     parser=lalr, lexer=contextual                --lexer contextual
     parser=earley, lexer=dynamic_complete        --lexer scannerless
 
-Grammars are the `*.lark` files beside this script (and import from `imported`), texts come from `texts.toml`. Every difference must belong to exactly
-one entry of `differences.toml`, which a person wrote after looking; otherwise the script lists what is new and fails.
+Grammars are the `*.lark` files beside this script (and import from `imported`), texts come from `texts.toml`.
+Every difference must belong to exactly one entry of `differences.toml`, which a person wrote after looking;
+otherwise the script lists what is new and fails.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -34,6 +36,7 @@ except ImportError:
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "lark-comparison.md"
 EXPECTED = HERE / "expected.jsonl"
+WIDTH = 110  # of lines of the page, but for tables
 
 # Our lexer mode and what we hold against it.
 MODES = {
@@ -157,6 +160,21 @@ def code(text):
     return f"{ticks}{shown}{ticks}" if shown else "(the empty text)"
 
 
+def paragraph(text):
+    """A text in lines of Markdown."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def listed(line, texts):
+    """An item of a list with some texts, broken between them."""
+    lines = [line]
+    for text, end in zip(texts, [","] * (len(texts) - 1) + [""]):
+        if len(lines[-1]) + len(text) + 2 > WIDTH:
+            lines.append(" ")
+        lines[-1] += f" {text}{end}"
+    return "\n".join(lines)
+
+
 def page(counts, refused, differences):
     """The documentation."""
     out = [
@@ -164,12 +182,18 @@ def page(counts, refused, differences):
         "",
         "<!-- Written by lark-comparison/compare.py: change that, or differences.toml. -->",
         "",
-        "A Lark grammar means nearly the same here as in [python-lark](https://github.com/lark-parser/lark). This page lists where it"
-        " does not, from a comparison that anyone can repeat (`docs/lark-comparison/compare.py`) and that our tests hold us to.",
+        paragraph(
+            "For people who bring a grammar from [python-lark](https://github.com/lark-parser/lark). A Lark grammar means nearly the"
+            " same in both. Afterwards you know which texts they read differently, why, and how to write a grammar that both read"
+            " alike."
+        ),
         "",
-        f"Compared are python-lark {lark.__version__} with `parser=\"lalr\", lexer=\"contextual\"` against our lexer mode `contextual` (the"
-        " default for Lark grammars), and with `parser=\"earley\", lexer=\"dynamic_complete\"` against `scannerless`. The question is only"
-        " whether a text is a sentence; trees are not compared, as we make none.",
+        paragraph(
+            "The comparison can be repeated (`docs/lark-comparison/compare.py`), and our tests hold us to its results. It compares"
+            f" python-lark {lark.__version__} with `parser=\"lalr\", lexer=\"contextual\"` with our lexer mode `contextual` (the default for"
+            " Lark grammars), and `parser=\"earley\", lexer=\"dynamic_complete\"` with `scannerless`. The only question is whether a text is"
+            " valid. Trees are not compared, because Anygram makes none."
+        ),
         "",
         "## Counts",
         "",
@@ -202,7 +226,7 @@ def page(counts, refused, differences):
             shown = [code(text) for _, _, text, _ in group]
             lark_name = {"contextual": "LALR", "scannerless": "Earley"}[mode]
             who = f"only ours (`{mode}`)" if ours else f"only Lark ({lark_name})"
-            out += [f"- [{grammar}](lark-comparison/{grammar}.lark), {who}: {', '.join(shown)}"]
+            out += [listed(f"- [{grammar}](lark-comparison/{grammar}.lark), {who}:", shown)]
         out += [""] if found else []
     out += ["## No difference", "", differences.same.strip(), ""]
     out += ["## Grammars that python-lark refuses", ""]
@@ -210,8 +234,10 @@ def page(counts, refused, differences):
         out.append(f"- [{grammar}](lark-comparison/{grammar}.lark), `{options['parser']}`: {reason}")
     out += [
         "",
-        "Nothing is refused here for its shape: ambiguity, cycles and conflicts are no errors, and a terminal that matches the empty string is"
-        " one that may be left out. We refuse what we cannot read: see `anygram check`, which says what and why.",
+        paragraph(
+            "Anygram refuses no grammar for its shape. Ambiguity, cycles and conflicts are no errors, and a terminal that matches the empty"
+            " string may be left out. It refuses what it cannot read; `anygram check` says what and why."
+        ),
         "",
     ]
     return "\n".join(out)

@@ -1,47 +1,74 @@
-//! Work on the repository that cargo alone does not do: `cargo xtask COMMAND`.
-//!
-//! | command | what |
-//! |---|---|
-//! | `test [NAME…]` | all tests, or those whose name contains one of these, on all cores; prints the slowest |
-//! | `kernels` | compiles the CUDA kernels with the pinned compiler, into `crates/cuda/kernels/built` |
-//! | `kernels --check` | compiles them elsewhere and compares |
-//! | `sanitize` | the tests of the kernels with the shim under the address sanitizer |
-//! | `gpu-pack [--shared FOLDER]` | builds a folder that measures and tests the kernels on a machine that has a driver and nothing else of ours |
-//! | `gpu-rehearsal [--shared FOLDER]` | builds it and runs it on the CPU, where there is only a shell |
-//! | `gpu-report FILE…` | makes the tables of `docs/gpu.md`, its drawings, and what `auto` reads, of what the folder measured |
+//! Work on the repository that cargo alone does not do: `cargo xtask help`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
 
 mod gpu_pack;
 mod kernels;
+mod picture;
 mod sanitize;
+mod terminal;
 mod tests;
 
+/// Work on the repository that cargo alone does not do.
+#[derive(Parser)]
+enum Xtask {
+    /// Run all tests on all cores and print the slowest.
+    Test {
+        /// Only those whose name (`package::path`) contains one of these.
+        names: Vec<String>,
+    },
+    /// Compile the CUDA kernels with the pinned compiler, into `crates/cuda/kernels/built`.
+    Kernels {
+        /// Compile them elsewhere and compare.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run the tests of the kernels with the shim under the address sanitizer.
+    Sanitize,
+    /// Draw `docs/terminal.svg`.
+    Picture {
+        /// Compare it with what the program prints instead.
+        #[arg(long)]
+        check: bool,
+        /// The program, if it is built already.
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
+    },
+    /// Build a folder that measures and tests the kernels on a machine with a driver and nothing else of ours.
+    GpuPack {
+        /// Take samples of this folder of shared data along.
+        #[arg(long, value_name = "FOLDER")]
+        shared: Option<PathBuf>,
+    },
+    /// Build that folder and run it on the CPU, where there is only a shell.
+    GpuRehearsal {
+        /// As for `gpu-pack`.
+        #[arg(long, value_name = "FOLDER")]
+        shared: Option<PathBuf>,
+    },
+    /// Make the tables and drawings of `docs/gpu.md`, and what `auto` reads, of what the folder measured.
+    GpuReport {
+        /// Results as JSON Lines.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match arguments[..] {
-        ["test", ref names @ ..] => tests::run_all(names),
-        ["kernels"] => kernels::build(),
-        ["kernels", "--check"] => kernels::check(),
-        ["sanitize"] => sanitize::run(),
-        ["gpu-pack"] => gpu_pack::build(None).map(drop),
-        ["gpu-pack", "--shared", shared] => gpu_pack::build(Some(Path::new(shared))).map(drop),
-        ["gpu-rehearsal"] => gpu_pack::rehearse(None),
-        ["gpu-rehearsal", "--shared", shared] => gpu_pack::rehearse(Some(Path::new(shared))),
-        ["gpu-report", ref files @ ..] if !files.is_empty() => {
-            gpu_pack::report(&files.iter().map(PathBuf::from).collect::<Vec<_>>(), &root())
-        }
-        _ => {
-            eprintln!(
-                "usage: cargo xtask test [NAME…] | kernels [--check] | sanitize | gpu-pack [--shared FOLDER] | \
-                 gpu-rehearsal [--shared FOLDER] | gpu-report FILE…"
-            );
-            return ExitCode::from(2);
-        }
+    let result = match Xtask::parse() {
+        Xtask::Test { names } => tests::run_all(&names),
+        Xtask::Kernels { check: false } => kernels::build(),
+        Xtask::Kernels { check: true } => kernels::check(),
+        Xtask::Sanitize => sanitize::run(),
+        Xtask::Picture { check: false, program } => picture::draw(program.as_deref()),
+        Xtask::Picture { check: true, program } => picture::check(program.as_deref()),
+        Xtask::GpuPack { shared } => gpu_pack::build(shared.as_deref()).map(drop),
+        Xtask::GpuRehearsal { shared } => gpu_pack::rehearse(shared.as_deref()),
+        Xtask::GpuReport { files } => gpu_pack::report(&files, &root()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

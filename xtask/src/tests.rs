@@ -44,7 +44,7 @@ struct Outcome {
 }
 
 /// Runs the tests whose name (`package::path`) contains one of the filters; all of them if there are none.
-pub fn run_all(filters: &[&str]) -> Result<()> {
+pub fn run_all(filters: &[String]) -> Result<()> {
     let began = Instant::now();
     let programs = build()?;
     let mut tests = Vec::new();
@@ -52,7 +52,7 @@ pub fn run_all(filters: &[&str]) -> Result<()> {
         tests.extend(list(program)?.into_iter().map(|name| Test { program, name }));
     }
     if !filters.is_empty() {
-        tests.retain(|test| filters.iter().any(|filter| test.full_name().contains(filter)));
+        tests.retain(|test| filters.iter().any(|filter| test.full_name().contains(filter.as_str())));
     }
     ensure!(!tests.is_empty(), "no test has such a name");
     eprintln!(

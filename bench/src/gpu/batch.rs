@@ -1,4 +1,4 @@
-//! Many sequences at once: a step and a mask of each, in one launch of a graph.
+//! Measures many sequences at once: a step and a mask of each, in one launch of a graph.
 
 use std::fmt::Write;
 use std::time::Instant;

@@ -1,10 +1,9 @@
-//! Everything that takes a device, on a machine that has a driver and nothing else of ours: first the
-//! measurements, then the tests natively, then `compute-sanitizer`. `cargo xtask gpu-pack` builds the folder
-//! that runs this.
+//! Everything that needs a device, on a machine that has only a driver: first the measurements, then the
+//! tests natively, then `compute-sanitizer`. `cargo xtask gpu-pack` builds the folder that runs this.
 //!
-//! Each piece of work is a process of its own, with a limit of time: a kernel that never ends, or a device
-//! that is lost, costs that piece and no other. All results go to one file of JSON Lines as soon as they are
-//! known ([`super::journal`]), and a run that is started again goes on behind what it has.
+//! Each part is a process of its own with a time limit. So a kernel that never ends, or a lost device, costs
+//! one part only. All results go to one file of JSON Lines as soon as they are known ([`super::journal`]),
+//! and a restarted run continues after the parts that the file has.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

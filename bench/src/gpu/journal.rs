@@ -1,8 +1,8 @@
 //! Results as a file of JSON Lines: each is appended as soon as it is known, so that a crash, a hang or the
 //! end of a lease loses nothing.
 //!
-//! A run that is started again with the same file goes on behind the last part that ended. A part that had
-//! begun and did not end is recorded as failed and not tried again: whatever stopped it would stop it again.
+//! A restarted run with the same file continues after the last part that ended. A part that began and did not
+//! end is recorded as failed and not tried again: whatever stopped it would stop it again.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

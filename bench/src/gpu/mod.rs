@@ -1,11 +1,12 @@
-//! The kernels of `anygram-cuda` on a device, beside the aims of the project, the figures of the paper, and
-//! our own engine of the CPU on the same work.
+//! Measures the kernels of `anygram-cuda` on a device, beside the aims of the project, the figures of the
+//! paper, and our own CPU engine on the same work.
 //!
-//! Work comes in parts, the most important first; each appends its results to a file as soon as it has them
-//! ([`journal`]). Every figure is checked against the engine of the CPU first: states row by row, masks word
-//! by word. The device's times are those of its own events around the launches of a call, and of the host's
-//! clock around the whole call; the CPU's are of one thread. All are medians. `--shim --tiny` is the same
-//! program on the CPU, with sizes so small that a test runs it: its answers count, its times mean nothing.
+//! The parts run in order, the most important first; each appends its results to a file as soon as it has
+//! them ([`journal`]). Every answer is checked against the CPU engine first: states row by row, masks word by
+//! word. The device's times are those of its own events around the launches of a call, and of the host's
+//! clock around the whole call; the CPU's times are of one thread. All are medians. `--shim --tiny` runs the
+//! same program on the CPU, with sizes so small that a test runs it: its answers count, its times mean
+//! nothing.
 //!
 //! [`check`] runs all of it on a machine that has a driver and nothing else, and [`report`] turns the file
 //! into the tables of `docs/gpu.md`.

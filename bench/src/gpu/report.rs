@@ -1,4 +1,4 @@
-//! Tables and drawings of what was measured, from files of results.
+//! Tables and drawings of the measurements, from files of results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

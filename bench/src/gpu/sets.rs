@@ -1,4 +1,4 @@
-//! The OR of token sets into masks.
+//! Measures the OR of token sets into masks.
 
 use anyhow::{Result, ensure};
 

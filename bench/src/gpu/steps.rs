@@ -1,4 +1,4 @@
-//! Steps of the parser on dense charts.
+//! Measures steps of the parser on dense charts.
 
 use anygram::parts::grammar::cfg::Cfg;
 use anygram::parts::grammar::ir::TerminalId;

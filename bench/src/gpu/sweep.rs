@@ -1,5 +1,5 @@
-//! What the options of a pool are worth: threads of a block, blocks of a team, blocks that search. One kind
-//! of work each in which they matter.
+//! Measures the options of a pool: threads of a block, blocks of a team, blocks that search; each with one
+//! kind of work in which it matters.
 
 use anygram_cuda::PoolOptions;
 use anyhow::Result;

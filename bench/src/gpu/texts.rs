@@ -1,5 +1,4 @@
-//! Whole steps on real texts: what a token holds is read, and the mask of what comes after is found, in one
-//! launch of a graph.
+//! Measures whole steps on real texts: reading a token and computing the next mask, in one launch of a graph.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Figure 5 of the paper: the time of a mask against the number of blocks that search, by how many levels
-//! they search in breadth.
+//! Measures figure 5 of the paper: the time of a mask against the number of blocks that search, for several
+//! numbers of breadth-first levels.
 
 use anygram_cuda::PoolOptions;
 use anygram_cuda::output::Output;

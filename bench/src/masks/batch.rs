@@ -1,4 +1,4 @@
-//! Many outputs side by side.
+//! Measures many outputs side by side.
 
 use anyhow::{Result, anyhow};
 use indicatif::ProgressBar;

@@ -1,4 +1,4 @@
-//! Right answers: masks against what single tokens do.
+//! Checks the answers: compares masks with what single tokens do.
 
 use anygram::{Matcher, TokenId, Vocabulary, get_bit};
 

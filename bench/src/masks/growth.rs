@@ -1,4 +1,4 @@
-//! How the cost of a step grows with the length of the text.
+//! Measures how the cost of a step grows with the length of the text.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Masks and `advance`: ours and, with the feature `peers`, those of other engines, on the same tokens in one
-//! run.
+//! Measures masks and `advance`: ours and, with the feature `peers`, those of other engines, on the same
+//! tokens in one run.
 
 mod batch;
 mod check;

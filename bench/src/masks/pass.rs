@@ -1,4 +1,4 @@
-//! Decoding of texts with the tokens forced, each step measured.
+//! Teacher-forced decoding of texts, each step measured.
 
 use indicatif::ProgressBar;
 use serde::Serialize;

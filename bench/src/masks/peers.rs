@@ -1,5 +1,5 @@
-//! Other engines. llguidance reads the grammars of all workloads as they are; one that it cannot read is
-//! reported with its message.
+//! The other engines. llguidance reads the grammars of all workloads as they are; if it cannot read one, its
+//! message is reported.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The report: tables for people, JSON for programs, and the page `docs/benchmarks.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -100,6 +100,28 @@ const PASSES: [PassOf; 3] = [
     ("cold (first pass, fresh tables)", |engine| engine.cold.as_ref(), |compared| compared.cold.as_ref()),
 ];
 
+/// What the page begins with, before date, machine and versions.
+const INTRODUCTION: &str = "# Masks, measured
+
+For people who choose an engine, and for those who make masks faster. Afterwards you know how long a mask and
+an advance take beside llguidance on each workload, and which cases we lose. A command writes this page:
+
+```sh
+cargo run --release -p anygram-bench --features peers -- masks --shared ../shared \\
+    --markdown docs/benchmarks.md --svg docs/benchmarks.svg
+```
+";
+
+const HOW_TO_READ: &str = "\
+- *Times* are thread CPU microseconds per token, with the vocabulary loaded before.
+- *Cold* is the first pass over the texts with fresh tables. *Warm* is the second pass over the same texts.
+  *Unseen* is one half of the texts, with tables that are warm from the other half.
+- *Ratios* above 1 mean that we are faster. They are taken on the steps that both engines have done: an engine
+  that stopped at a limit, or used up its time, is compared on what it did.
+- *raised* means that all limits of the peer are raised out of the way.
+- *Right answers*: bits of our masks were compared with what single tokens do; a wrong one fails the run.
+";
+
 impl Report {
     pub fn new(args: &Args, vocabulary: &Vocabulary) -> Self {
         let clock: Vec<f64> = (0..1_001).map(|_| timed(|| ()).1).collect();
@@ -134,18 +156,8 @@ impl Report {
 
     /// A page for the documentation; the drawing is named as it is seen from the folder of the page.
     pub fn markdown(&self, svg: Option<&Path>) -> String {
-        let mut page = String::from("# Masks, measured\n\n");
-        let _ = writeln!(
-            page,
-            "Written by `cargo run --release -p anygram-bench --features peers -- masks --shared ../shared --markdown \
-             docs/benchmarks.md --svg docs/benchmarks.svg`.\n\n{}\n",
-            self.setting()
-        );
-        page += "Times are thread CPU microseconds per token, with the vocabulary loaded before. *Cold* is the first pass over the texts with \
-                 fresh tables, *warm* the second pass over the same texts, *unseen* one half of the texts with tables that are warm from the \
-                 other half. Ratios are taken on the steps that both engines have done: an engine that stopped at a limit, or used up \
-                 its time, is compared on what it did. `raised` means all limits raised out of the way. Bits of our masks were \
-                 compared with what single tokens do; a wrong one fails the run.\n";
+        let setting = self.setting().replace(". ", ".\n");
+        let mut page = format!("{INTRODUCTION}\n{setting}\n\n{HOW_TO_READ}");
         for table in self.tables() {
             let _ = writeln!(page, "\n## {}\n", table.heading);
             let line = |cells: &[String]| {

@@ -1,5 +1,5 @@
-//! Outputs, token by token: on the CPU by matchers, or on a device, which the CPU helps out where it gives
-//! out.
+//! Outputs, token by token: by matchers on the CPU, or on a device. Where the device fails, the CPU computes
+//! the mask.
 
 use anygram::{Constraint, Language, MatchError, Matcher, TokenId};
 use anyhow::{Result, anyhow};

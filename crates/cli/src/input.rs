@@ -14,9 +14,9 @@ use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, ValueEnum)]
 enum LexerChoice {
-    /// Every way to cut the text counts.
+    /// Every way to cut the text into pieces counts.
     Scannerless,
-    /// One cut: the longest piece that any terminal matches.
+    /// Each piece is the longest that any terminal matches.
     Longest,
     /// As longest, but only terminals that can come next compete.
     Contextual,
@@ -24,21 +24,21 @@ enum LexerChoice {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TiesChoice {
-    /// All terminals of the highest priority that match a piece label it.
+    /// All terminals of the highest priority that match the piece count.
     All,
-    /// Only one: a literal before a pattern, then the one that is declared, or else used, first.
+    /// Only one counts: a literal before a pattern, then the one that is declared (else used) first.
     First,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineChoice {
-    /// The one that suits the grammar.
+    /// The one that suits the grammar, by a measurement.
     Auto,
-    /// The definition; slow.
+    /// The definition of all others; slow.
     Reference,
-    /// Earley over shared states.
+    /// Earley over shared states: for nearly deterministic grammars.
     Earley,
-    /// A chart by tiers, bit-parallel over rows.
+    /// The incremental Valiant recognizer, bit-parallel: for ambiguous grammars.
     Valiant,
     /// The same on a GPU (replay and batch only).
     Cuda,
@@ -54,11 +54,11 @@ pub struct GrammarArgs {
     /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex or nltk.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The start rule [default: what the grammar says by %start; else start in Lark, root in GBNF and EBNF].
+    /// The start rule [default: %start of the grammar; else start in Lark, root in GBNF and EBNF].
     #[arg(long, value_name = "NAME")]
     start: Option<String>,
-    /// How texts are cut into terminals
-    /// [default: what a Lark grammar says by %lexer; else contextual for Lark, longest for NLTK, scannerless for the others].
+    /// The lexer mode: how texts are cut into terminals [default: %lexer of a Lark grammar; else contextual
+    /// for Lark, longest for NLTK, scannerless for the others].
     #[arg(long, value_enum)]
     lexer: Option<LexerChoice>,
     /// What to do when several terminals match the same longest piece.
@@ -67,7 +67,8 @@ pub struct GrammarArgs {
     /// The recognizer.
     #[arg(long, value_enum, default_value = "auto")]
     engine: EngineChoice,
-    /// A bound on work or memory, as errors name it (repeatable): `--limit compile_steps=100000`.
+    /// Set a limit on work or memory by the name that errors give (repeatable): `--limit
+    /// compile_steps=100000`.
     #[arg(long, value_name = "NAME=N", value_parser = limit)]
     limit: Vec<(&'static str, u64)>,
 }
@@ -218,24 +219,23 @@ impl std::error::Error for Rendered {}
 #[derive(Args)]
 pub struct VocabArgs {
     /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array
-    /// of tokens; `builtin` for ours.
+    /// of tokens; `builtin` is a small one of ours.
     #[arg(short, long, value_name = "FILE")]
     vocab: PathBuf,
-    /// A token that ends an output (repeatable); may lie beyond the file.
+    /// The EOS token (repeatable); the id may be beyond the file.
     #[arg(long, value_name = "ID")]
     eos: Vec<u32>,
-    /// The token that pads after the end.
+    /// The PAD token.
     #[arg(long, value_name = "ID")]
     pad: Option<u32>,
-    /// The token that stands for a hole.
+    /// The MASK token, which stands for a hole.
     #[arg(long, value_name = "ID")]
     mask: Option<u32>,
-    /// A special token and what grammars call it, such as '<|im_end|>=151645' (repeatable); may lie beyond
-    /// the file.
+    /// A special token and its name in grammars, such as '<|im_end|>=151645' (repeatable); the id may be
+    /// beyond the file.
     #[arg(long, value_name = "NAME=ID", value_parser = special)]
     special: Vec<(u32, String)>,
-    /// How a .tiktoken file's model cuts texts before it merges: a regular expression
-    /// [default: that of the Qwen models].
+    /// The pre-tokenizer of a .tiktoken file, a regular expression [default: that of the Qwen models].
     #[arg(long, value_name = "REGEX")]
     pattern: Option<String>,
     /// The id of rank 0 of a .tiktoken file.

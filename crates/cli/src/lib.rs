@@ -27,11 +27,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Any grammar, any order: make language models write only sentences of a context-free language.
+/// Constrained decoding for any context-free grammar: left to right, and on the canvases of diffusion models.
 ///
-/// A grammar says which texts are sentences; a vocabulary is the list of a model's tokens. At each step of an
-/// output, Anygram says exactly which tokens keep it completable. Start with `anygram generate` and
-/// `anygram demo`.
+/// A grammar says which outputs are valid; a vocabulary is the list of a model's tokens. At each step of an
+/// output, Anygram computes which tokens keep it completable. Start with `anygram generate` and `anygram
+/// demo`.
 #[derive(Parser)]
 #[command(name = "anygram", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {

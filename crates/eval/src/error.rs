@@ -1,4 +1,4 @@
-//! What can be wrong with a plan or a file.
+//! Errors of plans and of files of lines.
 
 use anygram::{CanvasQuestionError, CompileError, DecodeError, Error, MatchError, StepError, VocabError};
 use anygram_models::SmallModelError;

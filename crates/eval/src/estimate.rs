@@ -1,4 +1,4 @@
-//! Estimates from a few tries a prompt, and differences between methods on the same prompts.
+//! Estimates from a few tries per prompt, and paired differences between methods on the same prompts.
 
 use anygram::parts::bits::Random;
 

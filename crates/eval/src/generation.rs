@@ -1,4 +1,4 @@
-//! What came of one generation, as a line of JSON.
+//! The result of one generation, as a line of JSON.
 
 use std::collections::HashSet;
 

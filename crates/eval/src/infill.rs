@@ -1,10 +1,10 @@
-//! Regions of texts, filled without a model.
+//! Infilling without a model: regions of texts are removed and filled again.
 //!
-//! From a text of a grammar one to three regions of 3 to 12 tokens are cut out (IG-CD: spans of 5 to 100
-//! characters). As *gaps* they hold any number of tokens, and a completion of the canvas is asked for. As
-//! *holes* they hold as many tokens as were cut out, and the decoding loop fills them by some method; in
-//! place of a model there are simulated marginals: each hole lists some tokens of the texts with normal
-//! noise, of which the true one leads.
+//! One to three regions of 3 to 12 tokens are removed from a text of the grammar (IG-CD: spans of 5 to 100
+//! characters). As *gaps* they hold any number of tokens, and a completion of the canvas fills them. As
+//! *holes* they hold as many tokens as were removed, and the decoding loop fills them with a method.
+//! Marginals are simulated in place of a model: each hole lists some tokens of the texts with normal noise,
+//! and the true token leads.
 
 use std::time::Instant;
 

@@ -1,17 +1,19 @@
-//! What decoding methods are worth: tasks × models × methods × numbers of steps, generation by generation.
+//! Measures decoding methods on the small models: tasks × models × methods × numbers of steps.
 //!
 //! In reading order:
 //!
-//! - [`Method`]: a strategy of the decoding loop by name, perhaps with other parameters than its own.
-//! - [`Plan`]: which generations there are, in their order.
-//! - [`Generation`]: what came of one, as a line of JSON; [`Line`] is whatever a file of results can hold.
-//! - [`run()`]: makes what a file does not have yet, on all cores, the same whatever their number.
+//! - [`Method`]: a strategy of the decoding loop by name, with optional parameters.
+//! - [`Plan`]: the list of generations to make, in their order.
+//! - [`Generation`]: the result of one generation, as a line of JSON; [`Line`] is everything that a file of
+//!   results can contain.
+//! - [`run()`]: makes the generations that a file does not have yet, on all cores; the number of cores
+//!   changes nothing.
 //! - [`estimate`]: shares with k tries, spreads over runs, paired differences with their intervals.
-//! - [`infill`]: regions of texts filled without a model.
+//! - [`infill`]: infilling without a model.
 //! - [`report`]: tables, drawings, and the page `docs/results.md`.
 //!
-//! A model is asked and constrained by the loop of [`anygram::decode`]; this crate only counts. The Python
-//! package in `eval/` writes the same lines for models that do not fit here.
+//! The loop of [`anygram::decode`] asks and constrains a model; this crate only counts. The Python package in
+//! `eval/` writes the same lines for models that do not fit here.
 //!
 //! ```
 //! use anygram_eval::{Method, Plan, Steps, run};

@@ -1,4 +1,4 @@
-//! A strategy of the loop by name, perhaps with parameters.
+//! A strategy of the decoding loop by name, with optional parameters.
 
 use anygram::decode::{Lave, Named, STRATEGIES, Strategy};
 use anygram::{Constraint, Lookahead, MatchError};

@@ -1,4 +1,4 @@
-//! Which generations there are.
+//! The plan: which generations to make.
 
 use anygram::DecodeOptions;
 use anygram::decode::Sampling;

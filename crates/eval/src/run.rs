@@ -1,4 +1,4 @@
-//! Makes what is not there yet, on all cores.
+//! Makes the generations that a file does not have yet, on all cores.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! One generation after the other, on one thread, with tables that stay warm.
+//! Makes generations one after the other, on one thread, with warm tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What can be wrong with the file of a model, or with a question.
+//! Errors of model files and of questions to a model.
 
 use anygram_vocab::TokenId;
 

@@ -1,8 +1,9 @@
-//! Small models that travel with the repository: what they were trained to write, and how they run.
+//! Three small models that are part of the repository: the tasks that they were trained on, and their forward
+//! passes.
 //!
-//! Three transformers of 0.75 M parameters, trained by `training/train.py` on examples of [`tasks`], are part
-//! of the program as bytes; nothing is loaded from outside. They show what constraints are worth without a
-//! download, and are good for nothing else.
+//! They are transformers of 0.74 million parameters, trained by `training/train.py` on examples of [`tasks`].
+//! Their weights are part of the program; nothing is loaded from outside. They show what a constraint is
+//! worth without a download, and are good for nothing else.
 //!
 //! | [`Kind`] | sees in an open slot | says |
 //! |---|---|---|
@@ -39,7 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The weights are stored as `f16`. `README.md` of this crate has what the models can do, as measured, and
+//! The weights are stored as `f16`. `README.md` of this crate says what the models can do, as measured, and
 //! `training/README.md` how they were made.
 
 mod error;

@@ -14,56 +14,55 @@ use serde_json::value::RawValue;
 use crate::decoder::{Decoder, Stop};
 use crate::input::{self, GrammarArgs, VocabArgs};
 
-/// Answer JSON questions, one a line
+/// Answer questions in JSON Lines
 ///
-/// Questions come on standard input; answers go to standard output in the same order with the same
-/// "id" (any JSON value, returned as it was written). A bad line gets an "error" and the next line
-/// is still answered. Every answer has "us", the CPU microseconds that it took. Each answer is
-/// written out before the next question is read; blank lines are skipped.
+/// Questions come on standard input. Answers go to standard output, in the same order, with the same
+/// "id" (any JSON value, returned as it was written). A bad line gets an "error", and the next line is
+/// still answered. Every answer has "us", the CPU microseconds that it took. Each answer is written
+/// before the next question is read. Blank lines are skipped.
 ///
-///   {"id":1,"op":"text","text":"…"}     -> {"id":1,"sentence":false,"viable":true,"us":…}
-///   {"id":2,"op":"mask","tokens":[…]}   -> {"id":2,"allowed":[…],"eos":false,"us":…}
+///   {"id":1,"op":"text","text":"…"}
+///    -> {"id":1,"sentence":false,"viable":true,"us":…}
+///   {"id":2,"op":"mask","tokens":[…]}
+///    -> {"id":2,"allowed":[…],"eos":false,"us":…}
 ///   {"id":3,"op":"canvas","slots":[17,null,"*"],"end":"sentence",
 ///    "want":["completable","admissible","witness","minimum"]}
-///                                       -> {"id":3,"completable":true,"proven":true,"admissible":[[…]],…}
+///    -> {"id":3,"completable":true,"proven":true,"admissible":[[…]],…}
 ///   {"id":4,"op":"canvas",…,"proposals":[[1,17]],"want":["compatible"]}
-///                                       -> {"id":4,"compatible":[true],"us":…}
-///
+///    -> {"id":4,"compatible":[true],"us":…}
 ///   {"id":5,"op":"canvas",…,"log_probs":[[[17,-0.1],[4,-2.3]],…],"seed":1,"count":100,
-///    "want":["best","sample"]}          -> {"id":5,"best":{"tokens":[…],"log_prob":-3.2,"widened":false},
-///                                           "samples":[[…],…],"us":…}
+///    "want":["best","sample"]}
+///    -> {"id":5,"best":{"tokens":[…],"log_prob":-3.2,"widened":false},"samples":[[…],…],"us":…}
 ///   {"id":6,"op":"canvas",…,"method":"intersection"}
-///                                       -> {"id":6,"completable":true,"proven":false,"us":…}
+///    -> {"id":6,"completable":true,"proven":false,"us":…}
 ///
-/// "allowed" lists the tokens that may come next in ascending order, EOS never among them: "eos"
-/// says whether the text may end. Tokens that no sentence begins with are an error. More fields of
-/// the op mask:
+/// "allowed" lists the tokens that may come next, in ascending order and without EOS: "eos" says
+/// whether the output may end here. Tokens that are not a prefix of any sentence are an error. More
+/// fields of the op mask:
 ///
-///   "budget":32                         only tokens after which a sentence is still reachable within
-///                                       32 tokens in all, this one included and EOS not counted
-///   "want":["minimum","forced"]         adds "minimum":3, the fewest tokens that make a sentence
-///                                       (null: the vocabulary has none), and "forced":{"text":"…",
-///                                       "bytes":"…","tokens":[…]}, with which every continuation
-///                                       begins ("bytes" in hexadecimal); want "allowed" too for the
-///                                       mask, which is left out otherwise
+///   "budget":32                     allow only tokens after which a sentence is still reachable within
+///                                   32 tokens in all, this one included and EOS not counted
+///   "want":["minimum","forced"]     adds "minimum":3, the fewest tokens that make a sentence (null: the
+///                                   vocabulary cannot), and "forced":{"text":"…","bytes":"…",
+///                                   "tokens":[…]}, with which every continuation begins ("bytes" in
+///                                   hexadecimal). The mask is left out unless you want "allowed" too
 ///
-/// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number). "end" is
-/// "sentence", the default, or "prefix", perhaps with "remaining": how many more tokens may make a
-/// sentence of it. "want" is ["completable"] unless said. "admissible" lists the tokens of each hole,
-/// EOS and PAD among them; "witness" what stands in each slot, a gap as a list; null is "not decided"
-/// (or "there is none"), and then "why" says why not.
+/// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number of tokens). "end"
+/// is "sentence", the default, or "prefix", with an optional "remaining": at most so many more tokens
+/// must make a sentence. "want" is ["completable"] by default. "admissible" lists the tokens of each
+/// hole, EOS and PAD included. "witness" lists what stands in each slot, for a gap a list. null means
+/// "not decided" (or "there is none"), and then "why" says why.
 ///
 /// "log_probs" has a row for each hole, in order: pairs [token, log-probability], or one number for
-/// each token of the vocabulary (null: excluded). What is not listed weighs "floor": a number,
-/// "none" (it cannot stand there), or, left out, the lowest listed less 10; "widened" says that the
-/// best completion needed such a token. "tail":"free" leaves the holes after the first EOS out of
-/// the weight. Samples are drawn from the exact distribution, "count" of them (1), the same for the
-/// same "seed" (0).
+/// each token of the vocabulary (null: excluded). Tokens that are not listed get "floor": a number,
+/// "none" (excluded), or by default the lowest listed value less 10. "widened" says that the best
+/// completion needed such a token. "tail":"free" leaves the holes after the first EOS out of the
+/// weight. Samples come from the exact distribution: "count" of them (1), equal for equal "seed" (0).
 ///
-/// "method" is exact, or one of intersection, lookahead, forced-sequential and none: published ways
-/// to answer "completable", "witness" and "compatible"; "proven" says whether the answer is certain.
-/// lookahead draws "fillings" (10) from "log_probs", or without them from masks, by "seed" (0);
-/// with "counts_room":false it asks as published, whether the text up to the last token is viable.
+/// "method" is exact, or one of the published methods intersection, lookahead, forced-sequential and
+/// none. They answer "completable", "witness" and "compatible"; "proven" says whether the answer is
+/// certain. lookahead draws "fillings" (10) from "log_probs", or without them from masks, by "seed"
+/// (0). With "counts_room":false it asks as published: is the text up to the last token viable?
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {

@@ -39,8 +39,8 @@ enum What {
     Grammar(GrammarArgs),
     /// The reduced grammar that the recognizer works on.
     Cfg(GrammarArgs),
-    /// The sizes of its normal forms: symbols, rules, and the left children, of which the engine `valiant`
-    /// keeps rows.
+    /// The sizes of its normal forms: symbols, rules, and left children (the engine `valiant` stores rows for
+    /// these).
     Normal {
         #[command(flatten)]
         grammar: GrammarArgs,
@@ -50,24 +50,24 @@ enum What {
     },
     /// The automaton of all terminals, in the DOT language.
     Automaton(GrammarArgs),
-    /// The boundaries between pieces, and what each forbids to follow.
+    /// The boundaries between pieces, and what cannot follow each of them.
     Boundaries(GrammarArgs),
-    /// The trees of terminal sequences that tokens can hold after a text, and how much of them the parser
+    /// The trees of terminal sequences that tokens can contain after a text, and how much of them the parser
     /// reaches.
     Sequences {
         #[command(flatten)]
         grammar: GrammarArgs,
         #[command(flatten)]
         vocab: VocabArgs,
-        /// Nodes that are reached in breadth before the search goes into depth.
+        /// Nodes that the search reaches breadth first before it continues depth first.
         #[arg(long, default_value_t = 32, value_name = "N")]
         workers: usize,
         /// The text.
         #[arg(value_name = "TEXT", default_value = "")]
         text: String,
     },
-    /// How many masks of texts a device would leave in doubt, for the CPU to compute (docs/gpu.md), and which
-    /// tokens are most often open.
+    /// How many masks of texts a GPU would leave in doubt, so that the CPU has to compute them (docs/gpu.md),
+    /// and which tokens are most often in doubt.
     Doubts(doubts::Args),
     /// The readings of a text, byte by byte, with the recognizer's states.
     Chart {

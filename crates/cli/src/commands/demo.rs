@@ -8,15 +8,15 @@ use anyhow::Result;
 
 use crate::excerpt::{Excerpt, listing};
 
-/// A tour on built-in data: texts checked, a mask shown, a wrong token refused.
+/// A tour on built-in data: check texts, show a token mask, refuse a wrong token.
 ///
-/// Needs no files: the grammar is a small SQL, the vocabulary 1,508 tokens of ours.
+/// Needs no files: the grammar is a small SQL, and the vocabulary has 1,508 tokens.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anygram demo\n  anygram demo --grammar        the grammar, to copy and change"
 )]
 pub struct Args {
-    /// Print the demo's grammar instead.
+    /// Print the grammar of the demo, and nothing else.
     #[arg(long)]
     grammar: bool,
 }

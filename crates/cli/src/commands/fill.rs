@@ -6,12 +6,12 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::input::{self, GrammarArgs, VocabArgs};
 
-/// Complete a text with holes and gaps
+/// Infilling: complete a text with holes and gaps
 ///
-/// `▢` stands for one token, `…` for any number of them. Prints completions in which the whole text is a
-/// sentence, one a line unless they hold line ends; what was filled stands in brackets, or in color on a
-/// terminal. Which completion comes first says nothing about how likely it is: there is no model here. The
-/// exit status is 1 if there is no completion.
+/// `▢` stands for one token, `…` for any number of tokens. Prints completions in which the whole text is a
+/// sentence, one a line unless they contain line ends. What was filled stands in brackets, or in color on a
+/// terminal. The order of completions says nothing about how likely they are: there is no model. The exit
+/// status is 1 if there is no completion.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -25,13 +25,13 @@ pub struct Args {
     /// What stands for any number of tokens.
     #[arg(long, value_name = "TEXT", default_value = "…")]
     gap: String,
-    /// How many completions to print, each with another token in the first hole.
+    /// Print N completions, each with another token in the first hole.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     count: usize,
-    /// The text is the beginning of a sentence.
+    /// The text is a prefix of a sentence, not a whole one.
     #[arg(long)]
     prefix: bool,
-    /// A file with the text, if it is not given as an argument.
+    /// Read the text from a file instead.
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The text.

@@ -12,16 +12,16 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 use crate::texts::{texts, tokens};
 use crate::timing::{Summary, Times};
 
-/// Decode real texts with the tokens forced, checking every mask and measuring.
+/// Teacher-forced decoding of real texts: check every mask, and measure.
 ///
-/// At each step: compute the mask, check that the true token is in it, advance; at the end the text must be a
-/// sentence. Files hold a text a line, or JSON Lines with "text" and perhaps "ids"; without ids a text is
-/// encoded by the vocabulary.
+/// At each step: compute the mask, check that the true token is in it, advance. At the end the text must be a
+/// sentence. Files have one text a line, or JSON Lines with "text" and optional "ids"; without ids the
+/// vocabulary encodes the text.
 ///
-/// Prints one JSON object. Texts that stopped are counted: "false_rejects" because the true token was not in
-/// the mask, "errors" by an error, "not_sentences" because the text ended too early; "failures" has the place
-/// of the first few. "mask_us" and "advance_us" are thread CPU microseconds (with --engine cuda those of the
-/// host). The exit status is 0 whatever was counted.
+/// Prints one JSON object. Texts that stop are counted: "false_rejects" because the true token was not in the
+/// mask, "errors" because of an error, "not_sentences" because the text ended too early. "failures" has the
+/// place of the first few. "mask_us" and "advance_us" are thread CPU microseconds (with --engine cuda those
+/// of the host). The exit status is 0 whatever was counted.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -29,7 +29,7 @@ pub struct Args {
     grammar: GrammarArgs,
     #[command(flatten)]
     vocab: VocabArgs,
-    /// Run all texts once before, uncounted.
+    /// Run all texts once before, without counting or measuring.
     #[arg(long)]
     warmup: bool,
     /// Only the first N texts of each file.
@@ -38,8 +38,8 @@ pub struct Args {
     /// Only texts of at most N tokens.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
-    /// Replay so many texts side by side: each step computes the masks of all of them in one call, on all
-    /// cores or on a device. Times of masks are then those of the clock, divided by the number of masks.
+    /// Replay N texts side by side: each step computes the masks of all of them in one call, on all cores or
+    /// on a GPU. The times of masks are then wall-clock, divided by the number of masks.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_BATCH))]
     batch: u32,
     /// How many failures to show.

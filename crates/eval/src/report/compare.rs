@@ -1,4 +1,4 @@
-//! `exact` and `compatible` beside every other method, on the same prompts.
+//! Compares `exact` and `compatible` with every other method, on the same prompts.
 
 use super::cells::{At, Cell, Cells, FUNCTIONAL, SYNTACTIC, Success};
 use super::table::{Table, percent};

@@ -1,4 +1,4 @@
-//! Regions filled without a model, and masks from left to right.
+//! The tables of infilling without a model, and of masks from left to right.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Tables, drawings, and the page `docs/results.md`.
 //!
-//! The page is a text with places in double braces (`page.md`) that are filled with tables of the lines
-//! given; what the papers report stands in the text, with its source. So the page has nothing about our
-//! results that the command did not compute.
+//! The page is a template (`page.md`) whose places in double braces are filled with tables of the given
+//! lines. The template has what the papers report, with the source. So everything that the page says about
+//! our results was computed.
 
 mod cells;
 mod compare;

@@ -1,4 +1,4 @@
-//! What the small models were trained to write: three tasks, made by this module from seeds.
+//! The three tasks of the small models. This module draws prompts and answers from seeds.
 //!
 //! | task | a prompt | an answer |
 //! |---|---|---|
@@ -6,9 +6,9 @@
 //! | `arithmetic` | `math: 3 plus 4 times 2, all minus 1` | `((3+(4*2))-1)` |
 //! | `smiles` | `smiles: aromatic ring, O, double bond` | `c1ccc(C=O)cc1` |
 //!
-//! Each has many right answers: members in any order, sums grouped in several ways, molecules with the same
-//! properties. A model that fills many slots at once, each by itself, mixes them, and that is what
-//! constraints are worth measuring on.
+//! Each task has many right answers: members in any order, sums grouped in several ways, molecules with the
+//! same properties. A model that fills many slots at once, each by itself, mixes them. This is where a
+//! constraint helps, so it is worth measuring.
 //!
 //! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says
 //! ([`Example::check`]). An answer is *syntactic* if it is a sentence of the grammar, *functional* if it also

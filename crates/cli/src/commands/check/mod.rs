@@ -11,20 +11,20 @@ use anyhow::{Context, Result};
 
 use crate::input::{self, GrammarArgs};
 
-/// Explain a grammar, or say of files whether they are sentences.
+/// Explain a grammar, or check whether files are valid.
 ///
-/// Without files: sizes, the lexer mode and the engine, an example; warnings with their places; hints at what
-/// makes sentences ambiguous. With files: for each whether it is a sentence, and if not where it stops, what
-/// could have stood there, and what it was in the middle of. The exit status is 1 if any is not.
+/// Without files: sizes, the lexer mode and the engine, an example, warnings with their places, and hints at
+/// what makes sentences ambiguous. With files: whether each file is a sentence of the grammar; if not, where
+/// it stops, what the grammar expected there, and in which rule. The exit status is 1 if any file is not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     grammar: GrammarArgs,
-    /// How many random sentences to print.
+    /// Print N random sentences of the grammar.
     #[arg(long, value_name = "N")]
     examples: Option<usize>,
-    /// Where the random choices begin: equal seeds give equal examples.
+    /// The seed of the random choices: equal seeds give equal examples.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
     /// Texts to check, each a whole file; `-` is standard input.

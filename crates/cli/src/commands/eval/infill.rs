@@ -10,19 +10,19 @@ use super::{Output, bar, command};
 use crate::input::{self, GrammarArgs, VocabArgs};
 use crate::texts::texts;
 
-/// Fill regions of texts without a model
+/// Infilling of real texts without a model
 ///
-/// From each text regions of 3 to 12 tokens are cut out. As gaps (any number of tokens) they are filled by a
-/// completion, as holes (as many tokens as were cut out) by the decoding loop under each of the methods, with
-/// simulated marginals in place of a model. A line of JSON each: whether a sentence came out, tokens,
-/// microseconds of the constraint. Texts that are no sentences are left out.
+/// Regions of 3 to 12 tokens are removed from each text. As gaps (any number of tokens) a completion fills
+/// them. As holes (as many tokens as were removed) the decoding loop fills them under each of the methods,
+/// with simulated marginals in place of a model. Each is a line of JSON: whether the result is a sentence,
+/// tokens, microseconds of the constraint. Texts that are no sentences are left out.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     grammar: GrammarArgs,
     #[command(flatten)]
     vocab: VocabArgs,
-    /// What the texts are, for the report.
+    /// The name of the texts in the report.
     #[arg(long)]
     name: String,
     /// Numbers of regions.
@@ -33,13 +33,13 @@ pub struct Args {
         "none", "intersection", "lookahead", "compatible",
     ])]
     methods: Vec<String>,
-    /// Questions to the simulated model.
+    /// Decoding steps.
     #[arg(long, value_name = "T", default_value_t = 8)]
     steps: usize,
     /// How far the true token leads the others, whose noise is 1.5, on the scale of logits.
     #[arg(long, default_value_t = 3.0)]
     sharpness: f64,
-    /// Cuts regions and draws noise.
+    /// The seed of regions and noise.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only the first N texts of each file.
@@ -48,10 +48,10 @@ pub struct Args {
     /// Only texts of at most N tokens.
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
-    /// Where lines go, behind those that are there; standard output unless set.
+    /// Append the lines to this file [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What the report should tell of this call: date, commit, machine.
+    /// A note for the report: date, commit, machine.
     #[arg(long, default_value = "")]
     note: String,
     /// The texts: one a line, or JSON Lines with "text".

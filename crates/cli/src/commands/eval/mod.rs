@@ -14,16 +14,16 @@ use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-/// Measure what methods are worth on our small models
+/// Measure decoding methods on the small models
 ///
-/// Tasks × models × methods × numbers of steps × prompts × runs: each prompt is answered, and each answer is
-/// a line of JSON: its text, whether it is a sentence of the task's grammar ("syntactic") and says what was
-/// asked for ("functional"), what went wrong, questions to the model, refused proposals, the log-probability
-/// under the model, microseconds. Lines come in a fixed order; all but times depend on the seed alone,
-/// whatever the number of threads.
+/// Each prompt is answered, for all tasks × models × methods × numbers of steps × prompts × runs. Each answer
+/// is a line of JSON: its text, whether it is a sentence of the task's grammar ("syntactic") and says what
+/// was asked for ("functional"), what went wrong, questions to the model, refused proposals, the
+/// log-probability under the model, microseconds. Lines come in a fixed order. Everything but times depends
+/// on the seed alone, not on the number of threads.
 ///
-/// With --out a file is gone on with: what it has is not made again, and a last line that was cut off is
-/// dropped. `anygram eval report` makes tables of it.
+/// With --out a run can be resumed: answers that the file has are not made again, and a last line that was
+/// cut off is dropped. `anygram eval report` makes tables of the file.
 ///
 /// Methods: those of the decoding loop, intersection-with-completion (IG-CD's "Con."), and lookahead with
 /// parameters, as in lookahead:N=3:tau=10 or lookahead:published. The exit status is 0 whatever was measured.
@@ -56,7 +56,7 @@ struct RunArgs {
         "lookahead-without-recovery", "exact", "best", "sample",
     ])]
     methods: Vec<String>,
-    /// Questions to a diffusion model: numbers, or full for one a slot.
+    /// Decoding steps of a diffusion model: numbers, or full for one step per slot.
     #[arg(long, value_name = "T", num_args = 1.., default_values = ["4", "8", "16", "full"])]
     steps: Vec<String>,
     /// Held-out prompts of each task.
@@ -65,22 +65,22 @@ struct RunArgs {
     /// Answers to each prompt.
     #[arg(long, value_name = "N", default_value_t = 4)]
     runs: usize,
-    /// Makes the prompts, and draws tokens.
+    /// The seed of prompts and of drawn tokens.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At which tokens are drawn; the uniform model has its sampler's own.
+    /// The temperature of drawn tokens; the uniform model has that of its own sampler.
     #[arg(long, default_value_t = 0.2)]
     temperature: f64,
-    /// Slots of a canvas; as many as the model was trained with unless set.
+    /// Slots of a canvas [default: as many as the model was trained with].
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
-    /// Where lines go, behind those that are there; standard output unless set.
+    /// Append the lines to this file [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What the report should tell of this call: date, commit, machine.
+    /// A note for the report: date, commit, machine.
     #[arg(long, default_value = "")]
     note: String,
-    /// Threads; as many as there are cores unless set.
+    /// Threads; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }

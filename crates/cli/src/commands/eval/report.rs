@@ -7,14 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::input;
 
-/// Make tables and drawings of what was measured
+/// Make tables and drawings of measurements
 ///
 /// Reads lines of `anygram eval`, `anygram eval infill` and `anygram replay`, and of the Python package in
-/// eval/, and writes the page of results: our tables beside those of the papers. With --out the drawings are
-/// put beside the page; without, the page alone goes to standard output. Equal lines make equal pages.
+/// eval/. Writes the page of results: our tables beside those of the papers. With --out the drawings are
+/// written beside the page; without it only the page is written, to standard output. Equal lines make equal
+/// pages.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The page; docs/results.md is made so.
+    /// The page to write, as docs/results.md.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Files of lines.

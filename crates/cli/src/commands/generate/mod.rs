@@ -28,38 +28,39 @@ use generation::{Generation, Generator, Question};
 
 /// Generate texts with a small model, with and without a grammar
 ///
-/// A model of ours (part of the program, 0.7 million parameters) answers prompts that it has not seen in
+/// A small model (part of the program, 0.74 million parameters) answers prompts that it has not seen in
 /// training, by several methods. The first method is shown step by step: ▢ is an open slot of the canvas, ∎
-/// the end. Then come the texts of all methods side by side, and counts over all prompts: how many texts are
-/// sentences of the grammar, and how many say what the prompt asks for.
+/// the end. Then come the outputs of all methods side by side, and counts over all prompts: how many outputs
+/// are valid (sentences of the grammar), and how many say what the prompt asks for.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to write: record (a person in words to JSON), arithmetic (a question to an expression in
-    /// parentheses), smiles (properties to a molecule).
+    /// The task: record (from a person described in words to JSON), arithmetic (from a question to an
+    /// expression in parentheses), smiles (from properties to a molecule).
     #[arg(long, default_value = "record", value_parser = task)]
     task: Task,
     /// The model: masked (as LLaDA), uniform (as DiffusionGemma), autoregressive.
     #[arg(long, default_value = "masked", value_parser = kind)]
     model: Kind,
-    /// The methods, with commas between them; `none` is without a constraint.
+    /// The methods, separated by commas; `none` has no constraint.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "exact,none", value_parser = method)]
     method: Vec<&'static Named>,
-    /// Questions to the model for one text; an autoregressive one is asked for each token.
+    /// Decoding steps: how often the model is asked for one output. An autoregressive model is asked for each
+    /// token.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(MOST))]
     steps: u16,
     /// Slots of the canvas, at most 256 [default: those that the model was trained with].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
     slots: Option<u16>,
-    /// Fill the canvas in blocks of so many slots, one after the other, which share the steps
-    /// [default: all slots at once].
+    /// Fill the canvas in blocks of N slots, one after the other; the blocks share the steps [default: all
+    /// slots at once].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
     block: Option<u16>,
     /// Draw tokens at this temperature instead of taking the likeliest (`uniform` draws anyway, at 0.8
     /// falling to 0.4).
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
-    /// Decides which prompts come, and what is drawn.
+    /// Decides which prompts are taken, and every random draw.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many prompts of the task; the first at which the methods differ is shown.
