@@ -18,6 +18,7 @@
 //! The crate knows the grammar representation and nothing of our lexers, recognizers and masks, so that it
 //! cannot share their mistakes. Nothing here is fast; everything is for tests, and panics where a test would.
 
+mod small_set;
 pub mod text;
 
 pub mod derivative;

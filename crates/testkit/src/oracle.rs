@@ -19,13 +19,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-use anygram_bits::BitSet;
 use anygram_grammar::ir::{
     Grammar, LexerMode, NonterminalId, Rule, SpecialToken, Symbol, Terminal, TerminalId, TerminalKind, Ties,
 };
 
 use crate::derivative::Language;
 use crate::matcher;
+use crate::small_set::SmallSet;
 use crate::text::{Sym, Text, Vocab, bytes_of, show, token_symbols};
 
 /// A labelled piece of a text. A terminal that is ignored is skipped, or read as itself where a rule names
@@ -122,11 +122,11 @@ pub struct Oracle {
 /// Spans of a text and what derives them: sets of ends, by symbol and start.
 struct Spans {
     /// By start: where any number of skipped pieces lead.
-    skip: Vec<BitSet>,
+    skip: Vec<SmallSet>,
     /// By terminal and start: the ends, with skipped pieces before it.
-    terminals: Vec<Vec<BitSet>>,
+    terminals: Vec<Vec<SmallSet>>,
     /// By nonterminal and start: the ends, with skipped pieces before each terminal.
-    nonterminals: Vec<Vec<BitSet>>,
+    nonterminals: Vec<Vec<SmallSet>>,
 }
 
 impl Oracle {
@@ -397,25 +397,25 @@ impl Oracle {
 
     /// What derives which span of `0..n`, given its pieces.
     fn spans(&self, n: usize, pieces: &[Piece]) -> Spans {
-        let nowhere = || vec![BitSet::new(n + 1); n + 1];
-        let mut skip: Vec<BitSet> = (0..=n).map(|at| BitSet::from_members(n + 1, [at])).collect();
+        let nowhere = || vec![SmallSet::default(); n + 1];
+        let mut skip: Vec<SmallSet> = (0..=n).map(|at| SmallSet::of(at)).collect();
         for from in (0..=n).rev() {
             for piece in pieces
                 .iter()
                 .filter(|piece| piece.from == from && self.terminals[piece.terminal.index()].ignored)
             {
-                let beyond = skip[piece.to].clone();
-                skip[from].union_with(&beyond);
+                let beyond = skip[piece.to];
+                skip[from].union_with(beyond);
             }
         }
         let mut terminals = vec![nowhere(); self.terminals.len()];
         for from in 0..=n {
             for piece in pieces.iter().filter(|piece| skip[from].contains(piece.from)) {
-                terminals[piece.terminal.index()][from].insert(piece.to);
+                terminals[piece.terminal.index()][from].union_with(SmallSet::of(piece.to));
             }
             for (terminal, language) in self.languages.iter().enumerate() {
                 if language.as_ref().is_some_and(Language::is_nullable) {
-                    terminals[terminal][from].insert(from);
+                    terminals[terminal][from].union_with(SmallSet::of(from));
                 }
             }
         }
@@ -426,7 +426,7 @@ impl Oracle {
             for rule in &self.rules {
                 for from in 0..=n {
                     let ends = spans.after(from, &rule.rhs);
-                    changed |= spans.nonterminals[rule.lhs.index()][from].union_with(&ends);
+                    changed |= spans.nonterminals[rule.lhs.index()][from].union_with(ends);
                 }
             }
         }
@@ -436,50 +436,53 @@ impl Oracle {
     /// The terminals `t` such that some labelling of the pieces up to `at`, followed by `t`, begins a
     /// sentence of terminals. Since every rule is useful, whatever follows `t` in a rule can be completed.
     fn next_terminals(&self, at: usize, spans: &Spans) -> BTreeSet<TerminalId> {
-        let mut next = vec![vec![BTreeSet::new(); at + 1]; self.n_nonterminals];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for rule in &self.rules {
-                for from in 0..=at {
-                    for (before, symbol) in rule.rhs.iter().enumerate() {
-                        let mut found = BTreeSet::new();
-                        for middle in
-                            spans.after(from, &rule.rhs[..before]).iter().take_while(|&middle| middle <= at)
-                        {
-                            match *symbol {
-                                Symbol::Terminal(t)
-                                    if !self.scannable[t.index()] || !spans.skip[middle].contains(at) => {}
-                                Symbol::Terminal(t) => _ = found.insert(t),
-                                Symbol::Nonterminal(a) => {
-                                    found.extend(next[a.index()][middle].iter().copied())
+        // By nonterminal and start up to `at`: the terminals that can come next in it.
+        let mut next = vec![vec![SmallSet::default(); at + 1]; self.n_nonterminals];
+        // Which contain those of which: what stands in a rule behind symbols that lead to a place up to `at`.
+        let mut contains: Vec<[(usize, usize); 2]> = Vec::new();
+        for rule in &self.rules {
+            for from in 0..=at {
+                for (before, symbol) in rule.rhs.iter().enumerate() {
+                    let middles = spans.after(from, &rule.rhs[..before]);
+                    for middle in middles.iter().take_while(|&middle| middle <= at) {
+                        match *symbol {
+                            Symbol::Nonterminal(a) => {
+                                contains.push([(rule.lhs.index(), from), (a.index(), middle)]);
+                            }
+                            Symbol::Terminal(t) => {
+                                if self.scannable[t.index()] && spans.skip[middle].contains(at) {
+                                    next[rule.lhs.index()][from].union_with(SmallSet::of(t.index()));
                                 }
                             }
                         }
-                        let known: &mut BTreeSet<TerminalId> = &mut next[rule.lhs.index()][from];
-                        let n_before = known.len();
-                        known.extend(found);
-                        changed |= known.len() > n_before;
                     }
                 }
             }
         }
-        next[self.start.index()].swap_remove(0)
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &[(lhs, from), (inner, middle)] in &contains {
+                let more = next[inner][middle];
+                changed |= next[lhs][from].union_with(more);
+            }
+        }
+        next[self.start.index()][0].iter().map(TerminalId::new).collect()
     }
 }
 
 impl Spans {
     /// Where `symbols`, one after the other, lead from `from`.
-    fn after(&self, from: usize, symbols: &[Symbol]) -> BitSet {
-        let mut at = BitSet::from_members(self.skip.len(), [from]);
+    fn after(&self, from: usize, symbols: &[Symbol]) -> SmallSet {
+        let mut at = SmallSet::of(from);
         for symbol in symbols {
             let by_start = match *symbol {
                 Symbol::Terminal(t) => &self.terminals[t.index()],
                 Symbol::Nonterminal(a) => &self.nonterminals[a.index()],
             };
-            let mut beyond = BitSet::new(self.skip.len());
+            let mut beyond = SmallSet::default();
             for start in at.iter() {
-                beyond.union_with(&by_start[start]);
+                beyond.union_with(by_start[start]);
             }
             at = beyond;
         }
