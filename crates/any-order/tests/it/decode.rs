@@ -239,9 +239,11 @@ fn every_strategy_with_any_options() {
                     decoder.decode(&canvas, &mut Table::new(size, open, sharpness, seed), &options).unwrap()
                 };
                 let decoded = run(decoder);
-                let again = run(&mut Decoder::new(&constraint, named.make(&constraint).unwrap()));
-                assert_eq!(decoded.trace.events(), again.trace.events(), "{question}");
-                assert_eq!(decoded.canvas, again.canvas, "{question}");
+                if seed % 4 == 0 {
+                    let again = run(&mut Decoder::new(&constraint, named.make(&constraint).unwrap()));
+                    assert_eq!(decoded.trace.events(), again.trace.events(), "{question}");
+                    assert_eq!(decoded.canvas, again.canvas, "{question}");
+                }
                 assert_eq!(decoded.is_stuck, decoded.tokens().is_none(), "{question}");
                 let given = canvas.slots().iter().zip(decoded.canvas.slots());
                 assert!(given.clone().all(|(old, new)| *old == Slot::Hole || old == new), "{question}");

@@ -90,8 +90,8 @@ fn wide_grammars_fill_warps() {
         return;
     }
     let mut n_states = 0;
-    let wide = (0..12).filter_map(|seed| Some((seed, wide(&mut Random::new(seed))?)));
-    for (seed, cfg) in wide.chain((12..16).map(|seed| (seed, saturated(&mut Random::new(seed))))) {
+    let wide = (0..6).filter_map(|seed| Some((seed, wide(&mut Random::new(seed))?)));
+    for (seed, cfg) in wide.chain((12..14).map(|seed| (seed, saturated(&mut Random::new(seed))))) {
         for (mut valiant, mut device) in engines(&cfg, seed) {
             let word = word(&mut valiant.clone(), &mut Random::new(seed), 70);
             let mut state = valiant.start();
@@ -104,7 +104,7 @@ fn wide_grammars_fill_warps() {
             }
         }
     }
-    assert!(n_states > 800, "{n_states}");
+    assert!(n_states > 400, "{n_states}");
 }
 
 #[test]

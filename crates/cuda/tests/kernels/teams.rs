@@ -41,7 +41,8 @@ fn several_blocks_make_the_states_that_one_makes() {
         return;
     }
     for (at, (name, cfg)) in (0..).zip(dense()) {
-        for team_blocks in [1, 2, 3, 7] {
+        // Every other grammar has the other numbers of blocks.
+        for team_blocks in [[1, 7], [2, 3]][at as usize % 2] {
             let options = PoolOptions { threads: [32, 64, 96][team_blocks % 3], ..small() };
             let mut charts = with(at, team_blocks, options);
             let grammar = add(&mut charts, &cfg);
