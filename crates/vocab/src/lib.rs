@@ -11,6 +11,7 @@
 //! - [`VocabError`]: what can be wrong with a file, an option or a text.
 //! - [`TokenTrie`]: all ordinary tokens as flat arrays in preorder, for those who walk a whole vocabulary.
 //! - [`Vocabulary`]: the table, its special tokens, encoding and decoding.
+//! - [`TokenMask`]: which tokens are allowed.
 //! - [`LoadOptions`], [`Format`]: tokenizer files, see [`Vocabulary::from_file`] for what is read.
 //!
 //! # Files
@@ -45,12 +46,14 @@ mod encode;
 mod error;
 mod load;
 mod table;
+mod token_mask;
 mod trie;
 mod vocabulary;
 
 pub use alphabet::{Alphabet, Inside};
 pub use error::{VocabError, VocabErrorKind};
 pub use load::{Format, LoadOptions};
+pub use token_mask::{Logit, TokenMask};
 pub use trie::{Children, Node, NodeId, TokenTrie};
 pub use vocabulary::{SpecialIds, Vocabulary};
 

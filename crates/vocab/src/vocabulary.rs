@@ -60,6 +60,33 @@ impl Vocabulary {
         }
     }
 
+    /// The vocabulary of these tokens: the first has id 0. A token without bytes is special. Texts are encoded
+    /// by the longest match.
+    ///
+    /// ```
+    /// use anygram_vocab::{SpecialIds, Vocabulary};
+    ///
+    /// let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+    /// let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+    /// assert_eq!(vocabulary.len(), 4);
+    /// # Ok::<(), anygram_vocab::VocabError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TooLarge`](VocabErrorKind::TooLarge) if there are more ids or bytes than the [crate](crate) takes.
+    pub fn from_tokens<T: AsRef<[u8]>>(
+        tokens: impl IntoIterator<Item = T>,
+        special: SpecialIds,
+    ) -> Result<Self, VocabError> {
+        let mut builder = TableBuilder::default();
+        for (id, token) in (0..).zip(tokens) {
+            builder.push(TableBuilder::check_id(id)?, token.as_ref());
+            builder.check_size()?;
+        }
+        let table = builder.finish(|n| format!("token {n}"))?;
+        Self::new(Tokens::new(table, Vec::new()), Encoder::LongestMatch).with_special(special)
+    }
+
     /// The number of ids: one more than the largest, special ids and holes between ids included.
     pub fn len(&self) -> usize {
         self.n_ids

@@ -4,3 +4,4 @@ mod common;
 mod damage;
 mod files;
 mod shared;
+mod token_mask;
