@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anygram::{
-    Canvas, Compiler, Constraint, End, Floor, LoadOptions, LogProbs, Slot, Tail, TokenId, Vocabulary,
-    Weighed, Weigher,
+    Canvas, Compiler, Constraint, Decision, End, Floor, LoadOptions, LogProbs, Slot, Tail, TokenId,
+    Vocabulary, Weigher,
 };
 use anyhow::{Result, ensure};
 use rand::SeedableRng;
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
                     let marginals = LogProbs::listed(&listed, Floor::BelowListed)?;
                     let (best, time) = timed(|| weigher.best(&canvas, &marginals, Tail::Counted));
                     match best? {
-                        Weighed::Known(best) => {
+                        Decision::Yes(best) => {
                             let known: f64 = listed.iter().map(|row| row[0].1).sum();
                             ensure!(
                                 best.log_prob >= known - 1e-6,
@@ -83,8 +83,8 @@ pub fn run(args: &Args) -> Result<()> {
                             );
                             times.push(time / 1e3);
                         }
-                        Weighed::Nothing => anyhow::bail!("{name}: the text itself is a completion"),
-                        Weighed::Unknown(_) => n_unknown += 1,
+                        Decision::No => anyhow::bail!("{name}: the text itself is a completion"),
+                        Decision::Unknown(_) => n_unknown += 1,
                     }
                 }
                 let ms = |share: f64| format!("{:.1}", quantile(&times, share));

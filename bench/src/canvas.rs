@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    Answer, Canvas, Compiler, Constraint, End, Filling, LoadOptions, Slot, Solver, TokenId, Vocabulary,
+    Canvas, Compiler, Constraint, Decision, End, Filling, LoadOptions, Slot, Solver, TokenId, Vocabulary,
 };
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -248,7 +248,7 @@ fn measure(
         let (answer, time) = timed(|| solver.completable(canvas));
         let answer = answer?;
         // One hole is filled as the witness has it.
-        if let (Some(hole), Answer::Yes(witness)) = (canvas.holes().next(), &answer)
+        if let (Some(hole), Decision::Yes(witness)) = (canvas.holes().next(), &answer)
             && let Some(&Filling::Token(token)) = witness.slots.get(hole)
         {
             let mut filled = canvas.clone();
@@ -282,7 +282,7 @@ fn measure(
         let (answer, time) = timed(|| solver.completable(&bad));
         let answer = answer?;
         ensure!(
-            !matches!(answer, Answer::Yes(_)),
+            !matches!(answer, Decision::Yes(_)),
             "{setting}: with the byte 0xFF in slot {middle} it is completable: {canvas:?}"
         );
         spoiled.add(answer.decided(), time);
@@ -321,16 +321,16 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
         for (kind, end) in [("prefix", End::Prefix { remaining: None }), ("sentence", End::Sentence)] {
             let canvas = Canvas::new(vec![Slot::Hole; size], end);
             let (answer, first) = timed(|| anyhow::Ok(Solver::new(constraint)?.completable(&canvas)?));
-            ensure!(!matches!(answer?, Answer::No), "{size} holes hold no {kind}");
+            ensure!(!matches!(answer?, Decision::No), "{size} holes hold no {kind}");
             let mut solver = Solver::new(constraint)?;
             let (answer, new) = timed(|| solver.admissible(&canvas));
             let answer = answer?;
             let (_, again) = timed(|| solver.admissible(&canvas));
-            let Answer::Yes(witness) = solver.completable(&canvas)? else { continue };
+            let Decision::Yes(witness) = solver.completable(&canvas)? else { continue };
             for (hole, filling) in witness.slots.iter().enumerate() {
                 let Filling::Token(token) = filling else { break };
                 ensure!(
-                    answer.get(hole, *token) != Some(false),
+                    !answer.get(hole, *token).is_no(),
                     "slot {hole} of {size} cannot hold {token:?}"
                 );
             }
@@ -379,7 +379,7 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
     for canvas in canvases {
         let mut canvas = block(canvas);
         solver.admissible(&canvas)?;
-        let Answer::Yes(witness) = solver.completable(&canvas)? else { continue };
+        let Decision::Yes(witness) = solver.completable(&canvas)? else { continue };
         while let holes = canvas.holes().collect::<Vec<_>>()
             && holes.len() > 1
         {
@@ -391,7 +391,7 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
             for (at, slot) in canvas.holes().enumerate() {
                 let Filling::Token(token) = witness.slots[slot] else { break };
                 ensure!(
-                    answer.get(at, token) != Some(false),
+                    !answer.get(at, token).is_no(),
                     "slot {slot} cannot hold {token:?}, though a completion has it there: {canvas:?}"
                 );
             }

@@ -196,7 +196,7 @@ struct Times {
 
 impl Times {
     fn add(&mut self, said: &Intersected, time: f64) {
-        match said.completable {
+        match said.verdict.decision.decided() {
             Some(true) => self.yes.push(time),
             Some(false) => self.no.push(time),
             None => self.n_undecided += 1,
@@ -273,16 +273,16 @@ fn measure(
             let (answer, time) = timed(|| engine.completable(canvas, &options));
             let answer = answer?;
             ensure!(
-                answer.completable != Some(false) || !texts.has(canvas),
+                answer.verdict.decision.decided() != Some(false) || !texts.has(canvas),
                 "{setting} by {by}: it is in the grammar, and was refused: {canvas:?}"
             );
             times.add(&answer, time);
-            said.push(answer.completable);
+            said.push(answer.verdict.decision.decided());
             if let Some(other) = changed(canvas) {
                 let (answer, time) = timed(|| engine.completable(&other, &options));
                 let answer = answer?;
                 times.add(&answer, time);
-                said.push(answer.completable);
+                said.push(answer.verdict.decision.decided());
             }
         }
         let mut other = Intersection::new(constraint)?;

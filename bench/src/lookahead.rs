@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anygram::{
-    Answer, Canvas, Compiler, Constraint, LoadOptions, LogProbs, Lookahead, Method, Methods, Slot, TokenId,
+    Canvas, Compiler, Constraint, Decision, LoadOptions, LogProbs, Lookahead, Method, Methods, Slot, TokenId,
     Vocabulary,
 };
 use anyhow::{Context, Result, ensure};
@@ -95,7 +95,7 @@ fn measure(
     for known in known {
         let answer = methods.solver().completable(&known.canvas)?;
         ensure!(
-            !matches!(answer, Answer::No),
+            !matches!(answer, Decision::No),
             "{what}: it is in the grammar, and was refused: {:?}",
             known.canvas
         );
@@ -115,7 +115,7 @@ fn measure(
                 let ask =
                     || methods.completable(&known.canvas, Method::Lookahead, Some(marginals), lookahead);
                 let (verdict, time) = timed(ask);
-                n_accepted += usize::from(verdict?.completable == Some(true));
+                n_accepted += usize::from(verdict?.decision.is_yes());
                 if fillings == Lookahead::FILLINGS {
                     times.push(time);
                 }

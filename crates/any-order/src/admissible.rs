@@ -20,12 +20,13 @@ use anygram_vocab::TokenId;
 use crate::admit::{self, Admitted, Fillings};
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
+use crate::decision::{Decision, Undecided};
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
 use crate::plan::{Place, Plan};
 use crate::right::Right;
 use crate::search::{Depth, LITTLE_ROOM, Search, Sought, Verdicts};
-use crate::solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness};
+use crate::solver::{By, CanvasQuestionError, Filling, Solver, Witness};
 
 /// What each hole of a canvas can hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,10 +42,13 @@ pub struct Admissible {
 }
 
 impl Admissible {
-    /// Whether a token can be put into a hole (by its number among the holes); `None` if it was not decided.
-    pub fn get(&self, hole: usize, token: TokenId) -> Option<bool> {
-        let set = get_bit(&self.masks[hole], token.index());
-        (set || self.undecided[hole].is_none()).then_some(set)
+    /// Whether a token can be put into a hole (by its number among the holes).
+    pub fn get(&self, hole: usize, token: TokenId) -> Decision {
+        match &self.undecided[hole] {
+            _ if get_bit(&self.masks[hole], token.index()) => Decision::Yes(()),
+            Some(undecided) => Decision::Unknown(undecided.clone()),
+            None => Decision::No,
+        }
     }
 }
 
@@ -223,9 +227,9 @@ impl Solver {
             let fixed = Canvas::new(slots, canvas.end());
             let plan = Plan::new(self.constraint(), &fixed);
             match self.decide(&fixed, &plan, work) {
-                Answer::Yes(_) => set_bit(words, id),
-                Answer::No => {}
-                Answer::Unknown(reason) => undecided = Err(reason),
+                Decision::Yes(_) => set_bit(words, id),
+                Decision::No => {}
+                Decision::Unknown(reason) => undecided = Err(reason),
             }
         }
         undecided
@@ -259,8 +263,8 @@ impl Solver {
         match self.fits(canvas) {
             Some(witness) => Some(witness.clone()),
             None => match self.decide(canvas, plan, work) {
-                Answer::Yes(witness) => Some(witness),
-                Answer::No | Answer::Unknown(_) => None,
+                Decision::Yes(witness) => Some(witness),
+                Decision::No | Decision::Unknown(_) => None,
             },
         }
     }
@@ -296,14 +300,14 @@ impl Solver {
         let mut earliest = None;
         while plan.ends.contains(&true) {
             match self.decide(canvas, &plan, work) {
-                Answer::Yes(witness) => {
+                Decision::Yes(witness) => {
                     let is_eos = |filling: &Filling| matches!(filling, Filling::Token(token) if self.constraint().vocabulary().eos().contains(token));
                     let end = witness.slots.iter().position(is_eos).unwrap_or(0);
                     earliest = Some(end);
                     plan.ends[end..].fill(false);
                 }
-                Answer::No => break,
-                Answer::Unknown(undecided) => return Err(undecided),
+                Decision::No => break,
+                Decision::Unknown(undecided) => return Err(undecided),
             }
         }
         Ok(earliest)

@@ -25,6 +25,7 @@
 //! left to right.
 
 pub mod canvas;
+pub mod decision;
 pub mod decode;
 pub mod intersection;
 pub mod log_probs;
@@ -51,6 +52,7 @@ mod tables;
 
 pub use admissible::Admissible;
 pub use canvas::{Canvas, CanvasError, End, Slot};
+pub use decision::{Decision, Undecided, Verdict};
 pub use decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace,
     View,
@@ -60,6 +62,6 @@ pub use intersection::{
 };
 pub use log_probs::{Floor, LogProbs, LogProbsError};
 pub use lookahead::Lookahead;
-pub use methods::{Method, MethodError, Methods, Verdict};
-pub use solver::{Answer, By, CanvasQuestionError, Filling, Solver, Undecided, Witness, batch_canvases};
-pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weighed, Weigher};
+pub use methods::{Method, MethodError, Methods};
+pub use solver::{By, CanvasQuestionError, Filling, Solver, Witness, batch_canvases};
+pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weigher};

@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::canvas::{Canvas, End, Slot};
+use crate::decision::{Decision, Undecided, Verdict};
 use crate::decode::Rows;
 use crate::log_probs::LogProbs;
-use crate::methods::{MethodError, Methods, Verdict};
+use crate::methods::{MethodError, Methods};
 use crate::plan::is_tail;
 use crate::random::Random;
-use crate::solver::{Answer, Undecided};
 
 /// What `lookahead` draws and asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,14 +129,14 @@ impl Methods {
                 let mut filled = canvas.slots().to_vec();
                 holes.iter().for_each(|&hole| filled[hole] = Slot::Fixed(row[hole]));
                 match self.solver.completable(&Canvas::new(filled, canvas.end()))? {
-                    Answer::Yes(witness) => {
+                    Decision::Yes(witness) => {
                         return Ok(Looked {
                             verdict: Verdict::yes(Some(witness), true),
                             prefix: Some(row.clone()),
                         });
                     }
-                    Answer::No => {}
-                    Answer::Unknown(undecided) => why = Some(undecided),
+                    Decision::No => {}
+                    Decision::Unknown(undecided) => why = Some(undecided),
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Methods {
             Slot::Fixed(token) => Some(*token),
             Slot::Hole | Slot::Gap => None,
         });
-        let prefix = fixed.collect::<Option<Vec<_>>>().filter(|_| verdict.completable == Some(true));
+        let prefix = fixed.collect::<Option<Vec<_>>>().filter(|_| verdict.decision.is_yes());
         Ok(Looked { verdict, prefix })
     }
 

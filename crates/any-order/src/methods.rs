@@ -17,10 +17,11 @@ use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
+use crate::decision::Verdict;
 use crate::intersection::{Intersected, Intersection, IntersectionOptions};
 use crate::log_probs::{LogProbs, LogProbsError};
 use crate::lookahead::{Lookahead, Marginals};
-use crate::solver::{Answer, CanvasQuestionError, Solver, Undecided, Witness};
+use crate::solver::{CanvasQuestionError, Solver};
 
 /// A way to answer whether a canvas is completable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -62,41 +63,6 @@ impl Method {
     /// The method of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-}
-
-/// What a method says.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Verdict {
-    /// Whether the canvas is completable; `None` if the method could not tell.
-    pub completable: Option<bool>,
-    /// Whether that is certain.
-    pub proven: bool,
-    /// A completion, where the method came by one.
-    pub witness: Option<Witness>,
-    /// Why the method could not tell.
-    pub why: Option<Undecided>,
-}
-
-impl Verdict {
-    pub(crate) fn yes(witness: Option<Witness>, proven: bool) -> Self {
-        Self { completable: Some(true), proven, witness, why: None }
-    }
-
-    pub(crate) fn no(proven: bool) -> Self {
-        Self { completable: Some(false), proven, witness: None, why: None }
-    }
-
-    pub(crate) fn unknown(why: Undecided) -> Self {
-        Self { completable: None, proven: false, witness: None, why: Some(why) }
-    }
-
-    pub(crate) fn exact(answer: Answer) -> Self {
-        match answer {
-            Answer::Yes(witness) => Self::yes(Some(witness), true),
-            Answer::No => Self::no(true),
-            Answer::Unknown(why) => Self::unknown(why),
-        }
     }
 }
 
@@ -160,7 +126,7 @@ impl Methods {
     ) -> Result<Verdict, MethodError> {
         match method {
             Method::Exact => Ok(Verdict::exact(self.solver.completable(canvas)?)),
-            Method::Intersection => Ok(self.intersection(canvas, &IntersectionOptions::default())?.into()),
+            Method::Intersection => Ok(self.intersection(canvas, &IntersectionOptions::default())?.verdict),
             Method::Lookahead => {
                 let marginals = log_probs.map_or(Marginals::Masks, Marginals::LogProbs);
                 Ok(self.look_ahead(canvas, marginals, lookahead)?.verdict)
@@ -216,7 +182,7 @@ impl Methods {
             let others = log_probs.map(|log_probs| log_probs.only(&open));
             let tried = Canvas::new(kept.clone(), canvas.end());
             let verdict = self.completable(&tried, method, others.as_ref(), lookahead)?;
-            if verdict.completable != Some(true) {
+            if !verdict.decision.is_yes() {
                 kept[slot] = before;
             }
             verdicts.push(verdict);
@@ -229,17 +195,10 @@ impl Methods {
         let Some(open) = open else { return Ok(Verdict::exact(self.solver.completable(canvas)?)) };
         let before = Canvas::new(canvas.slots()[..open].to_vec(), End::Prefix { remaining: None });
         let mut verdict = Verdict::exact(self.solver.completable(&before)?);
-        if verdict.completable == Some(true) {
-            (verdict.proven, verdict.witness) = (false, None);
+        if verdict.decision.is_yes() {
+            verdict = Verdict::yes(None, false);
         }
         Ok(verdict)
-    }
-}
-
-impl From<Intersected> for Verdict {
-    fn from(said: Intersected) -> Self {
-        let Intersected { completable, proven, why, witness, .. } = said;
-        Self { completable, proven, witness, why }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anygram_bits::work::{Stopped, Work};
+use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
+use crate::decision::{Decision, Undecided};
 use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
 use crate::relaxed::Relaxed;
@@ -45,48 +46,6 @@ impl Witness {
             Filling::Tokens(tokens) => tokens,
         });
         tokens.copied().take_while(|token| !is_eos(token)).collect()
-    }
-}
-
-/// The answer to a question of yes or no.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// Yes, as this shows.
-    Yes(Witness),
-    /// No.
-    No,
-    /// It was not decided.
-    Unknown(Undecided),
-}
-
-impl Answer {
-    /// `Some(true)` for a yes, `Some(false)` for a no.
-    pub fn decided(&self) -> Option<bool> {
-        match self {
-            Self::Yes(_) => Some(true),
-            Self::No => Some(false),
-            Self::Unknown(_) => None,
-        }
-    }
-}
-
-/// Why a question was not decided.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Undecided {
-    /// A limit was hit.
-    #[error(transparent)]
-    Limit(#[from] StepError),
-    /// In `contextual`: what could show that there is no completion lets too much pass.
-    #[error(
-        "neither a completion was found nor that there is none; raise the limit `canvas_steps` or use the lexer mode `longest`"
-    )]
-    Between,
-}
-
-impl From<Stopped> for Undecided {
-    fn from(stopped: Stopped) -> Self {
-        Self::Limit(stopped.into())
     }
 }
 
@@ -219,28 +178,28 @@ impl Solver {
     ///
     /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last
     /// witness still fits, it is the answer; that costs O(slots).
-    pub fn completable(&mut self, canvas: &Canvas) -> Result<Answer, CanvasQuestionError> {
+    pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasQuestionError> {
         self.check(canvas)?;
         if let Some(witness) = self.fits(canvas) {
-            return Ok(Answer::Yes(witness.clone()));
+            return Ok(Decision::Yes(witness.clone()));
         }
         self.renew()?;
         let plan = Plan::new(self.constraint(), canvas);
         let mut work = self.work();
         let answer = self.decide(canvas, &plan, &mut work);
-        if let Answer::Yes(witness) = &answer {
+        if let Decision::Yes(witness) = &answer {
             self.last = Some((canvas.clone(), witness.clone()));
         }
         Ok(answer)
     }
 
     /// Scans proposals `(slot, token)` for holes in the given order and keeps each iff the canvas with those
-    /// kept so far and this one is completable; `None` where that was not decided, and then it is not kept.
+    /// kept so far and this one is completable. Where that was not decided it is not kept.
     pub fn compatible(
         &mut self,
         canvas: &Canvas,
         proposals: &[(usize, TokenId)],
-    ) -> Result<Vec<Option<bool>>, CanvasQuestionError> {
+    ) -> Result<Vec<Decision>, CanvasQuestionError> {
         self.check(canvas)?;
         let mut kept = canvas.slots().to_vec();
         let mut answers = Vec::with_capacity(proposals.len());
@@ -252,16 +211,16 @@ impl Solver {
                 // Another token stands there by now.
                 let same = kept[slot] == Slot::Fixed(token);
                 let answer = if same {
-                    self.completable(&Canvas::new(kept.clone(), canvas.end()))?.decided()
+                    self.completable(&Canvas::new(kept.clone(), canvas.end()))?.map(drop)
                 } else {
-                    Some(false)
+                    Decision::No
                 };
                 answers.push(answer);
                 continue;
             }
             kept[slot] = Slot::Fixed(token);
-            let answer = self.completable(&Canvas::new(kept.clone(), canvas.end()))?.decided();
-            if answer != Some(true) {
+            let answer = self.completable(&Canvas::new(kept.clone(), canvas.end()))?.map(drop);
+            if !answer.is_yes() {
                 kept[slot] = Slot::Hole;
             }
             answers.push(answer);
@@ -269,16 +228,12 @@ impl Solver {
         Ok(answers)
     }
 
-    /// The fewest tokens of the text of a completion; `Ok(None)` if there is no completion.
-    pub fn minimum(
-        &mut self,
-        canvas: &Canvas,
-    ) -> Result<Result<Option<usize>, Undecided>, CanvasQuestionError> {
-        let answer = self.completable(canvas)?;
-        let witness = match answer {
-            Answer::Yes(witness) => witness,
-            Answer::No => return Ok(Ok(None)),
-            Answer::Unknown(undecided) => return Ok(Err(undecided)),
+    /// The fewest tokens of the text of a completion.
+    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Decision<usize>, CanvasQuestionError> {
+        let witness = match self.completable(canvas)? {
+            Decision::Yes(witness) => witness,
+            Decision::No => return Ok(Decision::No),
+            Decision::Unknown(undecided) => return Ok(Decision::Unknown(undecided)),
         };
         let mut work = self.work();
         let plan = Plan::new(self.constraint(), canvas);
@@ -287,9 +242,9 @@ impl Solver {
             let bounds = Bounds { below: Some(best), ..Bounds::default() };
             match Search::new(&mut self.tables, &plan, &mut work, bounds).run() {
                 Ok(Outcome::Found(found)) => best = plan.n_tokens_before(found.end) + found.n_in_gaps,
-                Ok(Outcome::None) => return Ok(Ok(Some(best))),
-                Ok(Outcome::OutOfSteps) => return Ok(Err(Undecided::Between)),
-                Err(error) => return Ok(Err(error.into())),
+                Ok(Outcome::None) => return Ok(Decision::Yes(best)),
+                Ok(Outcome::OutOfSteps) => return Ok(Decision::Unknown(Undecided::Between)),
+                Err(error) => return Ok(Decision::Unknown(error.into())),
             }
         }
     }
@@ -360,20 +315,25 @@ impl Solver {
         fits.then_some(witness)
     }
 
-    pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Answer {
+    pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
             By::Last => self.decide_by_last(canvas, plan, work),
             By::Search => self.search(canvas, plan, usize::MAX, 0, work),
             By::Chart => self.chart(canvas, plan, work),
         };
-        decided.unwrap_or_else(|error| Answer::Unknown(error.into()))
+        decided.unwrap_or_else(|error| Decision::Unknown(error.into()))
     }
 
     /// Short searches; then what is cheap to refute; a longer search; the chart.
-    fn decide_by_all(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+    fn decide_by_all(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
         let (has_gaps, has_holes) = (plan.has_gaps(), plan.places.contains(&Place::Free));
-        let mut answer = Answer::Unknown(Undecided::Between);
+        let mut answer = Decision::Unknown(Undecided::Between);
         if has_gaps {
             // Where this ends soon, no completion has fewer tokens in its gaps.
             answer = self.search(canvas, plan, FIRST_VISITS / 10, 0, work)?;
@@ -411,8 +371,13 @@ impl Solver {
         Ok(answer)
     }
 
-    fn decide_by_last(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
-        let mut answer = Answer::Unknown(Undecided::Between);
+    fn decide_by_last(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let mut answer = Decision::Unknown(Undecided::Between);
         if plan.places.contains(&Place::Free) {
             answer = self.chart_with_gaps(canvas, plan, work)?;
         }
@@ -435,11 +400,11 @@ impl Solver {
         canvas: &Canvas,
         plan: &Plan,
         work: &mut Work,
-    ) -> Result<Answer, StepError> {
+    ) -> Result<Decision<Witness>, StepError> {
         let relaxed = Relaxed::new(plan);
-        let Some(found) = self.free_chart(&relaxed.plan, work).run()? else { return Ok(Answer::No) };
+        let Some(found) = self.free_chart(&relaxed.plan, work).run()? else { return Ok(Decision::No) };
         if plan.has_gaps() {
-            return Ok(Answer::Unknown(Undecided::Between));
+            return Ok(Decision::Unknown(Undecided::Between));
         }
         // In `contextual` its text may be cut as it cannot be.
         let longest = self.longest_chart(&relaxed.plan, work).map(|chart| chart.shortest().run());
@@ -448,19 +413,29 @@ impl Solver {
     }
 
     /// A completion with a token in each hole, made of one that has any number of them.
-    fn fitted(&mut self, canvas: &Canvas, relaxed: &Relaxed, found: &Found) -> Result<Answer, StepError> {
+    fn fitted(
+        &mut self,
+        canvas: &Canvas,
+        relaxed: &Relaxed,
+        found: &Found,
+    ) -> Result<Decision<Witness>, StepError> {
         let vocabulary = self.constraint().vocabulary().clone();
         let as_prefix =
             found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
         let mut is_text = |tokens: &[TokenId]| self.ends_as(tokens, as_prefix);
         match relaxed.fit(&vocabulary, found, &mut is_text)? {
             Some(found) => self.confirmed(canvas, &found),
-            None => Ok(Answer::Unknown(Undecided::Between)),
+            None => Ok(Decision::Unknown(Undecided::Between)),
         }
     }
 
     /// A long search, then one that merged readings guide; where these take too long, the chart may be quick.
-    fn search_long(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
+    fn search_long(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
         let answer = self.search(canvas, plan, NEXT_VISITS, 0, work)?;
         if answer.decided().is_some() || !Lattice::is_of_use(&self.tables) {
             return Ok(answer);
@@ -481,7 +456,7 @@ impl Solver {
         visits: usize,
         order: u64,
         work: &mut Work,
-    ) -> Result<Answer, StepError> {
+    ) -> Result<Decision<Witness>, StepError> {
         let bounds = Bounds { visits, order, ..Bounds::default() };
         let outcome = Search::new(&mut self.tables, plan, work, bounds).run()?;
         self.confirmed_outcome(canvas, outcome)
@@ -494,14 +469,14 @@ impl Solver {
         plan: &Plan,
         short: Short,
         work: &mut Work,
-    ) -> Result<Answer, StepError> {
+    ) -> Result<Decision<Witness>, StepError> {
         let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
         let outcome = match short {
             Short::Order(order) => {
                 let bounds = Bounds { visits: FIRST_VISITS, order, ..Bounds::default() };
                 let search = Search::new(&mut self.tables, &few, work, bounds);
                 if search.is_hopeless() {
-                    return Ok(Answer::No);
+                    return Ok(Decision::No);
                 }
                 search.run()?
             }
@@ -517,21 +492,30 @@ impl Solver {
                 found.tokens.iter_mut().for_each(|(slot, _)| *slot = belongs[*slot]);
                 self.confirmed(canvas, &found)
             }
-            Outcome::None if !plan.has_gaps() && matches!(short, Short::Order(_)) => Ok(Answer::No),
-            Outcome::None | Outcome::OutOfSteps => Ok(Answer::Unknown(Undecided::Between)),
+            Outcome::None if !plan.has_gaps() && matches!(short, Short::Order(_)) => Ok(Decision::No),
+            Outcome::None | Outcome::OutOfSteps => Ok(Decision::Unknown(Undecided::Between)),
         }
     }
 
-    fn confirmed_outcome(&mut self, canvas: &Canvas, outcome: Outcome) -> Result<Answer, StepError> {
+    fn confirmed_outcome(
+        &mut self,
+        canvas: &Canvas,
+        outcome: Outcome,
+    ) -> Result<Decision<Witness>, StepError> {
         match outcome {
             Outcome::Found(found) => self.confirmed(canvas, &found),
-            Outcome::None => Ok(Answer::No),
-            Outcome::OutOfSteps => Ok(Answer::Unknown(Undecided::Between)),
+            Outcome::None => Ok(Decision::No),
+            Outcome::OutOfSteps => Ok(Decision::Unknown(Undecided::Between)),
         }
     }
 
-    fn chart(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Result<Answer, StepError> {
-        let Some(found) = self.free_chart(plan, work).shortest().run()? else { return Ok(Answer::No) };
+    fn chart(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let Some(found) = self.free_chart(plan, work).shortest().run()? else { return Ok(Decision::No) };
         let answer = self.confirmed(canvas, &found)?;
         if answer.decided().is_some() {
             return Ok(answer);
@@ -578,10 +562,10 @@ impl Solver {
     }
 
     /// A yes, after its witness was replayed.
-    fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Result<Answer, StepError> {
+    fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Result<Decision<Witness>, StepError> {
         let witness = self.witness(canvas, found);
         let replays = self.replays(canvas, found.end, &witness)?;
-        Ok(if replays { Answer::Yes(witness) } else { Answer::Unknown(Undecided::Between) })
+        Ok(if replays { Decision::Yes(witness) } else { Decision::Unknown(Undecided::Between) })
     }
 
     fn witness(&self, canvas: &Canvas, found: &Found) -> Witness {

@@ -20,10 +20,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::canvas::{Canvas, End, Slot};
+use crate::decision::Decision;
 use crate::gumbel;
 use crate::log_probs::{LogProbs, LogProbsError, Row};
 use crate::random::{Random, log_sum};
-use crate::solver::Undecided;
 use crate::subsets::{Subset, Subsets};
 use crate::tables::Tables;
 
@@ -59,17 +59,6 @@ pub struct Assignment {
     pub log_prob: f64,
     /// Whether a hole that counts has a token that was not listed.
     pub widened: bool,
-}
-
-/// The answer to a question about weights.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Weighed<T> {
-    /// This.
-    Known(T),
-    /// There is no completion of a weight above zero.
-    Nothing,
-    /// It was not decided.
-    Unknown(Undecided),
 }
 
 /// A question about weights that cannot be asked.
@@ -136,14 +125,10 @@ impl Weigher {
         canvas: &Canvas,
         log_probs: &LogProbs,
         tail: Tail,
-    ) -> Result<Weighed<Assignment>, WeighError> {
+    ) -> Result<Decision<Assignment>, WeighError> {
         let mut work = self.begin(canvas, log_probs)?;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
-        Ok(match question.best() {
-            Ok(Some(best)) => Weighed::Known(best),
-            Ok(None) => Weighed::Nothing,
-            Err(error) => Weighed::Unknown(error.into()),
-        })
+        Ok(Decision::of(question.best()))
     }
 
     /// `count` completions of a canvas without gaps, each drawn from exactly the product of the holes'
@@ -159,7 +144,7 @@ impl Weigher {
         tail: Tail,
         seed: u64,
         count: usize,
-    ) -> Result<Weighed<Vec<Assignment>>, WeighError> {
+    ) -> Result<Decision<Vec<Assignment>>, WeighError> {
         let mut work = self.begin(canvas, log_probs)?;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
         let mut random = Random::new(seed);
@@ -177,11 +162,7 @@ impl Weigher {
                 }
             }
         };
-        Ok(match drawn {
-            Ok(Some(drawn)) => Weighed::Known(drawn),
-            Ok(None) => Weighed::Nothing,
-            Err(error) => Weighed::Unknown(error.into()),
-        })
+        Ok(Decision::of(drawn))
     }
 
     fn begin(&mut self, canvas: &Canvas, log_probs: &LogProbs) -> Result<Work, WeighError> {

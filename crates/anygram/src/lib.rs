@@ -43,9 +43,9 @@ pub use anygram_any_order::decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View,
 };
 pub use anygram_any_order::{
-    Admissible, Answer, Assignment, Canvas, CanvasError, CanvasQuestionError, End, Filling, Floor, LogProbs,
-    LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, Slot, Solver, Tail, Undecided, Verdict,
-    WeighError, Weighed, Weigher, Witness, batch_canvases,
+    Admissible, Assignment, Canvas, CanvasError, CanvasQuestionError, Decision, End, Filling, Floor,
+    LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, Slot, Solver, Tail,
+    Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;

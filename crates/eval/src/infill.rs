@@ -11,7 +11,7 @@ use std::time::Instant;
 use anygram::decode::{DecodeOptions, Decoder, Model, ModelError, OpenSlots, View};
 use anygram::parts::any_order::intersection::{Complete, Intersection, IntersectionOptions};
 use anygram::parts::bits::Random;
-use anygram::{Answer, Canvas, Constraint, End, Filling, Slot, Solver, TokenId};
+use anygram::{Canvas, Constraint, Decision, End, Filling, Slot, Solver, TokenId, Witness};
 use serde::{Deserialize, Serialize};
 
 use crate::{EvalError, Method};
@@ -153,8 +153,8 @@ impl Filled {
     }
 }
 
-fn by_witness(answer: &Answer, text: &[TokenId], regions: &[std::ops::Range<usize>]) -> Filled {
-    let Answer::Yes(witness) = answer else { return Filled::default() };
+fn by_witness(answer: &Decision<Witness>, text: &[TokenId], regions: &[std::ops::Range<usize>]) -> Filled {
+    let Decision::Yes(witness) = answer else { return Filled::default() };
     let gaps = witness.slots.iter().filter_map(|filling| match filling {
         Filling::Tokens(tokens) => Some(tokens),
         Filling::Token(_) => None,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anygram::decode::{Decoded, Event, Recorded, Why};
 use anygram::parts::any_order::intersection::{Complete, Intersection, IntersectionOptions};
-use anygram::{Answer, Canvas, Compiler, Constraint, Decoder, End, GrammarFormat, Slot, Solver, TokenId};
+use anygram::{Canvas, Compiler, Constraint, Decision, Decoder, End, GrammarFormat, Slot, Solver, TokenId};
 use anygram_models::tasks::{Example, Split, Task};
 use anygram_models::{EOS, Session, vocabulary};
 
@@ -153,7 +153,7 @@ impl<'a> Worker<'a> {
                 std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Solver::new(constraint)?),
             };
-            let is_dead = matches!(solver.completable(canvas)?, Answer::No);
+            let is_dead = matches!(solver.completable(canvas)?, Decision::No);
             return Ok((false, Some(if is_dead { Failure::DeadEnd } else { Failure::GaveUp })));
         };
         let Some(text) = &said.text else { return Ok((false, Some(Failure::Syntax))) };

@@ -41,11 +41,7 @@ impl Strategy for Asked {
             return Ok(Judgement { kept: true, proven: false, ground: Ground::Nothing });
         }
         let verdict = self.methods.completable(canvas, self.method, None, Lookahead::default())?;
-        Ok(Judgement {
-            kept: verdict.completable == Some(true),
-            proven: verdict.proven,
-            ground: Ground::Question,
-        })
+        Ok(Judgement { kept: verdict.decision.is_yes(), proven: verdict.proven, ground: Ground::Question })
     }
 
     fn refusals(&self) -> usize {

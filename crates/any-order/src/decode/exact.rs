@@ -9,8 +9,9 @@ use super::strategy::{Seeds, Strategy};
 use super::trace::{Ground, Judgement};
 use crate::admissible::Admissible;
 use crate::canvas::{Canvas, Slot};
-use crate::solver::{Answer, Filling, Solver, Witness};
-use crate::weigh::{Tail, Weighed, Weigher};
+use crate::decision::Decision;
+use crate::solver::{Filling, Solver, Witness};
+use crate::weigh::{Tail, Weigher};
 
 /// How tokens are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -99,11 +100,11 @@ impl Exact {
         let found = if self.by == ExactBy::Sample {
             let log_probs = rows.log_probs(canvas, self.listed, self.temperature)?;
             let drawn = self.weigher.sample(canvas, &log_probs, self.tail, self.seeds.next(), 1)?;
-            if let Weighed::Known(mut drawn) = drawn { drawn.pop() } else { None }
+            if let Decision::Yes(mut drawn) = drawn { drawn.pop() } else { None }
         } else {
             let log_probs = rows.log_probs(canvas, self.listed, 0.0)?;
             let best = self.weigher.best(canvas, &log_probs, self.tail)?;
-            if let Weighed::Known(best) = best { Some(best) } else { None }
+            if let Decision::Yes(best) = best { Some(best) } else { None }
         };
         Ok(found.map(|found| found.tokens))
     }
@@ -189,11 +190,11 @@ impl Strategy for Exact {
     /// solver found.
     fn rescue(&mut self, canvas: &Canvas, rows: &Rows) -> Result<Option<Vec<TokenId>>, DecodeError> {
         for log_probs in [rows.log_probs(canvas, self.listed, 0.0)?, rows.widened(canvas)?] {
-            if let Weighed::Known(best) = self.weigher.best(canvas, &log_probs, self.tail)? {
+            if let Decision::Yes(best) = self.weigher.best(canvas, &log_probs, self.tail)? {
                 return Ok(Some(best.tokens));
             }
         }
-        let Answer::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
+        let Decision::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
         let token = |filling: &Filling| match filling {
             Filling::Token(token) => Some(*token),
             Filling::Tokens(_) => None,
@@ -208,7 +209,7 @@ impl Strategy for Exact {
             return Ok(Some(vec![0; canvas.slots().iter().filter(is_gap).count()]));
         }
         let known = self.solver.known().cloned();
-        let Answer::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
+        let Decision::Yes(witness) = self.solver.completable(canvas)? else { return Ok(None) };
         let in_gap = |filling: &Filling| match filling {
             Filling::Tokens(tokens) => Some(tokens.len()),
             Filling::Token(_) => None,

@@ -79,7 +79,7 @@ impl Lave {
         if let Some(prefix) = looked.prefix {
             self.cache = prefix;
         }
-        let (kept, proven) = (looked.verdict.completable == Some(true), looked.verdict.proven);
+        let (kept, proven) = (looked.verdict.decision.is_yes(), looked.verdict.proven);
         Ok(Judgement { kept, proven, ground: Ground::Question })
     }
 

@@ -24,8 +24,9 @@ use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
+use crate::decision::{Undecided, Verdict};
 use crate::random::Random;
-use crate::solver::{CanvasQuestionError, Filling, Undecided, Witness};
+use crate::solver::{CanvasQuestionError, Filling, Witness};
 
 mod automaton;
 mod completions;
@@ -161,17 +162,11 @@ pub struct Infilling {
 /// What the method says.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Intersected {
-    /// Whether the intersection has a word; `None` at a limit.
-    pub completable: Option<bool>,
-    /// Whether that is certain of the canvas: every no, and a yes that a completion of the canvas itself
-    /// shows.
-    pub proven: bool,
-    /// Why it was not decided.
-    pub why: Option<Undecided>,
+    /// Whether the intersection has a word; with a completion of the canvas where one was drawn and the canvas
+    /// has no holes. It is proven of the canvas if it is a no, or a yes with such a completion.
+    pub verdict: Verdict,
     /// A completion that was replayed, if one was drawn.
     pub infilling: Option<Infilling>,
-    /// The same as a completion of the canvas, where it has no holes.
-    pub witness: Option<Witness>,
     /// What it took.
     pub stats: IntersectionStats,
 }
@@ -251,19 +246,13 @@ impl Intersection {
         }
         let completions = Completions::new(&self.constraint, canvas);
         let mut work = self.work(options);
-        let mut answer = Intersected {
-            completable: None,
-            proven: false,
-            why: None,
-            infilling: None,
-            witness: None,
-            stats: IntersectionStats::default(),
-        };
+        let verdict = Verdict::unknown(Undecided::Between);
+        let mut answer = Intersected { verdict, infilling: None, stats: IntersectionStats::default() };
         let decided = self.decide(&completions, options, &mut answer.stats, &mut work);
         match decided {
-            Ok(None) => (answer.completable, answer.proven) = (Some(false), true),
+            Ok(None) => answer.verdict = Verdict::no(true),
             Ok(Some(found)) => {
-                answer.completable = Some(true);
+                answer.verdict = Verdict::yes(None, false);
                 let complete = match options.complete {
                     Complete::Never => false,
                     Complete::WhereItProves => completions.is_exact,
@@ -273,10 +262,10 @@ impl Intersection {
                     && let Err(why) =
                         self.complete(canvas, &completions, options, found, &mut answer, &mut work)
                 {
-                    (answer.completable, answer.why) = (None, Some(why));
+                    answer.verdict = Verdict::unknown(why);
                 }
             }
-            Err(error) => answer.why = Some(error.into()),
+            Err(error) => answer.verdict = Verdict::unknown(error.into()),
         }
         answer.stats.steps = work.used();
         Ok(answer)
@@ -396,14 +385,14 @@ impl Intersection {
             match replays(&mut self.matcher, &filled.0.text, as_prefix) {
                 Ok(true) => {
                     if completions.is_exact {
-                        (answer.proven, answer.witness) = (true, Some(filled.1));
+                        answer.verdict = Verdict::yes(Some(filled.1), true);
                     }
                     answer.infilling = Some(filled.0);
                     return Ok(());
                 }
                 // There is nothing to draw: the text is as it is.
                 Ok(false) if is_fixed => {
-                    (answer.completable, answer.proven) = (Some(false), true);
+                    answer.verdict = Verdict::no(true);
                     return Ok(());
                 }
                 Ok(false) => {}

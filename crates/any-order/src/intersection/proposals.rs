@@ -17,7 +17,8 @@ use super::completions::Completions;
 use super::lexings::Lexings;
 use super::{Intersection, IntersectionOptions};
 use crate::canvas::{Canvas, Slot};
-use crate::solver::{CanvasQuestionError, Undecided};
+use crate::decision::Decision;
+use crate::solver::CanvasQuestionError;
 
 /// Which terminals can follow each other, begin and end.
 pub(super) struct Neighbours {
@@ -117,17 +118,15 @@ fn nullable(cfg: &Cfg) -> BitSet {
 }
 
 /// How many of some proposals can be kept together.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Subset {
     /// The first so many were kept.
     pub kept: usize,
-    /// Whether the canvas with them is completable by the method; `None` if it was not decided.
-    pub completable: Option<bool>,
+    /// Whether the canvas with them is completable by the method.
+    pub decision: Decision,
     /// Questions to the regular superset, and to the intersection.
     pub checks: (usize, usize),
-    /// Why it was not decided.
-    pub why: Option<Undecided>,
 }
 
 impl Intersection {
@@ -146,7 +145,7 @@ impl Intersection {
                 return Err(CanvasQuestionError::NoHole { proposal, slot });
             }
         }
-        let mut subset = Subset::default();
+        let mut subset = Subset { kept: 0, decision: Decision::No, checks: (0, 0) };
         let mut n_tried = proposals.len();
         loop {
             let mut slots = canvas.slots().to_vec();
@@ -156,22 +155,19 @@ impl Intersection {
             let tried = Canvas::new(slots, canvas.end());
             self.check(&tried)?;
             subset.checks.0 += 1;
-            let mut answer = Some(false);
-            match self.is_allowed(&tried, options) {
-                Ok(false) => {}
+            subset.decision = match self.is_allowed(&tried, options) {
+                Ok(false) => Decision::No,
                 Ok(true) => {
                     subset.checks.1 += 1;
-                    let found = self.completable(&tried, options)?;
-                    (answer, subset.why) = (found.completable, found.why);
+                    self.completable(&tried, options)?.verdict.decision.map(drop)
                 }
-                Err(error) => (answer, subset.why) = (None, Some(error.into())),
-            }
-            if answer == Some(false) && n_tried > 0 {
+                Err(error) => Decision::Unknown(error.into()),
+            };
+            if subset.decision.is_no() && n_tried > 0 {
                 n_tried /= 2;
                 continue;
             }
-            subset.kept = if answer == Some(true) { n_tried } else { 0 };
-            subset.completable = answer;
+            subset.kept = if subset.decision.is_yes() { n_tried } else { 0 };
             return Ok(subset);
         }
     }

@@ -57,11 +57,11 @@ fn canvases_with_gaps_are_completable_and_shown_to_be() {
                     IntersectionOptions { by, complete: Complete::Always, ..IntersectionOptions::default() };
                 let said = engine.completable(&canvas, &options).unwrap();
                 assert!(
-                    exact.is_none() || said.completable == exact,
+                    exact.is_none() || said.verdict.decision.decided() == exact,
                     "{name}: {canvas:?}: {said:?}, exactly {exact:?}"
                 );
-                let Some(witness) = &said.witness else { continue };
-                assert!(said.proven && replays(&constraint, witness), "{name}: {canvas:?}: {said:?}");
+                let Some(witness) = said.verdict.witness() else { continue };
+                assert!(said.verdict.proven && replays(&constraint, witness), "{name}: {canvas:?}: {said:?}");
                 n_yes += 1;
                 n_draws += said.stats.draws;
                 least = least.min(said.stats.untouched().unwrap_or(1.0));

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anygram_any_order::{Admissible, Answer, By, Canvas, End, Filling, Slot, Solver, Witness};
+use anygram_any_order::{Admissible, By, Canvas, Decision, End, Filling, Slot, Solver, Witness};
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
@@ -275,17 +275,17 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
     let answer = solver.completable(canvas).map_err(|error| error.to_string())?;
     let known = case.brute(canvas, MOST);
     match &answer {
-        Answer::Yes(witness) => {
+        Decision::Yes(witness) => {
             tally.yes += 1;
             shows(case, canvas, witness)?;
         }
-        Answer::No => {
+        Decision::No => {
             tally.no += 1;
             if known.as_ref().is_some_and(|(answers, _)| answers.completable) {
                 return Err("not completable, though by brute force it is".to_owned());
             }
         }
-        Answer::Unknown(_) => {
+        Decision::Unknown(_) => {
             tally.undecided[mode] += 1;
             return Ok(());
         }
@@ -296,7 +296,7 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
     if is_exact && answer.decided() != Some(known.completable) {
         return Err(format!("{answer:?}, by brute force {}", known.completable));
     }
-    match solver.minimum(canvas).map_err(|error| error.to_string())? {
+    match solver.minimum(canvas).map_err(|error| error.to_string())?.known() {
         // With gaps that is a search among infinitely many texts.
         Err(_) => tally.open += usize::from(!has_gaps),
         Ok(minimum) => {
@@ -318,7 +318,7 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
     let admissible = solver.admissible(canvas).map_err(|error| error.to_string())?;
     for (at, hole) in canvas.holes().enumerate() {
         for token in 0..case.vocab.len() as u32 {
-            let Some(own) = admissible.get(at, TokenId(token)) else {
+            let Some(own) = admissible.get(at, TokenId(token)).decided() else {
                 tally.open += 1;
                 break;
             };
@@ -332,7 +332,7 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
             let mut fixed = canvas.clone();
             fixed.set(hole, TokenId(token)).map_err(|error| error.to_string())?;
             let fixed_answer = solver.completable(&fixed).map_err(|error| error.to_string())?;
-            if let Answer::Yes(witness) = &fixed_answer {
+            if let Decision::Yes(witness) = &fixed_answer {
                 shows(case, &fixed, witness)?;
             }
             match fixed_answer.decided() {
@@ -357,7 +357,7 @@ fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissib
     // changes nothing.
     let mut fillings = Vec::new();
     for at in [0, holes.len().saturating_sub(1)].into_iter().filter(|_| holes.len() > 1) {
-        let can_stand = |&token: &TokenId| admissible.get(at, token) == Some(true);
+        let can_stand = |&token: &TokenId| admissible.get(at, token).is_yes();
         fillings.extend((0..case.vocab.len() as u32).map(TokenId).find(can_stand).map(|token| (at, token)));
     }
     // A limit may be hit by one and not by the other, for the other knows more.
@@ -448,8 +448,8 @@ fn the_chart_alone_is_right() {
 }
 
 /// Bytes in the gaps of a completion.
-fn n_in_gaps(case: &Case, answer: &Answer) -> Option<usize> {
-    let Answer::Yes(witness) = answer else { return None };
+fn n_in_gaps(case: &Case, answer: &Decision<Witness>) -> Option<usize> {
+    let Decision::Yes(witness) = answer else { return None };
     let bytes = |token: &TokenId| case.vocab[token.index()].as_ref().map_or(0, Vec::len);
     let of = |filling: &Filling| match filling {
         Filling::Tokens(tokens) => tokens.iter().map(bytes).sum(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anygram_any_order::{Canvas, End, Slot, Solver};
+use anygram_any_order::{Canvas, Decision, End, Slot, Solver};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -14,7 +14,7 @@ fn rows(solver: &mut Solver, canvas: &Canvas) -> Vec<String> {
     let row = |hole: usize| -> String {
         assert_eq!(admissible.undecided[hole], None);
         let tokens = (0..vocabulary.len()).map(TokenId::new);
-        let tokens = tokens.filter(|&token| admissible.get(hole, token) == Some(true));
+        let tokens = tokens.filter(|&token| admissible.get(hole, token).is_yes());
         tokens.map(|token| String::from_utf8_lossy(vocabulary.bytes(token).unwrap()).into_owned()).collect()
     };
     (0..canvas.holes().count()).map(row).collect()
@@ -79,8 +79,8 @@ fn eos_pad_and_what_is_no_text_are_told_apart() {
         let admissible = solver.admissible(&Canvas::new(vec![Slot::Hole, last], End::Sentence)).unwrap();
         admissible.get(0, TokenId(0))
     };
-    assert_eq!(first(&mut solver, pad), Some(false), "nothing ends the text");
-    assert_eq!(first(&mut solver, eos), Some(true));
+    assert_eq!(first(&mut solver, pad), Decision::No, "nothing ends the text");
+    assert_eq!(first(&mut solver, eos), Decision::Yes(()));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anygram_any_order::{
-    Assignment, Canvas, End, Filling, Floor, LogProbs, LogProbsError, Lookahead, Method, Methods, SampleBy,
-    Slot, Solver, Tail, WeighError, Weighed, Weigher,
+    Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, LogProbsError, Lookahead, Method, Methods,
+    SampleBy, Slot, Solver, Tail, WeighError, Weigher,
 };
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits};
@@ -209,11 +209,11 @@ fn check_best(
     weights: &Weights,
     tail: Tail,
     all: &[(Vec<TokenId>, f64)],
-    best: Weighed<Assignment>,
+    best: Decision<Assignment>,
 ) {
     let most = all.iter().map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
     match best {
-        Weighed::Known(best) => {
+        Decision::Yes(best) => {
             let own = all
                 .iter()
                 .find(|(row, _)| *row == best.tokens)
@@ -228,8 +228,8 @@ fn check_best(
             let widened = counted.any(|(number, hole)| !weights.rows[number][best.tokens[hole].index()].1);
             assert_eq!(best.widened, widened);
         }
-        Weighed::Nothing => assert!(all.is_empty(), "there are {} completions", all.len()),
-        Weighed::Unknown(why) => panic!("{why}"),
+        Decision::No => assert!(all.is_empty(), "there are {} completions", all.len()),
+        Decision::Unknown(why) => panic!("{why}"),
     }
 }
 
@@ -297,13 +297,13 @@ fn best_and_samples_are_those_of_brute_force() {
                     };
                     for weigher in [&mut weigher, &mut searching] {
                         match ask(weigher) {
-                            Weighed::Known(samples) => {
+                            Decision::Yes(samples) => {
                                 assert_eq!(samples.len(), N_SAMPLES);
                                 check_samples(&all, &samples);
                                 n_sampled += usize::from(all.len() > 1);
                             }
-                            Weighed::Nothing => assert!(all.is_empty()),
-                            Weighed::Unknown(why) => panic!("{why}"),
+                            Decision::No => assert!(all.is_empty()),
+                            Decision::Unknown(why) => panic!("{why}"),
                         }
                     }
                     assert_eq!(ask(&mut weigher), ask(&mut weigher), "the same seed, the same samples");
@@ -339,11 +339,11 @@ fn methods_are_wrong_only_where_they_say_so() {
                         let again = methods.completable(&canvas, method, log_probs, lookahead).unwrap();
                         assert_eq!(verdict, again, "the same seed, the same verdict");
                         let question = format!("seed {seed}, {mode:?}, {canvas:?}, {method:?}: {verdict:?}");
-                        let Some(says) = verdict.completable else {
+                        let Some(says) = verdict.decision.decided() else {
                             assert_eq!(mode, LexerMode::Contextual, "{question}");
                             continue;
                         };
-                        if let Some(witness) = &verdict.witness {
+                        if let Some(witness) = verdict.witness() {
                             let token = |filling: &Filling| match filling {
                                 Filling::Token(token) => *token,
                                 Filling::Tokens(_) => panic!("{question}"),
@@ -389,7 +389,7 @@ fn the_number_of_derivations_does_not_count() {
     let canvas = Canvas::new(vec![Slot::Hole; 3], End::Sentence);
     let log_probs = LogProbs::listed(&[vec![], vec![], vec![]], Floor::At(0.0)).unwrap();
     let mut weigher = Weigher::new(&constraint).unwrap();
-    let Weighed::Known(samples) = weigher.sample(&canvas, &log_probs, Tail::Counted, 7, 15_000).unwrap()
+    let Decision::Yes(samples) = weigher.sample(&canvas, &log_probs, Tail::Counted, 7, 15_000).unwrap()
     else {
         panic!("there are completions")
     };
@@ -406,8 +406,8 @@ fn limits_and_bad_questions_are_said() {
     let mut weigher = Weigher::new(&constraint).unwrap();
     let canvas = Canvas::new(vec![Slot::Hole; 3], End::Sentence);
     let log_probs = LogProbs::listed(&[vec![], vec![], vec![]], Floor::default()).unwrap();
-    assert!(matches!(weigher.best(&canvas, &log_probs, Tail::Free), Ok(Weighed::Unknown(_))));
-    assert!(matches!(weigher.sample(&canvas, &log_probs, Tail::Free, 1, 1), Ok(Weighed::Unknown(_))));
+    assert!(matches!(weigher.best(&canvas, &log_probs, Tail::Free), Ok(Decision::Unknown(_))));
+    assert!(matches!(weigher.sample(&canvas, &log_probs, Tail::Free, 1, 1), Ok(Decision::Unknown(_))));
     let mut ask = |slots: Vec<Slot>, log_probs: &LogProbs| {
         let canvas = Canvas::new(slots, End::Sentence);
         weigher.best(&canvas, log_probs, Tail::Counted).unwrap_err()

@@ -1,7 +1,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anygram::{Answer, Canvas, Constraint, End, Filling, Slot, Solver, TokenId, Vocabulary};
+use anygram::{Canvas, Constraint, Decision, End, Filling, Slot, Solver, TokenId, Vocabulary};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::input::{self, GrammarArgs, VocabArgs};
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<bool> {
         let is_text = |token: &TokenId| constraint.vocabulary().bytes(*token).is_some();
         let others = (0..constraint.vocabulary().len())
             .map(TokenId::new)
-            .filter(|token| admissible.get(0, *token) == Some(true));
+            .filter(|token| admissible.get(0, *token).is_yes());
         let others = others.filter(|token| is_text(token) && used != Some(Filling::Token(*token)));
         for token in others.take(args.count - 1) {
             canvas.set(hole, token)?;
@@ -86,14 +86,14 @@ pub fn run(args: &Args) -> Result<bool> {
 
 fn complete(solver: &mut Solver, canvas: &Canvas) -> Result<Option<Vec<Filling>>> {
     match solver.completable(canvas)? {
-        Answer::Yes(witness) => Ok(Some(witness.slots)),
-        Answer::No => {
+        Decision::Yes(witness) => Ok(Some(witness.slots)),
+        Decision::No => {
             anstream::eprintln!(
                 "no choice of tokens makes a sentence of this text; try a gap in place of holes"
             );
             Ok(None)
         }
-        Answer::Unknown(undecided) => bail!("not decided: {undecided}"),
+        Decision::Unknown(undecided) => bail!("not decided: {undecided}"),
     }
 }
 

@@ -65,27 +65,29 @@ fn gaps_are_answered_as_by_brute_force_and_exactly() {
                         "{canvas:?} by {by:?}: {what}: {said:?}; exactly {exact:?}, by brute force {known:?}"
                     ))
                 };
-                match said.completable {
+                match said.verdict.decision.decided() {
                     Some(false) if exact == Some(true) || known == Some(true) => return failed("a wrong no"),
-                    Some(false) if !said.proven => return failed("a no is proven"),
-                    Some(true) if said.proven && exact == Some(false) => return failed("a wrong proof"),
+                    Some(false) if !said.verdict.proven => return failed("a no is proven"),
+                    Some(true) if said.verdict.proven && exact == Some(false) => {
+                        return failed("a wrong proof");
+                    }
                     Some(answer) => {
                         let counts_all = !matches!(canvas.end(), End::Prefix { remaining: Some(_) });
                         if is_exact_mode && counts_all && exact.is_some_and(|exact| exact != answer) {
                             return failed("not what is exact");
                         }
-                        if is_exact_mode && counts_all && answer && !said.proven {
+                        if is_exact_mode && counts_all && answer && !said.verdict.proven {
                             return failed("a completion was not drawn");
                         }
                     }
                     None if is_exact_mode => return failed("not decided"),
                     None => count(2),
                 }
-                if let Some(witness) = &said.witness {
+                if let Some(witness) = said.verdict.witness() {
                     shows(case, &canvas, witness)
                         .map_err(|error| format!("{canvas:?} by {by:?}: {error}"))?;
                 }
-                count(usize::from(said.completable == Some(true)));
+                count(usize::from(said.verdict.decision.decided() == Some(true)));
                 count(3);
             }
         }
@@ -104,13 +106,16 @@ fn its_yes_on_holes_is_what_the_exact_engine_may_refute() {
         for canvas in case.canvases.iter().filter(|canvas| canvas.holes().next().is_some()) {
             let exact = solver.completable(canvas).map_err(|error| error.to_string())?.decided();
             let all: Vec<_> = WAYS.iter().map(|&by| ask(engine, canvas, by)).collect::<Result<_, _>>()?;
-            if all.iter().any(|said| said.completable != all[0].completable || said.completable.is_none()) {
+            if all.iter().any(|said| {
+                said.verdict.decision.decided() != all[0].verdict.decision.decided()
+                    || said.verdict.decision.decided().is_none()
+            }) {
                 return Err(format!("{canvas:?}: they say {all:?}"));
             }
-            if all[0].proven == (all[0].completable == Some(true)) {
+            if all[0].verdict.proven == (all[0].verdict.decision.decided() == Some(true)) {
                 return Err(format!("{canvas:?}: only a no is proven: {:?}", all[0]));
             }
-            match (all[0].completable, exact) {
+            match (all[0].verdict.decision.decided(), exact) {
                 (Some(false), Some(true)) => return Err(format!("{canvas:?}: a wrong no")),
                 (Some(false), _) => count(0),
                 (Some(true), Some(false)) => count(2),
@@ -143,7 +148,9 @@ fn completions_depend_on_the_seed_alone() {
                 let fresh = IntersectionOptions { memoize: false, ..options };
                 let mut other = Intersection::new(engine.constraint()).map_err(|error| error.to_string())?;
                 let cold = other.completable(&canvas, &fresh).map_err(|error| error.to_string())?;
-                if (&warm.infilling, warm.completable) != (&cold.infilling, cold.completable) {
+                if (&warm.infilling, warm.verdict.decision.decided())
+                    != (&cold.infilling, cold.verdict.decision.decided())
+                {
                     return Err(format!("{canvas:?}, seed {seed}: {warm:?} and {cold:?}"));
                 }
                 n_drawn.set(n_drawn.get() + usize::from(warm.infilling.is_some()));
@@ -161,12 +168,12 @@ fn at_a_limit_it_is_unknown() {
     for_each_case(|case, engine, _| {
         for canvas in &case.canvases {
             for by in WAYS {
-                let right = ask(engine, canvas, by)?.completable;
+                let right = ask(engine, canvas, by)?.verdict.decision.decided();
                 for steps in [0, 10, 100, 1_000] {
                     let options =
                         IntersectionOptions { by, steps: Some(steps), ..IntersectionOptions::default() };
                     let said = engine.completable(canvas, &options).map_err(|error| error.to_string())?;
-                    match said.completable {
+                    match said.verdict.decision.decided() {
                         None => n_unknown.set(n_unknown.get() + 1),
                         answer if answer == right || right.is_none() => {}
                         _ => {
@@ -180,7 +187,7 @@ fn at_a_limit_it_is_unknown() {
                 let none =
                     IntersectionOptions { by, resamples: 0, dfa_states: 0, ..IntersectionOptions::default() };
                 let said = engine.completable(canvas, &none).map_err(|error| error.to_string())?;
-                if said.completable == Some(false) && right == Some(true) {
+                if said.verdict.decision.decided() == Some(false) && right == Some(true) {
                     return Err(format!("{canvas:?} by {by:?} without draws: {said:?}"));
                 }
             }
@@ -206,11 +213,13 @@ fn what_is_kept_together_is_completable() {
                     let canvas = Canvas::new(slots, canvas.end());
                     engine.completable(&canvas, &options).map_err(|error| error.to_string())
                 };
-                if said(subset.kept)?.completable != subset.completable {
+                if said(subset.kept)?.verdict.decision.decided() != subset.decision.decided() {
                     return Err(format!("{canvas:?}, {proposals:?}: {subset:?}"));
                 }
                 // The superset refuses nothing that is completable.
-                if subset.kept < proposals.len() && said(proposals.len())?.completable == Some(true) {
+                if subset.kept < proposals.len()
+                    && said(proposals.len())?.verdict.decision.decided() == Some(true)
+                {
                     return Err(format!("{canvas:?}, {proposals:?}: all can be kept: {subset:?}"));
                 }
             }

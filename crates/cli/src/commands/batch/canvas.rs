@@ -1,8 +1,8 @@
 //! Questions about canvases.
 
 use anygram::{
-    Answer, Assignment, Canvas, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver,
-    Tail, TokenId, Undecided, Weighed, Weigher, Witness, get_bit,
+    Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver,
+    Tail, TokenId, Undecided, Weigher, Witness, get_bit,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
@@ -93,21 +93,22 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
         let lookahead = lookahead(question)?;
         if is_wanted("compatible") {
             let verdicts = methods.compatible(&canvas, &proposals, method, weights.as_ref(), lookahead)?;
-            answers.compatible = Some(verdicts.iter().map(|verdict| verdict.completable).collect());
-            answers.why = verdicts.into_iter().find_map(|verdict| verdict.why).map(|why| why.to_string());
+            let decisions = || verdicts.iter().map(|verdict| &verdict.decision);
+            answers.compatible = Some(decisions().map(Decision::decided).collect());
+            answers.why = decisions().find_map(Decision::undecided).map(Undecided::to_string);
         }
         if !is_wanted("completable") && !is_wanted("witness") {
             return Ok(answers);
         }
         let verdict = methods.completable(&canvas, method, weights.as_ref(), lookahead)?;
         if is_wanted("completable") {
-            (answers.completable, answers.proven) = (Some(verdict.completable), Some(verdict.proven));
+            (answers.completable, answers.proven) = (Some(verdict.decision.decided()), Some(verdict.proven));
         }
         if is_wanted("witness") {
             answers.witness =
-                Some(verdict.witness.map(|witness| witness.slots.iter().map(filling).collect()));
+                Some(verdict.witness().map(|witness| witness.slots.iter().map(filling).collect()));
         }
-        answers.why = verdict.why.map(|why| why.to_string()).or(answers.why);
+        answers.why = verdict.decision.undecided().map(Undecided::to_string).or(answers.why);
         return Ok(answers);
     }
     let solver = methods.solver();
@@ -118,11 +119,13 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
         match &**want {
             "completable" | "witness" => {}
             "admissible" => admissible(solver, &canvas, &mut answers)?,
-            "minimum" => match solver.minimum(&canvas)? {
-                Ok(minimum) => answers.minimum = Some(minimum),
-                Err(undecided) => (answers.minimum, answers.why) = (Some(None), Some(undecided.to_string())),
-            },
-            "compatible" => answers.compatible = Some(solver.compatible(&canvas, &proposals)?),
+            "minimum" => answers.minimum = Some(known(solver.minimum(&canvas)?, &mut answers)),
+            "compatible" => {
+                let kept = solver.compatible(&canvas, &proposals)?;
+                answers.compatible = Some(kept.iter().map(Decision::decided).collect());
+                answers.why =
+                    kept.iter().find_map(Decision::undecided).map(Undecided::to_string).or(answers.why);
+            }
             _ => {
                 let Some(weights) = &weights else { continue };
                 if weigher.is_none() {
@@ -169,15 +172,12 @@ fn weigh(
     Ok(())
 }
 
-fn known<T>(weighed: Weighed<T>, answers: &mut Answers) -> Option<T> {
-    match weighed {
-        Weighed::Known(known) => Some(known),
-        Weighed::Nothing => None,
-        Weighed::Unknown(undecided) => {
-            answers.why = Some(Undecided::to_string(&undecided));
-            None
-        }
-    }
+/// What shows a yes; notes why an answer is not known.
+fn known<T>(decision: Decision<T>, answers: &mut Answers) -> Option<T> {
+    decision.known().unwrap_or_else(|undecided| {
+        answers.why = Some(undecided.to_string());
+        None
+    })
 }
 
 fn method(question: &Question) -> Result<Method> {
@@ -246,16 +246,9 @@ fn completable(
         answers.completable = Some(answer.decided());
         answers.proven = Some(answer.decided().is_some());
     }
-    let witness = match answer {
-        Answer::Yes(Witness { slots, .. }) => Some(slots.iter().map(filling).collect()),
-        Answer::No => None,
-        Answer::Unknown(undecided) => {
-            answers.why = Some(undecided.to_string());
-            None
-        }
-    };
+    let witness = known(answer, answers);
     if is_witness_wanted {
-        answers.witness = Some(witness);
+        answers.witness = Some(witness.map(|Witness { slots, .. }| slots.iter().map(filling).collect()));
     }
     Ok(())
 }
