@@ -42,7 +42,6 @@ mod lattice;
 mod moves;
 mod open;
 mod plan;
-mod random;
 mod relaxed;
 mod right;
 mod search;

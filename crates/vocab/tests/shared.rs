@@ -72,15 +72,8 @@ fn varied_texts() -> Vec<Vec<u8>> {
             .char_indices()
             .flat_map(|(at, c)| (1..c.len_utf8()).map(move |n| "日🙂é".as_bytes()[at..at + n].into())),
     );
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    texts.push(
-        std::iter::repeat_with(|| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-            (state >> 56) as u8
-        })
-        .take(5_000)
-        .collect(),
-    );
+    let mut random = anygram_bits::Random::new(1);
+    texts.push((0..5_000).map(|_| random.bits() as u8).collect());
     texts
 }
 
