@@ -104,7 +104,7 @@ pub(crate) enum Merging {
     /// They keep all of their stacks.
     Exact,
     /// They keep so much of what they are in the middle of
-    /// ([`Recognizer::limit_stack`](anygram_recognizer::Recognizer::limit_stack)). There are few such states,
+    /// ([`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack)). There are few such states,
     /// so what is found out of them serves all canvases; what they say is a bound.
     Limited(u32),
 }
@@ -164,7 +164,7 @@ impl<'a> Lattice<'a> {
 
     /// Goes on with what is known.
     pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
-        let (effort, n_seen) = (tables.stepper.recognizer().effort(), tables.n_seen());
+        let (effort, n_seen) = (tables.stepper.effort(), tables.n_seen());
         Self { tables, plan, work, effort, n_seen, guide }
     }
 
@@ -271,7 +271,7 @@ impl<'a> Lattice<'a> {
 
     /// Counts what the parser did, and what was seen of tokens for the first time, since it was last asked.
     fn spend_effort(&mut self) -> Result<(), StepError> {
-        let (effort, n_seen) = (self.tables.stepper.recognizer().effort(), self.tables.n_seen());
+        let (effort, n_seen) = (self.tables.stepper.effort(), self.tables.n_seen());
         let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
         let seen = n_seen.saturating_sub(std::mem::replace(&mut self.n_seen, n_seen));
         let nodes_per_step = if self.guide.merging == Merging::Exact { NODES_PER_STEP } else { 1 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
-use anygram_recognizer::{Mark, RecognizerError};
+use anygram_recognizer::{Choice, Mark, Recognizer, RecognizerError};
 use anygram_vocab::{TokenId, Vocabulary};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::budget::{Budgets, Question};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::{CompileError, Engine, Language, StepError};
+use crate::language::{CompileError, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
 
@@ -104,7 +104,7 @@ impl Constraint {
     /// To start from what other outputs have learned, keep a matcher for each thread and [`Matcher::reset`]
     /// it, or [`Matcher::fork`] it for each new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
-        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().engine())?)))
+        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().choice())?)))
     }
 }
 
@@ -130,16 +130,10 @@ impl Warm {
     }
 }
 
-/// Parse items of one state from which on an output of a grammar that looked nearly deterministic moves to
-/// the Valiant chart. (The most that texts of SQL, SQLite and C++ in `data/replay` come to is 181;
-/// `e: e "+" e` has one and a half for each terminal. With it, masks of `stress_expr_amb` take a third of the
-/// time at p99.)
-const HEAVY: usize = 256;
-
 /// The tables that outputs grow together.
 struct Session {
     stepper: Stepper,
-    engine: Engine,
+    choice: Choice,
     walks: Walks,
     memo: Memo,
     scratch: Scratch,
@@ -150,19 +144,24 @@ struct Session {
 }
 
 impl Session {
-    fn new(constraint: &Constraint, engine: Engine) -> Result<Self, MatchError> {
-        let stepper = Stepper::with_engine(constraint.language(), engine).map_err(StepError::from)?;
+    fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
+        let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
         let (walks, memo, scratch) = (Walks::default(), Memo::default(), Scratch::default());
-        Ok(Self { stepper, engine, walks, memo, scratch, heavy: None, budgets: None })
+        Ok(Self { stepper, choice, walks, memo, scratch, heavy: None, budgets: None })
+    }
+
+    fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
+        let language = constraint.language();
+        let recognizer = choice.recognizer(language.lexing().cfg.clone(), language.limits().recognizer);
+        Ok(recognizer.map_err(StepError::from)?)
     }
 
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let stepper =
-            Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
+        let recognizer = Self::recognizer(constraint, old.choice)?;
         Ok(Self {
-            stepper,
-            engine: old.engine,
+            stepper: Stepper::renewed(constraint.language(), recognizer, &mut old.stepper),
+            choice: old.choice,
             walks: std::mem::take(&mut old.walks),
             memo: std::mem::take(&mut old.memo),
             scratch: Scratch::default(),
@@ -612,8 +611,8 @@ impl Matcher {
         &mut self,
         mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
     ) -> Result<T, MatchError> {
-        if self.is_heavy() {
-            self.switch()?;
+        if let Some(better) = self.better_choice() {
+            self.switch(better)?;
         }
         let (held, renew_at) = (self.session().stepper.recognizer().n_items(), self.renew_at);
         if held > renew_at {
@@ -632,24 +631,25 @@ impl Matcher {
         }
     }
 
-    /// Whether the text has turned out to be so ambiguous that the chart is the better engine, where we may
-    /// choose.
-    fn is_heavy(&self) -> bool {
-        if self.home.is_some() || !self.constraint.language().may_switch() {
-            return false;
+    /// The better engine, where we may choose, if the text has turned out to be too ambiguous for the one in
+    /// use.
+    fn better_choice(&self) -> Option<Choice> {
+        if self.home.is_some() {
+            return None;
         }
+        let better = self.constraint.language().choice().for_heavy()?;
         let session = self.session();
-        let weight = |config: &Config| session.stepper.recognizer().weight(config.state);
-        self.last().frontier.iter().any(|config| weight(config) > HEAVY)
+        let is_heavy = |config: &Config| session.stepper.is_heavy(config.state);
+        self.last().frontier.iter().any(is_heavy).then_some(better)
     }
 
-    /// Moves the output to the tables of the Valiant chart, until it is reset.
-    fn switch(&mut self) -> Result<(), MatchError> {
+    /// Moves the output to the tables of another engine, until it is reset.
+    fn switch(&mut self, choice: Choice) -> Result<(), MatchError> {
         let heavy = self.session().heavy.take();
         let (mut heavy, first) = match heavy {
             Some(heavy) => heavy,
             None => {
-                let session = Session::new(&self.constraint, Engine::Valiant)?;
+                let session = Session::new(&self.constraint, choice)?;
                 let fresh = Self::new(self.constraint.clone(), Arc::new(Mutex::new(session)))?;
                 (fresh.session, fresh.first)
             }
@@ -672,8 +672,8 @@ impl Matcher {
         let session = match &mut old {
             Some(old) => Session::renewed(&self.constraint, old)?,
             None => {
-                let engine = self.session().engine;
-                Session::new(&self.constraint, engine)?
+                let choice = self.session().choice;
+                Session::new(&self.constraint, choice)?
             }
         };
         let session = Arc::new(Mutex::new(session));
