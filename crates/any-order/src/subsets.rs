@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anygram_bits::work::Work;
 use anygram_left_to_right::frontier::Frontier;
 use anygram_left_to_right::language::StepError;
-use anygram_vocab::{NodeId, TokenId};
+use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
@@ -165,26 +165,17 @@ impl Subsets {
             }
         }
         let trie = vocabulary.trie();
-        let last = NodeId(trie.n_nodes() as u32);
-        let mut ancestors = vec![(last, from)];
-        let mut at = NodeId(1);
-        while at < last {
-            while ancestors.last().is_some_and(|&(end, _)| at >= end) {
-                ancestors.pop();
-            }
-            let Some(&(_, before)) = ancestors.last() else { break };
+        trie.descend(trie.below_root(), from, |&before, at| {
             let to = self.byte(before, trie.byte(at), work)?;
             if to == Subset::DEAD {
-                at = trie.end(at);
-                continue;
+                return Ok(None);
             }
             let own = trie.tokens_at(at);
             if !own.is_empty() {
                 by.entry(to).or_default().extend(own.iter().filter(|token| !apart(token)));
             }
-            ancestors.push((trie.end(at), to));
-            at = NodeId(at.0 + 1);
-        }
+            Ok::<_, StepError>(Some(to))
+        })?;
         let group = |(to, mut tokens): (Subset, Vec<TokenId>)| {
             tokens.sort_unstable();
             Group { to, tokens: tokens.into() }
