@@ -18,9 +18,10 @@ use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::frontier::{Config, Frontier};
+use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
+use anygram_left_to_right::read::read_token;
 use anygram_lexer::transducer;
 use anygram_recognizer::StateId;
 use anygram_vocab::TokenId;
@@ -299,34 +300,26 @@ impl<'a> Lattice<'a> {
         let Tables { constraint, stepper, .. } = &mut *self.tables;
         let language = constraint.language();
         let lexing = language.lexing();
-        let mut readings = Frontier::new();
-        for (_, terminal) in plan::specials(constraint).filter(|&(named, _)| named == token) {
-            readings.extend(stepper.step_special(language, &[config], terminal)?);
-        }
-        let mut at = vec![config];
-        for &byte in constraint.vocabulary().bytes(token).unwrap_or_default() {
-            let class = lexing.lexicon.union.class(byte);
-            let mut next = Frontier::new();
-            for Config { state, lexeme } in at {
-                let transducer = stepper.transducer_mut();
-                let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else {
-                    continue;
-                };
-                let step = transducer.step_to_loosely(lexing, lexeme, place)?;
-                next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
-                if let Some(cut) = step.cut {
-                    next.extend(stepper.end(language, (state, cut))?);
+        let named = plan::named(constraint, token);
+        let readings =
+            read_token(stepper, constraint, &[config], (token, named), |stepper, before, byte, next| {
+                next.clear();
+                let class = lexing.lexicon.union.class(byte);
+                for &Config { state, lexeme } in before {
+                    let transducer = stepper.transducer_mut();
+                    let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else {
+                        continue;
+                    };
+                    let step = transducer.step_to_loosely(lexing, lexeme, place)?;
+                    next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
+                    if let Some(cut) = step.cut {
+                        next.extend(stepper.end(language, (state, cut))?);
+                    }
                 }
-            }
-            next.sort_unstable();
-            next.dedup();
-            at = next;
-        }
-        if constraint.vocabulary().bytes(token).is_some() {
-            readings.append(&mut at);
-        }
-        readings.sort_unstable();
-        readings.dedup();
+                next.sort_unstable();
+                next.dedup();
+                Ok(!next.is_empty())
+            })?;
         let readings: Arc<[Config]> = readings.into();
         self.tables.lattice.reads.insert((config, token), readings.clone());
         Ok(readings)

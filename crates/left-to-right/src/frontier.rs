@@ -16,8 +16,7 @@ use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
-use anygram_recognizer::earley::{Earley, View};
-use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId};
+use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
 use crate::language::{Language, StepError};
@@ -98,7 +97,8 @@ impl AsMut<Self> for Stepper {
     }
 }
 
-/// See [`Earley::looked_into`]; nothing is known of it with other engines.
+/// The states, other than `from`, that were looked into to read a terminal from a state; `None` if the engine
+/// does not say.
 fn looked_into(recognizer: &dyn Recognizer, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
     recognizer.shared_states()?.looked_into(from, terminal)
 }
@@ -214,7 +214,8 @@ impl Stepper {
 
     /// A measure of what the parser did so far.
     pub fn effort(&self) -> usize {
-        self.recognizer.shared_states().map_or_else(|| self.recognizer.n_items(), Earley::effort)
+        let recognizer = &self.recognizer;
+        recognizer.shared_states().map_or_else(|| recognizer.n_items(), |engine| engine.effort())
     }
 
     /// The recognizer.
@@ -438,8 +439,8 @@ impl Stepper {
         Ok(lexeme.map(|lexeme| Config { state, lexeme }))
     }
 
-    /// A parser state that reads all that this one reads, and more: see [`Earley::limit_stack`].
-    /// The state itself, if the engine has nothing better.
+    /// A parser state that reads all that this one reads, and more: see
+    /// [`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack). The state itself, if the engine has nothing better.
     pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, StepError> {
         let before = self.recognizer.n_items();
         let limited = match self.recognizer.shared_states_mut() {

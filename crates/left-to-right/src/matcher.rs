@@ -16,6 +16,7 @@ use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{CompileError, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
+use crate::read::read_token;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -682,7 +683,8 @@ impl Matcher {
             Ok(fresh) => {
                 let home = self.home.take();
                 let old = std::mem::replace(self, Self { home, ..fresh });
-                // Millions of small tables: whoever waits for the mask need not wait until they are gone.
+                // Millions of small tables: whoever waits for the mask need not wait until they are gone. (On
+                // a thread of rayon's pool, which batches of masks have started anyhow.)
                 rayon::spawn(move || drop(old));
                 Ok(())
             }
@@ -745,43 +747,31 @@ impl Matcher {
         if is_eos && stepper.is_sentence(&position.frontier) {
             return Ok(Position { ended: true, ..position.clone() });
         }
-        let mut readings = Frontier::new();
-        for (_, terminal) in self.named(token) {
-            readings.extend(stepper.step_special(language, &position.frontier, terminal)?);
-        }
-        let bytes = vocabulary.bytes(token).unwrap_or_default();
-        let mut frontier = position.frontier.to_vec();
-        let mut next = Frontier::new();
         let mut refused = None;
-        for (at, &byte) in bytes.iter().enumerate() {
-            stepper.step(language, &frontier, byte, &mut next)?;
+        let mut at = 0;
+        let named = self.named(token);
+        let step = |stepper: &mut Stepper, before: &[Config], byte: u8, next: &mut Frontier| {
+            stepper.step(language, before, byte, next)?;
             // Between the bytes of a token too: so the refusal names the first byte that no sentence has
             // there.
-            if !stepper.is_viable(language, &next)? {
-                refused = Some((at, byte));
-                break;
+            let is_viable = stepper.is_viable(language, next)?;
+            if !is_viable {
+                refused = Some((at, byte, before.to_vec()));
             }
-            std::mem::swap(&mut frontier, &mut next);
+            at += 1;
+            Ok(is_viable)
+        };
+        let readings = read_token(stepper, &self.constraint, &position.frontier, (token, named), step)?;
+        let n_bytes = vocabulary.bytes(token).map_or(0, <[u8]>::len);
+        if readings.is_empty() || n_bytes == 0 && !stepper.is_viable(language, &readings)? {
+            let (at, byte, before) = match refused {
+                Some((at, byte, before)) => (at, Some(byte), before),
+                None => (0, None, position.frontier.to_vec()),
+            };
+            let (expected, could_end) = (stepper.expected(language, &before), stepper.is_sentence(&before));
+            return Err(refuse(at, byte, expected, could_end));
         }
-        if !bytes.is_empty() && refused.is_none() {
-            readings.append(&mut frontier);
-        }
-        readings.sort_unstable();
-        readings.dedup();
-        if readings.is_empty() || bytes.is_empty() && !stepper.is_viable(language, &readings)? {
-            let (at, byte) = refused.map_or((0, None), |(at, byte)| (at, Some(byte)));
-            return Err(refuse(
-                at,
-                byte,
-                stepper.expected(language, &frontier),
-                stepper.is_sentence(&frontier),
-            ));
-        }
-        Ok(Position {
-            frontier: readings.into(),
-            text_length: position.text_length + bytes.len(),
-            ended: false,
-        })
+        Ok(Position { frontier: readings.into(), text_length: position.text_length + n_bytes, ended: false })
     }
 
     /// Asks about costs; the states made on the way are released.
@@ -830,8 +820,8 @@ impl Matcher {
         Ok(())
     }
 
-    fn named(&self, token: TokenId) -> impl Iterator<Item = (TokenId, TerminalId)> {
-        self.constraint.0.specials.iter().copied().filter(move |&(named, _)| named == token)
+    fn named(&self, token: TokenId) -> impl Iterator<Item = TerminalId> {
+        self.constraint.specials().iter().filter(move |named| named.0 == token).map(|named| named.1)
     }
 
     fn try_drafts(

@@ -20,6 +20,7 @@ pub mod reference;
 pub mod valiant;
 
 pub use anygram_grammar::relation::Relation;
+pub use earley::View;
 pub use engine::{Choice, Engine};
 
 use anygram_bits::{BitSet, index_type};
