@@ -1,7 +1,7 @@
 //! Random numbers: the same for the same seed on every machine.
 
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// SplitMix64 (Steele, Lea and Flood 2014), and what is drawn from it: for choices that can be repeated,
 /// never for secrets.

@@ -627,7 +627,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn descents_follow_paths(tokens in prop::collection::vec(prop::collection::vec(0u8..4, 0..8), 0..30), skips in 0u8..5) {
+        fn descents_follow_paths(
+            tokens in prop::collection::vec(prop::collection::vec(0u8..4, 0..8), 0..30),
+            skips in 0u8..5,
+        ) {
             let trie = build(&tokens);
             let mut paths = paths(&trie);
             paths.sort();
