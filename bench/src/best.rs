@@ -7,14 +7,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anygram::parts::bits::Random;
 use anygram::{
     Canvas, Compiler, Constraint, Decision, End, Floor, LoadOptions, LogProbs, Slot, Tail, TokenId,
     Vocabulary, Weigher,
 };
 use anyhow::{Result, ensure};
-use rand::SeedableRng;
-use rand::rngs::StdRng;
-use rand::seq::index;
 
 use crate::canvas::Texts;
 use crate::input;
@@ -63,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
         let mut rows = Vec::new();
         for &open in &args.open {
             for &sharpness in &args.sharpness {
-                let mut random = StdRng::seed_from_u64(23);
+                let mut random = Random::new(23);
                 let simulated = Simulated { listed: args.listed, noise: args.noise, sharpness };
                 let (mut times, mut n_unknown) = (Vec::new(), 0);
                 for text in texts.iter().take(args.most) {
@@ -106,10 +104,12 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// A row with so many slots open, near its text first.
-fn opened(row: &[TokenId], n_text: usize, open: usize, random: &mut StdRng) -> Canvas {
+fn opened(row: &[TokenId], n_text: usize, open: usize, random: &mut Random) -> Canvas {
     let mut slots: Vec<Slot> = row.iter().map(|&token| Slot::Fixed(token)).collect();
     let near = (n_text + 8).max(open).min(row.len());
     let open = open.min(near);
-    index::sample(random, near, open).into_iter().for_each(|slot| slots[slot] = Slot::Hole);
+    let mut order: Vec<usize> = (0..near).collect();
+    random.shuffle(&mut order);
+    order.into_iter().take(open).for_each(|slot| slots[slot] = Slot::Hole);
     Canvas::new(slots, End::Sentence)
 }

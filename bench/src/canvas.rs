@@ -329,10 +329,7 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
             let Decision::Yes(witness) = solver.completable(&canvas)? else { continue };
             for (hole, filling) in witness.slots.iter().enumerate() {
                 let Filling::Token(token) = filling else { break };
-                ensure!(
-                    !answer.get(hole, *token).is_no(),
-                    "slot {hole} of {size} cannot hold {token:?}"
-                );
+                ensure!(!answer.get(hole, *token).is_no(), "slot {hole} of {size} cannot hold {token:?}");
             }
             let n_tokens: usize = answer.masks.iter().flatten().map(|word| word.count_ones() as usize).sum();
             let n_open = answer.undecided.iter().flatten().count();

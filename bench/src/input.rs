@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anygram::parts::bits::BitSet;
+use anygram::parts::bits::{BitSet, Random};
 use anygram::parts::grammar::cfg::Cfg;
 use anygram::parts::grammar::ir::{NonterminalId, Rule, Symbol, TerminalId};
 use anygram::parts::recognizer::{Edge, Recognizer};
@@ -120,11 +120,7 @@ pub fn cfg(rules: &[(char, &str)]) -> Cfg {
 /// Each of `n_symbols` symbols is the terminal, and `n_rules` rules of two are drawn, their left children
 /// among the first `n_lefts` symbols.
 pub fn saturated(n_symbols: usize, n_lefts: usize, n_rules: usize) -> Result<Cfg> {
-    let mut seed = 1u64;
-    let mut below = |n: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % n
-    };
+    let mut random = Random::new(1);
     let symbol = |n| Symbol::Nonterminal(NonterminalId::new(n));
     let lexical = |n| Rule { lhs: NonterminalId::new(n), rhs: vec![Symbol::Terminal(TerminalId(0))] };
     let mut rules: Vec<Rule> = (0..n_symbols).map(lexical).collect();
@@ -132,8 +128,8 @@ pub fn saturated(n_symbols: usize, n_lefts: usize, n_rules: usize) -> Result<Cfg
     for n in 0..n_rules {
         let (lhs, left, right) = match n {
             0 => (0, 0, 1),
-            n if n < n_symbols - 1 => (n, below(n_lefts), n + 1),
-            _ => (below(n_symbols), below(n_lefts), below(n_symbols)),
+            n if n < n_symbols - 1 => (n, random.below(n_lefts), n + 1),
+            _ => (random.below(n_symbols), random.below(n_lefts), random.below(n_symbols)),
         };
         rules.push(Rule { lhs: NonterminalId::new(lhs), rhs: vec![symbol(left), symbol(right)] });
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anygram::parts::any_order::intersection::{
     Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions,
 };
+use anygram::parts::bits::Random;
 use anygram::{Canvas, Compiler, Constraint, End, LexerMode, LoadOptions, Slot, Solver, Vocabulary};
 use anyhow::{Result, ensure};
 
@@ -139,19 +140,15 @@ fn json(constraint: &Constraint, args: &Args) -> Result<(Canvases, Texts)> {
     }
     let source = std::fs::read_to_string(args.data.join("replay/json.jsonl"))?;
     let lines: Vec<Line> = source.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    let mut seed = 1u64;
-    let mut below = |n: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % n.max(1)
-    };
+    let mut random = Random::new(1);
     let mut canvases: Canvases = (1..=3).map(|n| (format!("gap{n}"), Vec::new())).collect();
     for test in lines.iter().flat_map(|line| line.tests.first()).take(args.most.min(120)) {
         let tokens = constraint.vocabulary().encode(&test.text)?;
         for (n_gaps, (_, list)) in (1..).zip(&mut canvases) {
             let mut slots: Vec<Slot> = tokens.iter().map(|&token| Slot::Fixed(token)).collect();
             for _ in 0..n_gaps {
-                let length = 3 + below(10);
-                let from = below(slots.len().saturating_sub(length));
+                let length = 3 + random.below(10);
+                let from = random.below(slots.len().saturating_sub(length));
                 let to = (from + length).min(slots.len());
                 if !slots[from..to].contains(&Slot::Gap) {
                     slots.splice(from..to, [Slot::Gap]);

@@ -8,13 +8,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anygram::parts::bits::Random;
 use anygram::{
     Canvas, Compiler, Constraint, Decision, LoadOptions, LogProbs, Lookahead, Method, Methods, Slot, TokenId,
     Vocabulary,
 };
 use anyhow::{Context, Result, ensure};
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 
 use crate::canvas::{Question, Texts};
 use crate::input;
@@ -102,7 +101,7 @@ fn measure(
     }
     let mut rows = Vec::new();
     for &sharpness in &args.sharpness {
-        let mut random = StdRng::seed_from_u64(17);
+        let mut random = Random::new(17);
         let simulated = Simulated { listed: args.listed, noise: args.noise, sharpness };
         let of = |known: &Known| simulated.marginals(&known.canvas, &known.text, tokens, &mut random);
         let marginals: Vec<LogProbs> = known.iter().map(of).collect::<Result<_>>()?;

@@ -1,9 +1,8 @@
 //! Simulated marginals: what a model that knows a text more or less well might say about its holes.
 
+use anygram::parts::bits::Random;
 use anygram::{Canvas, Floor, LogProbs, TokenId};
 use anyhow::Result;
-use rand::Rng;
-use rand::rngs::StdRng;
 
 /// Each hole lists some tokens of the workload's texts with normal noise on the scale of logits, the true
 /// token among them, which leads by the sharpness.
@@ -23,7 +22,7 @@ impl Simulated {
         canvas: &Canvas,
         text: &[TokenId],
         tokens: &[TokenId],
-        random: &mut StdRng,
+        random: &mut Random,
     ) -> Vec<Vec<(TokenId, f64)>> {
         let eos = TokenId(151_643);
         canvas
@@ -32,7 +31,7 @@ impl Simulated {
                 let truth = text.get(hole).copied().unwrap_or(eos);
                 let mut row = vec![(truth, self.sharpness + self.noise * normal(random))];
                 while row.len() < self.listed.min(tokens.len()) {
-                    let token = tokens[random.random_range(0..tokens.len())];
+                    let token = *random.choose(tokens);
                     if row.iter().all(|pair| pair.0 != token) {
                         row.push((token, self.noise * normal(random)));
                     }
@@ -48,14 +47,14 @@ impl Simulated {
         canvas: &Canvas,
         text: &[TokenId],
         tokens: &[TokenId],
-        random: &mut StdRng,
+        random: &mut Random,
     ) -> Result<LogProbs> {
         Ok(LogProbs::listed(&self.rows(canvas, text, tokens, random), Floor::BelowListed)?)
     }
 }
 
 /// A number from the standard normal distribution (Box and Muller).
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Instant;
 
+use anygram::parts::bits::Random;
 use anygram::parts::grammar::ir::Symbol;
 use anygram::parts::recognizer::Edge;
 use anygram::parts::vocab::Format;
@@ -69,11 +70,10 @@ fn sequence(constraint: &Constraint, charts: &SharedCharts, n: usize, seed: usiz
     let mut output = Output::new(constraint, charts, LEVELS)?;
     let mut matcher = constraint.matcher()?;
     let n_tokens = constraint.vocabulary().len();
-    let mut drawn = seed.wrapping_mul(0x9e37_79b9) + 1;
+    let mut random = Random::new(seed as u64);
     let mut next = |matcher: &mut Matcher| -> Result<TokenId> {
         for _ in 0..n_tokens {
-            drawn = drawn.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            let token = TokenId::new((drawn >> 20) % (n_tokens - 1));
+            let token = TokenId::new(random.below(n_tokens - 1));
             if matcher.advance(token).is_ok() {
                 return Ok(token);
             }

@@ -1,5 +1,6 @@
 //! Measures the OR of token sets into masks.
 
+use anygram::parts::bits::Random;
 use anyhow::{Result, ensure};
 
 use super::{Bench, Times};
@@ -14,10 +15,9 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
     let n_bits = setting.batch.n_tokens;
     let n_words = n_bits.div_ceil(32);
     let mut charts = setting.charts(setting.pool)?;
-    let word = |set: usize, at: usize| {
-        ((set * 977 + at) as u32).wrapping_mul(0x9e37_79b9) & 0x0101_0101 << (set % 8)
-    };
-    let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|at| word(set, at)).collect()).collect();
+    let mut random = Random::new(1);
+    let mut word = |set: usize| random.bits() as u32 & 0x0101_0101 << (set % 8);
+    let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|_| word(set)).collect()).collect();
     let buffers = sets.iter().map(|set| charts.buffer(set)).collect::<Result<Vec<_>, _>>()?;
     for n in N_SETS {
         let buffer = charts.buffer(&vec![0; n_words * N_ROWS])?;

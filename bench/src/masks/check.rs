@@ -1,5 +1,6 @@
 //! Checks the answers: compares masks with what single tokens do.
 
+use anygram::parts::bits::Random;
 use anygram::{Matcher, TokenId, Vocabulary, get_bit};
 
 use super::engine::matcher;
@@ -8,20 +9,6 @@ use super::engine::matcher;
 const EVERY: usize = 8;
 /// So many set bits of a mask are compared, and as many others.
 const BITS: usize = 12;
-
-/// Numbers without a pattern, the same in every run.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % n.max(1)
-    }
-}
 
 /// What was compared, and what is wrong.
 #[derive(Default)]

@@ -11,11 +11,12 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use anygram_bits::Random;
 use anygram_left_to_right::language::StepError;
 use anygram_vocab::TokenId;
 
 use crate::canvas::Slot;
-use crate::random::{Random, log_sum};
+use crate::log_probs::log_sum;
 use crate::subsets::Subset;
 use crate::weigh::{Assignment, Question, Tail};
 

@@ -18,9 +18,10 @@ use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::frontier::{Config, Frontier};
+use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
+use anygram_left_to_right::read::read_token;
 use anygram_lexer::transducer;
 use anygram_recognizer::StateId;
 use anygram_vocab::TokenId;
@@ -104,7 +105,7 @@ pub(crate) enum Merging {
     /// They keep all of their stacks.
     Exact,
     /// They keep so much of what they are in the middle of
-    /// ([`Recognizer::limit_stack`](anygram_recognizer::Recognizer::limit_stack)). There are few such states,
+    /// ([`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack)). There are few such states,
     /// so what is found out of them serves all canvases; what they say is a bound.
     Limited(u32),
 }
@@ -164,7 +165,7 @@ impl<'a> Lattice<'a> {
 
     /// Goes on with what is known.
     pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
-        let (effort, n_seen) = (tables.stepper.recognizer().effort(), tables.n_seen());
+        let (effort, n_seen) = (tables.stepper.effort(), tables.n_seen());
         Self { tables, plan, work, effort, n_seen, guide }
     }
 
@@ -271,7 +272,7 @@ impl<'a> Lattice<'a> {
 
     /// Counts what the parser did, and what was seen of tokens for the first time, since it was last asked.
     fn spend_effort(&mut self) -> Result<(), StepError> {
-        let (effort, n_seen) = (self.tables.stepper.recognizer().effort(), self.tables.n_seen());
+        let (effort, n_seen) = (self.tables.stepper.effort(), self.tables.n_seen());
         let made = effort.saturating_sub(std::mem::replace(&mut self.effort, effort));
         let seen = n_seen.saturating_sub(std::mem::replace(&mut self.n_seen, n_seen));
         let nodes_per_step = if self.guide.merging == Merging::Exact { NODES_PER_STEP } else { 1 };
@@ -299,34 +300,26 @@ impl<'a> Lattice<'a> {
         let Tables { constraint, stepper, .. } = &mut *self.tables;
         let language = constraint.language();
         let lexing = language.lexing();
-        let mut readings = Frontier::new();
-        for (_, terminal) in plan::specials(constraint).filter(|&(named, _)| named == token) {
-            readings.extend(stepper.step_special(language, &[config], terminal)?);
-        }
-        let mut at = vec![config];
-        for &byte in constraint.vocabulary().bytes(token).unwrap_or_default() {
-            let class = lexing.lexicon.union.class(byte);
-            let mut next = Frontier::new();
-            for Config { state, lexeme } in at {
-                let transducer = stepper.transducer_mut();
-                let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else {
-                    continue;
-                };
-                let step = transducer.step_to_loosely(lexing, lexeme, place)?;
-                next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
-                if let Some(cut) = step.cut {
-                    next.extend(stepper.end(language, (state, cut))?);
+        let named = plan::named(constraint, token);
+        let readings =
+            read_token(stepper, constraint, &[config], (token, named), |stepper, before, byte, next| {
+                next.clear();
+                let class = lexing.lexicon.union.class(byte);
+                for &Config { state, lexeme } in before {
+                    let transducer = stepper.transducer_mut();
+                    let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else {
+                        continue;
+                    };
+                    let step = transducer.step_to_loosely(lexing, lexeme, place)?;
+                    next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
+                    if let Some(cut) = step.cut {
+                        next.extend(stepper.end(language, (state, cut))?);
+                    }
                 }
-            }
-            next.sort_unstable();
-            next.dedup();
-            at = next;
-        }
-        if constraint.vocabulary().bytes(token).is_some() {
-            readings.append(&mut at);
-        }
-        readings.sort_unstable();
-        readings.dedup();
+                next.sort_unstable();
+                next.dedup();
+                Ok(!next.is_empty())
+            })?;
         let readings: Arc<[Config]> = readings.into();
         self.tables.lattice.reads.insert((config, token), readings.clone());
         Ok(readings)

@@ -43,7 +43,6 @@ mod lattice;
 mod moves;
 mod open;
 mod plan;
-mod random;
 mod relaxed;
 mod right;
 mod search;

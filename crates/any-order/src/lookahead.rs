@@ -1,6 +1,7 @@
 //! LAVE's verification (Zhang et al. 2026, section 3.2): a canvas is taken for completable if one of some
 //! fillings, drawn from the marginals, is.
 
+use anygram_bits::Random;
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::{TokenId, Vocabulary};
@@ -13,7 +14,6 @@ use crate::decode::Rows;
 use crate::log_probs::LogProbs;
 use crate::methods::{MethodError, Methods};
 use crate::plan::is_tail;
-use crate::random::Random;
 
 /// What `lookahead` draws and asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,7 +171,9 @@ impl Methods {
             Marginals::LogProbs(log_probs) => {
                 drawn(vocabulary, canvas, n_slots, random, |_, hole, random| {
                     let pairs = log_probs.rows()[hole].all();
-                    random.pick(pairs.iter().map(|pair| pair.1)).map(|picked| pairs[picked].0)
+                    random
+                        .choose_by_log_weights(pairs.iter().map(|pair| pair.1))
+                        .map(|picked| pairs[picked].0)
                 })
             }
         };

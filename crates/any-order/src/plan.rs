@@ -106,3 +106,11 @@ pub(crate) fn specials(
     let ends = move |token: TokenId| vocabulary.eos().contains(&token) || vocabulary.pad() == Some(token);
     constraint.specials().iter().copied().filter(move |&(token, _)| !ends(token))
 }
+
+/// The terminals by which the grammar names a token of the text.
+pub(crate) fn named(
+    constraint: &Constraint,
+    token: TokenId,
+) -> impl Iterator<Item = anygram_grammar::ir::TerminalId> + '_ {
+    specials(constraint).filter(move |named| named.0 == token).map(|named| named.1)
+}

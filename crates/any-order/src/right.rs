@@ -19,7 +19,7 @@ use anygram_left_to_right::mask::{Rest, Tokens, set_bit};
 use anygram_lexer::dfa::{DEAD, START};
 use anygram_lexer::transducer::Lexing;
 use anygram_lexer::union::Union;
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::canvas::End;
@@ -627,16 +627,9 @@ fn walk(
     let mut ids: FxHashMap<BitSet, u32> = FxHashMap::from_iter([(BitSet::new(n_states), NOWHERE)]);
     let mut table = vec![NOT_YET; 2 * n_classes];
     let mut of = vec![NOWHERE; trie.n_tokens()].into_boxed_slice();
-    let n_nodes = trie.n_nodes() as u32;
-    let mut ancestors = vec![(n_nodes, 0)];
-    let mut at = 1;
     work.spend(trie.n_nodes() / 16)?;
-    while at < n_nodes {
-        while ancestors.last().is_some_and(|&(end, _)| at >= end) {
-            ancestors.pop();
-        }
-        let Some(&(_, from)) = ancestors.last() else { break };
-        let node = trie.node(NodeId(at));
+    trie.descend(trie.below_root(), 0, |&from: &u32, at| {
+        let node = trie.node(at);
         let class = union.class(node.byte);
         let mut to = table[from as usize * n_classes + class];
         if to == NOT_YET {
@@ -651,16 +644,14 @@ fn walk(
             table[from as usize * n_classes + class] = to;
         }
         if to == NOWHERE {
-            at = node.end.0;
-            continue;
+            return Ok(None);
         }
         if node.own_hi > node.lo {
             of[node.lo..node.own_hi].fill(to);
             is_end[to as usize] = true;
         }
-        ancestors.push((node.end.0, to));
-        at += 1;
-    }
+        Ok(Some(to))
+    })?;
     // Sets that are met inside of tokens only are emptied, so that they do not count.
     for (set, _) in sets.iter_mut().zip(is_end).filter(|(_, is_end)| !is_end) {
         *set = BitSet::new(n_states);

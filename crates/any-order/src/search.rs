@@ -15,8 +15,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use anygram_bits::BitSet;
 use anygram_bits::work::Work;
+use anygram_bits::{BitSet, Random};
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
@@ -207,13 +207,6 @@ impl Ways {
     }
 }
 
-/// A number that looks random (SplitMix64).
-fn mixed(number: u64) -> u64 {
-    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ (mixed >> 31)
-}
-
 /// A step from one place to another.
 struct Step {
     slot: u32,
@@ -270,7 +263,7 @@ impl<'a> Search<'a> {
     /// A search that has not begun.
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
         let n_specials = plan::specials(&tables.constraint).count();
-        let effort = tables.stepper.recognizer().effort();
+        let effort = tables.stepper.effort();
         let right = tables.right(plan);
         Self {
             tables,
@@ -364,7 +357,7 @@ impl<'a> Search<'a> {
                 self.stack.push(frame);
                 self.visits += 1;
                 self.in_vain += 1;
-                let effort = self.tables.stepper.recognizer().effort();
+                let effort = self.tables.stepper.effort();
                 self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * effort.saturating_sub(self.effort))?;
                 self.effort = effort;
                 if self.visits > self.bounds.visits {
@@ -570,7 +563,7 @@ impl<'a> Search<'a> {
         let ways = self.ways(slot as usize, config, rest.as_ref())?;
         let first = match self.bounds.order {
             0 => 0,
-            order => mixed(order ^ u64::from(slot) << 32 ^ u64::from(node)) as usize % ways.len().max(1),
+            order => Random::new(order ^ u64::from(slot) << 32 ^ u64::from(node)).below(ways.len()),
         };
         self.stack.push(Frame { node, rest, ways, at: 0, first, taken: None, useful: None });
         Ok(None)

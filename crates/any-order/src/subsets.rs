@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
-use anygram_left_to_right::frontier::Frontier;
+use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
-use anygram_vocab::{NodeId, TokenId};
+use anygram_left_to_right::read::read_token;
+use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::canvas::End;
@@ -50,6 +51,12 @@ pub(crate) struct Subsets {
 /// What the first look at something costs, in steps, and what an item of the parser does.
 const STEPS_PER_NEW: usize = 16;
 const STEPS_PER_ITEM: usize = 8;
+
+impl AsMut<Stepper> for Subsets {
+    fn as_mut(&mut self) -> &mut Stepper {
+        &mut self.tables.stepper
+    }
+}
 
 impl Subsets {
     pub fn new(tables: Tables) -> Self {
@@ -120,28 +127,15 @@ impl Subsets {
             return Ok(known);
         }
         let constraint = self.tables.constraint.clone();
-        let mut to = Subset::DEAD;
-        if let Some(bytes) = constraint.vocabulary().bytes(token) {
-            to = from;
-            for &byte in bytes {
-                if to == Subset::DEAD {
-                    break;
-                }
-                to = self.byte(to, byte, work)?;
-            }
-        }
-        let terminals: Vec<_> = plan::specials(&constraint).filter(|&(named, _)| named == token).collect();
-        for (_, terminal) in terminals {
-            let named = {
-                let frontier = &self.frontiers[from.0 as usize];
-                self.tables.stepper.step_special(constraint.language(), frontier, terminal)?
-            };
-            let mut both = self.frontiers[to.0 as usize].clone();
-            both.extend(named);
-            both.sort_unstable();
-            both.dedup();
-            to = self.number(both);
-        }
+        let before = self.frontiers[from.0 as usize].clone();
+        let named = plan::named(&constraint, token);
+        let mut at = from;
+        let readings = read_token(self, &constraint, &before, (token, named), |this, _, byte, next| {
+            at = this.byte(at, byte, work)?;
+            next.clone_from(&this.frontiers[at.0 as usize]);
+            Ok(at != Subset::DEAD)
+        })?;
+        let to = self.number(readings);
         self.tokens.insert((from, token), to);
         Ok(to)
     }
@@ -165,26 +159,17 @@ impl Subsets {
             }
         }
         let trie = vocabulary.trie();
-        let last = NodeId(trie.n_nodes() as u32);
-        let mut ancestors = vec![(last, from)];
-        let mut at = NodeId(1);
-        while at < last {
-            while ancestors.last().is_some_and(|&(end, _)| at >= end) {
-                ancestors.pop();
-            }
-            let Some(&(_, before)) = ancestors.last() else { break };
+        trie.descend(trie.below_root(), from, |&before, at| {
             let to = self.byte(before, trie.byte(at), work)?;
             if to == Subset::DEAD {
-                at = trie.end(at);
-                continue;
+                return Ok(None);
             }
             let own = trie.tokens_at(at);
             if !own.is_empty() {
                 by.entry(to).or_default().extend(own.iter().filter(|token| !apart(token)));
             }
-            ancestors.push((trie.end(at), to));
-            at = NodeId(at.0 + 1);
-        }
+            Ok::<_, StepError>(Some(to))
+        })?;
         let group = |(to, mut tokens): (Subset, Vec<TokenId>)| {
             tokens.sort_unstable();
             Group { to, tokens: tokens.into() }

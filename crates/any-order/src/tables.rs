@@ -16,6 +16,7 @@ use anygram_left_to_right::budget::{Budgets, Question};
 use anygram_left_to_right::frontier::{Config, Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{Rest, Tokens};
+use anygram_left_to_right::read::read_token;
 use anygram_lexer::dfa::{DEAD, START};
 use anygram_lexer::transducer::LexemeId;
 use anygram_recognizer::StateId;
@@ -161,7 +162,7 @@ impl Tables {
         }
         let full = std::mem::replace(self, fresh);
         // They are millions of small pieces, which takes a few hundred milliseconds; nobody has to wait for
-        // that.
+        // that. (On a thread of rayon's pool, which others have started anyhow.)
         rayon::spawn(move || drop(full));
         Ok(())
     }
@@ -179,29 +180,21 @@ impl Tables {
         }
         let Self { constraint, stepper, .. } = self;
         let language = constraint.language();
-        let mut readings = Frontier::new();
-        for (_, terminal) in plan::specials(constraint).filter(|&(named, _)| named == token) {
-            readings.extend(stepper.step_special(language, &[config], terminal)?);
-        }
-        if let Some(bytes) = constraint.vocabulary().bytes(token) {
-            let mut at = vec![config];
-            let mut next = Frontier::new();
-            for &byte in bytes {
-                // One by one: readings that meet stay apart, so that all are what other texts lead to as
-                // well.
-                let mut all = Frontier::new();
-                for &reading in &at {
-                    stepper.step(language, &[reading], byte, &mut next)?;
-                    all.append(&mut next);
+        let mut found = Frontier::new();
+        let named = plan::named(constraint, token);
+        let readings =
+            read_token(stepper, constraint, &[config], (token, named), |stepper, before, byte, next| {
+                // One by one: readings that meet stay apart, so that all are what other texts lead to
+                // as well.
+                next.clear();
+                for &reading in before {
+                    stepper.step(language, &[reading], byte, &mut found)?;
+                    next.append(&mut found);
                 }
-                all.sort_unstable();
-                all.dedup();
-                at = all;
-            }
-            readings.append(&mut at);
-        }
-        readings.sort_unstable();
-        readings.dedup();
+                next.sort_unstable();
+                next.dedup();
+                Ok(!next.is_empty())
+            })?;
         let readings: Arc<[Config]> = readings.into();
         self.reads.insert((config, token), readings.clone());
         Ok(readings)

@@ -11,6 +11,7 @@
 //!   backwards, and draws forwards. Nothing is drawn in vain. Where the layers are too many, it draws by a
 //!   search instead (`gumbel`), which is as exact.
 
+use anygram_bits::Random;
 use anygram_bits::work::{Stopped, Work};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError};
@@ -22,8 +23,8 @@ use std::collections::BinaryHeap;
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::Decision;
 use crate::gumbel;
+use crate::log_probs::log_sum;
 use crate::log_probs::{LogProbs, LogProbsError, Row};
-use crate::random::{Random, log_sum};
 use crate::subsets::{Subset, Subsets};
 use crate::tables::Tables;
 
@@ -528,7 +529,8 @@ impl<'a> Question<'a> {
             let (mut at, mut tokens) = (0, Vec::with_capacity(layers.len()));
             for (layer, after) in layers.iter().zip(inside.iter().skip(1)) {
                 self.work.spend(layer.edges[at].len())?;
-                let picked = random.pick(layer.edges[at].iter().map(|(to, edge)| edge.log + after[*to]));
+                let picked = random
+                    .choose_by_log_weights(layer.edges[at].iter().map(|(to, edge)| edge.log + after[*to]));
                 let Some((to, edge)) = picked.map(|picked| &layer.edges[at][picked]) else { return Ok(None) };
                 tokens.push(self.pick_token(layer.slot, edge, random)?);
                 at = *to;
@@ -612,7 +614,7 @@ impl<'a> Question<'a> {
                 let groups = self.subsets.groups(state, self.work)?;
                 let tokens = &groups[group].tokens;
                 self.work.spend(tokens.len())?;
-                let picked = random.pick(tokens.iter().map(|&token| row.get(token)));
+                let picked = random.choose_by_log_weights(tokens.iter().map(|&token| row.get(token)));
                 Ok(tokens[picked.unwrap_or(0)])
             }
             What::Unlisted { state, group, n_fresh } => {

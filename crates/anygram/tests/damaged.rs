@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anygram::{Compiler, Constraint, Error, GrammarFormat, Vocabulary};
+use anygram_bits::Random;
 use anygram_testkit::shared::data;
 use peak_alloc::PeakAlloc;
 
@@ -19,16 +20,6 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const MAX_MEMORY: usize = 1 << 30;
 /// Copies of each file.
 const COPIES: u64 = 6;
-
-/// Knuth's linear congruential generator (MMIX).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-}
 
 /// The file with a few things done to it that editors, networks and people do.
 fn damaged(file: &[u8], random: &mut Random) -> Vec<u8> {
@@ -77,7 +68,7 @@ fn damaged(file: &[u8], random: &mut Random) -> Vec<u8> {
                 }
             }
             _ => {
-                let piece = PIECES[random.below(PIECES.len())];
+                let piece = *random.choose(&PIECES);
                 file.splice(a..a, piece.iter().copied());
             }
         }
@@ -157,7 +148,7 @@ fn damaged_grammars_are_answered_or_refused() {
         let format = GrammarFormat::of_path(path).unwrap();
         for copy in 0..copies {
             let seed = at as u64 * 1_000_003 + copy;
-            let bytes = damaged(file, &mut Random(seed));
+            let bytes = damaged(file, &mut Random::new(seed));
             PeakAlloc.reset_peak_usage();
             let before = PeakAlloc.current_usage();
             let start = Instant::now();

@@ -1,7 +1,7 @@
 //! Random numbers: the same for the same seed on every machine.
 
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// SplitMix64 (Steele, Lea and Flood 2014), and what is drawn from it: for choices that can be repeated,
 /// never for secrets.
@@ -34,9 +34,22 @@ impl Random {
         self.below(100) < percent
     }
 
+    /// One of the items, each as likely.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+
+    /// Brings the items into a random order, each as likely (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        (1..items.len()).rev().for_each(|at| items.swap(at, self.below(at + 1)));
+    }
+
     /// The number of a weight, each as likely as it weighs against the sum; weights are logarithms. `None` if
     /// there are none above zero.
-    pub fn pick(&mut self, log_weights: impl Iterator<Item = f64> + Clone) -> Option<usize> {
+    pub fn choose_by_log_weights(&mut self, log_weights: impl Iterator<Item = f64> + Clone) -> Option<usize> {
         let top = log_weights.clone().fold(f64::NEG_INFINITY, f64::max);
         if top == f64::NEG_INFINITY {
             return None;
@@ -73,9 +86,30 @@ mod tests {
         let mut random = Random::new(2);
         for _ in 0..1000 {
             assert!((0.0..1.0).contains(&random.unit()) && random.below(3) < 3);
-            assert_eq!(random.pick([f64::NEG_INFINITY, 0.0].into_iter()), Some(1));
+            assert_eq!(random.choose_by_log_weights([f64::NEG_INFINITY, 0.0].into_iter()), Some(1));
         }
-        assert_eq!(random.pick([f64::NEG_INFINITY].into_iter()), None);
+        assert_eq!(random.choose_by_log_weights([f64::NEG_INFINITY].into_iter()), None);
         assert!(random.chance(100) && !random.chance(0));
+    }
+
+    #[test]
+    fn every_item_is_drawn() {
+        let mut random = Random::new(7);
+        let mut seen = [0; 5];
+        (0..500).for_each(|_| seen[*random.choose(&[0, 1, 2, 3, 4])] += 1);
+        assert!(seen.iter().all(|&n| n > 50), "{seen:?}");
+    }
+
+    #[test]
+    fn every_order_is_drawn() {
+        let mut random = Random::new(8);
+        let orders: std::collections::BTreeSet<[usize; 4]> = (0..500)
+            .map(|_| {
+                let mut items = [0, 1, 2, 3];
+                random.shuffle(&mut items);
+                items
+            })
+            .collect();
+        assert_eq!(orders.len(), 24);
     }
 }

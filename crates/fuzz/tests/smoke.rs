@@ -34,8 +34,8 @@ fn check(Target { name, run, seeds, max_len }: &Target) {
     assert!(n_kept > 0, "{name}: no seed is of interest");
     let mut random = Random::new(1);
     for _ in 0..CHANGED {
-        let mut input = random.pick(&seeds).clone();
-        let other = random.pick(&seeds[..]).clone();
+        let mut input = random.choose(&seeds).clone();
+        let other = random.choose(&seeds[..]).clone();
         change(&mut input, &other, &mut random);
         input.truncate(*max_len);
         run(&input);

@@ -373,17 +373,13 @@ mod tests {
 
     #[test]
     fn first_sets_agree_with_the_definition_by_iteration() {
-        let mut seed = 7_u64;
-        let mut random = move |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((seed >> 33) as usize) % below
-        };
+        let mut random = anygram_bits::Random::new(7);
         for _ in 0..300 {
             let mut words = Vec::new();
-            for _ in 0..3 + random(12) {
-                let mut word = format!("{}=", b"STUVW"[random(5)] as char);
-                for _ in 0..random(4) {
-                    word.push(b"STUVWabc"[random(8)] as char);
+            for _ in 0..3 + random.below(12) {
+                let mut word = format!("{}=", *random.choose(b"STUVW") as char);
+                for _ in 0..random.below(4) {
+                    word.push(*random.choose(b"STUVWabc") as char);
                 }
                 words.push(word);
             }

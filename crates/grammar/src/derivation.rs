@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anygram_bits::Random;
+
 use crate::cfg::Cfg;
 use crate::ir::{NonterminalId, Rule, Symbol, TerminalId};
 
@@ -170,17 +172,11 @@ impl<'a> Derivations<'a> {
         Some(terminals)
     }
 
-    /// A random sentence that costs at most `extra` more than the cheapest; `below(n)` is a random number
-    /// below `n`.
+    /// A random sentence that costs at most `extra` more than the cheapest.
     ///
     /// What may be spent is split at random among the parts of each phrase. `None` if there is no sentence,
     /// or it is longer than `limit`.
-    pub fn random(
-        &self,
-        extra: u64,
-        limit: usize,
-        below: &mut dyn FnMut(usize) -> usize,
-    ) -> Option<Vec<TerminalId>> {
+    pub fn random(&self, extra: u64, limit: usize, random: &mut Random) -> Option<Vec<TerminalId>> {
         let mut terminals = Vec::new();
         let mut stack = vec![(Symbol::Nonterminal(self.cfg.start), extra)];
         // Alternatives that cost nothing could be taken for ever.
@@ -204,9 +200,9 @@ impl<'a> Derivations<'a> {
                 false => &[(best, 0)][..],
             };
             // Where there is much to spend, two draws, of which the dearer: else lists would end too soon.
-            let mut choice = options[below(options.len())];
+            let mut choice = *random.choose(options);
             if spare > cost {
-                let other = options[below(options.len())];
+                let other = *random.choose(options);
                 choice = if other.1 > choice.1 { other } else { choice };
             }
             let (rule, more) = choice;
@@ -219,7 +215,7 @@ impl<'a> Derivations<'a> {
                     Symbol::Terminal(_) => 0,
                     Symbol::Nonterminal(_) if open == 1 => spare,
                     Symbol::Nonterminal(_) => {
-                        below(usize::try_from(spare).unwrap_or(usize::MAX - 1) + 1) as u64
+                        random.below(usize::try_from(spare).unwrap_or(usize::MAX - 1) + 1) as u64
                     }
                 };
                 open -= usize::from(matches!(symbol, Symbol::Nonterminal(_)));
@@ -274,21 +270,17 @@ mod tests {
         let mut weights = lengths(&grammar);
         weights[0] = None;
         let derivations = Derivations::new(&cfg, weights);
-        assert_eq!((derivations.shortest(10), derivations.random(3, 10, &mut |_| 0)), (None, None));
+        assert_eq!((derivations.shortest(10), derivations.random(3, 10, &mut Random::new(0))), (None, None));
     }
 
     #[test]
     fn random_sentences_grow_and_end() {
         let (grammar, cfg) = reduced("start: s\ns: s s | \"(\" s \")\" |");
         let derivations = Derivations::new(&cfg, lengths(&grammar));
-        let mut seed = 1u64;
-        let mut below = |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % n
-        };
+        let mut random = Random::new(1);
         let mut longest = 0;
         for extra in 0..200 {
-            let Some(sentence) = derivations.random(extra, 200, &mut below) else { continue };
+            let Some(sentence) = derivations.random(extra, 200, &mut random) else { continue };
             assert!(sentence.len() as u64 <= extra);
             longest = longest.max(sentence.len());
         }

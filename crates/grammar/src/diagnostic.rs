@@ -300,26 +300,11 @@ pub fn closest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Opti
     }
     let limit = 1 + name.len() / 4;
     let near = names.into_iter().take(10_000).filter(|other| other.len() <= LONGEST && *other != name);
-    let scored = near.map(|other| (edit_distance(&name.to_lowercase(), &other.to_lowercase()), other));
+    let scored = near.map(|other| (strsim::levenshtein(&name.to_lowercase(), &other.to_lowercase()), other));
     scored
         .filter(|&(distance, _)| distance <= limit)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, other)| other)
-}
-
-/// The number of characters to insert, remove or replace.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, c) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, &d) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(c != d);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// The span in characters, as `ariadne` counts best. (Its byte spans slice inside characters, version 0.6.)
@@ -392,7 +377,6 @@ Error: no
         assert_eq!(closest("expresion", ["statement", "expression", "name"]), Some("expression"));
         assert_eq!(closest("number", ["NUMBER", "x"]), Some("NUMBER"));
         assert_eq!(closest("a", ["statement"]), None);
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 
     #[test]

@@ -858,24 +858,18 @@ fn other_grammars_are_read_or_refused_for_what_is_not_supported() {
 
 #[test]
 fn mutations_do_not_panic() {
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move |below: usize| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        (seed % below.max(1) as u64) as usize
-    };
+    let mut random = anygram_bits::Random::new(1);
     let spice = b"()[]{}|&~?*+\"/\\<>.:%#-_ \n09azAZ\xc3\xa9\xff^$";
     for (name, source) in grammars_in("replay") {
         let rounds = 200_000 / source.len().max(1000);
         for round in 0..rounds {
             let mut bytes = source.clone().into_bytes();
-            for _ in 0..=random(4) {
-                let at = random(bytes.len());
-                match random(3) {
-                    0 => bytes[at] = spice[random(spice.len())],
-                    1 => bytes.insert(at, spice[random(spice.len())]),
-                    _ => drop(bytes.drain(at..(at + random(20)).min(bytes.len()))),
+            for _ in 0..=random.below(4) {
+                let at = random.below(bytes.len());
+                match random.below(3) {
+                    0 => bytes[at] = *random.choose(spice),
+                    1 => bytes.insert(at, *random.choose(spice)),
+                    _ => drop(bytes.drain(at..(at + random.below(20)).min(bytes.len()))),
                 }
                 if bytes.is_empty() {
                     break;

@@ -13,7 +13,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::transducer::{CutId, LexemeId};
@@ -22,9 +21,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ample::Ample;
 use crate::costs::{Costs, Leftover, NEVER};
-use crate::frontier::{Config, Frontier, Stepper};
+use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
-use crate::mask::{Tokens, get_bit, set_bit};
+use crate::mask::{self, Tokens};
 
 /// A reading, and what is left of the tokens in which it stands.
 type Place = (Config, Leftover);
@@ -89,6 +88,12 @@ pub struct Question<'a> {
     pub trie: &'a TokenTrie,
     /// Counts what it takes.
     pub work: Work,
+}
+
+impl AsMut<Stepper> for Question<'_> {
+    fn as_mut(&mut self) -> &mut Stepper {
+        self.stepper
+    }
 }
 
 impl Budgets {
@@ -230,56 +235,13 @@ impl Budgets {
                 agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()))));
             }
         }
-        if together { self.decide_together(question, frontier, limit, decided) } else { Ok(()) }
-    }
-
-    /// In `scannerless` the pieces of a token that end at one byte meet in one parser state: walks the trie
-    /// with all readings at once.
-    fn decide_together(
-        &mut self,
-        question: &mut Question<'_>,
-        frontier: &[Config],
-        limit: u32,
-        decided: &mut [u32],
-    ) -> Result<(), StepError> {
-        let trie = question.trie;
-        let is_decided = |&place: &usize| get_bit(decided, trie.order()[place].index());
-        let mut known = BitSet::from_members(trie.n_tokens(), (0..trie.n_tokens()).filter(is_decided));
-        let last = NodeId(trie.n_nodes() as u32);
-        let mut configs: Frontier = frontier.to_vec();
-        let mut found = Frontier::new();
-        let mut ancestors = vec![(last, 0)];
-        let mut at = NodeId(1);
-        while at < last {
-            while let Some(&(end, first)) = ancestors.last()
-                && at >= end
-            {
-                configs.truncate(first);
-                ancestors.pop();
-            }
-            let node = trie.node(at);
-            let Some(&(_, first)) = ancestors.last() else { break };
-            if known.first_absent(node.lo, node.hi).is_none() {
-                at = node.end;
-                continue;
-            }
-            question.stepper.step(question.language, &configs[first..], node.byte, &mut found)?;
-            if found.is_empty() {
-                at = node.end;
-                continue;
-            }
-            if node.lo < node.own_hi && !known.contains(node.lo) && self.fits(question, &found, limit)? {
-                known.insert_range(node.lo, node.own_hi);
-                trie.tokens_at(at).iter().for_each(|token| set_bit(decided, token.index()));
-            }
-            let next = NodeId(at.0 + 1);
-            if node.end > next {
-                ancestors.push((node.end, configs.len()));
-                configs.extend_from_slice(&found);
-            }
-            at = next;
+        if !together {
+            return Ok(());
         }
-        Ok(())
+        let (language, trie) = (question.language, question.trie);
+        mask::follow_together(question, language, trie, frontier, decided, |question, readings| {
+            self.fits(question, readings, limit)
+        })
     }
 
     /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`.
@@ -662,18 +624,12 @@ fn walk_lexeme(
 ) -> Result<(), StepError> {
     let Question { stepper, language, trie, work } = question;
     let lexing = language.lexing();
-    let mut ancestors: Vec<(NodeId, LexemeId)> = Vec::new();
     for &top in tops {
-        ancestors.clear();
-        let (mut at, last, mut n_steps) = (top, trie.end(top), 0);
-        while at < last {
-            while ancestors.last().is_some_and(|&(end, _)| at >= end) {
-                ancestors.pop();
-            }
+        let mut n_steps = 0;
+        trie.descend(trie.subtree(top), lexeme, |&before, at| {
             n_steps += 1;
-            let before = ancestors.last().map_or(lexeme, |&(_, lexeme)| lexeme);
             let step = stepper.transducer_mut().step(lexing, before, trie.byte(at))?;
-            let (end, is_token) = (trie.end(at), !trie.tokens_at(at).is_empty());
+            let is_token = !trie.tokens_at(at).is_empty();
             if let Some(cut) = step.cut {
                 let obligations = stepper.transducer().cut(cut).obligations;
                 let mut survives = |child: &NodeId| {
@@ -682,15 +638,11 @@ fn walk_lexeme(
                 let tops = trie.children(at).filter(&mut survives).collect();
                 visit(at, Stepped::Cut { cut, is_token, tops });
             }
-            match step.stay {
-                Some(next) => {
-                    visit(at, Stepped::Stay(next, is_token));
-                    ancestors.push((end, next));
-                    at = NodeId(at.0 + 1);
-                }
-                None => at = end,
+            if let Some(next) = step.stay {
+                visit(at, Stepped::Stay(next, is_token));
             }
-        }
+            Ok::<_, StepError>(step.stay)
+        })?;
         work.spend(n_steps)?;
     }
     Ok(())

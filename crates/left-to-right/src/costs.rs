@@ -26,6 +26,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use anygram_bits::index_type;
@@ -324,24 +325,15 @@ impl Costs {
     ) -> Result<Walked, Stopped> {
         let mut walked = Walked::default();
         let mut is_beyond = vec![false; dfa.n_states()];
-        let mut ancestors: Vec<(NodeId, u32)> = Vec::new();
         for top in tops {
-            ancestors.clear();
-            let (mut at, last) = (top, trie.end(top));
             let mut n_steps = 0;
-            while at < last {
-                while ancestors.last().is_some_and(|&(end, _)| at >= end) {
-                    ancestors.pop();
-                }
+            let walk = trie.descend(trie.subtree(top), state, |&before, at| {
                 n_steps += 1;
-                let before = ancestors.last().map_or(state, |&(_, state)| state);
                 let next = dfa.step(before, trie.byte(at));
-                let end = trie.end(at);
                 if next == DEAD {
-                    at = end;
-                    continue;
+                    return Ok::<_, Infallible>(None);
                 }
-                let (is_token, below) = (!trie.tokens_at(at).is_empty(), NodeId(at.0 + 1));
+                let is_token = !trie.tokens_at(at).is_empty();
                 if dfa.accepting[next as usize] {
                     walked.at_boundary |= is_token;
                     let may_follow = |child: &NodeId| {
@@ -352,13 +344,12 @@ impl Costs {
                         .extend(trie.children(at).filter(may_follow).map(|child| self.same[child.index()]));
                 }
                 if !automaton.goes_on[next as usize] {
-                    at = end;
-                    continue;
+                    return Ok(None);
                 }
                 is_beyond[next as usize] |= is_token;
-                ancestors.push((end, next));
-                at = below;
-            }
+                Ok(Some(next))
+            });
+            let Ok(()) = walk;
             work.spend(n_steps)?;
         }
         work.spend(walked.tops.len() + is_beyond.len())?;

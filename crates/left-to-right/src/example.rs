@@ -4,7 +4,7 @@
 //! ignored goes between. What comes of it is handed out only if [`Language::read`] says that it is a
 //! sentence, so an example is one in every lexer mode. Not finding one proves nothing: all work is bounded.
 
-use anygram_bits::BitSet;
+use anygram_bits::{BitSet, Random};
 use anygram_grammar::derivation::Derivations;
 use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_lexer::words::Words;
@@ -95,14 +95,14 @@ impl<'a> Examples<'a> {
                 return Some(text);
             }
         }
-        let mut random = Random(0);
+        let mut random = Random::new(0);
         let tried = (0..TRIES as u64).filter_map(|extra| self.random_sentence(extra, &mut random));
         tried.min_by_key(Vec::len).or_else(|| self.searched())
     }
 
     /// At most `n` different sentences, of growing size.
     pub fn random(&mut self, n: usize, seed: u64) -> Vec<Vec<u8>> {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut seen = FxHashSet::default();
         let mut found = Vec::new();
         for attempt in 0..n.saturating_mul(4).saturating_add(TRIES) {
@@ -120,13 +120,12 @@ impl<'a> Examples<'a> {
     }
 
     fn random_sentence(&mut self, extra: u64, random: &mut Random) -> Option<Vec<u8>> {
-        let below = &mut |n: usize| random.below(n);
-        let terminals: Vec<TerminalId> = self.derivations.random(extra, LONGEST, below)?;
+        let terminals: Vec<TerminalId> = self.derivations.random(extra, LONGEST, random)?;
         // Keywords in mixed case are no fun.
         let kind = |t: &TerminalId| &self.language.grammar().terminals[t.index()].kind;
         let word = |t: &TerminalId| match kind(t) {
             TerminalKind::Literal(_) => self.words.shortest(t.index()),
-            _ => self.words.random(t.index(), below),
+            _ => self.words.random(t.index(), random),
         };
         let words: Option<Vec<_>> = terminals.iter().map(word).collect();
         self.spell(&words?)
@@ -200,15 +199,4 @@ pub(crate) fn completion(
     let symbols = stepper.complete(language, frontier).ok()??;
     let text: Option<Vec<u8>> = symbols.into_iter().map(byte).collect();
     Some(words.readable(&text?))
-}
-
-/// Knuth's linear congruential generator (MMIX): good enough for choosing examples, the same on every
-/// machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n.max(1)
-    }
 }

@@ -19,7 +19,7 @@ use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Place, Prospect,
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
-use crate::language::{Engine, Language, StepError};
+use crate::language::{Language, StepError};
 
 /// One reading of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -91,15 +91,22 @@ enum Trace {
     Lost,
 }
 
+impl AsMut<Self> for Stepper {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// The states, other than `from`, that were looked into to read a terminal from a state; `None` if the engine
+/// does not say.
+fn looked_into(recognizer: &dyn Recognizer, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
+    recognizer.shared_states()?.looked_into(from, terminal)
+}
+
 impl Stepper {
     /// Empty tables for a language.
     pub fn new(language: &Language) -> Result<Self, RecognizerError> {
-        Self::with_engine(language, language.engine())
-    }
-
-    /// Empty tables for a language and an engine that need not be its own.
-    pub fn with_engine(language: &Language, engine: Engine) -> Result<Self, RecognizerError> {
-        Ok(Self::with(language, language.recognizer_by(engine)?))
+        Ok(Self::with(language, language.recognizer()?))
     }
 
     /// Empty tables in which equal readings that were reached by different ways are one [`Config`]: see
@@ -129,19 +136,23 @@ impl Stepper {
     }
 
     /// Empty tables of parser states, and the lexemes of other tables.
-    pub fn renewed(language: &Language, engine: Engine, of: &mut Self) -> Result<Self, RecognizerError> {
-        let mut fresh = Self::with_engine(language, engine)?;
+    pub fn renewed(language: &Language, recognizer: Box<dyn Recognizer>, of: &mut Self) -> Self {
+        let mut fresh = Self::with(language, recognizer);
         fresh.take_lexemes(of);
         // What was known of the old parser states does not hold of these.
         fresh.generation = of.generation + 1;
-        Ok(fresh)
+        fresh
     }
 
     /// Takes the lexemes of other tables, which have none from then on, and the numbers of their parser
     /// states' shapes.
     pub fn take_lexemes(&mut self, of: &mut Self) {
         self.transducer = std::mem::take(&mut of.transducer);
-        self.recognizer.set_shapes(of.recognizer.take_shapes());
+        if let Some(own) = self.recognizer.shared_states_mut()
+            && let Some(others) = of.recognizer.shared_states_mut()
+        {
+            own.take_shapes(others);
+        }
     }
 
     /// Begins a mask, a token or a byte: what it takes is counted from here.
@@ -185,15 +196,26 @@ impl Stepper {
         let Trace::On(states) = &mut self.trace else { return };
         states.push(from);
         let Some(terminal) = terminal else { return };
-        match self.recognizer.looked_into(from, terminal) {
+        match looked_into(&*self.recognizer, from, terminal) {
             Some(others) => states.extend_from_slice(others),
             None => self.trace = Trace::Lost,
         }
     }
 
-    /// What can be seen of a parser state.
+    /// What can be seen of a parser state. `None` if the engine does not share what it knows in this way.
     pub fn view(&mut self, state: StateId) -> Option<View<'_>> {
-        self.recognizer.view(state)
+        self.recognizer.shared_states_mut().map(|engine| engine.view(state))
+    }
+
+    /// Whether a parser state is one for which another engine is better, see [`Language::may_switch`].
+    pub fn is_heavy(&self, state: StateId) -> bool {
+        self.recognizer.shared_states().is_some_and(|engine| engine.is_heavy(state))
+    }
+
+    /// A measure of what the parser did so far.
+    pub fn effort(&self) -> usize {
+        let recognizer = &self.recognizer;
+        recognizer.shared_states().map_or_else(|| recognizer.n_items(), |engine| engine.effort())
     }
 
     /// The recognizer.
@@ -379,7 +401,7 @@ impl Stepper {
             for &scan in &transducer.cut(cut).scans {
                 let Trace::On(states) = trace else { break };
                 states.push(from);
-                match recognizer.looked_into(from, scan) {
+                match looked_into(&**recognizer, from, scan) {
                     Some(others) => states.extend_from_slice(others),
                     None => *trace = Trace::Lost,
                 }
@@ -417,10 +439,14 @@ impl Stepper {
         Ok(lexeme.map(|lexeme| Config { state, lexeme }))
     }
 
-    /// A parser state that reads all that this one reads, and more: see [`Recognizer::limit_stack`].
+    /// A parser state that reads all that this one reads, and more: see
+    /// [`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack). The state itself, if the engine has nothing better.
     pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, StepError> {
         let before = self.recognizer.n_items();
-        let limited = self.recognizer.limit_stack(state, depth)?;
+        let limited = match self.recognizer.shared_states_mut() {
+            Some(engine) => engine.limit_stack(state, depth)?,
+            None => state,
+        };
         self.work.spend(1 + self.recognizer.n_items().saturating_sub(before))?;
         Ok(limited)
     }
@@ -598,7 +624,8 @@ impl Stepper {
         let finishes = |automaton: &Relation| recognizer.can_finish(state, from.index(), automaton);
         let answer = || match purpose {
             Purpose::CanAnywhere => {
-                completions().is_some_and(|all| recognizer.can_finish_anywhere(state, from.index(), all))
+                let engine = recognizer.shared_states().zip(completions());
+                engine.is_some_and(|(engine, all)| engine.can_finish_anywhere(state, from.index(), all))
             }
             Purpose::Can => completions().is_some_and(|all| finishes(all.relation())),
             Purpose::May => language.own_spelling().is_none_or(finishes),

@@ -6,43 +6,11 @@ use anygram_grammar::{Warning, analysis};
 use anygram_lexer::boundary::OwnDebts;
 use anygram_lexer::transducer::{Lexing, LexingError};
 use anygram_lexer::{LexerError, LexerLimits};
-use anygram_recognizer::earley::Earley;
+pub use anygram_recognizer::Engine;
 use anygram_recognizer::probe::Probe;
-use anygram_recognizer::reference::Reference;
-use anygram_recognizer::valiant::Valiant;
-use anygram_recognizer::{Recognizer, RecognizerError, RecognizerLimits, Relation};
+use anygram_recognizer::{Choice, Recognizer, RecognizerError, RecognizerLimits, Relation};
 
 use crate::frontier::{Frontier, Stepper};
-
-/// Which recognizer does the work.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[non_exhaustive]
-pub enum Engine {
-    /// The one that suits the grammar.
-    #[default]
-    Auto,
-    /// The definition; slow.
-    Reference,
-    /// Earley over shared states; see [`anygram_recognizer::earley`].
-    Earley,
-    /// The incremental Valiant recognizer; see [`anygram_recognizer::valiant`].
-    Valiant,
-}
-
-impl Engine {
-    /// The engines that can be asked for by name, `auto` first.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Reference, Self::Earley, Self::Valiant];
-
-    /// The name by which the engine is asked for.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Reference => "reference",
-            Self::Earley => "earley",
-            Self::Valiant => "valiant",
-        }
-    }
-}
 
 /// Bounds on the work and the memory of one grammar and one output.
 ///
@@ -200,8 +168,7 @@ pub enum CompileError {
 pub struct Language {
     grammar: Grammar,
     lexing: Lexing,
-    engine: Engine,
-    probe: Option<Probe>,
+    choice: Choice,
     limits: Limits,
     /// What the grammar does to [`Lexing::own_debts`].
     own_spelling: Option<Relation>,
@@ -227,19 +194,13 @@ impl Language {
     fn compile(grammar: Grammar, options: &LanguageOptions, mut work: Work) -> Result<Self, CompileError> {
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
-        let probe = (options.engine == Engine::Auto).then(|| Probe::new(&lexing.cfg));
-        let engine = match (options.engine, &probe) {
-            (Engine::Auto, Some(probe)) if probe.is_ambiguous() => Engine::Valiant,
-            (Engine::Auto, _) => Engine::Earley,
-            (chosen, _) => chosen,
-        };
+        let choice = Choice::new(options.engine, &lexing.cfg);
         let relation = |own: &OwnDebts| Relation::new(&lexing.cfg, own.n_classes(), own.steps(), &mut work);
         let own_spelling = lexing.own_debts().map(relation).transpose()?;
         let language = Self {
             grammar,
             lexing,
-            engine,
-            probe,
+            choice,
             limits: options.limits,
             own_spelling,
             compile_steps: work.used(),
@@ -283,12 +244,12 @@ impl Language {
 
     /// The engine in use; never [`Engine::Auto`].
     pub fn engine(&self) -> Engine {
-        self.engine
+        self.choice.engine()
     }
 
     /// What the engine was chosen by, if it was chosen.
     pub fn probe(&self) -> Option<&Probe> {
-        self.probe.as_ref()
+        self.choice.probe()
     }
 
     /// The lexer mode in use.
@@ -311,36 +272,25 @@ impl Language {
         self.own_spelling.as_ref()
     }
 
-    /// A fresh recognizer of the chosen engine.
-    pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
-        self.recognizer_by(self.engine)
+    /// The engine, and why it is that.
+    pub(crate) fn choice(&self) -> Choice {
+        self.choice
     }
 
     /// Whether outputs may move to another engine when their texts turn out not to suit the one that was
     /// chosen.
     pub fn may_switch(&self) -> bool {
-        self.probe.is_some() && self.engine == Engine::Earley
+        self.choice.for_heavy().is_some()
     }
 
-    pub(crate) fn recognizer_by(&self, engine: Engine) -> Result<Box<dyn Recognizer>, RecognizerError> {
-        let cfg = self.lexing.cfg.clone();
-        match engine {
-            Engine::Reference => Ok(Box::new(Reference::new(cfg, self.limits.recognizer)?)),
-            Engine::Valiant => Ok(Box::new(Valiant::new(cfg, self.limits.recognizer)?)),
-            Engine::Auto | Engine::Earley => Ok(Box::new(Earley::new(cfg, self.limits.recognizer)?)),
-        }
+    /// A fresh recognizer of the chosen engine.
+    pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
+        self.choice.recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
     }
 
-    /// A fresh recognizer of which states that were reached by different ways and hold the same are one
-    /// state, and merged states are small: what searches need that come to the same place by many ways. It is
-    /// the reference if that was chosen, else one that answers the same as the one chosen.
+    /// A fresh recognizer for searches, see [`Choice::interning_recognizer`].
     pub fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
-        match self.engine {
-            Engine::Reference => self.recognizer(),
-            Engine::Auto | Engine::Valiant | Engine::Earley => {
-                Ok(Box::new(Earley::new(self.lexing.cfg.clone(), self.limits.recognizer)?.sharing_origins()))
-            }
-        }
+        self.choice.interning_recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
     }
 
     /// The name of a terminal in the grammar's own words.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`language`] | a grammar compiled for one lexer mode and engine; shared, immutable |
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
+//! | [`read`] | one token read from a frontier |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`memo`] | equal situations share their masks |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
@@ -28,6 +29,7 @@ pub mod language;
 pub mod mask;
 pub mod matcher;
 pub mod memo;
+pub mod read;
 pub mod sequences;
 
 pub use forced::Forced;

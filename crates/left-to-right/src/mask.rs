@@ -16,10 +16,12 @@
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
+use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
@@ -241,10 +243,6 @@ pub struct Walks {
 /// Scratch space of a mask.
 #[derive(Default)]
 pub struct Scratch {
-    configs: Frontier,
-    found: Frontier,
-    /// `(end of the subtree, first config)` of each ancestor.
-    ancestors: Vec<(NodeId, usize)>,
     /// Readings and the rests that they were followed into.
     done: FxHashSet<(Config, u32)>,
 }
@@ -317,7 +315,9 @@ pub fn add_tokens(
             let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
             walk.stay.add_to(words);
         }
-        return follow_together(stepper, language, trie, frontier, scratch, words);
+        return follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
+            stepper.is_viable(language, readings)
+        });
     }
     scratch.done.clear();
     // Few pieces come before many: what they admit need not be admitted again.
@@ -359,57 +359,216 @@ pub fn add_tokens(
     Ok(())
 }
 
-/// Walks the trie with all readings at once.
-fn follow_together(
-    stepper: &mut Stepper,
+/// Adds the tokens whose readings are admitted, in `scannerless`, where the pieces of a token that end at one
+/// byte meet in one parser state: walks the trie with all readings at once, but for subtrees of which all
+/// tokens are there already.
+pub(crate) fn follow_together<Q: AsMut<Stepper>>(
+    question: &mut Q,
     language: &Language,
     trie: &TokenTrie,
     frontier: &[Config],
-    scratch: &mut Scratch,
     words: &mut [u32],
+    mut admits: impl FnMut(&mut Q, &[Config]) -> Result<bool, StepError>,
 ) -> Result<(), StepError> {
-    let Scratch { configs, found, ancestors, .. } = scratch;
     let is_admitted = |&place: &usize| get_bit(words, trie.order()[place].index());
     let mut admitted = BitSet::from_members(trie.n_tokens(), (0..trie.n_tokens()).filter(is_admitted));
-    let last = NodeId(trie.n_nodes() as u32);
-    configs.clear();
-    configs.extend_from_slice(frontier);
-    ancestors.clear();
-    ancestors.push((last, 0));
-    let mut at = NodeId(1);
-    while at < last {
-        while let Some(&(end, first)) = ancestors.last()
-            && at >= end
-        {
-            configs.truncate(first);
-            ancestors.pop();
-        }
+    // The readings at all open nodes, those of the innermost last.
+    let mut configs: Frontier = frontier.to_vec();
+    let mut found = Frontier::new();
+    trie.descend(trie.below_root(), 0..frontier.len(), |before: &Range<usize>, at| {
         let node = trie.node(at);
-        let Some(&(_, first)) = ancestors.last() else { break };
         if admitted.first_absent(node.lo, node.hi).is_none() {
-            at = node.end;
-            continue;
+            return Ok(None);
         }
-        stepper.step(language, &configs[first..], node.byte, found)?;
+        configs.truncate(before.end);
+        question.as_mut().step(language, &configs[before.clone()], node.byte, &mut found)?;
         if found.is_empty() {
-            at = node.end;
-            continue;
+            return Ok(None);
         }
-        if node.lo < node.own_hi && !admitted.contains(node.lo) && stepper.is_viable(language, found)? {
+        if node.lo < node.own_hi && !admitted.contains(node.lo) && admits(question, &found)? {
             admitted.insert_range(node.lo, node.own_hi);
             trie.tokens_at(at).iter().for_each(|token| set_bit(words, token.index()));
         }
-        let next = NodeId(at.0 + 1);
-        if node.end > next {
-            ancestors.push((node.end, configs.len()));
-            configs.extend_from_slice(found);
-        }
-        at = next;
+        configs.extend_from_slice(&found);
+        Ok(Some(before.end..configs.len()))
+    })
+}
+
+/// Why a sweep ends before the trie does.
+enum Stop {
+    /// More is wanted than is looked at for the sake of one lexeme.
+    TooMany,
+    Limit(LexerError),
+}
+
+impl From<LexerError> for Stop {
+    fn from(error: LexerError) -> Self {
+        Self::Limit(error)
     }
-    Ok(())
+}
+
+/// A group while the trie is walked.
+struct Growing {
+    place: Place,
+    /// Ranges of sorted positions.
+    tokens: Vec<(u32, u32)>,
+    can_end: bool,
+    /// Whether a byte class can follow, once it is known.
+    follow: Box<[Option<bool>]>,
+    tops: Vec<NodeId>,
+    /// The characters that lead back here, and here alone, once they are known.
+    returning: Option<Alphabet>,
+}
+
+/// In a table of steps: not asked yet, and nowhere.
+const NOT_YET: u32 = u32::MAX;
+const NOWHERE: u32 = u32::MAX - 1;
+
+/// What a sweep knows while the trie is walked. The state of a node is the number of the group that its bytes
+/// lead to; group 0 stands before the first byte, where a piece cannot end: that would be another reading.
+struct Sweeper<'a> {
+    lexing: &'a Lexing,
+    transducer: &'a mut Transducer,
+    trie: &'a TokenTrie,
+    /// Only what this lexeme wants is followed, over at most so many nodes.
+    wanted: Option<(LexemeId, usize)>,
+    has_rests: bool,
+    n_classes: usize,
+    groups: Vec<Growing>,
+    ids: FxHashMap<Place, u32>,
+    /// The groups that byte classes lead to from each group.
+    table: Vec<u32>,
+    n_steps: usize,
+}
+
+impl<'a> Sweeper<'a> {
+    fn new(
+        lexing: &'a Lexing,
+        transducer: &'a mut Transducer,
+        trie: &'a TokenTrie,
+        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
+    ) -> Self {
+        let n_classes = lexing.lexicon.union.n_classes();
+        Self {
+            lexing,
+            transducer,
+            trie,
+            wanted,
+            has_rests,
+            n_classes,
+            groups: Vec::new(),
+            ids: FxHashMap::default(),
+            table: vec![NOT_YET; n_classes],
+            n_steps: 0,
+        }
+    }
+
+    fn grow(&self, place: Place) -> Growing {
+        Growing {
+            place,
+            tokens: Vec::new(),
+            can_end: self.has_rests && self.transducer.can_end(self.lexing, place),
+            follow: Box::default(),
+            tops: Vec::new(),
+            returning: None,
+        }
+    }
+
+    /// The group that a node leads to; `None` if there is none, or if all below the node leads to it too.
+    #[inline(always)]
+    fn enter(&mut self, before: u32, at: NodeId) -> Result<Option<u32>, Stop> {
+        let node = self.trie.node(at);
+        self.n_steps += 1;
+        if self.wanted.is_some_and(|(_, most)| self.n_steps > most) {
+            return Err(Stop::TooMany);
+        }
+        let class = self.lexing.lexicon.union.class(node.byte);
+        if self.groups[before as usize].can_end {
+            self.note_top(before, class, at);
+        }
+        let mut next = self.table[before as usize * self.n_classes + class];
+        if next == NOT_YET {
+            next = self.step(before, class)?;
+        }
+        if next == NOWHERE {
+            return Ok(None);
+        }
+        let group = &mut self.groups[next as usize];
+        let below = self.trie.alphabet(at);
+        // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
+        // place.
+        let returns = node.end.0 > at.0 + 1 && below.is_text() && {
+            let find = || returning(self.transducer, self.lexing, group.place, self.has_rests);
+            below.is_subset(*group.returning.get_or_insert_with(find))
+        };
+        let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
+        if lo < hi {
+            match group.tokens.last_mut() {
+                Some(last) if last.1 == lo => last.1 = hi,
+                _ => group.tokens.push((lo, hi)),
+            }
+        }
+        Ok((!returns).then_some(next))
+    }
+
+    /// If the piece may end before a node, tokens go on there.
+    #[inline]
+    fn note_top(&mut self, before: u32, class: usize, at: NodeId) {
+        let Self { lexing, transducer, groups, n_classes, .. } = self;
+        let Growing { place, follow, tops, .. } = &mut groups[before as usize];
+        if follow.is_empty() {
+            *follow = vec![None; *n_classes].into();
+        }
+        if *follow[class].get_or_insert_with(|| transducer.can_follow(lexing, *place, class)) {
+            tops.push(at);
+        }
+    }
+
+    /// The group that a byte class leads to, or [`NOWHERE`]; asked once.
+    #[cold]
+    fn step(&mut self, before: u32, class: usize) -> Result<u32, LexerError> {
+        let mut place = self.transducer.step_place(self.lexing, self.groups[before as usize].place, class);
+        if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
+            let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
+            place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
+        }
+        let next = match place {
+            None => NOWHERE,
+            Some(place) => match self.ids.get(&place) {
+                Some(&known) => known,
+                None => {
+                    let fresh = self.groups.len() as u32;
+                    self.groups.push(self.grow(place));
+                    self.table.resize(self.groups.len() * self.n_classes, NOT_YET);
+                    self.ids.insert(place, fresh);
+                    fresh
+                }
+            },
+        };
+        self.table[before as usize * self.n_classes + class] = next;
+        Ok(next)
+    }
+}
+
+impl Growing {
+    /// The group, if anything comes to it.
+    fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
+        let Self { place, tokens, tops, .. } = self;
+        let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+        let tokens: Vec<TokenId> = ranges.copied().collect();
+        let (n_tokens, first) = (tokens.len(), tokens.iter().min().copied().unwrap_or(TokenId(0)));
+        let tokens = Arc::new(Tokens::new(tokens, n_words));
+        let is_empty = tops.is_empty() && tokens.is_empty();
+        let group = Group { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() };
+        (!is_empty).then_some(group)
+    }
 }
 
 impl Group {
+    fn memory_usage(&self) -> usize {
+        self.tokens.memory_usage() + size_of::<Self>() + size_of_val(&*self.tops)
+    }
+
     /// The nodes of the trie below which stands what is left of other tokens if the piece ends here.
     pub fn tops(&self) -> &[NodeId] {
         &self.tops
@@ -502,134 +661,29 @@ impl Walks {
         wanted: Option<LexemeId>,
         n_words: usize,
     ) -> Result<(Arc<Sweep>, bool), StepError> {
-        const NOT_YET: u32 = u32::MAX;
-        const NONE: u32 = u32::MAX - 1;
-        struct Growing {
-            place: Place,
-            /// Ranges of sorted positions.
-            tokens: Vec<(u32, u32)>,
-            can_end: bool,
-            /// Whether a byte class can follow, once it is known.
-            follow: Box<[Option<bool>]>,
-            tops: Vec<NodeId>,
-            /// The characters that lead back here, and here alone, once they are known.
-            returning: Option<Alphabet>,
-        }
-        let lexing = language.lexing();
-        let transducer = stepper.transducer_mut();
-        let start = transducer.place(lexeme);
+        let start = stepper.transducer().place(lexeme);
         let has_rests = self.apart || language.mode() != LexerMode::Scannerless;
-        let n_classes = lexing.lexicon.union.n_classes();
-        let grow = |transducer: &Transducer, place: Place| Growing {
-            place,
-            tokens: Vec::new(),
-            can_end: has_rests && transducer.can_end(lexing, place),
-            follow: Box::default(),
-            tops: Vec::new(),
-            returning: None,
-        };
-        let mut groups = vec![grow(transducer, start)];
-        let mut ids: FxHashMap<Place, u32> = FxHashMap::from_iter([(start, 0)]);
-        let mut table = vec![NOT_YET; n_classes];
-        let n_nodes = trie.n_nodes() as u32;
-        let mut ancestors = vec![(n_nodes, 0u32)];
-        let (mut at, mut n_steps) = (1, 0);
         // A canvas asks about what many parser states want, an output about few.
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
-        while at < n_nodes {
-            while ancestors.last().is_some_and(|&(end, _)| at >= end) {
-                ancestors.pop();
-            }
-            let (id, node) = (NodeId(at), trie.node(NodeId(at)));
-            let Some(&(_, parent)) = ancestors.last() else { break };
-            n_steps += 1;
-            if wanted.is_some() && n_steps > most {
-                self.n_seen += n_steps as u64;
+        let wanted = wanted.map(|lexeme| (lexeme, most));
+        let mut sweeper =
+            Sweeper::new(language.lexing(), stepper.transducer_mut(), trie, (wanted, has_rests));
+        sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
+        let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
+        let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);
+        self.n_seen += n_steps as u64;
+        match walk {
+            Ok(()) => stepper.spend(n_steps + n_entries / 4)?,
+            Err(Stop::TooMany) => {
                 stepper.spend(n_steps)?;
                 return Ok((Arc::default(), false));
             }
-            let class = lexing.lexicon.union.class(node.byte);
-            let group = &mut groups[parent as usize];
-            // The piece did not end before the first byte: that would be another reading.
-            if group.can_end && ancestors.len() > 1 {
-                if group.follow.is_empty() {
-                    group.follow = vec![None; n_classes].into();
-                }
-                let place = group.place;
-                if *group.follow[class].get_or_insert_with(|| transducer.can_follow(lexing, place, class)) {
-                    group.tops.push(id);
-                }
-            }
-            let mut next = table[parent as usize * n_classes + class];
-            if next == NOT_YET {
-                let mut place = transducer.step_place(lexing, group.place, class);
-                if let (Some(wanted), Some(to)) = (wanted, place) {
-                    let step = transducer.step_to_loosely(lexing, wanted, to)?;
-                    place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
-                }
-                next = match place {
-                    None => NONE,
-                    Some(place) => *ids.entry(place).or_insert_with(|| {
-                        groups.push(grow(transducer, place));
-                        table.resize(groups.len() * n_classes, NOT_YET);
-                        groups.len() as u32 - 1
-                    }),
-                };
-                table[parent as usize * n_classes + class] = next;
-            }
-            if next == NONE {
-                at = node.end.0;
-                continue;
-            }
-            let group = &mut groups[next as usize];
-            let has_more = node.end.0 > at + 1;
-            let below = trie.alphabet(id);
-            // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
-            // place.
-            let returns = has_more && below.is_text() && {
-                let find = || returning(transducer, lexing, group.place, has_rests);
-                below.is_subset(*group.returning.get_or_insert_with(find))
-            };
-            let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
-            if lo < hi {
-                match group.tokens.last_mut() {
-                    Some(last) if last.1 == lo => last.1 = hi,
-                    _ => group.tokens.push((lo, hi)),
-                }
-            }
-            if returns {
-                at = node.end.0;
-                continue;
-            }
-            if has_more {
-                ancestors.push((node.end.0, next));
-            }
-            at += 1;
+            Err(Stop::Limit(error)) => return Err(error.into()),
         }
-        self.n_seen += n_steps as u64;
-        stepper.spend(n_steps + table.len() / 4)?;
-        let mut swept = Vec::with_capacity(groups.len());
-        let mut bytes = 0;
-        for Growing { place, tokens, tops, .. } in groups {
-            let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-            let tokens: Vec<TokenId> = ranges.copied().collect();
-            let (n_tokens, first) = (tokens.len(), tokens.iter().min().copied().unwrap_or(TokenId(0)));
-            let tokens = Arc::new(Tokens::new(tokens, n_words));
-            if !tops.is_empty() || !tokens.is_empty() {
-                bytes += tokens.memory_usage() + size_of::<Group>() + size_of_val(&*tops);
-                swept.push(Group {
-                    place,
-                    tokens,
-                    n_tokens,
-                    first,
-                    tops: tops.into(),
-                    rest: OnceLock::new(),
-                });
-            }
-        }
-        let sweep = Arc::new(Sweep { groups: swept.into() });
+        let groups = groups.into_iter().filter_map(|group| group.finish(trie, n_words));
+        let sweep = Arc::new(Sweep { groups: groups.collect() });
         if wanted.is_none() {
-            self.make_room(language, bytes);
+            self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
             self.sweeps.insert((start, trie_id), sweep.clone());
         }
         Ok((sweep, true))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
-use anygram_recognizer::{Mark, RecognizerError};
+use anygram_recognizer::{Choice, Mark, Recognizer, RecognizerError};
 use anygram_vocab::{TokenId, Vocabulary};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
@@ -13,9 +13,10 @@ use rustc_hash::FxHashMap;
 use crate::budget::{Budgets, Question};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::{CompileError, Engine, Language, StepError};
+use crate::language::{CompileError, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
+use crate::read::read_token;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -104,7 +105,7 @@ impl Constraint {
     /// To start from what other outputs have learned, keep a matcher for each thread and [`Matcher::reset`]
     /// it, or [`Matcher::fork`] it for each new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
-        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().engine())?)))
+        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().choice())?)))
     }
 }
 
@@ -130,16 +131,10 @@ impl Warm {
     }
 }
 
-/// Parse items of one state from which on an output of a grammar that looked nearly deterministic moves to
-/// the Valiant chart. (The most that texts of SQL, SQLite and C++ in `data/replay` come to is 181;
-/// `e: e "+" e` has one and a half for each terminal. With it, masks of `stress_expr_amb` take a third of the
-/// time at p99.)
-const HEAVY: usize = 256;
-
 /// The tables that outputs grow together.
 struct Session {
     stepper: Stepper,
-    engine: Engine,
+    choice: Choice,
     walks: Walks,
     memo: Memo,
     scratch: Scratch,
@@ -150,19 +145,24 @@ struct Session {
 }
 
 impl Session {
-    fn new(constraint: &Constraint, engine: Engine) -> Result<Self, MatchError> {
-        let stepper = Stepper::with_engine(constraint.language(), engine).map_err(StepError::from)?;
+    fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
+        let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
         let (walks, memo, scratch) = (Walks::default(), Memo::default(), Scratch::default());
-        Ok(Self { stepper, engine, walks, memo, scratch, heavy: None, budgets: None })
+        Ok(Self { stepper, choice, walks, memo, scratch, heavy: None, budgets: None })
+    }
+
+    fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
+        let language = constraint.language();
+        let recognizer = choice.recognizer(language.lexing().cfg.clone(), language.limits().recognizer);
+        Ok(recognizer.map_err(StepError::from)?)
     }
 
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let stepper =
-            Stepper::renewed(constraint.language(), old.engine, &mut old.stepper).map_err(StepError::from)?;
+        let recognizer = Self::recognizer(constraint, old.choice)?;
         Ok(Self {
-            stepper,
-            engine: old.engine,
+            stepper: Stepper::renewed(constraint.language(), recognizer, &mut old.stepper),
+            choice: old.choice,
             walks: std::mem::take(&mut old.walks),
             memo: std::mem::take(&mut old.memo),
             scratch: Scratch::default(),
@@ -612,8 +612,8 @@ impl Matcher {
         &mut self,
         mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
     ) -> Result<T, MatchError> {
-        if self.is_heavy() {
-            self.switch()?;
+        if let Some(better) = self.better_choice() {
+            self.switch(better)?;
         }
         let (held, renew_at) = (self.session().stepper.recognizer().n_items(), self.renew_at);
         if held > renew_at {
@@ -632,24 +632,25 @@ impl Matcher {
         }
     }
 
-    /// Whether the text has turned out to be so ambiguous that the chart is the better engine, where we may
-    /// choose.
-    fn is_heavy(&self) -> bool {
-        if self.home.is_some() || !self.constraint.language().may_switch() {
-            return false;
+    /// The better engine, where we may choose, if the text has turned out to be too ambiguous for the one in
+    /// use.
+    fn better_choice(&self) -> Option<Choice> {
+        if self.home.is_some() {
+            return None;
         }
+        let better = self.constraint.language().choice().for_heavy()?;
         let session = self.session();
-        let weight = |config: &Config| session.stepper.recognizer().weight(config.state);
-        self.last().frontier.iter().any(|config| weight(config) > HEAVY)
+        let is_heavy = |config: &Config| session.stepper.is_heavy(config.state);
+        self.last().frontier.iter().any(is_heavy).then_some(better)
     }
 
-    /// Moves the output to the tables of the Valiant chart, until it is reset.
-    fn switch(&mut self) -> Result<(), MatchError> {
+    /// Moves the output to the tables of another engine, until it is reset.
+    fn switch(&mut self, choice: Choice) -> Result<(), MatchError> {
         let heavy = self.session().heavy.take();
         let (mut heavy, first) = match heavy {
             Some(heavy) => heavy,
             None => {
-                let session = Session::new(&self.constraint, Engine::Valiant)?;
+                let session = Session::new(&self.constraint, choice)?;
                 let fresh = Self::new(self.constraint.clone(), Arc::new(Mutex::new(session)))?;
                 (fresh.session, fresh.first)
             }
@@ -672,8 +673,8 @@ impl Matcher {
         let session = match &mut old {
             Some(old) => Session::renewed(&self.constraint, old)?,
             None => {
-                let engine = self.session().engine;
-                Session::new(&self.constraint, engine)?
+                let choice = self.session().choice;
+                Session::new(&self.constraint, choice)?
             }
         };
         let session = Arc::new(Mutex::new(session));
@@ -682,7 +683,8 @@ impl Matcher {
             Ok(fresh) => {
                 let home = self.home.take();
                 let old = std::mem::replace(self, Self { home, ..fresh });
-                // Millions of small tables: whoever waits for the mask need not wait until they are gone.
+                // Millions of small tables: whoever waits for the mask need not wait until they are gone. (On
+                // a thread of rayon's pool, which batches of masks have started anyhow.)
                 rayon::spawn(move || drop(old));
                 Ok(())
             }
@@ -745,43 +747,31 @@ impl Matcher {
         if is_eos && stepper.is_sentence(&position.frontier) {
             return Ok(Position { ended: true, ..position.clone() });
         }
-        let mut readings = Frontier::new();
-        for (_, terminal) in self.named(token) {
-            readings.extend(stepper.step_special(language, &position.frontier, terminal)?);
-        }
-        let bytes = vocabulary.bytes(token).unwrap_or_default();
-        let mut frontier = position.frontier.to_vec();
-        let mut next = Frontier::new();
         let mut refused = None;
-        for (at, &byte) in bytes.iter().enumerate() {
-            stepper.step(language, &frontier, byte, &mut next)?;
+        let mut at = 0;
+        let named = self.named(token);
+        let step = |stepper: &mut Stepper, before: &[Config], byte: u8, next: &mut Frontier| {
+            stepper.step(language, before, byte, next)?;
             // Between the bytes of a token too: so the refusal names the first byte that no sentence has
             // there.
-            if !stepper.is_viable(language, &next)? {
-                refused = Some((at, byte));
-                break;
+            let is_viable = stepper.is_viable(language, next)?;
+            if !is_viable {
+                refused = Some((at, byte, before.to_vec()));
             }
-            std::mem::swap(&mut frontier, &mut next);
+            at += 1;
+            Ok(is_viable)
+        };
+        let readings = read_token(stepper, &self.constraint, &position.frontier, (token, named), step)?;
+        let n_bytes = vocabulary.bytes(token).map_or(0, <[u8]>::len);
+        if readings.is_empty() || n_bytes == 0 && !stepper.is_viable(language, &readings)? {
+            let (at, byte, before) = match refused {
+                Some((at, byte, before)) => (at, Some(byte), before),
+                None => (0, None, position.frontier.to_vec()),
+            };
+            let (expected, could_end) = (stepper.expected(language, &before), stepper.is_sentence(&before));
+            return Err(refuse(at, byte, expected, could_end));
         }
-        if !bytes.is_empty() && refused.is_none() {
-            readings.append(&mut frontier);
-        }
-        readings.sort_unstable();
-        readings.dedup();
-        if readings.is_empty() || bytes.is_empty() && !stepper.is_viable(language, &readings)? {
-            let (at, byte) = refused.map_or((0, None), |(at, byte)| (at, Some(byte)));
-            return Err(refuse(
-                at,
-                byte,
-                stepper.expected(language, &frontier),
-                stepper.is_sentence(&frontier),
-            ));
-        }
-        Ok(Position {
-            frontier: readings.into(),
-            text_length: position.text_length + bytes.len(),
-            ended: false,
-        })
+        Ok(Position { frontier: readings.into(), text_length: position.text_length + n_bytes, ended: false })
     }
 
     /// Asks about costs; the states made on the way are released.
@@ -830,8 +820,8 @@ impl Matcher {
         Ok(())
     }
 
-    fn named(&self, token: TokenId) -> impl Iterator<Item = (TokenId, TerminalId)> {
-        self.constraint.0.specials.iter().copied().filter(move |&(named, _)| named == token)
+    fn named(&self, token: TokenId) -> impl Iterator<Item = TerminalId> {
+        self.constraint.specials().iter().filter(move |named| named.0 == token).map(|named| named.1)
     }
 
     fn try_drafts(

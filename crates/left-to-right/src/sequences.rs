@@ -28,6 +28,7 @@
 //! tree grows exponentially with the length of tokens, and a limit says so.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use anygram_bits::{BitSet, CompactSet};
@@ -37,7 +38,7 @@ use anygram_lexer::dfa::START;
 use anygram_lexer::transducer::{LexemeId, Lexing, ObligationsId};
 use anygram_lexer::union::State;
 use anygram_recognizer::{Mark, StateId};
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::frontier::Stepper;
@@ -152,23 +153,14 @@ impl Sequences {
         })?;
         let (mut tokens, mut unclear): (FxHashMap<u32, Vec<TokenId>>, FxHashMap<u32, Vec<TokenId>>) =
             Default::default();
-        let last = NodeId(trie.n_nodes() as u32);
+        // The readings at all open nodes, those of the innermost last.
         let mut readings = vec![first];
-        // Ends of subtrees, and where the readings before them begin.
-        let mut ancestors = vec![(last, 0)];
-        let mut at = NodeId(1);
-        while at < last {
-            while let Some(&(end, from)) = ancestors.last()
-                && at >= end
-            {
-                readings.truncate(from);
-                ancestors.pop();
-            }
-            let Some(&(_, from)) = ancestors.last() else { break };
-            let (place, to) = (trie.node(at), readings.len());
-            stepper.spend(to - from + 1)?;
-            let class = lexing.lexicon.union.class(place.byte);
-            for reading in from..to {
+        trie.descend(trie.below_root(), 0..1, |before: &Range<usize>, at| {
+            readings.truncate(before.end);
+            stepper.spend(before.len() + 1)?;
+            let node = trie.node(at);
+            let class = lexing.lexicon.union.class(node.byte);
+            for reading in before.clone() {
                 for &next in &*builder.step(stepper, readings[reading], class)? {
                     if builder.is_unclear(next) {
                         unclear.entry(next).or_default().extend_from_slice(trie.tokens_below(at));
@@ -177,18 +169,14 @@ impl Sequences {
                     }
                 }
             }
-            if readings.len() == to {
-                at = place.end;
-                continue;
-            }
-            if place.lo < place.own_hi {
-                for &reading in &readings[to..] {
+            let own = before.end..readings.len();
+            if node.lo < node.own_hi {
+                for &reading in &readings[own.clone()] {
                     tokens.entry(reading).or_default().extend_from_slice(trie.tokens_at(at));
                 }
             }
-            ancestors.push((place.end, to));
-            at = NodeId(at.0 + 1);
-        }
+            Ok::<_, StepError>((!own.is_empty()).then_some(own))
+        })?;
         let mut tokens: Vec<(u32, Vec<TokenId>)> = tokens.into_iter().collect();
         tokens.sort_unstable_by_key(|(reading, _)| *reading);
         for (reading, tokens) in tokens {

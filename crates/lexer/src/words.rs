@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anygram_bits::Random;
+
 use crate::dfa::{DEAD, START};
 use crate::lexicon::Lexicon;
 use crate::union::State;
@@ -119,16 +121,16 @@ impl<'a> Words<'a> {
         self.shortest[terminal].map(|state| self.to(state))
     }
 
-    /// A random text of a terminal that no other takes from it; `below(n)` is a random number below `n`.
+    /// A random text of a terminal that no other takes from it.
     /// Falls back on the shortest.
-    pub fn random(&self, terminal: usize, below: &mut dyn FnMut(usize) -> usize) -> Option<Vec<u8>> {
+    pub fn random(&self, terminal: usize, random: &mut Random) -> Option<Vec<u8>> {
         let (union, competing) = (&self.lexicon.union, self.lexicon.competing());
         for _ in 0..8 {
             let (mut state, mut word) = (START, Vec::new());
             while word.len() < TOO_LONG {
                 let is_label = self.lexicon.labels(state, |at| competing.contains(at)).contains(&terminal);
                 let goes_on = union.live(state).contains(terminal);
-                if is_label && (!goes_on || word.len() >= LONG || below(3) == 0) {
+                if is_label && (!goes_on || word.len() >= LONG || random.below(3) == 0) {
                     return Some(word);
                 }
                 let leads = |&&(class, _): &&(usize, Vec<u8>)| {
@@ -143,9 +145,9 @@ impl<'a> Words<'a> {
                 if options.is_empty() {
                     break;
                 }
-                let bytes = options[below(options.len())];
+                let bytes = *random.choose(&options);
                 let similar = bytes.partition_point(|&byte| readability(byte).0 == readability(bytes[0]).0);
-                let byte = bytes[below(similar)];
+                let byte = *random.choose(&bytes[..similar]);
                 word.push(byte);
                 state = union.step(state, union.class(byte));
             }
@@ -233,15 +235,11 @@ pub(crate) mod tests {
     fn random_words_are_words() {
         let (names, lexicon) = lexicon(SOURCE, LexerMode::Contextual, Ties::All);
         let words = Words::new(&lexicon);
-        let mut seed = 1u64;
-        let mut below = |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % n
-        };
+        let mut random = Random::new(1);
         let mut distinct = std::collections::BTreeSet::new();
         for (terminal, name) in names.iter().enumerate() {
             for _ in 0..20 {
-                let word = words.random(terminal, &mut below).unwrap();
+                let word = words.random(terminal, &mut random).unwrap();
                 let union = &lexicon.union;
                 let end = word.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
                 assert!(lexicon.labels(end, |_| true).contains(&terminal), "{name} {word:?}");

@@ -29,9 +29,7 @@ use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{
-    Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, Shapes, StateId, View, Visit,
-};
+use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
 
 index_type!(
     /// A left side and what is still to come of one of its rules.
@@ -89,7 +87,21 @@ struct Completed {
 }
 
 /// A state without the identity of the states that its items began in.
-pub(crate) type Shape = (Box<[(RestId, u32)]>, bool);
+type Shape = (Box<[(RestId, u32)]>, bool);
+
+/// What can be seen of a state without looking into those that its items began in, see [`Earley::view`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View<'a> {
+    /// Two states of one engine with one shape differ at most in what [`View::origins`] are.
+    pub shape: u32,
+    /// The states that its items began in, in an order that the shape fixes.
+    pub origins: &'a [StateId],
+}
+
+/// Parse items of one state from which on a text is better read by the Valiant chart. (The most that texts of
+/// SQL, SQLite and C++ in `data/replay` come to is 181; `e: e "+" e` has one and a half for each terminal.
+/// With it, masks of `stress_expr_amb` take a third of the time at p99.)
+const HEAVY: usize = 256;
 
 /// The engine; see the module.
 #[derive(Clone, Debug)]
@@ -117,7 +129,8 @@ pub struct Earley {
     reaches: Vec<Box<[StateId]>>,
     /// Of each state, once it was asked for, its shape and the states that its items began in.
     views: Vec<Option<(u32, Box<[StateId]>)>>,
-    shapes: Shapes,
+    /// The numbers of shapes, which outlive the states that have them.
+    shapes: FxHashMap<Shape, u32>,
     merges: FxHashMap<Box<[StateId]>, StateId>,
     /// Where in `all_completed` it stands. (Tables that grow are copied, so their entries are small.)
     completed: FxHashMap<(StateId, NonterminalId), u32>,
@@ -184,7 +197,7 @@ impl Earley {
             ids: FxHashMap::default(),
             steps: FxHashMap::default(),
             views: Vec::new(),
-            shapes: Shapes::default(),
+            shapes: FxHashMap::default(),
             merges: FxHashMap::default(),
             completed: FxHashMap::default(),
             all_completed: Vec::new(),
@@ -208,7 +221,7 @@ impl Earley {
     /// Completing a nonterminal that began in a merged state comes to what completing it in each of the
     /// merged states comes to, so that nothing is lost or gained (as where stacks meet in a graph-structured
     /// stack; Tomita 1985). For texts of which much is unknown, in which a state is reached by many ways;
-    /// elsewhere it costs states. What was looked into is not known then ([`Recognizer::looked_into`]).
+    /// elsewhere it costs states. What was looked into is not known then ([`Earley::looked_into`]).
     pub fn sharing_origins(mut self) -> Self {
         self.shares_origins = true;
         self
@@ -218,6 +231,101 @@ impl Earley {
     pub fn n_parse_items(&self) -> usize {
         let kernels = self.states.iter().map(|state| state.kernel.len()).sum::<usize>();
         kernels + self.all_completed.iter().map(|completed| completed.items.len()).sum::<usize>()
+    }
+
+    /// A state that reads all that this one reads, and more: it knows what is in progress and, so many times,
+    /// in what that stands, and nothing of what is around. There are finitely many of them, and few in
+    /// practice where `depth` is small. What they read at depth 0 is a regular language (the rules of the
+    /// grammar as a network without a stack; Pereira and Wright 1991).
+    pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
+        if let Some(&known) = self.limited.get(&(state, depth)) {
+            return Ok(known);
+        }
+        let anywhere = self.anywhere()?;
+        if state == anywhere {
+            return Ok(state);
+        }
+        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let (mut items, is_sentence) = (kernel.to_vec(), *is_sentence);
+        for (_, origin) in &mut items {
+            *origin = match depth.checked_sub(1) {
+                None => anywhere,
+                Some(depth) => self.limit_stack(*origin, depth)?,
+            };
+        }
+        self.n_merged += items.len();
+        let limited = self.intern(Completed { items, is_sentence, reach: None })?;
+        self.limited.insert((state, depth), limited);
+        Ok(limited)
+    }
+
+    /// What can be seen of a state. Whatever is found out by [`Recognizer::extend`] from states with equal
+    /// views, looking into no other states than these and those that it made on the way
+    /// ([`Earley::looked_into`]), holds of all of them.
+    pub fn view(&mut self, state: StateId) -> View<'_> {
+        if self.views.len() <= state.index() {
+            self.views.resize(self.states.len(), None);
+        }
+        let Self { states, shapes, views, .. } = self;
+        let State { kernel, is_sentence, .. } = &states[state.index()];
+        let (shape, origins) = views[state.index()].get_or_insert_with(|| {
+            let mut origins: Vec<StateId> = Vec::new();
+            let mut numbers: FxHashMap<StateId, u32> = FxHashMap::default();
+            let mut number = |origin: StateId| {
+                *numbers.entry(origin).or_insert_with(|| {
+                    origins.push(origin);
+                    origins.len() as u32 - 1
+                })
+            };
+            let items = kernel.iter().map(|&(rest, origin)| (rest, number(origin))).collect();
+            let fresh = shapes.len() as u32;
+            (*shapes.entry((items, *is_sentence)).or_insert(fresh), origins.into())
+        });
+        View { shape: *shape, origins }
+    }
+
+    /// Goes on from the numbers of shapes that another engine over the same grammar has given out, which
+    /// numbers them anew from then on.
+    pub fn take_shapes(&mut self, of: &mut Self) {
+        self.views.clear();
+        of.views.clear();
+        self.shapes = std::mem::take(&mut of.shapes);
+    }
+
+    /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
+    /// was not done, or if they are too many to tell.
+    pub fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
+        // Beyond the end if it is too far.
+        self.reaches.get(self.steps.get(&(from, terminal))?.1 as usize).map(|reach| &**reach)
+    }
+
+    /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Earley::view`]); a no says
+    /// nothing.
+    pub fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Completions) -> bool {
+        let relation = automaton.relation();
+        let State { kernel, is_sentence, .. } = &self.states[state.index()];
+        let is_safe = |&(rest, _): &Item| {
+            let from = BitSet::from_members(relation.n_states(), [from]);
+            let reached = relation.after_all(self.symbols(rest), from);
+            let lhs = self.rests[rest.index()].lhs;
+            if lhs.index() == self.cfg.n_nonterminals {
+                !reached.is_empty()
+            } else {
+                reached.intersects(automaton.safe(lhs))
+            }
+        };
+        *is_sentence || kernel.iter().any(is_safe)
+    }
+
+    /// Whether a state holds so many items that the Valiant chart is the better engine for texts that come
+    /// there: see [`HEAVY`].
+    pub fn is_heavy(&self, state: StateId) -> bool {
+        self.states[state.index()].kernel.len() > HEAVY
+    }
+
+    /// A measure of what was done so far: the items made, and those that were looked at to merge states.
+    pub fn effort(&self) -> usize {
+        self.n_items + self.n_merged
     }
 
     fn first(&self, rest: RestId) -> Option<Symbol> {
@@ -699,28 +807,6 @@ impl Recognizer for Earley {
         if states.is_empty() { Ok(None) } else { self.merge(states).map(Some) }
     }
 
-    fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
-        if let Some(&known) = self.limited.get(&(state, depth)) {
-            return Ok(known);
-        }
-        let anywhere = self.anywhere()?;
-        if state == anywhere {
-            return Ok(state);
-        }
-        let State { kernel, is_sentence, .. } = &self.states[state.index()];
-        let (mut items, is_sentence) = (kernel.to_vec(), *is_sentence);
-        for (_, origin) in &mut items {
-            *origin = match depth.checked_sub(1) {
-                None => anywhere,
-                Some(depth) => self.limit_stack(*origin, depth)?,
-            };
-        }
-        self.n_merged += items.len();
-        let limited = self.intern(Completed { items, is_sentence, reach: None })?;
-        self.limited.insert((state, depth), limited);
-        Ok(limited)
-    }
-
     fn viable(&self, state: StateId) -> &BitSet {
         &self.states[state.index()].viable
     }
@@ -780,63 +866,6 @@ impl Recognizer for Earley {
         false
     }
 
-    fn view(&mut self, state: StateId) -> Option<View<'_>> {
-        if self.views.len() <= state.index() {
-            self.views.resize(self.states.len(), None);
-        }
-        let Self { states, shapes, views, .. } = self;
-        let State { kernel, is_sentence, .. } = &states[state.index()];
-        let (shape, origins) = views[state.index()].get_or_insert_with(|| {
-            let mut origins: Vec<StateId> = Vec::new();
-            let mut numbers: FxHashMap<StateId, u32> = FxHashMap::default();
-            let mut number = |origin: StateId| {
-                *numbers.entry(origin).or_insert_with(|| {
-                    origins.push(origin);
-                    origins.len() as u32 - 1
-                })
-            };
-            let items = kernel.iter().map(|&(rest, origin)| (rest, number(origin))).collect();
-            let fresh = shapes.0.len() as u32;
-            (*shapes.0.entry((items, *is_sentence)).or_insert(fresh), origins.into())
-        });
-        Some(View { shape: *shape, origins })
-    }
-
-    fn take_shapes(&mut self) -> Shapes {
-        self.views.clear();
-        std::mem::take(&mut self.shapes)
-    }
-
-    fn set_shapes(&mut self, shapes: Shapes) {
-        self.views.clear();
-        self.shapes = shapes;
-    }
-
-    fn looked_into(&self, from: StateId, terminal: TerminalId) -> Option<&[StateId]> {
-        // Beyond the end if it is too far.
-        self.reaches.get(self.steps.get(&(from, terminal))?.1 as usize).map(|reach| &**reach)
-    }
-
-    fn can_finish_anywhere(&self, state: StateId, from: usize, automaton: &Completions) -> bool {
-        let relation = automaton.relation();
-        let State { kernel, is_sentence, .. } = &self.states[state.index()];
-        let is_safe = |&(rest, _): &Item| {
-            let from = BitSet::from_members(relation.n_states(), [from]);
-            let reached = relation.after_all(self.symbols(rest), from);
-            let lhs = self.rests[rest.index()].lhs;
-            if lhs.index() == self.cfg.n_nonterminals {
-                !reached.is_empty()
-            } else {
-                reached.intersects(automaton.safe(lhs))
-            }
-        };
-        *is_sentence || kernel.iter().any(is_safe)
-    }
-
-    fn weight(&self, state: StateId) -> usize {
-        self.states[state.index()].kernel.len()
-    }
-
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
         let mut symbols = Vec::new();
         self.states[state.index()].kernel.iter().for_each(|&item| self.visit(item, &mut symbols, visit));
@@ -852,16 +881,20 @@ impl Recognizer for Earley {
         begun.symbol as usize == self.cfg.n_nonterminals
     }
 
+    fn shared_states(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn shared_states_mut(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+
     fn n_states(&self) -> usize {
         self.states.len()
     }
 
     fn n_items(&self) -> usize {
         self.n_items
-    }
-
-    fn effort(&self) -> usize {
-        self.n_items + self.n_merged
     }
 
     fn mark(&self) -> Mark {
@@ -898,7 +931,7 @@ impl Recognizer for Earley {
             + self.steps.len() * 40
             + self.completed.len() * 80
             + self.reaches.len() * 24
-            + self.shapes.0.len() * 128
+            + self.shapes.len() * 128
             + (self.outermost.len() + self.limited.len()) * 48
     }
 }

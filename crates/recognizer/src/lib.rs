@@ -6,25 +6,28 @@
 //! | [`valiant`] | the incremental Valiant recognizer: a chart by tiers, bit-parallel over rows | grammars that are very ambiguous |
 //! | [`earley`] | Earley over shared states and rests, every step remembered | grammars that are nearly deterministic, and all others until a better one |
 //!
-//! [`probe`] measures which of them suits a grammar.
+//! [`probe`] measures which of them suits a grammar; [`engine`] makes the one that is chosen or asked for.
 //!
 //! Every engine is a [`Recognizer`]: states are handles that never change, so a fork or a rollback is a copy
 //! of a handle. [`laws`] states what holds of all of them. The crate knows nothing of bytes, lexers or
 //! tokens.
 
 pub mod earley;
+pub mod engine;
 pub mod laws;
 pub mod probe;
 pub mod reference;
 pub mod valiant;
 
 pub use anygram_grammar::relation::Relation;
+pub use earley::View;
+pub use engine::{Choice, Engine};
 
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{Symbol, TerminalId};
-use rustc_hash::FxHashMap;
+
+use crate::earley::Earley;
 
 index_type!(
     /// A state of a recognizer: all that matters of the terminals read so far.
@@ -48,18 +51,6 @@ pub struct Edge {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark(usize);
 
-/// What can be seen of a state without looking into those that its items began in, see [`Recognizer::view`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct View<'a> {
-    /// Two states of one engine with one shape differ at most in what [`View::origins`] are.
-    pub shape: u32,
-    /// The states that its items began in, in an order that the shape fixes.
-    pub origins: &'a [StateId],
-}
-
-/// The numbers of shapes, see [`View::shape`], which outlive the states that have them.
-#[derive(Clone, Debug, Default)]
-pub struct Shapes(pub(crate) FxHashMap<earley::Shape, u32>);
 /// Something that began in an earlier state and is in progress: a symbol of the engine's own grammar, and
 /// where it began.
 ///
@@ -113,16 +104,6 @@ pub trait Recognizer: Send {
     /// matter.
     fn extend(&mut self, edges: &[Edge]) -> Result<Option<StateId>, RecognizerError>;
 
-    /// A state that reads all that this one reads, and more: it knows what is in progress and, so many times,
-    /// in what that stands, and nothing of what is around. There are finitely many of them, and few in
-    /// practice where `depth` is small. What they read at depth 0 is a regular language (the rules of the
-    /// grammar as a network without a stack; Pereira and Wright 1991). The state itself, if the engine has
-    /// nothing better.
-    fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
-        let _ = depth;
-        Ok(state)
-    }
-
     /// The terminals that may come next.
     fn viable(&self, state: StateId) -> &BitSet;
 
@@ -135,39 +116,6 @@ pub trait Recognizer: Send {
     /// Whether something that makes a sentence of it can be read by a finite automaton in state `from`.
     fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool;
 
-    /// What can be seen of a state. Whatever is found out by [`Recognizer::extend`] from states with equal
-    /// views, looking into no other states than these and those that it made on the way
-    /// ([`Recognizer::looked_into`]), holds of all of them. `None` if the engine does not share what it knows
-    /// in this way.
-    fn view(&mut self, _: StateId) -> Option<View<'_>> {
-        None
-    }
-
-    /// Takes the numbers of shapes away, for another engine over the same grammar; this one numbers them
-    /// anew.
-    fn take_shapes(&mut self) -> Shapes {
-        Shapes::default()
-    }
-
-    /// Goes on from the numbers of shapes that another engine over the same grammar has given out.
-    fn set_shapes(&mut self, _: Shapes) {}
-
-    /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
-    /// was not done, or if they are too many to tell.
-    fn looked_into(&self, _from: StateId, _terminal: TerminalId) -> Option<&[StateId]> {
-        None
-    }
-
-    /// As [`Recognizer::can_finish`], but from what the state shows of itself ([`Recognizer::view`]); a no
-    /// says nothing.
-    fn can_finish_anywhere(&self, _state: StateId, _from: usize, _automaton: &Completions) -> bool {
-        false
-    }
-
-    /// The number of items that a state holds, if the cost of reading on from it grows with them.
-    fn weight(&self, _: StateId) -> usize {
-        0
-    }
     /// Visits what is in progress in a state: each is a sequence of symbols of [`Recognizer::cfg`] to be
     /// read, after which something that began earlier is complete. The text is a sentence if it is one now,
     /// or when a [whole](Recognizer::is_whole) one is complete.
@@ -179,16 +127,21 @@ pub trait Recognizer: Send {
     /// Whether a text is a sentence when this is complete.
     fn is_whole(&self, begun: Begun) -> bool;
 
+    /// The engine as one whose states are shared between texts, if it is one: what only such an engine knows.
+    fn shared_states(&self) -> Option<&Earley> {
+        None
+    }
+
+    /// As [`Recognizer::shared_states`], to be asked what it has yet to find out.
+    fn shared_states_mut(&mut self) -> Option<&mut Earley> {
+        None
+    }
+
     /// The number of states; ids are below it.
     fn n_states(&self) -> usize;
 
     /// The number of parse items held, the measure of memory.
     fn n_items(&self) -> usize;
-
-    /// A measure of what was done so far: the items made, and those that were looked at to merge states.
-    fn effort(&self) -> usize {
-        self.n_items()
-    }
 
     /// The present point, for [`Recognizer::release`].
     fn mark(&self) -> Mark;

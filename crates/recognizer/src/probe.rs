@@ -10,6 +10,7 @@
 //! (That the second halves of sentences make more items than the first was tried as a second measure, for
 //! ambiguity that shows only in the long run. It does not tell SQL from `e: e "+" e`.)
 
+use anygram_bits::Random;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::derivation::Derivations;
 
@@ -50,14 +51,9 @@ impl Probe {
             return probe;
         };
         let derivations = Derivations::new(cfg, vec![Some(1); cfg.n_terminals]);
-        let mut seed = 0u64;
-        let below = &mut |n: usize| {
-            // Knuth's MMIX generator; its high bits are good enough to choose by.
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((seed >> 33) % n.max(1) as u64) as usize
-        };
+        let mut random = Random::new(0);
         let mut sentences: Vec<_> =
-            (0..DRAWN).filter_map(|_| derivations.random(EXTRA, LONGEST, below)).collect();
+            (0..DRAWN).filter_map(|_| derivations.random(EXTRA, LONGEST, &mut random)).collect();
         sentences.sort_by_key(|sentence| std::cmp::Reverse(sentence.len()));
         'sentences: for sentence in sentences.into_iter().take(READ) {
             let mut state = engine.start();

@@ -61,7 +61,7 @@ impl RandomCase {
     /// The case of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let mode = *random.pick(&[LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual]);
+        let mode = *random.choose(&[LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual]);
         let ties = if random.chance(75) { Ties::All } else { Ties::First };
         let units = units(&mut random);
         let grammar = grammar(&mut random, &units, any_grammar);
@@ -213,7 +213,7 @@ fn units(random: &mut Random) -> Vec<char> {
     let mut units = vec!['a', 'b'];
     let others = ['(', ')', ' ', '1', '.', 'é', 'è', '本'];
     for _ in 0..random.between(0, 3) {
-        let unit = *random.pick(&others);
+        let unit = *random.choose(&others);
         if !units.contains(&unit) {
             units.push(unit);
         }
@@ -241,7 +241,7 @@ fn any_grammar(random: &mut Random, units: &[char]) -> Grammar {
         let name = format!("T{at}");
         build = build.terminal(&name, terminal_kind(random, units));
         if random.chance(20) {
-            build = build.priority(*random.pick(&[-1, 1, 2]));
+            build = build.priority(*random.choose(&[-1, 1, 2]));
         }
         if random.chance(5) {
             build = build.ignored();
@@ -249,14 +249,14 @@ fn any_grammar(random: &mut Random, units: &[char]) -> Grammar {
         names.push(name);
     }
     if random.chance(30) {
-        let source = *random.pick(&[" ", " +", "[ .]+", "b", r"\((?s:.)*?\)", " *"]);
+        let source = *random.choose(&[" ", " +", "[ .]+", "b", r"\((?s:.)*?\)", " *"]);
         build = build.pattern("SKIP", source).ignored();
         if random.chance(30) {
             names.push("SKIP".to_owned());
         }
     }
     if random.chance(12) {
-        let source = format!("[{}{}]+", random.pick(units), random.pick(units));
+        let source = format!("[{}{}]+", random.choose(units), random.choose(units));
         build = build.pattern("WORD", &source).reserved();
         if random.chance(60) {
             build = build.priority(-1);
@@ -284,7 +284,7 @@ fn blank_grammar(random: &mut Random, _: &[char]) -> Grammar {
         ["a", "b", "ab", "[ab]+", "a+", " a", " b", " ?ab?", "( ?b)? a", " +b", " +[ab]", "(b +)?a", "b a"];
     let names: Vec<String> = (0..random.between(2, 5)).map(|at| format!("T{at}")).collect();
     for name in &names {
-        let source = *random.pick(&sources);
+        let source = *random.choose(&sources);
         build = build.pattern(name, source);
     }
     let source = if random.chance(50) { " " } else { " +" };
@@ -299,24 +299,24 @@ fn blank_grammar(random: &mut Random, _: &[char]) -> Grammar {
 }
 
 fn right_side(random: &mut Random, nonterminals: &[&str], terminals: &[String]) -> String {
-    let length = *random.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    let length = *random.choose(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
     let mut symbols = Vec::new();
     for _ in 0..length {
         symbols.push(if random.chance(40) {
-            *random.pick(nonterminals)
+            *random.choose(nonterminals)
         } else {
-            random.pick(terminals).as_str()
+            random.choose(terminals).as_str()
         });
     }
     symbols.join(" ")
 }
 
 fn terminal_kind(random: &mut Random, units: &[char]) -> TerminalKind {
-    let x = escaped(*random.pick(units));
-    let y = escaped(*random.pick(units));
-    let z = escaped(*random.pick(units));
+    let x = escaped(*random.choose(units));
+    let y = escaped(*random.choose(units));
+    let z = escaped(*random.choose(units));
     if random.chance(35) {
-        let source = [x, y, z][..*random.pick(&[1, 1, 1, 2, 2, 3])].concat();
+        let source = [x, y, z][..*random.choose(&[1, 1, 1, 2, 2, 3])].concat();
         return TerminalKind::Literal(regex(&source));
     }
     let source = match random.below(18) {
@@ -332,7 +332,7 @@ fn terminal_kind(random: &mut Random, units: &[char]) -> TerminalKind {
         11 => format!("{x}{{1,2}}"),
         12 => format!("[^{x}]"),
         13 => format!("{x}[^{y}]*{y}"),
-        14 => format!(r"(?-u:\x{:02X})", random.pick(&Vec::from_iter(bytes(units)))),
+        14 => format!(r"(?-u:\x{:02X})", random.choose(&Vec::from_iter(bytes(units)))),
         15 => format!(r"(?-u:[\x80-\xFF])+|{x}"),
         16 => return TerminalKind::Pattern(Pattern::Not(Box::new(regex(&format!("{x}*|.*{y}.*"))))),
         _ => {
@@ -373,7 +373,7 @@ fn text(random: &mut Random, grammar: &Grammar, pieces: &[Vec<Vec<Sym>>], units:
     let mut text = derived.take(3).max_by_key(Vec::len).unwrap_or_default();
     if random.chance(35) {
         let at = random.between(0, text.len());
-        let new = Sym::Byte(*random.pick(&Vec::from_iter(bytes(units))));
+        let new = Sym::Byte(*random.choose(&Vec::from_iter(bytes(units))));
         match random.below(3) {
             0 if at < text.len() => _ = text.remove(at),
             1 if at < text.len() => text[at] = new,
@@ -394,17 +394,17 @@ fn derive(
 ) -> Option<()> {
     *steps = steps.checked_sub(1)?;
     let rules: Vec<_> = grammar.rules.iter().filter(|rule| rule.lhs == lhs).collect();
-    for &symbol in &random.pick(&(!rules.is_empty()).then_some(rules)?).rhs {
+    for &symbol in &random.choose(&(!rules.is_empty()).then_some(rules)?).rhs {
         match symbol {
             Symbol::Nonterminal(a) => derive(random, grammar, pieces, a, steps, text)?,
             Symbol::Terminal(t) => {
                 if random.chance(30) {
                     let ignored = |t: &usize| grammar.terminals[*t].ignored && !pieces[*t].is_empty();
                     let ignored: Vec<usize> = (0..pieces.len()).filter(ignored).collect();
-                    ignored.first().inspect(|&&t| text.extend(random.pick(&pieces[t])));
+                    ignored.first().inspect(|&&t| text.extend(random.choose(&pieces[t])));
                 }
                 let members = &pieces[t.index()];
-                text.extend(random.pick((!members.is_empty()).then_some(members)?));
+                text.extend(random.choose((!members.is_empty()).then_some(members)?));
             }
         }
     }
@@ -416,17 +416,17 @@ fn vocab(random: &mut Random, units: &[char], texts: &[Vec<Sym>]) -> Vec<Option<
     vocab.extend(bytes(units).into_iter().chain([b'~']).map(|byte| Some(vec![byte])));
     let parts: Vec<u8> = bytes(units).into_iter().collect();
     for _ in 0..random.between(5, 15) {
-        let text = random.pick(texts);
+        let text = random.choose(texts);
         let start = random.between(0, text.len());
         let end = text.len().min(start + random.between(2, 5));
         let drawn = crate::text::bytes_of(&text[start..end]).filter(|bytes| !bytes.is_empty());
         vocab.push(Some(match drawn {
             Some(bytes) if random.chance(70) => bytes,
-            _ => (0..random.between(2, 4)).map(|_| *random.pick(&parts)).collect(),
+            _ => (0..random.between(2, 4)).map(|_| *random.choose(&parts)).collect(),
         }));
     }
     if random.chance(30) {
-        vocab.push(random.pick(&vocab[2..]).clone());
+        vocab.push(random.choose(&vocab[2..]).clone());
     }
     if random.chance(20) {
         vocab.push(None);
@@ -446,7 +446,7 @@ pub fn tokenize(random: &mut Random, vocab: &Vocab, text: &[Sym]) -> Vec<u32> {
             rest.starts_with(&text_of(vocab, &[token])) && vocab[token as usize] != Some(vec![])
         };
         let candidates: Vec<u32> = (0..vocab.len() as u32).filter(begins).collect();
-        let token = *random.pick(&candidates);
+        let token = *random.choose(&candidates);
         rest = &rest[text_of(vocab, &[token]).len()..];
         tokens.push(token);
     }

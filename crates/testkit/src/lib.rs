@@ -8,7 +8,7 @@
 //! | [`oracle`] | [`Oracle`](oracle::Oracle): sentence, viable prefix and mask by brute force, in all lexer modes |
 //! | [`canvas`] | canvases by brute force: all assignments of tokens |
 //! | [`build`] | grammars in a few lines of Rust, without a front end |
-//! | [`random`] | a small deterministic generator of random numbers |
+//! | [`random`] | draws of test cases |
 //! | [`generate`] | random grammars, vocabularies and texts, each replayed from its seed |
 //! | [`cases`] | behaviour as data: `testdata/cases/*.toml` and a runner that takes closures |
 //! | [`competing`] | a grammar, tokens and a text for which it depends on the parser what wins in `contextual` |

@@ -1,21 +1,21 @@
-//! Random numbers of which a seed means the same on every machine and in every year.
+//! Draws of test cases.
+//!
+//! The numbers are those of [`anygram_bits::Random`]; only what is made of them differs. Seeds that tests name,
+//! and how many of their cases are of which kind, depend on these draws, so they stay as they are.
 
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-
-/// A stream of random numbers, by SplitMix64: good enough to draw test cases, for nothing else.
+/// A stream of random numbers: good enough to draw test cases, for nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Random(SplitMix64);
+pub struct Random(anygram_bits::Random);
 
 impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(SplitMix64::seed_from_u64(seed))
+        Self(anygram_bits::Random::new(seed))
     }
 
     /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        self.0.bits()
     }
 
     /// A number below `bound`, near enough to uniform.
@@ -43,7 +43,7 @@ impl Random {
     ///
     /// # Panics
     /// If there are none.
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 }

@@ -37,8 +37,12 @@
 //! what to do, or a vocabulary, never a panic. Refused are files of more than 64 MiB (unpacked), tokens of
 //! more than 32 MiB in all, and ids from [`MAX_TOKENS`] on.
 //!
-//! Only the module `load::hugging_face` knows the `tokenizers` crate, and its encoder is the only part of
-//! this crate whose memory is estimated and not counted.
+//! # Features
+//!
+//! - `tokenizers` (off by default): texts can be encoded with a `tokenizer.json`. Without it such a file is
+//!   read all the same, for which bytes its tokens are, and [`Vocabulary::encode`] is an error that names the
+//!   feature. Only the module `load::pipeline` knows the `tokenizers` crate, and its encoder is the only part
+//!   of this crate whose memory is estimated and not counted.
 
 mod alphabet;
 mod builtin;

@@ -20,6 +20,7 @@
 //! the rest on ties: O(n log n + bytes); 150,000 tokens take some 20 ms.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use crate::TokenId;
 use crate::alphabet::{Alphabet, Alphabets};
@@ -239,6 +240,54 @@ impl TokenTrie {
     #[inline]
     pub fn tokens_below(&self, node: NodeId) -> &[TokenId] {
         &self.order[self.lows[node.index()] as usize..self.lows[self.end(node).index()] as usize]
+    }
+
+    /// All nodes but the root, for [`TokenTrie::descend`].
+    pub fn below_root(&self) -> Range<NodeId> {
+        NodeId(1)..NodeId(self.n_nodes() as u32)
+    }
+
+    /// The nodes of a subtree, its top included, for [`TokenTrie::descend`].
+    #[inline]
+    pub fn subtree(&self, top: NodeId) -> Range<NodeId> {
+        top..self.end(top)
+    }
+
+    /// Visits nodes depth first, in the order of their bytes, with a state for each open ancestor: `enter`
+    /// gets the state of the parent (`root` where the parent is none of the nodes) and makes that of the node,
+    /// or `None`, so that nothing below the node is visited. The first error ends the walk.
+    ///
+    /// `nodes` are [`TokenTrie::below_root`] or a [`TokenTrie::subtree`]. Nobody is told when a node is left:
+    /// a state that is a part of a stack of the caller's says where it ends, and whoever enters a node cuts
+    /// the stack there. Cost: O(nodes entered); the states of leaves are dropped at once.
+    #[inline]
+    pub fn descend<S, E>(
+        &self,
+        nodes: Range<NodeId>,
+        root: S,
+        mut enter: impl FnMut(&S, NodeId) -> Result<Option<S>, E>,
+    ) -> Result<(), E> {
+        let last = nodes.end.0;
+        // The end of each ancestor's subtree, and its state. The first is never closed.
+        let mut ancestors = vec![(last, root)];
+        let mut at = nodes.start.0;
+        while at < last {
+            while ancestors.last().is_some_and(|ancestor| at >= ancestor.0) {
+                ancestors.pop();
+            }
+            let Some((_, parent)) = ancestors.last() else { break };
+            let (entered, end) = (enter(parent, NodeId(at))?, self.ends[at as usize]);
+            match entered {
+                Some(state) => {
+                    at += 1;
+                    if at < end {
+                        ancestors.push((end, state));
+                    }
+                }
+                None => at = end,
+            }
+        }
+        Ok(())
     }
 
     /// The children in ascending order of their bytes.
@@ -564,7 +613,38 @@ mod tests {
         assert!(broken(|t| t.ends.truncate(1)).contains("lengths"));
     }
 
+    /// A descent of which the state is the path, and which does not go below nodes that `skips` names.
+    fn descended(trie: &TokenTrie, nodes: Range<NodeId>, skips: u8) -> Vec<(NodeId, Vec<u8>)> {
+        let mut found = Vec::new();
+        let walk = trie.descend(nodes, Vec::new(), |parent: &Vec<u8>, node| {
+            let path = [parent.as_slice(), &[trie.byte(node)]].concat();
+            found.push((node, path.clone()));
+            Ok::<_, std::convert::Infallible>((trie.byte(node) != skips).then_some(path))
+        });
+        let Ok(()) = walk;
+        found
+    }
+
     proptest! {
+        #[test]
+        fn descents_follow_paths(
+            tokens in prop::collection::vec(prop::collection::vec(0u8..4, 0..8), 0..30),
+            skips in 0u8..5,
+        ) {
+            let trie = build(&tokens);
+            let mut paths = paths(&trie);
+            paths.sort();
+            let is_entered = |path: &[u8]| !path.is_empty() && !path[..path.len() - 1].contains(&skips);
+            let expected: Vec<_> = paths.iter().filter(|(_, path)| is_entered(path)).cloned().collect();
+            prop_assert_eq!(descended(&trie, trie.below_root(), skips), expected);
+            for (top, start) in &paths[1..] {
+                let below = paths.iter().filter(|(_, path)| path.starts_with(start));
+                let cut = |(node, path): &(NodeId, Vec<u8>)| (*node, path[start.len() - 1..].to_vec());
+                let expected: Vec<_> = below.map(cut).filter(|(_, path)| is_entered(path)).collect();
+                prop_assert_eq!(descended(&trie, trie.subtree(*top), skips), expected);
+            }
+        }
+
         #[test]
         fn any_list_of_tokens(tokens in prop::collection::vec(prop::collection::vec(0u8..4, 0..12), 0..40)) {
             check_against_list(&tokens);

@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 
+use anygram_bits::Random;
 use anygram_left_to_right::mask::get_bit;
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
@@ -10,7 +11,6 @@ use rustc_hash::FxHashSet;
 use super::options::{Order, Sampling};
 use crate::canvas::Canvas;
 use crate::log_probs::{LogProbs, LogProbsError};
-use crate::random::Random;
 
 /// The distributions of slots, ascending by slot, of which strategies take away what cannot be put.
 ///
@@ -350,7 +350,7 @@ impl Row {
             let n_needed = n_needed.count().max(1);
             pairs.truncate(n_needed);
         }
-        random.pick(pairs.iter().map(|pair| scaled(pair.1))).map(|picked| pairs[picked])
+        random.choose_by_log_weights(pairs.iter().map(|pair| scaled(pair.1))).map(|picked| pairs[picked])
     }
 }
 

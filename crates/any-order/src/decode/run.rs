@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use anygram_bits::Random;
 use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
 
@@ -13,7 +14,6 @@ use super::strategy::{Recovery, Strategy};
 use super::trace::{Event, Ground, Judgement, Proposal, Trace, Why};
 use super::{DecodeError, Decoded};
 use crate::canvas::{Canvas, Slot};
-use crate::random::Random;
 
 /// Fills a canvas.
 pub fn run(

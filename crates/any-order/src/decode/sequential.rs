@@ -55,8 +55,10 @@ impl Sequential {
             Some(budget) => self.matcher.mask_with_budget(u32::try_from(budget).unwrap_or(u32::MAX))?,
             None => self.matcher.mask()?,
         };
-        let is_any = canvas.end() == (End::Prefix { remaining: None });
-        Ok(Some((hole, mask, is_rest_open && (budget.is_some() || is_any))))
+        // The mask says that some text goes on from a token; that tokens of the vocabulary spell it, and fill
+        // the holes that are left, it does not say.
+        let is_last = canvas.end() == (End::Prefix { remaining: None }) && n_left == 1;
+        Ok(Some((hole, mask, is_rest_open && (budget.is_some() || is_last))))
     }
 }
 

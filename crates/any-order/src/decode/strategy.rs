@@ -1,5 +1,6 @@
 //! What a method does within the loop, as one trait; and the methods by name.
 
+use anygram_bits::Random;
 use anygram_left_to_right::{Constraint, MatchError};
 use anygram_vocab::TokenId;
 
@@ -12,7 +13,6 @@ use super::trace::Judgement;
 use super::{DecodeError, Sampling};
 use crate::canvas::Canvas;
 use crate::methods::Method;
-use crate::random::Random;
 
 /// What a method says while a canvas without gaps is filled. The loop knows nothing else of it.
 ///

@@ -17,6 +17,7 @@
 //! | `sample` | derivations, and completions from them |
 //! | `proposals` | relaxed compatible subsets |
 
+use anygram_bits::Random;
 use anygram_bits::work::Work;
 use anygram_grammar::normal::NormalForm;
 use anygram_left_to_right::language::StepError;
@@ -25,7 +26,6 @@ use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::{Undecided, Verdict};
-use crate::random::Random;
 use crate::solver::{CanvasQuestionError, Filling, Witness};
 
 mod automaton;

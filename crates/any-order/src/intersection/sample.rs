@@ -5,6 +5,7 @@
 //! whose right side is known to be generating, some dozens of times, and follow the recorded ones from there:
 //! those end, as the causes of a symbol were found before it.
 
+use anygram_bits::Random;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Constraint;
@@ -19,7 +20,6 @@ use super::lexemes::{FIRST, Lexeme};
 use super::search::{Cause, Rules, Search, Triple};
 use super::tables::Tables;
 use crate::plan;
-use crate::random::Random;
 
 /// Choices that a draw makes before it follows the recorded derivation.
 const CHOICES: usize = 48;

@@ -153,22 +153,22 @@ fn holes(n: usize) -> Canvas {
 /// Options that go through everything the loop knows.
 fn any_options(random: &mut Random, seed: u64) -> DecodeOptions {
     DecodeOptions {
-        order: *random.pick(&[Order::Confidence, Order::Entropy, Order::Margin]),
-        pace: *random.pick(&[Pace::Even, Pace::Tokens(2), Pace::Threshold(0.4), Pace::EntropyBound(0.5)]),
+        order: *random.choose(&[Order::Confidence, Order::Entropy, Order::Margin]),
+        pace: *random.choose(&[Pace::Even, Pace::Tokens(2), Pace::Threshold(0.4), Pace::EntropyBound(0.5)]),
         steps: random.between(1, 4),
-        block: *random.pick(&[None, Some(1), Some(2)]),
+        block: *random.choose(&[None, Some(1), Some(2)]),
         sampling: Sampling {
-            temperature: *random.pick(&[0.0, 0.7]),
-            last_temperature: *random.pick(&[None, Some(0.2)]),
-            top_k: *random.pick(&[None, Some(2)]),
-            top_p: *random.pick(&[None, Some(0.8)]),
+            temperature: *random.choose(&[0.0, 0.7]),
+            last_temperature: *random.choose(&[None, Some(0.2)]),
+            top_k: *random.choose(&[None, Some(2)]),
+            top_p: *random.choose(&[None, Some(0.8)]),
         },
-        revision: *random.pick(&[
+        revision: *random.choose(&[
             Revision::Stay,
             Revision::TakeBack { below: 0.3, most: 3 },
             Revision::Renew,
         ]),
-        refusals: *random.pick(&[None, Some(0), Some(2)]),
+        refusals: *random.choose(&[None, Some(0), Some(2)]),
         seed,
         ..DecodeOptions::default()
     }
@@ -194,7 +194,7 @@ fn random_case(seed: u64, limits: Limits) -> Option<(RandomCase, Constraint, usi
 }
 
 fn random_canvas(case: &RandomCase, random: &mut Random) -> Canvas {
-    let row: Vec<u32> = random.pick(&case.tokens).to_vec();
+    let row: Vec<u32> = random.choose(&case.tokens).to_vec();
     let mut slots: Vec<Slot> = row.into_iter().take(6).map(|token| Slot::Fixed(TokenId(token))).collect();
     slots.iter_mut().filter(|_| random.chance(60)).for_each(|slot| *slot = Slot::Hole);
     slots.extend(vec![Slot::Hole; random.below(4)]);
@@ -225,8 +225,8 @@ fn every_strategy_with_any_options() {
             let canvas = random_canvas(&case, &mut random);
             let is_completable = solver.completable(&canvas).unwrap().decided();
             let options = any_options(&mut random, seed);
-            let open = *random.pick(&[OpenSlots::Mask(TokenId(0)), OpenSlots::Noise, OpenSlots::Next]);
-            let sharpness = *random.pick(&[0.5, 4.0, 20.0]);
+            let open = *random.choose(&[OpenSlots::Mask(TokenId(0)), OpenSlots::Noise, OpenSlots::Next]);
+            let sharpness = *random.choose(&[0.5, 4.0, 20.0]);
             if options.revision == Revision::Renew && open == OpenSlots::Next {
                 continue;
             }

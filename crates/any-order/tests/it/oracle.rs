@@ -60,7 +60,7 @@ impl Case {
         if few {
             let mut kept = vec![None, None];
             for _ in 0..random.between(2, 4) {
-                kept.push(random.pick(&case.vocab[2..]).clone());
+                kept.push(random.choose(&case.vocab[2..]).clone());
             }
             vocab = kept;
         }
@@ -155,9 +155,9 @@ impl Case {
 fn canvas(random: &mut Random, case: &RandomCase, vocab: &[Option<Vec<u8>>], few: bool, at: usize) -> Canvas {
     let mut slots: Vec<Slot> = if few {
         let texts: Vec<u32> = (1..vocab.len() as u32).collect();
-        (0..random.between(1, 5)).map(|_| Slot::Fixed(TokenId(*random.pick(&texts)))).collect()
+        (0..random.between(1, 5)).map(|_| Slot::Fixed(TokenId(*random.choose(&texts)))).collect()
     } else {
-        let row: Vec<u32> = random.pick(&case.tokens).iter().copied().take(7).collect();
+        let row: Vec<u32> = random.choose(&case.tokens).iter().copied().take(7).collect();
         row.into_iter().map(|token| Slot::Fixed(TokenId(token))).collect()
     };
     let percent = if few { 70 } else { 25 };
@@ -170,7 +170,7 @@ fn canvas(random: &mut Random, case: &RandomCase, vocab: &[Option<Vec<u8>>], few
         }
     }
     if random.chance(30) {
-        let token = |random: &mut Random| *random.pick(&[EOS, EOS, vocab.len() as u32 - 1]);
+        let token = |random: &mut Random| *random.choose(&[EOS, EOS, vocab.len() as u32 - 1]);
         slots.push(if random.chance(60) { Slot::Hole } else { Slot::Fixed(TokenId(token(random))) });
         if random.chance(40) {
             slots.push(if random.chance(60) { Slot::Hole } else { Slot::Fixed(TokenId(token(random))) });

@@ -46,7 +46,7 @@ fn case(seed: u64, mode: LexerMode) -> Option<Case> {
     if random.chance(70) {
         vocab = vec![None, None];
         for _ in 0..random.between(2, 4) {
-            vocab.push(random.pick(&case.vocab[2..]).clone());
+            vocab.push(random.choose(&case.vocab[2..]).clone());
         }
     }
     let mut special = |percent| {
@@ -74,7 +74,7 @@ fn case(seed: u64, mode: LexerMode) -> Option<Case> {
 
 impl Case {
     fn canvas(&self, random: &mut Random) -> Canvas {
-        let row: Vec<u32> = random.pick(&self.random.tokens).to_vec();
+        let row: Vec<u32> = random.choose(&self.random.tokens).to_vec();
         let fitting =
             |token: &u32| (*token as usize) < self.vocab.len() && self.vocab.len() == self.random.vocab.len();
         let mut slots: Vec<Slot> =
@@ -158,10 +158,10 @@ fn weights(random: &mut Random, n_holes: usize, size: usize) -> Weights {
             values.chunks(size).map(|row| row.iter().map(|&value| (value.into(), true)).collect()).collect();
         return Weights { rows, log_probs: LogProbs::dense(&values, size).unwrap() };
     }
-    let floor = *random.pick(&[Floor::BelowListed, Floor::At(-1.5), Floor::At(-3.25), Floor::Excluded]);
+    let floor = *random.choose(&[Floor::BelowListed, Floor::At(-1.5), Floor::At(-3.25), Floor::Excluded]);
     let (mut rows, mut lists) = (Vec::new(), Vec::new());
     for _ in 0..n_holes {
-        let percent = *random.pick(&[20, 50, 90]);
+        let percent = *random.choose(&[20, 50, 90]);
         let listed: Vec<usize> = (0..size).rev().filter(|_| random.chance(percent)).collect();
         let pairs: Vec<(TokenId, f64)> = listed.iter().map(|&id| (TokenId::new(id), value(random))).collect();
         let lowest =

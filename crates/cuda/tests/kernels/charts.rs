@@ -137,7 +137,7 @@ fn forks_share_pages_and_go_their_own_ways() {
                     if viable.is_empty() {
                         continue;
                     }
-                    let edges = edge(from, *random.pick(&viable));
+                    let edges = edge(from, *random.choose(&viable));
                     let expected = engine.extend(&edges).unwrap();
                     assert_eq!(charts.extend(&[(*sequence, &edges)]).remove(0).unwrap(), expected, "{name}");
                 }

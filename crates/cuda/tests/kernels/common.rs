@@ -176,7 +176,7 @@ pub fn word(engine: &mut dyn Recognizer, random: &mut Random, length: usize) -> 
             break;
         }
         let terminal;
-        (terminal, state) = *random.pick(&open);
+        (terminal, state) = *random.choose(&open);
         word.push(terminal);
     }
     word

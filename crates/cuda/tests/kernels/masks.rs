@@ -15,6 +15,7 @@ use anygram_left_to_right::{Engine, Language, LanguageOptions};
 use anygram_recognizer::RecognizerLimits;
 use anygram_testkit::competing;
 use anygram_testkit::generate::RandomCase;
+use anygram_testkit::random::Random;
 use anygram_testkit::text::bytes_of;
 use anygram_vocab::{TokenId, TokenTrie, Vocabulary};
 
@@ -223,7 +224,8 @@ fn logits_are_masked_in_place() {
     }
     let mut charts = charts(0, small());
     let (n_tokens, n_columns, n_rows) = (70, 75, 3);
-    let words: Vec<u32> = (0..3 * n_rows as u32).map(|at| at.wrapping_mul(0x9e37_79b9)).collect();
+    let mut random = Random::new(1);
+    let words: Vec<u32> = (0..3 * n_rows).map(|_| random.bits() as u32).collect();
     let buffer = charts.buffer(&words).unwrap();
     let masks = DeviceMasks { address: buffer.address(), stride: 3, n_words: 3, n_rows };
     let allowed = |row: usize, column: usize| {
@@ -272,10 +274,9 @@ fn token_sets_are_added() {
     }
     let mut charts = charts(1, PoolOptions { threads: 64, ..small() });
     let (n_words, stride, n_rows) = (150, 160, 5);
-    let word = |set: usize, at: usize| {
-        ((set * 977 + at * 131) as u32).wrapping_mul(0x9e37_79b9) & 0x1111_1111 << (set % 4)
-    };
-    let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|at| word(set, at)).collect()).collect();
+    let mut random = Random::new(1);
+    let mut word = |set: usize| random.bits() as u32 & 0x1111_1111 << (set % 4);
+    let sets: Vec<Vec<u32>> = (0..64).map(|set| (0..n_words).map(|_| word(set)).collect()).collect();
     let addresses: Vec<u64> = sets.iter().map(|set| charts.buffer(set).unwrap().address()).collect();
     let buffer = charts.buffer(&vec![4; stride * n_rows]).unwrap();
     let masks = DeviceMasks { address: buffer.address(), stride, n_words, n_rows };
@@ -301,7 +302,7 @@ fn token_sets_are_added() {
     let buffers: Vec<_> = sets.iter().map(|set| charts.buffer(set).unwrap()).collect();
     let together = charts.buffer(&vec![0; 2 * n_words]).unwrap();
     charts.or_buffers(&together, &[vec![buffers[3], buffers[9]], vec![]]).unwrap();
-    let both = (0..n_words).map(|at| word(3, at) | word(9, at)).chain(vec![0; n_words]);
+    let both = (0..n_words).map(|at| sets[3][at] | sets[9][at]).chain(vec![0; n_words]);
     assert_eq!(charts.read_buffer(&together).unwrap(), both.collect::<Vec<_>>());
     let short = charts.buffer(&[1]).unwrap();
     assert!(charts.or_buffers(&together, &[vec![short], vec![]]).is_err());

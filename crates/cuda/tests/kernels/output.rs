@@ -75,7 +75,7 @@ fn compare(
             }
             _ if allowed.is_empty() => return step,
             _ => {
-                let token = TokenId(*random.pick(&allowed));
+                let token = TokenId(*random.choose(&allowed));
                 matcher.advance(token).unwrap();
                 output.advance(token).unwrap();
             }
@@ -259,7 +259,7 @@ fn batches_of_random_grammars() {
                         (0..case.vocab.len()).filter(|id| row[id / 32] >> (id % 32) & 1 == 1).collect();
                     // Now and then one stays where it is.
                     if !allowed.is_empty() && random.below(4) > 0 {
-                        let token = TokenId::new(*random.pick(&allowed));
+                        let token = TokenId::new(*random.choose(&allowed));
                         outputs[at].advance(token).unwrap();
                         matchers[at].advance(token).unwrap();
                     }

@@ -44,7 +44,7 @@ fn same(valiant: &Valiant, device: &DeviceRecognizer, state: StateId, context: &
 
 /// Edges from random states to random places.
 fn random_edges(random: &mut Random, n_states: usize, n_terminals: usize) -> Vec<Edge> {
-    let n_edges = *random.pick(&[1, 1, 2, 3]);
+    let n_edges = *random.choose(&[1, 1, 2, 3]);
     let edge = |random: &mut Random| {
         let last = if random.chance(60) { n_states - 1 } else { random.below(n_states) };
         let terminal = (!random.chance(20)).then(|| TerminalId::new(random.below(n_terminals)));
@@ -139,7 +139,7 @@ fn the_laws_hold() {
             let mut random = Random::new(17);
             let mut states = vec![device.start()];
             for _ in 0..25 {
-                let state = *random.pick(&states);
+                let state = *random.choose(&states);
                 let check =
                     |result: Result<(), String>| result.unwrap_or_else(|error| panic!("{name}: {error}"));
                 check(laws::viable_iff_extends(&mut device, state));
@@ -147,7 +147,7 @@ fn the_laws_hold() {
                 check(laws::automata_of_all_and_of_nothing(&device, state));
                 check(laws::carrying_over_is_the_identity(&mut device, state));
                 let mut edge = || Edge {
-                    from: *random.pick(&states),
+                    from: *random.choose(&states),
                     terminal: (!random.chance(20)).then(|| TerminalId::new(random.below(cfg.n_terminals))),
                 };
                 let edges = [edge(), edge()];

@@ -81,7 +81,7 @@ fn lattices_by_several_blocks() {
                 let from = StateId::new(engine.n_states() - 1 - random.below(engine.n_states().min(back)));
                 let viable: Vec<usize> = engine.viable(from).iter().collect();
                 let terminal =
-                    if viable.is_empty() || random.chance(15) { None } else { Some(*random.pick(&viable)) };
+                    if viable.is_empty() || random.chance(15) { None } else { Some(*random.choose(&viable)) };
                 Edge { from, terminal: terminal.map(TerminalId::new) }
             };
             let edges = [one(2), one(40)];

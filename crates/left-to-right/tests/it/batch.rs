@@ -66,7 +66,7 @@ fn of_drafts() {
         for _ in 0..20 {
             let drafts: Vec<Draft> = (0..12)
                 .map(|at| {
-                    let token = *random.pick(&texts);
+                    let token = *random.choose(&texts);
                     Draft { token, after: (at > 0 && random.chance(80)).then(|| random.below(at)) }
                 })
                 .collect();
@@ -149,7 +149,7 @@ fn of_renewed_tables() {
         small.reset();
         plain.reset();
         for _ in 0..40 {
-            let next = *random.pick(&texts);
+            let next = *random.choose(&texts);
             assert_eq!(small.advance(next).is_ok(), plain.advance(next).is_ok());
             assert_eq!(small.mask().unwrap(), plain.mask().unwrap());
         }

@@ -297,7 +297,7 @@ fn whatever_is_picked_a_sentence_is_reached_within_the_budget() {
                 if allowed.is_empty() {
                     return Err(format!("stuck after {:?} with {left}", matcher.tokens()));
                 }
-                let token = *random.pick(&allowed);
+                let token = *random.choose(&allowed);
                 matcher.advance(TokenId(token)).map_err(|error| error.to_string())?;
                 if token == EOS {
                     break;

@@ -74,9 +74,9 @@ fn write(matcher: &mut Matcher, random: &mut Random, budget: u32, times: &mut Ve
             .filter(|&id| vocabulary.bytes(TokenId(id)).is_some_and(|b| b.len() < 3))
             .collect();
         let token = if !short.is_empty() && random.chance(70) {
-            *random.pick(&short)
+            *random.choose(&short)
         } else {
-            *random.pick(&allowed)
+            *random.choose(&allowed)
         };
         matcher.advance(TokenId(token)).unwrap();
         if token == EOS {

@@ -72,7 +72,7 @@ fn vocabulary(random: &mut Random) -> Vocabulary {
     tokens.extend(["q", "qé", "qéq", "qé.", "qé.q"].map(|token| token.as_bytes().to_vec()));
     for _ in 0..400 {
         let n_parts = 2 + random.below(4);
-        tokens.push((0..n_parts).flat_map(|_| random.pick(&PARTS).to_vec()).collect());
+        tokens.push((0..n_parts).flat_map(|_| random.choose(&PARTS).to_vec()).collect());
     }
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let tokens: Vec<String> = tokens.iter().map(|token| format!("{{\"hex\":\"{}\"}}", hex(token))).collect();
@@ -120,7 +120,7 @@ fn masks_are_what_bytes_say() {
                 if allowed.is_empty() {
                     break;
                 }
-                matcher.advance(*random.pick(&allowed)).unwrap();
+                matcher.advance(*random.choose(&allowed)).unwrap();
             }
         }
     }

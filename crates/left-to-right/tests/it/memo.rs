@@ -60,7 +60,7 @@ fn walk(
             if allowed.is_empty() {
                 break;
             }
-            let token = TokenId::new(*random.pick(&allowed));
+            let token = TokenId::new(*random.choose(&allowed));
             for matcher in [&mut *sharing, &mut *plain] {
                 match matcher.advance(token) {
                     Ok(()) => {}

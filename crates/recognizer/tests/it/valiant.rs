@@ -147,7 +147,7 @@ fn ways(lattice: &[Point], from: usize, to: usize, at_once: bool) -> BTreeSet<Ve
 fn random_lattice(random: &mut Random, n_terminals: usize) -> Vec<Point> {
     let mut lattice = vec![vec![]];
     for at in 1..random.between(3, 6) {
-        let n_edges = *random.pick(&[1, 1, 2, 3]);
+        let n_edges = *random.choose(&[1, 1, 2, 3]);
         lattice.push(
             (0..n_edges)
                 .map(|_| {
@@ -357,7 +357,7 @@ fn word(engine: &mut dyn Recognizer, random: &mut Random, length: usize) -> Vec<
             next.iter().map(|terminal| (terminal, read(engine, state, terminal).unwrap())).collect();
         let open: Vec<_> = next.into_iter().filter(|&(_, next)| !engine.viable(next).is_empty()).collect();
         let terminal;
-        (terminal, state) = *random.pick(&open);
+        (terminal, state) = *random.choose(&open);
         word.push(terminal);
     }
     word
@@ -501,7 +501,7 @@ fn forks_grow_side_by_side() {
                 for (state, word) in &mut branches {
                     let viable: Vec<usize> = engine.viable(*state).iter().collect();
                     if !viable.is_empty() {
-                        let terminal = *random.pick(&viable);
+                        let terminal = *random.choose(&viable);
                         *state = read(&mut engine, *state, terminal).unwrap();
                         word.push(terminal);
                     }

@@ -104,7 +104,7 @@ const CHARS: &[char] = &[
 ];
 
 fn text(random: &mut Random, longest: usize) -> String {
-    (0..random.between(0, longest)).map(|_| *random.pick(CHARS)).collect()
+    (0..random.between(0, longest)).map(|_| *random.choose(CHARS)).collect()
 }
 
 fn grammar(random: &mut Random) -> Grammar {
@@ -135,7 +135,7 @@ fn grammar(random: &mut Random) -> Grammar {
         }
     }
     let start = NonterminalId::new(random.below(nonterminals.len()));
-    Grammar::new(terminals, nonterminals, rules, start, *random.pick(&LexerMode::ALL))
+    Grammar::new(terminals, nonterminals, rules, start, *random.choose(&LexerMode::ALL))
 }
 
 fn terminal(random: &mut Random, at: usize) -> Terminal {
@@ -143,7 +143,7 @@ fn terminal(random: &mut Random, at: usize) -> Terminal {
         0..4 => TerminalKind::Literal(Pattern::Regex(literal(&text(random, 4), random.chance(40)))),
         4 => TerminalKind::Special(match random.below(3) {
             0 => SpecialToken::Id(random.below(3) as u32),
-            _ => SpecialToken::Name(format!("<|{}|>", random.pick(&["", "a", "|", "a b", "é>", "\"`"]))),
+            _ => SpecialToken::Name(format!("<|{}|>", random.choose(&["", "a", "|", "a b", "é>", "\"`"]))),
         }),
         _ => TerminalKind::Pattern(pattern(random, 3)),
     };
@@ -162,7 +162,7 @@ fn terminal(random: &mut Random, at: usize) -> Terminal {
         name: format!("{name}{}", if random.chance(50) { "" } else { "_" }) + &at.to_string(),
         declared: random.chance(50),
         kind,
-        priority: *random.pick(&[0, 0, 0, 1, -7, i32::MIN, i32::MAX]),
+        priority: *random.choose(&[0, 0, 0, 1, -7, i32::MIN, i32::MAX]),
         ignored: random.chance(20),
         reserved: random.chance(15),
         span: None,
@@ -189,8 +189,8 @@ fn pattern(random: &mut Random, depth: usize) -> Pattern {
 }
 
 fn counts(random: &mut Random) -> (u32, Option<u32>) {
-    let min = *random.pick(&[0, 0, 0, 1, 1, 2, 17]);
-    (min, if random.chance(50) { None } else { Some(min + *random.pick(&[0, 1, 2])) })
+    let min = *random.choose(&[0, 0, 0, 1, 1, 2, 17]);
+    (min, if random.chance(50) { None } else { Some(min + *random.choose(&[0, 1, 2])) })
 }
 
 fn hir(random: &mut Random, depth: usize) -> Hir {
@@ -211,7 +211,7 @@ fn hir(random: &mut Random, depth: usize) -> Hir {
 
 fn leaf(random: &mut Random) -> Hir {
     let range = |random: &mut Random| {
-        let (a, b) = (*random.pick(CHARS), *random.pick(CHARS));
+        let (a, b) = (*random.choose(CHARS), *random.choose(CHARS));
         ClassUnicodeRange::new(a.min(b), a.max(b))
     };
     match random.below(8) {
@@ -237,7 +237,7 @@ fn leaf(random: &mut Random) -> Hir {
         5 => literal(&text(random, 3), true),
         6 => {
             let source = *random
-                .pick(&[r"\w", r"\d", r"\s", ".", r"\W", r"\D", r"\S", r"\p{Lu}", r"(?s:.)", r"(?i)k"]);
+                .choose(&[r"\w", r"\d", r"\s", ".", r"\W", r"\D", r"\S", r"\p{Lu}", r"(?s:.)", r"(?i)k"]);
             regex_syntax::parse(source).unwrap()
         }
         _ => Hir::literal(text(random, 3).into_bytes()),

@@ -12,13 +12,14 @@
 //!   in bytes that are no tokens, the longest match in a dead end, or the pattern fails on a run of a million
 //!   spaces. O(n · longest token) time, O(n) memory. First for the part that the encoder was stuck in, then
 //!   for the whole text, so a text is refused only if no tokens spell it.
-//! - A `tokenizer.json` with the crate that defines it, see [`HuggingFaceEncoder`]; what does not spell the
-//!   text is not believed, and the fewest tokens stand in.
+//! - A `tokenizer.json` with the crate that defines it, see `HuggingFaceEncoder` (with the feature
+//!   `tokenizers`); what does not spell the text is not believed, and the fewest tokens stand in.
 
 mod pieces;
 
 pub(crate) use pieces::{PieceEncoder, Scored};
 
+#[cfg(feature = "tokenizers")]
 use crate::load::HuggingFaceEncoder;
 use crate::table::Tokens;
 use crate::{TokenId, VocabError, VocabErrorKind};
@@ -32,7 +33,11 @@ pub(crate) enum Encoder {
     Ranks(Box<RankEncoder>),
     Pieces(Box<PieceEncoder>),
     LongestMatch,
+    #[cfg(feature = "tokenizers")]
     HuggingFace(Box<HuggingFaceEncoder>),
+    /// A `tokenizer.json` without the crate that knows how it cuts a text.
+    #[cfg(not(feature = "tokenizers"))]
+    Unavailable,
 }
 
 impl Encoder {
@@ -42,6 +47,14 @@ impl Encoder {
             return Err(VocabError::new(
                 VocabErrorKind::TooLarge,
                 format!("the text has {} bytes, the limit is {}: encode it in parts", text.len(), u32::MAX),
+            ));
+        }
+        #[cfg(not(feature = "tokenizers"))]
+        if matches!(self, Self::Unavailable) {
+            return Err(VocabError::new(
+                VocabErrorKind::Unsupported,
+                "a text is encoded with a tokenizer.json only if the crate was built with the feature `tokenizers`: \
+                 add it to `anygram` in Cargo.toml, or give tokens",
             ));
         }
         let mut out = Vec::with_capacity(text.len() / 3 + 1);
@@ -69,6 +82,9 @@ impl Encoder {
                 Ok(chunk) => encoder.encode(tokens, chunk, &mut merger, out),
                 Err(chunk) => shortest(tokens, chunk, out),
             }),
+            #[cfg(not(feature = "tokenizers"))]
+            Self::Unavailable => None,
+            #[cfg(feature = "tokenizers")]
             Self::HuggingFace(encoder) => for_each_chunk(text, |chunk| match chunk {
                 Ok(chunk) => match encoder.encode(chunk).filter(|ids| spell(tokens, ids, chunk.as_bytes())) {
                     Some(ids) => {
@@ -85,9 +101,12 @@ impl Encoder {
     pub fn memory_usage(&self) -> usize {
         match self {
             Self::LongestMatch => 0,
+            #[cfg(not(feature = "tokenizers"))]
+            Self::Unavailable => 0,
             // The pattern's automata belong to another crate; the text of the pattern stands for them.
             Self::Ranks(encoder) => size_of::<RankEncoder>() + encoder.pattern.as_str().len(),
             Self::Pieces(encoder) => encoder.memory_usage(),
+            #[cfg(feature = "tokenizers")]
             Self::HuggingFace(encoder) => encoder.memory_usage(),
         }
     }
@@ -108,6 +127,7 @@ fn for_each_chunk(text: &[u8], mut f: impl FnMut(Result<&str, &[u8]>) -> Option<
 }
 
 /// Whether these tokens spell this text.
+#[cfg(any(test, feature = "tokenizers"))]
 fn spell(tokens: &Tokens, ids: &[TokenId], mut text: &[u8]) -> bool {
     for &id in ids {
         let bytes = tokens.table.bytes(id);

@@ -1,10 +1,9 @@
-//! `tokenizer.json` files, through the `tokenizers` crate. The only module that knows it.
+//! `tokenizer.json` files: which bytes a token is.
 //!
-//! Such a file is a pipeline: normalizer, pre-tokenizer, model, decoder. Two questions are asked of it.
-//!
-//! *Which bytes is a token?* The decoder's answer, a token at a time, in one of two spellings (other
-//! pipelines, such as WordPiece's, are not supported, because there the text of a token depends on its
-//! neighbours):
+//! Such a file is a pipeline: normalizer, pre-tokenizer, model, decoder. How it cuts a text the module
+//! `pipeline` says, with the feature `tokenizers`. Which bytes a token is takes no other crate: it is the
+//! decoder's answer, a token at a time, in one of two spellings (other pipelines, such as WordPiece's, are
+//! not supported, because there the text of a token depends on its neighbours):
 //!
 //! - byte-level (GPT-2, Llama 3, Qwen): each character of a token stands for a byte, by [`byte_of`]; a token
 //!   with any other character is its own UTF-8 text.
@@ -12,52 +11,24 @@
 //!
 //! Added tokens have their text as it stands if they are not special, and no bytes if they are; the unknown
 //! token has none.
-//!
-//! *How is a text cut?* By the pipeline itself, but a text here is exactly its bytes. So what adds a space in
-//! front, brings into normal form, truncates, pads or drops merges at random is switched off, and special
-//! tokens are not looked for in the text. The caller checks that the tokens spell the text.
 
 use crate::encode::Encoder;
 use crate::table::{TableBuilder, Tokens};
 use crate::{TokenId, VocabError, VocabErrorKind, Vocabulary};
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use tokenizers::models::ModelWrapper;
-use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
 
-/// The pipeline for encoding.
-#[derive(Debug)]
-pub(crate) struct HuggingFaceEncoder {
-    tokenizer: Tokenizer,
-    /// The size of the file; what was built from it takes a few times as much.
-    file_bytes: usize,
-}
-
-impl HuggingFaceEncoder {
-    /// The tokens of a text, which may not spell it; `None` if the pipeline fails.
-    pub fn encode(&self, text: &str) -> Option<Vec<TokenId>> {
-        // A pipeline from an untrusted file may reach a panic in the other crate. It keeps no state but
-        // caches behind locks.
-        let encoding =
-            catch_unwind(AssertUnwindSafe(|| self.tokenizer.encode_fast(text, false))).ok()?.ok()?;
-        Some(encoding.get_ids().iter().map(|&id| TokenId(id)).collect())
-    }
-
-    /// An estimate: vocabulary and merges as hash tables of strings.
-    pub fn memory_usage(&self) -> usize {
-        4 * self.file_bytes
-    }
-}
-
-/// The parts of the file that say how to read it. What the rest says, the `tokenizers` crate reads.
+/// The parts of the file that say which bytes tokens are. What the rest says, the `tokenizers` crate reads.
 #[derive(Deserialize)]
-struct Head {
+pub(super) struct Head {
     model: ModelHead,
     #[serde(default)]
-    normalizer: Value,
+    pub normalizer: Value,
     #[serde(default)]
-    pre_tokenizer: Value,
+    pub pre_tokenizer: Value,
     #[serde(default)]
     decoder: Value,
     #[serde(default)]
@@ -75,6 +46,42 @@ struct ModelHead {
     unk_id: Option<u64>,
     continuing_subword_prefix: Option<String>,
     end_of_word_suffix: Option<String>,
+    vocab: ModelVocab,
+}
+
+/// The tokens of the model: an object from text to id (BPE), or a list of texts with their scores (Unigram).
+/// Of a text that is there twice the last id counts.
+#[derive(Default)]
+struct ModelVocab(FxHashMap<String, u64>);
+
+impl<'de> Deserialize<'de> for ModelVocab {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self::default())
+    }
+}
+
+impl<'de> Visitor<'de> for ModelVocab {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tokens with their ids, or a list of tokens with their scores")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Self, A::Error> {
+        while let Some((text, id)) = entries.next_entry()? {
+            self.0.insert(text, id);
+        }
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut entries: A) -> Result<Self, A::Error> {
+        let mut id = 0;
+        while let Some((text, _)) = entries.next_element::<(String, f64)>()? {
+            self.0.insert(text, id);
+            id += 1;
+        }
+        Ok(self)
+    }
 }
 
 #[derive(Deserialize)]
@@ -96,19 +103,21 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
     // First ours: it refuses whatever is not JSON, which the other crate does not expect.
     let head: Head = serde_json::from_slice(bytes).map_err(|e| super::json_error(&e))?;
     let spelling = spelling(&head)?;
-    let tokenizer = pipeline(bytes, &head)?;
+    #[cfg(feature = "tokenizers")]
+    let encoder = Encoder::HuggingFace(Box::new(super::HuggingFaceEncoder::new(bytes, &head)?));
+    #[cfg(not(feature = "tokenizers"))]
+    let encoder = Encoder::Unavailable;
 
-    let mut model: Vec<(String, u32)> = tokenizer.get_vocab(false).into_iter().collect();
-    model.sort_unstable_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-    let unknown = |text: &str, id: u32| {
-        head.model.unk_token.as_deref() == Some(text) || head.model.unk_id == Some(id.into())
-    };
+    let mut model: Vec<(&String, u64)> = head.model.vocab.0.iter().map(|(text, &id)| (text, id)).collect();
+    model.sort_unstable_by_key(|&(text, id)| (id, text));
+    let unknown =
+        |text: &str, id: u64| head.model.unk_token.as_deref() == Some(text) || head.model.unk_id == Some(id);
     let mut added = added_tokens(&head)?;
 
     let mut builder = TableBuilder::default();
     let (mut names, mut last_resort, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    for (text, id) in &model {
-        let id = TableBuilder::check_id((*id).into())?;
+    for (text, number) in model {
+        let id = TableBuilder::check_id(number)?;
         // A token of the model that is also an added one counts once, as the added one.
         if let Ok(i) = added.binary_search_by_key(&id, |(id, _)| *id)
             && added[i].1.content == *text
@@ -116,7 +125,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
             continue;
         }
         texts.push(text);
-        if unknown(text, id.0) {
+        if unknown(text, number) {
             builder.push(id, b"");
             names.push((id, text.clone()));
             continue;
@@ -139,9 +148,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
     last_resort.sort_unstable();
     let table = builder.finish(|n| format!("`{}`", texts[n]))?;
     let tokens = Tokens::new(table, last_resort);
-    let encoder = HuggingFaceEncoder { tokenizer, file_bytes: bytes.len() };
-    Vocabulary::new(tokens, Encoder::HuggingFace(Box::new(encoder)))
-        .with_names(names.iter().map(|(id, name)| (id.0, name.as_str())))
+    Vocabulary::new(tokens, encoder).with_names(names.iter().map(|(id, name)| (id.0, name.as_str())))
 }
 
 /// The added tokens by ascending id; an id twice is an error unless it is the same token.
@@ -202,7 +209,7 @@ fn spelling(head: &Head) -> Result<Spelling, VocabError> {
 
 /// The steps of a part of the pipeline: those of a sequence, or itself, or none. A sequence within a sequence
 /// counts too; the depth is limited by the JSON reader.
-fn steps(part: &Value) -> Vec<&Value> {
+pub(super) fn steps(part: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut work = vec![part];
     while let Some(part) = work.pop() {
@@ -217,71 +224,15 @@ fn steps(part: &Value) -> Vec<&Value> {
     found
 }
 
-fn kind_of(step: &Value) -> &str {
+pub(super) fn kind_of(step: &Value) -> &str {
     step.get("type").and_then(Value::as_str).unwrap_or("unknown")
 }
 
 /// Whether a step replaces spaces by the mark or the mark by spaces.
-fn is_space_mark(kind: &str, step: &Value) -> bool {
+pub(super) fn is_space_mark(kind: &str, step: &Value) -> bool {
     let pattern = step.get("pattern").and_then(|pattern| pattern.get("String")).and_then(Value::as_str);
     let content = step.get("content").and_then(Value::as_str);
     kind == "Replace" && matches!((pattern, content), (Some(" "), Some("▁")) | (Some("▁"), Some(" ")))
-}
-
-/// The file's pipeline without what changes the text.
-fn pipeline(bytes: &[u8], head: &Head) -> Result<Tokenizer, VocabError> {
-    let refused = |e: &dyn std::fmt::Display| {
-        VocabError::new(VocabErrorKind::Syntax, format!("the `tokenizers` library refuses the file: {e}"))
-    };
-    let build = || -> Result<Tokenizer, Box<dyn std::error::Error + Send + Sync>> {
-        let mut tokenizer = Tokenizer::from_bytes(bytes)?;
-        let normalizer: Vec<Value> = steps(&head.normalizer)
-            .into_iter()
-            .filter(|step| kind_of(step) == "ByteLevel" || is_space_mark(kind_of(step), step))
-            .cloned()
-            .collect();
-        let pre_tokenizer: Vec<Value> = steps(&head.pre_tokenizer).into_iter().map(without_prefix).collect();
-        let normalizer = sequence("normalizers", normalizer).map(serde_json::from_value::<NormalizerWrapper>);
-        let pre_tokenizer =
-            sequence("pretokenizers", pre_tokenizer).map(serde_json::from_value::<PreTokenizerWrapper>);
-        tokenizer.with_normalizer(normalizer.transpose()?)?;
-        tokenizer.with_pre_tokenizer(pre_tokenizer.transpose()?);
-        tokenizer.with_truncation(None)?.with_padding(None);
-        tokenizer.set_encode_special_tokens(true);
-        if let ModelWrapper::BPE(model) = tokenizer.get_model()
-            && model.dropout.is_some()
-        {
-            let mut model = model.clone();
-            model.dropout = None;
-            tokenizer.with_model(model);
-        }
-        Ok(tokenizer)
-    };
-    match catch_unwind(AssertUnwindSafe(build)) {
-        Ok(Ok(tokenizer)) => Ok(tokenizer),
-        Ok(Err(e)) => Err(refused(&e)),
-        Err(_) => Err(refused(&"it panicked")),
-    }
-}
-
-fn sequence(key: &str, steps: Vec<Value>) -> Option<Value> {
-    (!steps.is_empty()).then(|| json!({ "type": "Sequence", key: steps }))
-}
-
-/// A pre-tokenizer's step that puts no space in front.
-fn without_prefix(step: &Value) -> Value {
-    let mut step = step.clone();
-    match (kind_of(&step) == "ByteLevel", kind_of(&step) == "Metaspace", step.as_object_mut()) {
-        (true, _, Some(fields)) => {
-            fields.insert("add_prefix_space".into(), false.into());
-        }
-        (_, true, Some(fields)) => {
-            fields.remove("add_prefix_space");
-            fields.insert("prepend_scheme".into(), "never".into());
-        }
-        _ => {}
-    }
-    step
 }
 
 impl Spelling {

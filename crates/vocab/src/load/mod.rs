@@ -5,10 +5,13 @@
 
 mod hugging_face;
 mod json_array;
+#[cfg(feature = "tokenizers")]
+mod pipeline;
 mod sentence_piece;
 mod tiktoken;
 
-pub(crate) use hugging_face::HuggingFaceEncoder;
+#[cfg(feature = "tokenizers")]
+pub(crate) use pipeline::HuggingFaceEncoder;
 
 use crate::{SpecialIds, VocabError, VocabErrorKind, Vocabulary};
 use std::borrow::Cow;
@@ -78,7 +81,8 @@ impl Vocabulary {
     ///   merges by rank, after cutting by `options.pattern`.
     /// - JSON array: encoding takes the longest match, or the fewest tokens if that ends nowhere.
     /// - `tokenizer.json`: special added tokens have no bytes, others have their text. Encoding is the file's
-    ///   own, with everything off that changes the text (a space in front, normal forms, truncation).
+    ///   own, with everything off that changes the text (a space in front, normal forms, truncation), and needs
+    ///   the feature `tokenizers`.
     /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the
     ///   scores of pieces, and a character that no piece has is spelled by its bytes, in models that have
     ///   pieces for bytes.

@@ -3,41 +3,35 @@
 #[allow(dead_code)]
 use crate::common;
 
+use anygram_bits::Random;
 use anygram_vocab::{Format, LoadOptions, Vocabulary};
 use common::{data, path};
 use std::io::{Read, Write};
 
-/// Xorshift.
-struct Random(u64);
+/// Damages files.
+struct Damage(Random);
 
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-
+impl Damage {
     /// One of the ways in which files go bad, or are made bad.
-    fn damage(&mut self, good: &[u8]) -> Vec<u8> {
+    fn damaged(&mut self, good: &[u8]) -> Vec<u8> {
         let mut bad = good.to_vec();
-        let (a, b) = (self.below(good.len()), self.below(good.len()));
+        let (a, b) = (self.0.below(good.len()), self.0.below(good.len()));
         let (a, b) = (a.min(b), a.max(b));
-        match self.below(8) {
+        match self.0.below(8) {
             // The end is missing.
             0 => bad.truncate(a),
             // Bits flip.
             1 | 2 => {
-                for _ in 0..=self.below(3) {
-                    bad[self.below(good.len())] ^= 1 << self.below(8);
+                for _ in 0..=self.0.below(3) {
+                    bad[self.0.below(good.len())] ^= 1 << self.0.below(8);
                 }
             }
             // Bytes change, to such that mean something.
             3 => {
-                for _ in 0..=self.below(3) {
-                    bad[self.below(good.len())] = match self.below(2) {
-                        0 => b"[]{}\",:0129-ntf\\ "[self.below(17)],
-                        _ => [0, 0x80, 0xff, 0x0a][self.below(4)],
+                for _ in 0..=self.0.below(3) {
+                    bad[self.0.below(good.len())] = match self.0.below(2) {
+                        0 => b"[]{}\",:0129-ntf\\ "[self.0.below(17)],
+                        _ => [0, 0x80, 0xff, 0x0a][self.0.below(4)],
                     };
                 }
             }
@@ -48,8 +42,8 @@ impl Random {
             6 => {
                 let lines: Vec<&[u8]> = good.split_inclusive(|&byte| byte == b'\n').collect();
                 let mut order: Vec<usize> = (0..lines.len()).collect();
-                let (a, b) = (self.below(lines.len()), self.below(lines.len()));
-                match self.below(2) {
+                let (a, b) = (self.0.below(lines.len()), self.0.below(lines.len()));
+                match self.0.below(2) {
                     0 => order.swap(a, b),
                     _ => order[a] = b,
                 }
@@ -61,7 +55,7 @@ impl Random {
                 if let Some(start) = (a..good.len()).find(is_digit) {
                     let end = (start..good.len()).find(|at| !is_digit(at)).unwrap_or(good.len());
                     let huge = ["16777215", "16777216", "4294967296", "18446744073709551616", "1e999", "-1"]
-                        [self.below(6)];
+                        [self.0.below(6)];
                     bad.splice(start..end, huge.bytes());
                 }
             }
@@ -92,7 +86,7 @@ fn survives(format: Format, bytes: &[u8]) -> bool {
 
 #[test]
 fn small_files() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut damage = Damage(Random::new(1));
     let (mut loaded, mut refused) = (0, 0);
     for (name, format) in [
         ("tiny.tiktoken", Format::Tiktoken),
@@ -109,7 +103,7 @@ fn small_files() {
         let good = std::fs::read(path(name)).unwrap();
         assert!(survives(format, &good), "{name}");
         for _ in 0..600 {
-            match survives(format, &random.damage(&good)) {
+            match survives(format, &damage.damaged(&good)) {
                 true => loaded += 1,
                 false => refused += 1,
             }
@@ -146,7 +140,7 @@ fn files_of_another_format() {
 #[test]
 fn real_files() {
     let Some(data) = data() else { return };
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut damage = Damage(Random::new(2));
     let (mut n_files, mut loaded, mut refused) = (0, 0, 0);
     for entry in std::fs::read_dir(data.join("tokenizers")).unwrap() {
         let path = entry.unwrap().path();
@@ -159,11 +153,11 @@ fn real_files() {
         let mut good = Vec::new();
         flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut good).unwrap();
         for _ in 0..6 {
-            match survives(format, &random.damage(&good)) {
+            match survives(format, &damage.damaged(&good)) {
                 true => loaded += 1,
                 false => refused += 1,
             }
-            survives(format, &random.damage(&packed));
+            survives(format, &damage.damaged(&packed));
         }
         n_files += 1;
     }

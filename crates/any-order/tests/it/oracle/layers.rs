@@ -179,11 +179,11 @@ fn canvas(random: &mut Random, case: &Case) -> Canvas {
         .map(|_| Slot::Fixed(TokenId(random.between(0, case.vocab.len() - 1) as u32)))
         .collect();
     if random.chance(50) {
-        let row = random.pick(&case.random.tokens).iter().take(8);
+        let row = random.choose(&case.random.tokens).iter().take(8);
         let known = row.filter(|token| (**token as usize) < case.vocab.len());
         slots = known.map(|&token| Slot::Fixed(TokenId(token))).collect();
     }
-    let percent = *random.pick(&[40, 80, 100]);
+    let percent = *random.choose(&[40, 80, 100]);
     slots.iter_mut().filter(|_| random.chance(percent)).for_each(|slot| *slot = Slot::Hole);
     if random.chance(60) {
         slots.extend(vec![Slot::Hole; random.between(1, 5)]);

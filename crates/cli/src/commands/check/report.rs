@@ -126,9 +126,9 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
         line("completions", completions.to_owned())?;
     }
     let why = match (language.probe(), language.engine()) {
-        (Some(probe), engine) => format!(
+        (Some(probe), _) => format!(
             ": {}, {:.0} items a state on random sentences{}",
-            if engine == Engine::Valiant { "ambiguous" } else { "nearly deterministic" },
+            if probe.is_ambiguous() { "ambiguous" } else { "nearly deterministic" },
             probe.items_per_state(),
             if language.may_switch() { "; outputs that turn out very ambiguous move to valiant" } else { "" },
         ),
