@@ -487,10 +487,20 @@ impl Iterator for Children<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use anygram_testkit::random::Random;
 
     fn build(tokens: &[Vec<u8>]) -> TokenTrie {
         TokenTrie::new(tokens.iter().enumerate().map(|(i, bytes)| (TokenId::new(i), bytes.as_slice())))
+    }
+
+    /// Up to `most` lists of up to `longest` bytes below `bound`.
+    fn lists(random: &mut Random, most: usize, longest: (usize, usize), bound: usize) -> Vec<Vec<u8>> {
+        let n = random.between(0, most);
+        let mut list = || {
+            let length = random.between(longest.0, longest.1);
+            (0..length).map(|_| random.below(bound) as u8).collect()
+        };
+        (0..n).map(|_| list()).collect()
     }
 
     /// The path to every node, found by following children only.
@@ -547,15 +557,29 @@ mod tests {
         assert_eq!(trie.child(TokenTrie::ROOT, b'a'), None);
     }
 
-    proptest! {
-        #[test]
-        fn what_is_below_nodes(tokens in prop::collection::vec(prop::collection::vec(0u8..3, 1..6), 0..40), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+    #[test]
+    fn what_is_below_nodes() {
+        for mut random in (0..200).map(Random::new) {
+            let tokens = lists(&mut random, 39, (1, 5), 3);
+            let n_picks = random.between(0, 7);
             let trie = build(&tokens);
-            let paths: Vec<(NodeId, Vec<u8>)> = paths(&trie).into_iter().filter(|(node, _)| *node != TokenTrie::ROOT).collect();
-            let tops: Vec<&(NodeId, Vec<u8>)> = if paths.is_empty() { Vec::new() } else { picks.iter().map(|pick| pick.get(&paths)).collect() };
-            let mut left: Vec<(TokenId, Vec<u8>)> = tops.iter().flat_map(|(_, path)| {
-                tokens.iter().enumerate().filter(move |(_, token)| token.starts_with(path)).map(move |(id, token)| (TokenId::new(id), token[path.len() - 1..].to_vec()))
-            }).collect();
+            let paths: Vec<(NodeId, Vec<u8>)> =
+                paths(&trie).into_iter().filter(|(node, _)| *node != TokenTrie::ROOT).collect();
+            let tops: Vec<&(NodeId, Vec<u8>)> = if paths.is_empty() {
+                Vec::new()
+            } else {
+                (0..n_picks).map(|_| random.choose(&paths)).collect()
+            };
+            let mut left: Vec<(TokenId, Vec<u8>)> = tops
+                .iter()
+                .flat_map(|(_, path)| {
+                    tokens
+                        .iter()
+                        .enumerate()
+                        .filter(move |(_, token)| token.starts_with(path))
+                        .map(move |(id, token)| (TokenId::new(id), token[path.len() - 1..].to_vec()))
+                })
+                .collect();
             left.sort();
             left.dedup();
             let nodes: Vec<NodeId> = tops.iter().map(|(node, _)| *node).collect();
@@ -563,7 +587,7 @@ mod tests {
             below.validate().unwrap();
             let mut expected = TokenTrie::new(left.iter().map(|(id, bytes)| (*id, bytes.as_slice())));
             expected.alphabets = Alphabets::default();
-            prop_assert_eq!(format!("{below:?}"), format!("{expected:?}"));
+            assert_eq!(format!("{below:?}"), format!("{expected:?}"));
         }
     }
 
@@ -625,29 +649,30 @@ mod tests {
         found
     }
 
-    proptest! {
-        #[test]
-        fn descents_follow_paths(
-            tokens in prop::collection::vec(prop::collection::vec(0u8..4, 0..8), 0..30),
-            skips in 0u8..5,
-        ) {
+    #[test]
+    fn descents_follow_paths() {
+        for mut random in (0..200).map(Random::new) {
+            let tokens = lists(&mut random, 29, (0, 7), 4);
+            let skips = random.below(5) as u8;
             let trie = build(&tokens);
             let mut paths = paths(&trie);
             paths.sort();
             let is_entered = |path: &[u8]| !path.is_empty() && !path[..path.len() - 1].contains(&skips);
             let expected: Vec<_> = paths.iter().filter(|(_, path)| is_entered(path)).cloned().collect();
-            prop_assert_eq!(descended(&trie, trie.below_root(), skips), expected);
+            assert_eq!(descended(&trie, trie.below_root(), skips), expected);
             for (top, start) in &paths[1..] {
                 let below = paths.iter().filter(|(_, path)| path.starts_with(start));
                 let cut = |(node, path): &(NodeId, Vec<u8>)| (*node, path[start.len() - 1..].to_vec());
                 let expected: Vec<_> = below.map(cut).filter(|(_, path)| is_entered(path)).collect();
-                prop_assert_eq!(descended(&trie, trie.subtree(*top), skips), expected);
+                assert_eq!(descended(&trie, trie.subtree(*top), skips), expected);
             }
         }
+    }
 
-        #[test]
-        fn any_list_of_tokens(tokens in prop::collection::vec(prop::collection::vec(0u8..4, 0..12), 0..40)) {
-            check_against_list(&tokens);
+    #[test]
+    fn any_list_of_tokens() {
+        for mut random in (0..200).map(Random::new) {
+            check_against_list(&lists(&mut random, 39, (0, 11), 4));
         }
     }
 }

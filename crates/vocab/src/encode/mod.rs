@@ -359,7 +359,7 @@ fn furthest(tokens: &Tokens, text: &[u8]) -> usize {
 mod tests {
     use super::*;
     use crate::table::TableBuilder;
-    use proptest::prelude::*;
+    use anygram_testkit::random::Random;
 
     fn tokens(list: &[&str]) -> Tokens {
         let mut builder = TableBuilder::default();
@@ -388,31 +388,41 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn merging_is_what_it_is_defined_to_be(
-            list in prop::collection::vec("[ab]{1,5}", 0..12),
-            piece in "[ab]{1,30}",
-        ) {
-            let rank = |joined: &[u8]| list.iter().position(|token| token.as_bytes() == joined).map(|i| i as u32);
+    /// A text of so many letters, `a` and `b`.
+    fn letters(random: &mut Random, least: usize, most: usize) -> String {
+        let n = random.between(least, most);
+        (0..n).map(|_| *random.choose(&['a', 'b'])).collect()
+    }
+
+    #[test]
+    fn merging_is_what_it_is_defined_to_be() {
+        for mut random in (0..300).map(Random::new) {
+            let n = random.between(0, 11);
+            let list: Vec<String> = (0..n).map(|_| letters(&mut random, 1, 5)).collect();
+            let piece = letters(&mut random, 1, 30);
+            let rank =
+                |joined: &[u8]| list.iter().position(|token| token.as_bytes() == joined).map(|i| i as u32);
             let mut merger = Merger::default();
             let bytes = std::iter::repeat_n(1, piece.len());
-            let merged: Vec<Vec<u8>> = merger.merge(piece.as_bytes(), bytes, rank).map(<[u8]>::to_vec).collect();
-            prop_assert_eq!(merged, merge_slowly(piece.as_bytes(), rank));
+            let merged: Vec<Vec<u8>> =
+                merger.merge(piece.as_bytes(), bytes, rank).map(<[u8]>::to_vec).collect();
+            assert_eq!(merged, merge_slowly(piece.as_bytes(), rank));
         }
+    }
 
-        #[test]
-        fn the_shortest_is_no_longer_than_the_longest_match(
-            list in prop::collection::vec("[ab]{1,4}", 0..8),
-            text in "[ab]{0,20}",
-        ) {
+    #[test]
+    fn the_shortest_is_no_longer_than_the_longest_match() {
+        for mut random in (0..300).map(Random::new) {
+            let n = random.between(0, 7);
+            let list: Vec<String> = (0..n).map(|_| letters(&mut random, 1, 4)).collect();
+            let text = letters(&mut random, 0, 20);
             let list: Vec<&str> = list.iter().map(String::as_str).chain(["a", "b"]).collect();
             let tokens = tokens(&list);
             let (mut greedy, mut fewest) = (Vec::new(), Vec::new());
             longest_match(&tokens, text.as_bytes(), &mut greedy).unwrap();
             shortest(&tokens, text.as_bytes(), &mut fewest).unwrap();
-            prop_assert!(fewest.len() <= greedy.len());
-            prop_assert!(spell(&tokens, &greedy, text.as_bytes()) && spell(&tokens, &fewest, text.as_bytes()));
+            assert!(fewest.len() <= greedy.len());
+            assert!(spell(&tokens, &greedy, text.as_bytes()) && spell(&tokens, &fewest, text.as_bytes()));
         }
     }
 
