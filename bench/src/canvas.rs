@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    Canvas, Compiler, Constraint, Decision, End, Filling, LoadOptions, Slot, Solver, TokenId, Vocabulary,
+    Canvas, Compiler, Constraint, Decision, End, Filling, LoadOptions, Slot, Solver, TokenId, TokenMask,
+    Vocabulary,
 };
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -331,7 +332,7 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
                 let Filling::Token(token) = filling else { break };
                 ensure!(!answer.get(hole, *token).is_no(), "slot {hole} of {size} cannot hold {token:?}");
             }
-            let n_tokens: usize = answer.masks.iter().flatten().map(|word| word.count_ones() as usize).sum();
+            let n_tokens: usize = answer.masks.iter().map(TokenMask::count).sum();
             let n_open = answer.undecided.iter().flatten().count();
             rows.push(vec![
                 format!("{size} {kind}"),
@@ -364,7 +365,7 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
         times.push(time);
         holes += answer.masks.len();
         n_open += answer.undecided.iter().flatten().count();
-        n_tokens += answer.masks.iter().flatten().map(|word| word.count_ones() as usize).sum::<usize>();
+        n_tokens += answer.masks.iter().map(TokenMask::count).sum::<usize>();
     }
     for canvas in canvases {
         let (answer, time) = timed(|| solver.admissible(&block(canvas)));

@@ -254,7 +254,7 @@ pub fn whole_steps(bench: &mut Bench<'_>, work: &Work, pool: PoolOptions, varian
         for &token in text {
             let (expected, time) = timed(|| -> Result<Vec<u32>> {
                 matcher.advance(token)?;
-                Ok(matcher.mask()?)
+                Ok(matcher.mask()?.into_words())
             });
             whole.cpu.push(time);
             output.advance(token)?;

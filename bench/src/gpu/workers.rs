@@ -47,7 +47,7 @@ fn masks(setting: &Setting, work: &texts::Work, workers: usize, levels: usize) -
                 continue;
             }
             let readings = [output.readings()?];
-            let expected = matcher.mask()?;
+            let expected = matcher.mask()?.into_words();
             let mut charts = lock(&charts);
             for _ in 0..3 {
                 let masks = times.run(&mut charts, |charts| charts.masks_on_device(&readings, levels))?;

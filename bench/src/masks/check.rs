@@ -1,7 +1,8 @@
 //! Checks the answers: compares masks with what single tokens do.
 
 use anygram::parts::bits::Random;
-use anygram::{Matcher, TokenId, Vocabulary, get_bit};
+use anygram::parts::left_to_right::mask::get_bit;
+use anygram::{Matcher, TokenId, Vocabulary};
 
 use super::engine::matcher;
 
@@ -94,13 +95,14 @@ mod tests {
     fn wrong_bits_are_found() {
         let vocabulary = Vocabulary::builtin();
         let mut matcher = matcher("start: \"ab\"\n", &vocabulary).unwrap();
-        let mut words = matcher.mask().unwrap();
+        let mut words = matcher.mask().unwrap().into_words();
         let mut found = |words: &[u32]| {
             bits(&mut matcher, &vocabulary, words, &mut Random::new(1), &mut Checked::default())
         };
         assert_eq!(found(&words), Vec::<String>::new());
         words.fill(0);
-        anygram::set_bit(&mut words, vocabulary.encode("b").unwrap()[0].index());
+        let b = vocabulary.encode("b").unwrap()[0].index();
+        words[b / 32] |= 1 << (b % 32);
         assert!(!found(&words).is_empty());
         words.fill(u32::MAX);
         assert!(found(&words).len() > BITS / 2);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use anygram::{Compiler, Constraint, GrammarFormat, MatchError, Matcher, TokenId, Vocabulary, get_bit};
+use anygram::parts::left_to_right::mask::get_bit;
+use anygram::{Compiler, Constraint, GrammarFormat, MatchError, Matcher, TokenId, Vocabulary};
 
 /// The name of our own engine.
 pub const OURS: &str = "anygram";

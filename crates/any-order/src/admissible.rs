@@ -14,8 +14,8 @@ use std::sync::Arc;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::frontier::Config;
-use anygram_left_to_right::mask::{get_bit, set_bit};
-use anygram_vocab::TokenId;
+use anygram_left_to_right::mask::set_bit;
+use anygram_vocab::{TokenId, TokenMask};
 
 use crate::admit::{self, Admitted, Fillings};
 use crate::beam::Width;
@@ -31,12 +31,9 @@ use crate::solver::{By, CanvasQuestionError, Filling, Solver, Witness};
 /// What each hole of a canvas can hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admissible {
-    /// One row a hole, in the order of the holes, each of [`Constraint::mask_words`] words: bit `id % 32` of
-    /// word `id / 32` is set iff the token can be put there and leave the canvas completable. EOS and PAD are
-    /// among them.
-    ///
-    /// [`Constraint::mask_words`]: anygram_left_to_right::Constraint::mask_words
-    pub masks: Vec<Vec<u32>>,
+    /// One mask a hole, in the order of the holes: the tokens that can be put there and leave the canvas
+    /// completable. EOS and PAD are among them.
+    pub masks: Vec<TokenMask>,
     /// Of each row, `Some` if it lacks tokens of which it was not decided; those it has are certain.
     pub undecided: Vec<Option<Undecided>>,
 }
@@ -45,7 +42,7 @@ impl Admissible {
     /// Whether a token can be put into a hole (by its number among the holes).
     pub fn get(&self, hole: usize, token: TokenId) -> Decision {
         match &self.undecided[hole] {
-            _ if get_bit(&self.masks[hole], token.index()) => Decision::Yes(()),
+            _ if self.masks[hole].contains(token) => Decision::Yes(()),
             Some(undecided) => Decision::Unknown(undecided.clone()),
             None => Decision::No,
         }
@@ -188,7 +185,7 @@ impl Solver {
             let undecided = row.undecided.clone();
             let mut words = row.found();
             let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
-            admissible.masks.push(words);
+            admissible.masks.push(TokenMask::from_words(words, self.constraint().vocabulary().len()));
             admissible.undecided.push(undecided);
         }
         Ok(admissible)
@@ -201,7 +198,7 @@ impl Solver {
             let mut words = vec![0; self.constraint().mask_words()];
             let undecided = self.admissible_one_by_one(canvas, hole, &mut words, work).err();
             let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
-            admissible.masks.push(words);
+            admissible.masks.push(TokenMask::from_words(words, self.constraint().vocabulary().len()));
             admissible.undecided.push(undecided);
         }
         admissible

@@ -2,7 +2,6 @@
 //! fillings, drawn from the marginals, is.
 
 use anygram_bits::Random;
-use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::{TokenId, Vocabulary};
 use rayon::prelude::*;
@@ -196,14 +195,12 @@ impl Methods {
                 (Slot::Hole | Slot::Gap, Some(eos)) if self.matcher.has_ended() => eos,
                 (Slot::Hole | Slot::Gap, _) => {
                     let mask = self.matcher.mask()?;
-                    let n_allowed: usize = mask.iter().map(|word| word.count_ones() as usize).sum();
-                    if n_allowed == 0 {
+                    if mask.is_empty() {
                         return Ok(tokens);
                     }
-                    let picked = random.below(n_allowed);
-                    let mut allowed = (0..mask.len() * 32).filter(|&id| get_bit(&mask, id));
-                    let Some(id) = allowed.nth(picked) else { return Ok(tokens) };
-                    TokenId::new(id)
+                    let picked = random.below(mask.count());
+                    let Some(token) = mask.iter().nth(picked) else { return Ok(tokens) };
+                    token
                 }
             };
             if !self.matcher.has_ended() {

@@ -13,7 +13,7 @@
 //! | `none` | nothing | not proven | never said |
 
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::{Constraint, MatchError, Matcher};
+use anygram_left_to_right::{BatchOptions, Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
@@ -96,7 +96,7 @@ impl Methods {
         Ok(Self {
             solver: Solver::new(constraint)?,
             matcher: constraint.matcher()?,
-            checkers: constraint.matchers(1, 1)?,
+            checkers: vec![constraint.matcher()?],
             intersection: None,
         })
     }
@@ -105,7 +105,8 @@ impl Methods {
     /// are the same.
     pub fn on_threads(mut self, n_threads: usize) -> Result<Self, MatchError> {
         let n_threads = n_threads.max(1);
-        self.checkers = self.solver.constraint().matchers(n_threads, n_threads)?;
+        let options = BatchOptions { n_outputs: n_threads, n_tables: n_threads };
+        self.checkers = self.solver.constraint().matchers(options)?;
         Ok(self)
     }
 

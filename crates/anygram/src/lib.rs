@@ -10,13 +10,11 @@
 //! let constraint = Constraint::new(language, Vocabulary::builtin())?;
 //!
 //! let mut matcher = constraint.matcher()?;
-//! for token in constraint.vocabulary().encode("(x")? {
-//!     matcher.advance(token)?;
-//! }
+//! matcher.advance_text("(x")?;
 //! assert!(!matcher.is_sentence());
-//! let mask = matcher.mask()?; // 32-bit words, bit = allowed
-//! let close = constraint.vocabulary().encode(")")?[0];
-//! assert!(anygram::get_bit(&mask, close.index()));
+//! let mask = matcher.mask()?; // which tokens may come next
+//! assert!(mask.contains(constraint.vocabulary().encode(")")?[0]));
+//! mask.apply_to_logits(&mut vec![0.0_f32; constraint.vocabulary().len()]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -51,12 +49,13 @@ pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_left_to_right::language::{Reader, Reading, StepError};
-pub use anygram_left_to_right::mask::{get_bit, set_bit};
 pub use anygram_left_to_right::{
-    CompileError, Constraint, Draft, Engine, Language, LanguageOptions, Limits, MatchError, Matcher,
-    MemoCounts, Refusal, batch_masks,
+    BatchOptions, CompileError, Constraint, Draft, Engine, Forced, Language, LanguageOptions, Limits,
+    MaskRows, MatchError, Matcher, MemoCounts, Refusal, batch_masks,
 };
-pub use anygram_vocab::{LoadOptions, SpecialIds, TokenId, VocabError, Vocabulary};
+pub use anygram_vocab::{
+    Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, VocabErrorKind, Vocabulary,
+};
 
 /// The parts, for those who build on one of them.
 pub mod parts {

@@ -1,7 +1,7 @@
 //! Outputs, token by token: by matchers on the CPU, or on a device. Where the device fails, the CPU computes
 //! the mask.
 
-use anygram::{Constraint, Language, MatchError, Matcher, TokenId};
+use anygram::{BatchOptions, Constraint, Language, MaskRows, MatchError, Matcher, TokenId};
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ impl Decoder {
             return Ok(decoder);
         }
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self::Cpu(constraint.matchers(n_outputs, n_cores)?))
+        Ok(Self::Cpu(constraint.matchers(BatchOptions { n_outputs, n_tables: n_cores })?))
     }
 
     #[cfg(feature = "cuda")]
@@ -110,16 +110,22 @@ impl Decoder {
 
     /// Which tokens may come next in the first outputs, a row each.
     pub fn masks_into(&mut self, n_outputs: usize, rows: &mut [u32]) -> Vec<Result<()>> {
+        let n_words = self.mask_words();
         match self {
             // One output needs no other threads.
             Self::Cpu(matchers) if n_outputs == 1 => vec![matchers[0].mask_into(rows).map_err(Into::into)],
-            Self::Cpu(matchers) => anygram::batch_masks(&mut matchers[..n_outputs], rows)
-                .into_iter()
-                .map(|mask| Ok(mask?))
-                .collect(),
+            Self::Cpu(matchers) => {
+                anygram::batch_masks(&mut matchers[..n_outputs], MaskRows::new(rows, n_words))
+                    .into_iter()
+                    .map(|mask| Ok(mask?))
+                    .collect()
+            }
             #[cfg(feature = "cuda")]
             Self::Cuda(outputs) => {
-                let masks = anygram_cuda::output::batch_masks(&mut outputs[..n_outputs], rows);
+                let masks = anygram_cuda::output::batch_masks(
+                    &mut outputs[..n_outputs],
+                    MaskRows::new(rows, n_words),
+                );
                 masks.into_iter().map(|mask| Ok(mask?)).collect()
             }
         }

@@ -19,7 +19,7 @@ use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::set_bit;
 use anygram_left_to_right::sequences::Sequences;
-use anygram_left_to_right::{Constraint, MatchError, Matcher};
+use anygram_left_to_right::{Constraint, MaskRows, MatchError, Matcher};
 use anygram_lexer::transducer::{LexemeId, Place};
 use anygram_recognizer::{Edge, Mark, RecognizerError, StateId};
 use anygram_vocab::TokenId;
@@ -178,7 +178,8 @@ impl Output {
     /// Which tokens may come next, EOS among them if the text is a sentence. By the device, or where it
     /// cannot, by the CPU: see the module.
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), OutputError> {
-        batch_masks(std::slice::from_mut(self), words).remove(0)
+        let width = words.len();
+        batch_masks(std::slice::from_mut(self), MaskRows::new(words, width)).remove(0)
     }
 
     /// Leaves thin charts to the CPU: the device is asked only where the last tier has so many rows that
@@ -396,19 +397,16 @@ impl Output {
     }
 }
 
-/// Writes the masks of many outputs: row `i` of `rows`, of [`Constraint::mask_words`] words of the first,
-/// belongs to output `i`. Outputs of one pool and one vocabulary make one turn of the device, which is waited
+/// Writes the masks of many outputs: row `i` belongs to output `i`. Outputs of one pool and one vocabulary make one turn of the device, which is waited
 /// for once. The answers come one for each output, and the error of one does not touch the others. The
 /// counterpart of [`batch_masks`](anygram_left_to_right::batch_masks) for matchers.
-pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), OutputError>> {
-    let Some(n_words) = outputs.iter().map(|output| output.constraint.mask_words()).max() else {
-        return Vec::new();
-    };
-    let (needed, given) = (outputs.len() * n_words, rows.len());
+pub fn batch_masks(outputs: &mut [Output], mut rows: MaskRows<'_>) -> Vec<Result<(), OutputError>> {
+    let (needed, given) = (outputs.len(), rows.len());
     if given < needed {
-        return vec![Err(MatchError::MaskTooShort { needed, given }.into()); outputs.len()];
+        return vec![Err(MatchError::TooFewRows { needed, given }.into()); needed];
     }
-    rows.fill(0);
+    let mut rows: Vec<&mut [u32]> = rows.iter_mut().take(needed).collect();
+    rows.iter_mut().for_each(|row| row.fill(0));
     let mut results = Vec::with_capacity(outputs.len());
     let mut groups: FxHashMap<_, Group> = FxHashMap::default();
     for (at, output) in outputs.iter_mut().enumerate() {
@@ -421,10 +419,10 @@ pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), O
     }
     for group in groups.into_values() {
         for (at, mask) in masks_of_group(outputs, &group) {
-            let row = &mut rows[at * n_words..];
             results[at] = match mask {
                 Ok(mask) => {
-                    row[..mask.len()].copy_from_slice(&mask);
+                    let n_words = rows[at].len().min(mask.len());
+                    rows[at][..n_words].copy_from_slice(&mask[..n_words]);
                     outputs[at].computed.on_device += 1;
                     Ok(true)
                 }
@@ -432,7 +430,6 @@ pub fn batch_masks(outputs: &mut [Output], rows: &mut [u32]) -> Vec<Result<(), O
             };
         }
     }
-    let rows = rows.chunks_mut(n_words.max(1));
     let by_cpu =
         |((output, row), result): ((&mut Output, &mut [u32]), Result<bool, OutputError>)| match result {
             Ok(true) => Ok(()),

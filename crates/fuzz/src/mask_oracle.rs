@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, MatchError, Matcher};
 use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_testkit::oracle::{Completion, Limits, Oracle};
@@ -62,14 +61,14 @@ fn follow(case: &RandomCase, oracle: &Oracle, matcher: &mut Matcher, walk: &[u8]
     let mut n_judged = 0;
     for choice in walk.iter().map(Some).chain([None]) {
         let Ok(mask) = matcher.mask() else { return };
-        let ends = get_bit(&mask, EOS as usize);
+        let ends = mask.contains(TokenId(EOS));
         assert_eq!(ends, oracle.is_sentence(&text), "{} may end\n{case}", show(&text));
         let mut allowed = Vec::new();
         // Brute force looks at some of the tokens, others each time.
         let n_tokens = case.vocab.len() as u32;
         let first = walk.iter().fold(0, |sum, &byte| sum * 31 + u32::from(byte));
         for token in (0..n_tokens).map(|at| (first + at) % n_tokens).filter(|&token| token != EOS) {
-            let is_set = get_bit(&mask, token as usize);
+            let is_set = mask.contains(TokenId(token));
             let longer = [&text[..], &token_symbols(&case.vocab, token)].concat();
             if n_judged < MAX_JUDGED {
                 judge(case, oracle, &longer, is_set);

@@ -30,9 +30,11 @@ pub mod mask;
 pub mod matcher;
 pub mod memo;
 pub mod read;
+mod rows;
 pub mod sequences;
 
 pub use forced::Forced;
 pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
-pub use matcher::{Constraint, Draft, MatchError, Matcher, Refusal, Warm, batch_masks};
+pub use matcher::{BatchOptions, Constraint, Draft, MatchError, Matcher, Refusal, Warm, batch_masks};
 pub use memo::MemoCounts;
+pub use rows::MaskRows;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
 use anygram_recognizer::{Choice, Mark, Recognizer, RecognizerError};
-use anygram_vocab::{TokenId, Vocabulary};
+use anygram_vocab::{TokenId, TokenMask, Vocabulary};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
@@ -17,6 +17,7 @@ use crate::language::{CompileError, Language, StepError};
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
 use crate::read::read_token;
+use crate::rows::MaskRows;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -83,9 +84,9 @@ impl Constraint {
         self.vocabulary().len().div_ceil(MASK_BITS)
     }
 
-    /// The states of `n_outputs` new outputs that share `n_tables` tables: as many threads can work on them
-    /// at once. What one output finds out the others that share its tables know.
-    pub fn matchers(&self, n_outputs: usize, n_tables: usize) -> Result<Vec<Matcher>, MatchError> {
+    /// New outputs that share tables: what one finds out the others that share its tables know.
+    pub fn matchers(&self, options: BatchOptions) -> Result<Vec<Matcher>, MatchError> {
+        let BatchOptions { n_outputs, n_tables } = options;
         let n_tables = n_tables.clamp(1, n_outputs.max(1));
         let mut matchers: Vec<Matcher> =
             (0..n_tables.min(n_outputs)).map(|_| self.matcher()).collect::<Result<_, _>>()?;
@@ -107,6 +108,16 @@ impl Constraint {
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
         Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().choice())?)))
     }
+}
+
+/// How many outputs [`Constraint::matchers`] starts, and on how many tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BatchOptions {
+    /// The number of outputs.
+    pub n_outputs: usize,
+    /// The number of tables, at least one: so many threads can work on the outputs at once. Memory and cold
+    /// masks are paid once for each.
+    pub n_tables: usize,
 }
 
 /// Matchers that share their tables, one for each constraint, for whoever has masks now and then: what one
@@ -206,13 +217,28 @@ pub enum MatchError {
         /// The one that it follows.
         after: usize,
     },
-    /// The caller's buffer is too short.
-    #[error("a mask of this vocabulary needs {needed} words, given {given}")]
-    MaskTooShort {
-        /// Words needed.
+    /// The caller's buffer has fewer rows than there are masks.
+    #[error("{needed} masks need as many rows, given {given}")]
+    TooFewRows {
+        /// Rows needed.
         needed: usize,
-        /// Words given.
+        /// Rows given.
         given: usize,
+    },
+    /// The tokens that end an output cannot be these, or not now.
+    #[error("{}", match id {
+        Some(id) => format!("token {id} cannot end an output: it has bytes; give special tokens"),
+        None => "the tokens that end an output can be set only while it is empty; reset it first".to_owned(),
+    })]
+    Eos {
+        /// The token that has bytes, if that is why.
+        id: Option<u32>,
+    },
+    /// No tokens spell the text.
+    #[error("{why}")]
+    Encode {
+        /// What the vocabulary says.
+        why: String,
     },
 }
 
@@ -308,6 +334,8 @@ pub struct Matcher {
     renew_at: usize,
     /// The tables that the output began with, if it has moved to those of another engine.
     home: Option<Arc<Mutex<Session>>>,
+    /// What ends this output, if not what the vocabulary says.
+    eos: Option<Arc<[TokenId]>>,
 }
 
 impl fmt::Debug for Matcher {
@@ -332,6 +360,7 @@ impl Matcher {
             first,
             renew_at,
             home: None,
+            eos: None,
         })
     }
 
@@ -352,7 +381,7 @@ impl Matcher {
         if let Some(home) = self.home.take()
             && let Ok(fresh) = Self::new(self.constraint.clone(), home)
         {
-            *self = fresh;
+            *self = Self { eos: self.eos.take(), ..fresh };
         }
         if let Some(session) = Arc::get_mut(&mut self.session) {
             let session = session.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -360,49 +389,74 @@ impl Matcher {
         }
     }
 
-    /// Writes the mask of allowed tokens: bit `id` is set iff the token may come next.
+    /// Ends this output by these tokens instead of those of the vocabulary: the stop ids of one request.
     ///
-    /// `words` holds at least [`Constraint::mask_words`] words, which are overwritten; further words are
-    /// cleared.
-    pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
-        let needed = self.constraint.mask_words();
-        if words.len() < needed {
-            return Err(MatchError::MaskTooShort { needed, given: words.len() });
+    /// # Errors
+    /// [`MatchError::Eos`] if the output has tokens already, or if one of these has bytes: such a token is
+    /// text. Nothing changes then.
+    pub fn set_eos(&mut self, eos: &[TokenId]) -> Result<(), MatchError> {
+        eos.iter().try_for_each(|&token| self.check(token))?;
+        let vocabulary = self.constraint.vocabulary();
+        if let Some(&text) = eos.iter().find(|&&token| !vocabulary.is_special(token)) {
+            return Err(MatchError::Eos { id: Some(text.0) });
         }
-        self.renewing(|this| this.try_mask(&mut this.session(), this.last(), words))
+        if !self.tokens.is_empty() {
+            return Err(MatchError::Eos { id: None });
+        }
+        self.eos = (eos != vocabulary.eos()).then(|| eos.into());
+        Ok(())
     }
 
-    /// The mask of allowed tokens in a buffer of its own.
-    pub fn mask(&mut self) -> Result<Vec<u32>, MatchError> {
+    /// The tokens that end this output.
+    pub fn eos(&self) -> &[TokenId] {
+        self.eos.as_deref().unwrap_or_else(|| self.constraint.vocabulary().eos())
+    }
+
+    /// Writes the mask of allowed tokens: bit `id % 32` of word `id / 32` is set iff the token may come next.
+    ///
+    /// `words` may be wider than [`Constraint::mask_words`], as for a model whose output layer is padded: what
+    /// is left over is cleared. In a narrower row the last tokens have no place, so they are left out.
+    #[doc(alias("compute_mask", "fill_next_token_bitmask", "fill_bitmask"))]
+    pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
+        self.filling(words, |this, words| {
+            this.renewing(|this| this.try_mask(&mut this.session(), this.last(), words))
+        })
+    }
+
+    /// The mask of allowed tokens.
+    pub fn mask(&mut self) -> Result<TokenMask, MatchError> {
         let mut words = vec![0; self.constraint.mask_words()];
         self.mask_into(&mut words)?;
-        Ok(words)
+        Ok(TokenMask::from_words(words, self.constraint.vocabulary().len()))
     }
 
-    /// The mask of allowed tokens, without a copy where it is known already.
-    pub fn shared_mask(&mut self) -> Result<Arc<[u32]>, MatchError> {
-        let known = |this: &Self| {
-            let Session { stepper, memo, .. } = &mut *this.session();
-            (!this.last().ended).then(|| memo.find(stepper, &this.last().frontier).cloned()).flatten()
-        };
-        if let Some(known) = known(self) {
-            return Ok(known);
+    /// Fills words that may be too few for a mask.
+    fn filling(
+        &mut self,
+        words: &mut [u32],
+        fill: impl FnOnce(&mut Self, &mut [u32]) -> Result<(), MatchError>,
+    ) -> Result<(), MatchError> {
+        let needed = self.constraint.mask_words();
+        if words.len() >= needed {
+            return fill(self, words);
         }
-        self.mask().map(Into::into)
+        let mut all = vec![0; needed];
+        fill(self, &mut all)?;
+        words.copy_from_slice(&all[..words.len()]);
+        Ok(())
     }
 
     /// Masks after draft tokens, none of which is appended: what a model needs that verifies the proposals of
     /// a smaller one at once.
     ///
     /// The drafts are a tree: each names the one that it follows, which stands before it in the list, or none
-    /// if it comes next. Row `i` of `rows`, of [`Constraint::mask_words`] words, is the mask after draft `i`;
-    /// the answer says whether that draft and all before it are allowed, and where they are not the row is
-    /// empty. Cost: an advance and a mask for each draft.
-    pub fn draft_masks(&mut self, drafts: &[Draft], rows: &mut [u32]) -> Result<Vec<bool>, MatchError> {
-        let n_words = self.constraint.mask_words();
-        let needed = drafts.len() * n_words;
-        if rows.len() < needed {
-            return Err(MatchError::MaskTooShort { needed, given: rows.len() });
+    /// if it comes next. Row `i` of `rows` is the mask after draft `i`; the answer says whether that draft and
+    /// all before it are allowed, and where they are not the row is empty. Cost: an advance and a mask for each
+    /// draft.
+    #[doc(alias("traverse_draft_tree", "speculative decoding"))]
+    pub fn draft_masks(&mut self, drafts: &[Draft], mut rows: MaskRows<'_>) -> Result<Vec<bool>, MatchError> {
+        if rows.len() < drafts.len() {
+            return Err(MatchError::TooFewRows { needed: drafts.len(), given: rows.len() });
         }
         for (at, draft) in drafts.iter().enumerate() {
             self.check(draft.token)?;
@@ -413,7 +467,7 @@ impl Matcher {
         self.renewing(|this| {
             let mut session = this.session();
             let mark = session.stepper.mark();
-            let result = this.try_drafts(&mut session, drafts, rows);
+            let result = this.try_drafts(&mut session, drafts, &mut rows);
             session.stepper.release(mark);
             result
         })
@@ -425,19 +479,21 @@ impl Matcher {
     ///
     /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
     /// nothing is known of it yet a search ([`crate::budget`]).
-    pub fn mask_with_budget(&mut self, budget: u32) -> Result<Vec<u32>, MatchError> {
+    pub fn mask_with_budget(&mut self, budget: u32) -> Result<TokenMask, MatchError> {
         let mut words = vec![0; self.constraint.mask_words()];
         self.mask_with_budget_into(budget, &mut words)?;
-        Ok(words)
+        Ok(TokenMask::from_words(words, self.constraint.vocabulary().len()))
     }
 
     /// As [`Matcher::mask_with_budget`], into a buffer as for [`Matcher::mask_into`].
     pub fn mask_with_budget_into(&mut self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
-        self.mask_into(words)?;
-        if self.has_ended() {
-            return Ok(());
-        }
-        self.renewing(|this| this.try_budget(budget, words))
+        self.filling(words, |this, words| {
+            this.mask_into(words)?;
+            if this.has_ended() {
+                return Ok(());
+            }
+            this.renewing(|this| this.try_budget(budget, words))
+        })
     }
 
     /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence,
@@ -454,6 +510,7 @@ impl Matcher {
     /// What every continuation must begin with, see [`Forced`]. Empty where the text may end, or more than
     /// one byte may follow. Cost: for each byte that is forced a mask of single bytes; at most
     /// [`Limits::forced_bytes`](crate::Limits::forced_bytes) are followed.
+    #[doc(alias("compute_ff_tokens", "find_jump_forward_string", "jump-forward"))]
     pub fn forced(&mut self) -> Result<Forced, MatchError> {
         if self.has_ended() {
             return Ok(Forced::default());
@@ -469,8 +526,32 @@ impl Matcher {
         Ok(Forced::new(bytes, self.constraint.vocabulary()))
     }
 
+    /// Appends a text, as the tokens that the vocabulary's encoder makes of it; returns how many. A refusal
+    /// leaves the state as it was.
+    ///
+    /// # Errors
+    /// As [`Matcher::advance`], and [`MatchError::Encode`] if no tokens spell the text.
+    #[doc(alias("accept_string", "consume_text"))]
+    pub fn advance_text(&mut self, text: impl AsRef<[u8]>) -> Result<usize, MatchError> {
+        let tokens = self.constraint.vocabulary().encode(text);
+        let tokens = tokens.map_err(|error| MatchError::Encode { why: error.to_string() })?;
+        self.advance_all(&tokens)?;
+        Ok(tokens.len())
+    }
+
+    /// Appends several tokens, all of them or, if one is refused, none.
+    #[doc(alias("consume_tokens", "accept_tokens"))]
+    pub fn advance_all(&mut self, tokens: &[TokenId]) -> Result<(), MatchError> {
+        let before = self.tokens.len();
+        tokens.iter().try_for_each(|&token| self.advance(token)).inspect_err(|_| {
+            self.tokens.truncate(before);
+            self.positions.truncate(before + 1);
+        })
+    }
+
     /// Appends a token. A refusal says which byte and what could have stood there, and leaves the state as it
     /// was.
+    #[doc(alias("consume_token", "accept_token", "commit"))]
     pub fn advance(&mut self, token: TokenId) -> Result<(), MatchError> {
         self.check(token)?;
         let position = self.renewing(|this| {
@@ -488,6 +569,7 @@ impl Matcher {
     }
 
     /// How many of the tokens, one after the other, could be appended. The state does not change.
+    #[doc(alias("validate_tokens", "try_accept_tokens"))]
     pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, MatchError> {
         for &token in tokens {
             self.check(token)?;
@@ -533,16 +615,19 @@ impl Matcher {
     }
 
     /// An independent copy.
+    #[doc(alias("deep_clone", "branch"))]
     pub fn fork(&self) -> Self {
         self.clone()
     }
 
     /// Whether the text is a sentence.
+    #[doc(alias = "is_accepting")]
     pub fn is_sentence(&self) -> bool {
         self.session().stepper.is_sentence(&self.last().frontier)
     }
 
     /// Whether the output has ended with an EOS.
+    #[doc(alias("is_terminated", "is_stopped"))]
     pub fn has_ended(&self) -> bool {
         self.last().ended
     }
@@ -552,11 +637,9 @@ impl Matcher {
         if self.has_ended() {
             return Ok(true);
         }
-        let mut words = self.mask()?;
-        for eos in self.constraint.vocabulary().eos() {
-            words[eos.index() / MASK_BITS] &= !(1 << (eos.index() % MASK_BITS));
-        }
-        Ok(words.iter().all(|&word| word == 0))
+        let mut mask = self.mask()?;
+        self.eos().iter().for_each(|&eos| mask.remove(eos));
+        Ok(mask.is_empty())
     }
 
     /// The names of the terminals that may be in progress or come next.
@@ -701,6 +784,7 @@ impl Matcher {
     /// This output on other tables.
     fn reread(&self, session: Arc<Mutex<Session>>) -> Result<Self, MatchError> {
         let mut fresh = Self::new(self.constraint.clone(), session)?;
+        fresh.eos = self.eos.clone();
         for &token in &self.tokens {
             let mut session = fresh.session();
             let next = fresh.next(&mut session, fresh.last(), token)?;
@@ -722,7 +806,7 @@ impl Matcher {
         token: TokenId,
     ) -> Result<Position, MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let (is_eos, is_pad) = (vocabulary.eos().contains(&token), vocabulary.pad() == Some(token));
+        let (is_eos, is_pad) = (self.eos().contains(&token), vocabulary.pad() == Some(token));
         let stepper = &mut session.stepper;
         stepper.begin(language);
         let refuse = |accepted_bytes, refused_byte, expected, could_end| {
@@ -792,7 +876,6 @@ impl Matcher {
 
     /// From the plain mask in `words` to that with a budget.
     fn try_budget(&self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
-        let vocabulary = self.constraint.vocabulary();
         let plain = words.to_vec();
         words.fill(0);
         let frontier = &self.last().frontier;
@@ -811,7 +894,7 @@ impl Matcher {
                 Ok(())
             })?;
         }
-        for eos in vocabulary.eos() {
+        for eos in self.eos() {
             // It may be a token that the grammar names, too.
             if mask::get_bit(&plain, eos.index()) && self.is_sentence() {
                 mask::set_bit(words, eos.index());
@@ -828,12 +911,11 @@ impl Matcher {
         &self,
         session: &mut Session,
         drafts: &[Draft],
-        rows: &mut [u32],
+        rows: &mut MaskRows<'_>,
     ) -> Result<Vec<bool>, MatchError> {
+        let mut mask = vec![0; self.constraint.mask_words()];
         let mut positions: Vec<Option<Position>> = Vec::with_capacity(drafts.len());
-        for (&Draft { token, after }, row) in
-            drafts.iter().zip(rows.chunks_mut(self.constraint.mask_words().max(1)))
-        {
+        for (&Draft { token, after }, row) in drafts.iter().zip(rows.iter_mut()) {
             let before = match after {
                 Some(after) => positions[after].as_ref(),
                 None => Some(self.last()),
@@ -842,9 +924,11 @@ impl Matcher {
                 None | Some(Err(MatchError::Refused(_))) => None,
                 Some(next) => Some(next?),
             };
-            match &position {
-                Some(position) => self.try_mask(session, position, row)?,
-                None => row.fill(0),
+            row.fill(0);
+            if let Some(position) = &position {
+                self.try_mask(session, position, &mut mask)?;
+                let n_words = row.len().min(mask.len());
+                row[..n_words].copy_from_slice(&mask[..n_words]);
             }
             positions.push(position);
         }
@@ -863,17 +947,13 @@ impl Matcher {
         let n_words = self.constraint.mask_words();
         if *ended {
             words.fill(0);
-            vocabulary
-                .eos()
-                .iter()
-                .chain(&vocabulary.pad())
-                .for_each(|token| mask::set_bit(words, token.index()));
+            self.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
         if let Some(known) = memo.find(stepper, frontier) {
             words[..n_words].copy_from_slice(known);
             words[n_words..].fill(0);
-            return Ok(());
+            return self.put_own_eos(stepper, frontier, words);
         }
         words.fill(0);
         stepper.begin(language);
@@ -912,26 +992,51 @@ impl Matcher {
             &words[..n_words],
             language.limits().mask_bytes,
         );
+        self.put_own_eos(stepper, frontier, words)
+    }
+
+    /// From the mask that ends with the tokens of the vocabulary, which outputs share, to that of this output.
+    fn put_own_eos(
+        &self,
+        stepper: &mut Stepper,
+        frontier: &[Config],
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
+        let Some(own) = &self.eos else { return Ok(()) };
+        let language = self.constraint.language();
+        for &token in self.constraint.vocabulary().eos() {
+            let mut is_allowed = false;
+            // The grammar may name it, and then it is also something that is written.
+            for terminal in self.named(token) {
+                let mark = stepper.mark();
+                let next = stepper.step_special(language, frontier, terminal);
+                let viable = next.and_then(|next| stepper.is_viable(language, &next));
+                stepper.release(mark);
+                is_allowed |= viable?;
+            }
+            words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
+            words[token.index() / MASK_BITS] |= u32::from(is_allowed) << (token.index() % MASK_BITS);
+        }
+        if stepper.is_sentence(frontier) {
+            own.iter().for_each(|token| mask::set_bit(words, token.index()));
+        }
         Ok(())
     }
 }
 
-/// Writes the masks of many outputs, in parallel: row `i` of `rows`, of [`Constraint::mask_words`] words of
-/// the first, belongs to matcher `i`. The answers come one for each output, and the error of one does not
-/// touch the others.
+/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. The answers come one for each
+/// output, and the error of one does not touch the others.
 ///
 /// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
 /// threads are those of rayon's pool in which this is called.
-pub fn batch_masks(matchers: &mut [Matcher], rows: &mut [u32]) -> Vec<Result<(), MatchError>> {
-    let Some(n_words) = matchers.iter().map(|matcher| matcher.constraint.mask_words()).max() else {
-        return Vec::new();
-    };
-    let needed = matchers.len() * n_words;
-    if rows.len() < needed {
-        return vec![Err(MatchError::MaskTooShort { needed, given: rows.len() }); matchers.len()];
+#[doc(alias("batch_fill_next_token_bitmask", "fill_next_token_bitmask_par"))]
+pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Result<(), MatchError>> {
+    let (needed, given) = (matchers.len(), rows.len());
+    if given < needed {
+        return vec![Err(MatchError::TooFewRows { needed, given }); needed];
     }
-    let mut results = vec![Ok(()); matchers.len()];
-    let jobs = matchers.iter_mut().zip(rows.chunks_mut(n_words.max(1))).zip(&mut results);
+    let mut results = vec![Ok(()); needed];
+    let jobs = matchers.iter_mut().zip(rows.iter_mut()).zip(&mut results);
     let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
     for ((matcher, row), result) in jobs {
         groups.entry(Arc::as_ptr(&matcher.session) as usize).or_default().push((matcher, row, result));

@@ -115,6 +115,11 @@ impl TokenMask {
         })
     }
 
+    /// Whether `other` allows all that this allows.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.iter().all(|token| other.contains(token))
+    }
+
     /// The only token that is allowed, if it is one.
     pub fn only(&self) -> Option<TokenId> {
         let mut tokens = self.iter();

@@ -121,7 +121,7 @@ impl Exact {
         let each = canvas.holes().zip(&admissible.masks).zip(&admissible.undecided);
         for ((slot, mask), undecided) in each {
             if undecided.is_none() {
-                rows.restrict(slot, mask.clone());
+                rows.restrict(slot, mask.words().to_vec());
                 decided.push(slot);
             }
         }

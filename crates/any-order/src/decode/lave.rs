@@ -114,7 +114,7 @@ impl Lave {
             Some(budget) => self.matcher.mask_with_budget(u32::try_from(budget).unwrap_or(u32::MAX))?,
             None => self.matcher.mask()?,
         };
-        Ok(rows.draw_from(next, &mask, sampling, self.seeds.random()).map(|token| (next, token)))
+        Ok(rows.draw_from(next, mask.words(), sampling, self.seeds.random()).map(|token| (next, token)))
     }
 }
 

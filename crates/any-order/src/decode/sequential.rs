@@ -58,7 +58,7 @@ impl Sequential {
         // The mask says that some text goes on from a token; that tokens of the vocabulary spell it, and fill
         // the holes that are left, it does not say.
         let is_last = canvas.end() == (End::Prefix { remaining: None }) && n_left == 1;
-        Ok(Some((hole, mask, is_rest_open && (budget.is_some() || is_last))))
+        Ok(Some((hole, mask.into_words(), is_rest_open && (budget.is_some() || is_last))))
     }
 }
 

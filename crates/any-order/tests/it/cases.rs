@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use anygram_any_order::{By, Canvas, End, Slot, Solver};
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
 use anygram_testkit::canvas::Slot as CaseSlot;
 use anygram_testkit::cases::{self, CanvasAnswers, CanvasCase, CaseToken};
-use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
+use anygram_vocab::{Format, LoadOptions, TokenId, TokenMask, Vocabulary};
 
 fn vocabulary(case: &CanvasCase) -> Vocabulary {
     let hex = |bytes: &[u8]| {
@@ -43,8 +42,7 @@ fn answers(language: &Arc<Language>, case: &CanvasCase, by: By) -> CanvasAnswers
     let completable = solver.completable(&canvas).unwrap().decided().expect("decided");
     let admissible = solver.admissible(&canvas).unwrap();
     assert!(admissible.undecided.iter().all(Option::is_none), "{:?}", admissible.undecided);
-    let list =
-        |mask: &Vec<u32>| (0..case.vocab.len()).filter(|&id| get_bit(mask, id)).map(|id| id as u32).collect();
+    let list = |mask: &TokenMask| mask.iter().map(|token| token.0).collect();
     let minimum = solver.minimum(&canvas).unwrap().known().expect("decided");
     (completable, admissible.masks.iter().map(list).collect(), minimum)
 }

@@ -12,7 +12,6 @@ use anygram_any_order::decode::{
 };
 use anygram_any_order::{Canvas, End, Lookahead, Method, Slot, Solver};
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits};
 use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_testkit::random::Random;
@@ -400,7 +399,7 @@ fn forced_sequential_is_greedy_decoding_under_masks() {
                     steps: 1,
                 };
                 model.log_probs(&view, &mut row).unwrap();
-                let allowed = (0..5u32).filter(|id| get_bit(&mask, *id as usize));
+                let allowed = (0..5u32).filter(|id| mask.contains(TokenId(*id)));
                 let best = allowed.max_by(|a, b| row[*a as usize].total_cmp(&row[*b as usize]));
                 let best = best.expect("a mask of a viable text is never empty");
                 matcher.advance(TokenId(best)).unwrap();

@@ -371,9 +371,7 @@ fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissib
         let after = solver.admissible(&changed).map_err(|error| failed(&error))?;
         let others = (0..holes.len()).filter(|&at| at != filled);
         for (mask, at) in after.masks.iter().zip(others) {
-            if admissible.undecided[at].is_none()
-                && mask.iter().zip(&admissible.masks[at]).any(|(after, before)| after & !before != 0)
-            {
+            if admissible.undecided[at].is_none() && !mask.is_subset(&admissible.masks[at]) {
                 return Err(format!(
                     "filling slot {} with {token:?} enlarges the set of hole {at}",
                     holes[filled]
@@ -409,7 +407,7 @@ fn laws(case: &Case, solver: &mut Solver, canvas: &Canvas, admissible: &Admissib
             return Ok(());
         }
         for token in 0..case.vocab.len() {
-            if get_bit(&mask, token) != get_bit(&admissible.masks[0], token) {
+            if get_bit(&mask, token) != admissible.masks[0].contains(TokenId::new(token)) {
                 return Err(format!("token {token}: the mask from left to right differs"));
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use anygram::{Constraint, MatchError, Matcher, Reader, TokenId, get_bit};
+use anygram::{Constraint, MatchError, Matcher, Reader, TokenId, TokenMask};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -225,11 +225,11 @@ fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
     let vocabulary = constraint.vocabulary();
     let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
     let allowed = if wants.is_empty() || is_wanted("allowed") {
-        let words = match budget {
+        let mask = match budget {
             None => matcher.mask()?,
             Some(budget) => matcher.mask_with_budget(budget)?,
         };
-        Some((0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect())
+        Some(mask.iter().map(TokenId::index).filter(|&id| !is_eos(id)).collect())
     } else {
         None
     };
@@ -254,7 +254,8 @@ fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question
     device.masks_into(1, &mut words).remove(0)?;
     let vocabulary = constraint.vocabulary();
     let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
-    let allowed = (0..vocabulary.len()).filter(|&id| get_bit(&words, id) && !is_eos(id)).collect();
+    let mask = TokenMask::from_words(words, vocabulary.len());
+    let allowed = mask.iter().map(TokenId::index).filter(|&id| !is_eos(id)).collect();
     Ok(Answer::Mask(MaskAnswer {
         allowed: Some(allowed),
         eos: device.is_sentence(0),

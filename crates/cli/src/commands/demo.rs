@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
 use anygram::parts::lexer::dfa::{DEAD, START};
-use anygram::{Compiler, Constraint, GrammarFormat, Language, Matcher, TokenId, Vocabulary, get_bit};
+use anygram::{Compiler, Constraint, GrammarFormat, Language, Matcher, TokenId, Vocabulary};
 use anyhow::Result;
 
 use crate::excerpt::{Excerpt, listing};
@@ -114,9 +114,9 @@ fn mask(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
     let vocabulary = constraint.vocabulary();
     writeln!(output, "\n{TITLE}2  Which tokens may come after{TITLE:#}  {TEXT}{PREFIX}{TEXT:#}")?;
     let mut matcher = matcher_after(constraint, PREFIX)?;
-    let (words, first_us) = timed(|| matcher.mask())?;
+    let (mask, first_us) = timed(|| matcher.mask())?;
     let (_, again_us) = timed(|| matcher.mask())?;
-    let allowed = || tokens(vocabulary).filter(|token| get_bit(&words, token.index()));
+    let allowed = || mask.iter().filter(|&token| vocabulary.bytes(token).is_some());
     writeln!(
         output,
         "   {} of {}, the end of the text is {}among them; found in {first_us:.0} µs, a second time in {again_us:.0} µs",
@@ -139,7 +139,7 @@ fn mask(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
         sample(output, &format!("{name:<14} {count:>4}"), shown, *count)?;
     }
     let refused = tokens(vocabulary).filter(|&token| {
-        !get_bit(&words, token.index())
+        !mask.contains(token)
             && vocabulary.bytes(token).is_some_and(|bytes| bytes.len() > 1 && bytes[0] == b')')
     });
     let refused: Vec<String> = refused.map(|token| vocabulary.display_token(token)).collect();
@@ -155,8 +155,8 @@ fn decoding(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
     let mut matcher = constraint.matcher()?;
     let text = vocabulary.encode(DECODED)?;
     for token in text.into_iter().chain(vocabulary.eos().first().copied()) {
-        let words = matcher.mask()?;
-        let allowed = tokens(vocabulary).filter(|token| get_bit(&words, token.index())).count();
+        let mask = matcher.mask()?;
+        let allowed = mask.iter().filter(|&token| vocabulary.bytes(token).is_some()).count();
         let end = if matcher.is_sentence() { ", or the end" } else { "" };
         let expected = listing(&matcher.expected(), 5);
         let shown = vocabulary.display_token(token);

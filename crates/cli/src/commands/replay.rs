@@ -2,7 +2,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anygram::{TokenId, get_bit};
+use anygram::TokenId;
+use anygram::parts::left_to_right::mask::get_bit;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

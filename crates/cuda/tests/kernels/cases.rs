@@ -74,7 +74,7 @@ fn mask(language: &Arc<Language>, text: &[Sym], tokens: &[CaseToken], seed: u64)
         Err(OutputError::Chart(_)) => {
             let mut matcher = constraint.matcher().unwrap();
             bytes.for_each(|token| matcher.advance(token).unwrap());
-            matcher.mask().unwrap()
+            matcher.mask().unwrap().into_words()
         }
         Err(error) => panic!("{error}"),
     };

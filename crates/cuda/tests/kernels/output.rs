@@ -8,7 +8,7 @@ use anygram_cuda::search::DeviceMasks;
 use anygram_cuda::{ChartError, Charts, DeviceError, PoolOptions, ShimOptions, dlpack};
 use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 use anygram_grammar::lark::{self, LarkOptions};
-use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MatchError};
+use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MaskRows, MatchError};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
@@ -45,7 +45,7 @@ fn compare(
     let mut matcher = constraint.matcher().unwrap();
     let n_words = constraint.mask_words();
     for step in 0..n_steps {
-        let expected = matcher.mask().unwrap();
+        let expected = matcher.mask().unwrap().into_words();
         let mut found = vec![0xffff_ffff; n_words];
         output.mask_into(&mut found).unwrap();
         let tokens = matcher.tokens();
@@ -127,7 +127,7 @@ fn follow(constraint: &Constraint, output: &mut Output, tokens: &[TokenId], name
     let mut words = vec![0; constraint.mask_words()];
     for &token in tokens {
         output.mask_into(&mut words).unwrap();
-        assert_eq!(words, matcher.mask().unwrap(), "{name}, after {:?}", matcher.tokens());
+        assert_eq!(words, matcher.mask().unwrap().into_words(), "{name}, after {:?}", matcher.tokens());
         matcher.advance(token).unwrap();
         output.advance(token).unwrap();
     }
@@ -248,11 +248,11 @@ fn batches_of_random_grammars() {
             for step in 0..5 {
                 let mut rows = vec![u32::MAX; 3 * n_words];
                 assert!(
-                    batch_masks(&mut outputs, &mut rows).iter().all(Result::is_ok),
+                    batch_masks(&mut outputs, MaskRows::new(&mut rows, n_words)).iter().all(Result::is_ok),
                     "seed {seed}, {mode:?}"
                 );
                 for (at, row) in rows.chunks(n_words).enumerate() {
-                    let expected = matchers[at].mask().unwrap();
+                    let expected = matchers[at].mask().unwrap().into_words();
                     assert_eq!(row, expected, "seed {seed}, {}, output {at}, step {step}", mode.name());
                     n_compared += 1;
                     let allowed: Vec<usize> =
@@ -302,10 +302,14 @@ fn masks_of_a_batch_are_those_of_its_outputs() {
     for step in 0..6 {
         let mut rows = vec![u32::MAX; outputs.len() * n_words];
         let waits = charts.lock().unwrap().n_waits();
-        assert!(batch_masks(&mut outputs, &mut rows).iter().all(Result::is_ok));
+        assert!(batch_masks(&mut outputs, MaskRows::new(&mut rows, n_words)).iter().all(Result::is_ok));
         assert_eq!(charts.lock().unwrap().n_waits() - waits, 1, "one turn for all outputs of a pool");
         for (at, matcher) in matchers.iter_mut().enumerate() {
-            assert_eq!(rows[at * n_words..][..n_words], matcher.mask().unwrap(), "output {at}, step {step}");
+            assert_eq!(
+                rows[at * n_words..][..n_words],
+                matcher.mask().unwrap().into_words(),
+                "output {at}, step {step}"
+            );
             if let Some(&token) = tokens(texts[at].0).get(step) {
                 outputs[at].advance(token).unwrap();
                 matcher.advance(token).unwrap();
@@ -314,16 +318,14 @@ fn masks_of_a_batch_are_those_of_its_outputs() {
         let mut alone = vec![0; n_words];
         outputs[4].mask_into(&mut alone).unwrap();
         assert_eq!(rows[4 * n_words..], alone);
-        let short = batch_masks(&mut outputs, &mut rows[1..]);
+        let short = batch_masks(&mut outputs, MaskRows::new(&mut rows[1..], n_words));
         assert!(
-            short
-                .iter()
-                .all(|error| matches!(error, Err(OutputError::Match(MatchError::MaskTooShort { .. }))))
+            short.iter().all(|error| matches!(error, Err(OutputError::Match(MatchError::TooFewRows { .. }))))
         );
     }
     assert!(outputs[0].computed().on_device > 0 && outputs[1].computed().on_device > 0);
     assert!(outputs[3].computed().too_large > 0, "{:?}", outputs[3].computed());
-    assert!(batch_masks(&mut [], &mut []).is_empty());
+    assert!(batch_masks(&mut [], MaskRows::new(&mut [], 1)).is_empty());
 }
 
 #[test]

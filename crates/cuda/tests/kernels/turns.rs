@@ -14,7 +14,7 @@ use anygram_grammar::normal::NormalForm;
 use anygram_left_to_right::Constraint;
 use anygram_recognizer::{Edge, Recognizer, StateId};
 use anygram_testkit::random::Random;
-use anygram_vocab::Vocabulary;
+use anygram_vocab::{TokenMask, Vocabulary};
 
 use crate::charts::{edge, same, valiant};
 use crate::common::{can_run, charts, grammars, pool, small, word};
@@ -67,7 +67,7 @@ fn turns_are_steps_and_masks() {
                 assert!(turned.states.unwrap().iter().all(Option::is_some));
                 assert_eq!(
                     words[which],
-                    matchers[which].mask().unwrap(),
+                    matchers[which].mask().unwrap().into_words(),
                     "{}, text {which}, {at}",
                     mode.name()
                 );
@@ -217,7 +217,7 @@ fn trees_have_a_bound() {
     let mut words = vec![0; constraint.mask_words()];
     for &token in &tokens {
         output.mask_into(&mut words).unwrap();
-        assert_eq!(words, matcher.mask().unwrap());
+        assert_eq!(words, matcher.mask().unwrap().into_words());
         assert!(lock(&charts).tree_words() <= largest);
         output.advance(token).unwrap();
         matcher.advance(token).unwrap();
@@ -227,7 +227,10 @@ fn trees_have_a_bound() {
     let now: Vec<Reading> = output.readings().unwrap();
     let (masks, _) = lock(&charts).masks(&[first.clone(), now], 1);
     assert!(matches!(masks[0], Err(ChartError::TreeDropped { .. })), "{:?}", masks[0]);
-    assert_eq!(masks[1], matcher.mask().map_err(|_| masks[0].clone().unwrap_err()));
+    assert_eq!(
+        masks[1],
+        matcher.mask().map(TokenMask::into_words).map_err(|_| masks[0].clone().unwrap_err())
+    );
     let charts = pool(0, PoolOptions { tree_words: 3, ..small() });
     let mut output = Output::new(&constraint, &charts, 1).unwrap();
     assert!(output.readings().unwrap_err().to_string().contains("tree_words"));

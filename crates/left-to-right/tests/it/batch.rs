@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{
-    Constraint, Draft, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, batch_masks,
+    BatchOptions, Constraint, Draft, Engine, Language, LanguageOptions, Limits, MaskRows, MatchError,
+    Matcher, batch_masks,
 };
 use anygram_testkit::random::Random;
 use anygram_vocab::{TokenId, Vocabulary};
@@ -28,7 +29,7 @@ fn of_many_outputs() {
         let constraint = constraint(engine);
         let n_words = constraint.mask_words();
         for (n_outputs, n_tables) in [(0, 3), (1, 8), (5, 0), (9, 2), (9, 9)] {
-            let mut matchers = constraint.matchers(n_outputs, n_tables).unwrap();
+            let mut matchers = constraint.matchers(BatchOptions { n_outputs, n_tables }).unwrap();
             assert_eq!(matchers.len(), n_outputs);
             for (at, matcher) in matchers.iter_mut().enumerate() {
                 for text in ["(", "n", "+", "(", "n", ")", "*", "n", ")"].iter().take(at) {
@@ -36,17 +37,17 @@ fn of_many_outputs() {
                 }
             }
             let mut rows = vec![u32::MAX; n_outputs * n_words];
-            let results = batch_masks(&mut matchers, &mut rows);
+            let results = batch_masks(&mut matchers, MaskRows::new(&mut rows, n_words));
             assert!(results.len() == n_outputs && results.iter().all(Result::is_ok));
             for (matcher, row) in matchers.iter_mut().zip(rows.chunks(n_words)) {
                 let mut fresh = constraint.matcher().unwrap();
                 matcher.tokens().to_vec().into_iter().for_each(|token| fresh.advance(token).unwrap());
-                assert_eq!(fresh.mask().unwrap(), row);
-                assert_eq!(*matcher.shared_mask().unwrap(), *row);
+                assert_eq!(fresh.mask().unwrap().into_words(), row);
+                assert_eq!(matcher.mask().unwrap().words(), row);
             }
             if n_outputs > 0 {
-                let short = batch_masks(&mut matchers, &mut rows[1..]);
-                assert!(short.iter().all(|result| matches!(result, Err(MatchError::MaskTooShort { .. }))));
+                let short = batch_masks(&mut matchers, MaskRows::new(&mut rows[1..], n_words));
+                assert!(short.iter().all(|result| matches!(result, Err(MatchError::TooFewRows { .. }))));
             }
         }
     }
@@ -71,7 +72,7 @@ fn of_drafts() {
                 })
                 .collect();
             let mut rows = vec![u32::MAX; drafts.len() * n_words];
-            let allowed = matcher.draft_masks(&drafts, &mut rows).unwrap();
+            let allowed = matcher.draft_masks(&drafts, MaskRows::new(&mut rows, n_words)).unwrap();
             let mut forks: Vec<Option<Matcher>> = Vec::new();
             for (at, &Draft { token, after }) in drafts.iter().enumerate() {
                 let before = after.map_or(Some(&matcher), |after| forks[after].as_ref());
@@ -80,19 +81,24 @@ fn of_drafts() {
                     fork.advance(token).is_ok().then_some(fork)
                 });
                 assert_eq!(fork.is_some(), allowed[at]);
-                let expected = fork.as_ref().map_or(vec![0; n_words], |fork| fork.fork().mask().unwrap());
+                let expected =
+                    fork.as_ref().map_or(vec![0; n_words], |fork| fork.fork().mask().unwrap().into_words());
                 assert_eq!(rows[at * n_words..][..n_words], expected);
                 forks.push(fork);
             }
             assert_eq!(matcher.tokens().len(), 3);
         }
         let backwards = [Draft { token: texts[0], after: Some(0) }];
-        let error = matcher.draft_masks(&backwards, &mut vec![0; n_words]).unwrap_err();
+        let error =
+            matcher.draft_masks(&backwards, MaskRows::new(&mut vec![0; n_words], n_words)).unwrap_err();
         assert_eq!(error, MatchError::DraftOrder { draft: 0, after: 0 });
-        assert!(matches!(matcher.draft_masks(&backwards, &mut []), Err(MatchError::MaskTooShort { .. })));
+        assert!(matches!(
+            matcher.draft_masks(&backwards, MaskRows::new(&mut [], n_words)),
+            Err(MatchError::TooFewRows { .. })
+        ));
         let unknown = [Draft { token: TokenId(9_999_999), after: None }];
         assert!(matches!(
-            matcher.draft_masks(&unknown, &mut vec![0; n_words]),
+            matcher.draft_masks(&unknown, MaskRows::new(&mut vec![0; n_words], n_words)),
             Err(MatchError::UnknownToken { .. })
         ));
     }
@@ -103,7 +109,7 @@ fn of_drafts() {
 fn of_outputs_that_change_engines() {
     let (auto, earley) = (constraint(Engine::Auto), constraint(Engine::Earley));
     assert!(auto.language().may_switch() && !earley.language().may_switch());
-    let mut matchers = auto.matchers(2, 1).unwrap();
+    let mut matchers = auto.matchers(BatchOptions { n_outputs: 2, n_tables: 1 }).unwrap();
     let mut plain = earley.matcher().unwrap();
     let [n, plus] = ["n", "+"].map(|text| token(&auto, text));
     for round in 0..2 {
@@ -114,9 +120,9 @@ fn of_outputs_that_change_engines() {
             }
             plain.advance(next).unwrap();
             if at % 20 < 2 || at > 380 {
-                let expected = plain.mask().unwrap();
+                let expected = plain.mask().unwrap().into_words();
                 assert!(
-                    matchers.iter_mut().all(|matcher| matcher.mask().unwrap() == expected),
+                    matchers.iter_mut().all(|matcher| matcher.mask().unwrap().into_words() == expected),
                     "round {round}, {at}"
                 );
             }
@@ -125,12 +131,12 @@ fn of_outputs_that_change_engines() {
         fork.rollback(350).unwrap();
         matchers[1].rollback(1).unwrap();
         plain.rollback(1).unwrap();
-        assert_eq!(matchers[1].mask().unwrap(), plain.mask().unwrap());
+        assert_eq!(matchers[1].mask().unwrap().into_words(), plain.mask().unwrap().into_words());
         plain.rollback(349).unwrap();
-        assert_eq!(fork.mask().unwrap(), plain.mask().unwrap());
+        assert_eq!(fork.mask().unwrap().into_words(), plain.mask().unwrap().into_words());
         matchers.iter_mut().for_each(Matcher::reset);
         plain.reset();
-        assert_eq!(matchers[0].mask().unwrap(), plain.mask().unwrap());
+        assert_eq!(matchers[0].mask().unwrap().into_words(), plain.mask().unwrap().into_words());
     }
 }
 
@@ -151,7 +157,7 @@ fn of_renewed_tables() {
         for _ in 0..40 {
             let next = *random.choose(&texts);
             assert_eq!(small.advance(next).is_ok(), plain.advance(next).is_ok());
-            assert_eq!(small.mask().unwrap(), plain.mask().unwrap());
+            assert_eq!(small.mask().unwrap().into_words(), plain.mask().unwrap().into_words());
         }
     }
     assert!(small.memo_counts().found > 0);

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MatchError, Matcher};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};
 use anygram_testkit::oracle::Oracle;
@@ -221,7 +220,7 @@ fn masks_within_budgets_are_those_of_brute_force() {
                     Err(error) if is_undecided(&error) => return Ok(false),
                     Err(error) => return Err(error.to_string()),
                 };
-                if get_bit(&mask, EOS as usize) != brute.oracle.is_sentence(text) {
+                if mask.contains(TokenId(EOS)) != brute.oracle.is_sentence(text) {
                     return Err(format!("EOS after {} with {budget}", show(text)));
                 }
                 for (id, token) in tokens.iter().enumerate().take(case.vocab.len()).skip(1) {
@@ -234,7 +233,7 @@ fn masks_within_budgets_are_those_of_brute_force() {
                     };
                     let Some(expected) = expected else { continue };
                     (n_checked, n_allowed) = (n_checked + 1, n_allowed + usize::from(expected));
-                    if get_bit(&mask, id) != expected {
+                    if mask.contains(TokenId::new(id)) != expected {
                         return Err(format!("after {} token {id} with {budget}: not {expected}", show(text)));
                     }
                 }
@@ -259,14 +258,13 @@ fn budgets_obey_the_laws() {
                 (Err(error), _) | (_, Err(error)) if is_undecided(&error) => return Ok(false),
                 (Err(error), _) | (_, Err(error)) => return Err(error.to_string()),
             };
-            let is_subset = |a: &[u32], b: &[u32]| a.iter().zip(b).all(|(&a, &b)| a & !b == 0);
             for pair in masks.windows(2) {
-                if !is_subset(&pair[0], &pair[1]) {
+                if !pair[0].is_subset(&pair[1]) {
                     return Err(format!("after {} a greater budget allows less", show(text)));
                 }
             }
             // Where every byte is a token, whatever can be completed can be within a few.
-            if !is_subset(&masks[5], &plain) || all_are_there && masks[5] != plain {
+            if !masks[5].is_subset(&plain) || all_are_there && masks[5] != plain {
                 return Err(format!("after {} an ample budget is not the plain mask", show(text)));
             }
             Ok(true)
@@ -293,7 +291,7 @@ fn whatever_is_picked_a_sentence_is_reached_within_the_budget() {
                     Err(error) => return Err(error.to_string()),
                 };
                 let allowed: Vec<u32> =
-                    (0..tokens.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
+                    (0..tokens.len() as u32).filter(|&id| mask.contains(TokenId(id))).collect();
                 if allowed.is_empty() {
                     return Err(format!("stuck after {:?} with {left}", matcher.tokens()));
                 }

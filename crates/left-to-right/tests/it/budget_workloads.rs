@@ -59,7 +59,7 @@ fn write(matcher: &mut Matcher, random: &mut Random, budget: u32, times: &mut Ve
     matcher.reset();
     let mut left = budget;
     loop {
-        let mask = timed(times, || matcher.mask_with_budget(left).unwrap());
+        let mask = timed(times, || matcher.mask_with_budget(left).unwrap().into_words());
         let vocabulary = matcher.constraint().vocabulary();
         let mut allowed: Vec<u32> =
             (0..vocabulary.len() as u32).filter(|&id| get_bit(&mask, id as usize)).collect();
@@ -112,8 +112,8 @@ fn random_outputs_end_within_their_budget() {
         for text in texts(&data, name).iter().take(20) {
             matcher.reset();
             for &token in text.iter().take(60) {
-                let mask = timed(&mut plain, || matcher.mask().unwrap());
-                let with_budget = timed(&mut ample, || matcher.mask_with_budget(1_000).unwrap());
+                let mask = timed(&mut plain, || matcher.mask().unwrap().into_words());
+                let with_budget = timed(&mut ample, || matcher.mask_with_budget(1_000).unwrap().into_words());
                 assert!(with_budget == mask, "{name}: an ample budget is no budget");
                 if !get_bit(&mask, token.index()) {
                     break;

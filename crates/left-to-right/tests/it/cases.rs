@@ -74,7 +74,7 @@ fn within(language: &Arc<Language>, text: &[Sym], tokens: &[CaseToken], budget: 
     for token in matcher.constraint().vocabulary().encode(bytes_of(text).unwrap()).unwrap() {
         matcher.advance(token).unwrap();
     }
-    let words = matcher.mask_with_budget(budget).unwrap();
+    let words = matcher.mask_with_budget(budget).unwrap().into_words();
     ((0..eos as u32).filter(|&id| get_bit(&words, id as usize)).collect(), get_bit(&words, eos))
 }
 
@@ -113,7 +113,7 @@ fn every_case_is_answered() {
                         };
                         matcher.advance(TokenId(token)).unwrap();
                     }
-                    let words = matcher.mask().unwrap();
+                    let words = matcher.mask().unwrap().into_words();
                     let allowed =
                         (0..tokens.len()).filter(|&id| get_bit(&words, id)).map(|id| id as u32).collect();
                     (allowed, get_bit(&words, tokens.len() + 256))

@@ -99,7 +99,7 @@ fn masks_are_what_bytes_say() {
             let mut matcher =
                 Constraint::new(Arc::new(language), vocabulary.clone()).unwrap().matcher().unwrap();
             for step in 0..12 {
-                let mask = matcher.mask().unwrap();
+                let mask = matcher.mask().unwrap().into_words();
                 let mut allowed = Vec::new();
                 for token in (1..vocabulary.len()).map(TokenId::new) {
                     let is_allowed = matcher.validate(&[token]).unwrap() == 1;

@@ -12,7 +12,7 @@ use anygram_left_to_right::{
 use anygram_lexer::transducer::LexingError;
 use anygram_lexer::{LexerError, LexerLimits};
 use anygram_recognizer::{RecognizerError, RecognizerLimits};
-use anygram_vocab::Vocabulary;
+use anygram_vocab::{TokenMask, Vocabulary};
 
 const GRAMMAR: &str = r#"
     start: "select" column ("," column)* "from" NAME
@@ -31,7 +31,7 @@ fn constraint(limits: Limits, engine: Engine) -> Result<Constraint, CompileError
 }
 
 /// All masks along the text.
-fn masks(constraint: &Constraint) -> Result<Vec<Vec<u32>>, MatchError> {
+fn masks(constraint: &Constraint) -> Result<Vec<TokenMask>, MatchError> {
     let mut matcher = constraint.matcher()?;
     let mut masks = Vec::new();
     for token in constraint.vocabulary().encode(TEXT).unwrap() {

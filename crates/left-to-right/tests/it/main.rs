@@ -9,4 +9,5 @@ mod example;
 mod limits;
 mod memo;
 mod oracle;
+mod outputs;
 mod sequences;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anygram_grammar::ir::{Grammar, LexerMode};
 use anygram_grammar::lark::{self, LarkOptions};
-use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{
     Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts, Warm,
 };
@@ -56,7 +55,7 @@ fn walk(
             }
             let Ok(mask) = mask else { break };
             let size = sharing.constraint().vocabulary().len();
-            let allowed: Vec<usize> = (1..size).filter(|&id| get_bit(&mask, id)).collect();
+            let allowed: Vec<usize> = (1..size).filter(|&id| mask.contains(TokenId::new(id))).collect();
             if allowed.is_empty() {
                 break;
             }
@@ -157,11 +156,11 @@ fn warm_matchers_know_what_others_found_out() {
     let counts = [(); 2].map(|()| {
         let mut matcher = warm.matcher(&list).unwrap();
         for &token in &tokens {
-            matcher.mask().unwrap();
+            matcher.mask().unwrap().into_words();
             matcher.advance(token).unwrap();
         }
         assert!(matcher.is_sentence());
-        matcher.mask().unwrap();
+        matcher.mask().unwrap().into_words();
         matcher.memo_counts()
     });
     assert_eq!(counts[0].kept, counts[1].kept, "{counts:?}");

@@ -2,7 +2,7 @@
 
 use anygram::{
     Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver,
-    Tail, TokenId, Undecided, Weigher, Witness, get_bit,
+    Tail, TokenId, TokenMask, Undecided, Weigher, Witness,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
@@ -262,8 +262,7 @@ fn filling(filling: &Filling) -> Value {
 
 fn admissible(solver: &mut Solver, canvas: &Canvas, answers: &mut Answers) -> Result<()> {
     let admissible = solver.admissible(canvas)?;
-    let size = solver.constraint().vocabulary().len();
-    let list = |mask: &Vec<u32>| (0..size).filter(|&id| get_bit(mask, id)).collect();
+    let list = |mask: &TokenMask| mask.iter().map(TokenId::index).collect();
     let lists = admissible.masks.iter().map(list).collect();
     match admissible.undecided.iter().flatten().next() {
         None => answers.admissible = Some(Some(lists)),
