@@ -76,7 +76,16 @@ pub fn run_all(filters: &[String]) -> Result<()> {
 /// Builds all programs of tests.
 fn build() -> Result<Vec<Program>> {
     let output = cargo()
-        .args(["test", "--workspace", "--release", "--no-run", "--message-format=json-render-diagnostics"])
+        .args([
+            "test",
+            "--workspace",
+            "--release",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--no-run",
+            "--message-format=json-render-diagnostics",
+        ])
         .stderr(Stdio::inherit())
         .output()
         .context("cargo test --no-run")?;

@@ -63,4 +63,4 @@ pub use log_probs::{Floor, LogProbs, LogProbsError};
 pub use lookahead::Lookahead;
 pub use methods::{Method, MethodError, Methods};
 pub use solver::{By, CanvasQuestionError, Filling, Solver, Witness, batch_canvases};
-pub use weigh::{Assignment, SampleBy, Tail, WeighError, Weigher};
+pub use weigh::{Assignment, SampleBy, SampleOptions, Tail, WeighError, Weigher};

@@ -62,6 +62,17 @@ pub struct Assignment {
     pub widened: bool,
 }
 
+/// What [`Weigher::sample`] draws.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleOptions {
+    /// How holes behind the end count.
+    pub tail: Tail,
+    /// The same seed, the same samples.
+    pub seed: u64,
+    /// How many.
+    pub count: usize,
+}
+
 /// A question about weights that cannot be asked.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -118,7 +129,7 @@ impl Weigher {
 
     /// The completion of a canvas without gaps with the greatest sum of log-probabilities.
     ///
-    /// Exact in every lexer mode, over all tokens, listed or not; of equal ones always the same. Sums are
+    /// Exact in every lexer mode, over all tokens, listed or not; ties are broken deterministically. Sums are
     /// formed in multiples of 2^-40, so that equal ones are equal in any order. At worst exponential in the
     /// holes; at the limit `canvas_steps` it is *unknown*.
     pub fn best(
@@ -132,7 +143,7 @@ impl Weigher {
         Ok(Decision::of(question.best()))
     }
 
-    /// `count` completions of a canvas without gaps, each drawn from exactly the product of the holes'
+    /// Completions of a canvas without gaps, each drawn from exactly the product of the holes'
     /// distributions under the condition that the canvas ends as asked; one after the other, with
     /// replacement. The same for the same seed.
     ///
@@ -142,11 +153,10 @@ impl Weigher {
         &mut self,
         canvas: &Canvas,
         log_probs: &LogProbs,
-        tail: Tail,
-        seed: u64,
-        count: usize,
+        options: SampleOptions,
     ) -> Result<Decision<Vec<Assignment>>, WeighError> {
         let mut work = self.begin(canvas, log_probs)?;
+        let SampleOptions { tail, seed, count } = options;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
         let mut random = Random::new(seed);
         let drawn = match self.by {

@@ -42,8 +42,8 @@ pub use anygram_any_order::decode::{
 };
 pub use anygram_any_order::{
     Admissible, Assignment, Canvas, CanvasError, CanvasQuestionError, Decision, End, Filling, Floor,
-    LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, Slot, Solver, Tail,
-    Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
+    LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, SampleOptions, Slot, Solver,
+    Tail, Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;
@@ -57,7 +57,8 @@ pub use anygram_vocab::{
     Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, VocabErrorKind, Vocabulary,
 };
 
-/// The parts, for those who build on one of them.
+/// The crates below, as this workspace's programs use them. **Unstable**: anything here may change in any
+/// version, without a line in the changelog. What you need from it belongs into the interface above: say so.
 pub mod parts {
     pub use anygram_any_order as any_order;
     pub use anygram_bits as bits;
@@ -137,6 +138,7 @@ pub enum Error {
 }
 
 /// Options for compiling grammars.
+#[doc(alias("GrammarCompiler", "ParserFactory"))]
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {
     start: Option<String>,

@@ -20,6 +20,7 @@ use crate::read::read_token;
 use crate::rows::MaskRows;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
+#[doc(alias("CompiledGrammar", "TokenizerInfo", "Guide"))]
 #[derive(Clone, Debug)]
 pub struct Constraint(Arc<Inner>);
 
@@ -321,6 +322,7 @@ struct Position {
 ///
 /// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops
 /// positions.
+#[doc(alias("GrammarMatcher", "LLMatcher", "Constraint", "logits processor"))]
 #[derive(Clone)]
 pub struct Matcher {
     constraint: Constraint,

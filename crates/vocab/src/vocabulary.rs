@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// An immutable vocabulary; a clone shares everything.
+/// An immutable vocabulary; a clone shares everything. Peers say tokenizer info, `TokTrie`, `TokEnv`.
 ///
 /// Costs, with n the number of ids: look-ups O(1); `with_…` O(1) plus the number of names, and O(n) only
 /// where an ordinary token becomes special; encoding as described in the [crate's](crate) loaders; about 60

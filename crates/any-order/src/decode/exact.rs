@@ -11,7 +11,7 @@ use crate::admissible::Admissible;
 use crate::canvas::{Canvas, Slot};
 use crate::decision::Decision;
 use crate::solver::{Filling, Solver, Witness};
-use crate::weigh::{Tail, Weigher};
+use crate::weigh::{SampleOptions, Tail, Weigher};
 
 /// How tokens are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -99,7 +99,8 @@ impl Exact {
     fn whole(&mut self, canvas: &Canvas, rows: &Rows) -> Result<Option<Vec<TokenId>>, DecodeError> {
         let found = if self.by == ExactBy::Sample {
             let log_probs = rows.log_probs(canvas, self.listed, self.temperature)?;
-            let drawn = self.weigher.sample(canvas, &log_probs, self.tail, self.seeds.next(), 1)?;
+            let options = SampleOptions { tail: self.tail, seed: self.seeds.next(), count: 1 };
+            let drawn = self.weigher.sample(canvas, &log_probs, options)?;
             if let Decision::Yes(mut drawn) = drawn { drawn.pop() } else { None }
         } else {
             let log_probs = rows.log_probs(canvas, self.listed, 0.0)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anygram_any_order::{
     Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, LogProbsError, Lookahead, Method, Methods,
-    SampleBy, Slot, Solver, Tail, WeighError, Weigher,
+    SampleBy, SampleOptions, Slot, Solver, Tail, WeighError, Weigher,
 };
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Limits};
@@ -293,7 +293,13 @@ fn best_and_samples_are_those_of_brute_force() {
                     n_best += usize::from(!all.is_empty());
                     n_none += usize::from(all.is_empty());
                     let ask = |weigher: &mut Weigher| {
-                        weigher.sample(&canvas, &weights.log_probs, tail, seed, N_SAMPLES).unwrap()
+                        weigher
+                            .sample(
+                                &canvas,
+                                &weights.log_probs,
+                                SampleOptions { tail, seed, count: N_SAMPLES },
+                            )
+                            .unwrap()
                     };
                     for weigher in [&mut weigher, &mut searching] {
                         match ask(weigher) {
@@ -389,8 +395,8 @@ fn the_number_of_derivations_does_not_count() {
     let canvas = Canvas::new(vec![Slot::Hole; 3], End::Sentence);
     let log_probs = LogProbs::listed(&[vec![], vec![], vec![]], Floor::At(0.0)).unwrap();
     let mut weigher = Weigher::new(&constraint).unwrap();
-    let Decision::Yes(samples) = weigher.sample(&canvas, &log_probs, Tail::Counted, 7, 15_000).unwrap()
-    else {
+    let options = SampleOptions { tail: Tail::Counted, seed: 7, count: 15_000 };
+    let Decision::Yes(samples) = weigher.sample(&canvas, &log_probs, options).unwrap() else {
         panic!("there are completions")
     };
     // Rows of one to three tokens of a and aa, and b: 2 + 4 + 8 + 1, all as likely.
@@ -407,7 +413,8 @@ fn limits_and_bad_questions_are_said() {
     let canvas = Canvas::new(vec![Slot::Hole; 3], End::Sentence);
     let log_probs = LogProbs::listed(&[vec![], vec![], vec![]], Floor::default()).unwrap();
     assert!(matches!(weigher.best(&canvas, &log_probs, Tail::Free), Ok(Decision::Unknown(_))));
-    assert!(matches!(weigher.sample(&canvas, &log_probs, Tail::Free, 1, 1), Ok(Decision::Unknown(_))));
+    let options = SampleOptions { tail: Tail::Free, seed: 1, count: 1 };
+    assert!(matches!(weigher.sample(&canvas, &log_probs, options), Ok(Decision::Unknown(_))));
     let mut ask = |slots: Vec<Slot>, log_probs: &LogProbs| {
         let canvas = Canvas::new(slots, End::Sentence);
         weigher.best(&canvas, log_probs, Tail::Counted).unwrap_err()

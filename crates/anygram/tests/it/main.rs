@@ -4,4 +4,5 @@ mod engines;
 mod examples;
 mod formats;
 mod lark_comparison;
+mod programs;
 mod shared_grammars;

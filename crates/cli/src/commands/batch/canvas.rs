@@ -1,8 +1,8 @@
 //! Questions about canvases.
 
 use anygram::{
-    Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, Slot, Solver,
-    Tail, TokenId, TokenMask, Undecided, Weigher, Witness,
+    Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, SampleOptions,
+    Slot, Solver, Tail, TokenId, TokenMask, Undecided, Weigher, Witness,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
@@ -167,7 +167,8 @@ fn weigh(
         "{count} samples of {} slots are too many for one question",
         canvas.slots().len()
     );
-    let drawn = known(weigher.sample(canvas, weights, tail, seed(question)?, count)?, answers);
+    let options = SampleOptions { tail, seed: seed(question)?, count };
+    let drawn = known(weigher.sample(canvas, weights, options)?, answers);
     answers.samples = Some(drawn.map(|drawn| drawn.into_iter().map(ids).collect()));
     Ok(())
 }
