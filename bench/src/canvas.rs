@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    Canvas, Compiler, Constraint, Decision, End, Filling, LoadOptions, Slot, Solver, TokenId, TokenMask,
-    Vocabulary,
+    Canvas, Compiler, Constraint, Counters, Decision, End, Filling, LoadOptions, Slot, Solver, StageCount,
+    TokenId, TokenMask, Vocabulary,
 };
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -34,6 +34,10 @@ pub struct Args {
     /// The lexer mode, in place of the grammar's own.
     #[arg(long)]
     lexer: Option<String>,
+    /// Print how often each stage of the solver ran, what it decided and how many steps it took. Times are then
+    /// a few per cent longer.
+    #[arg(long)]
+    stages: bool,
     /// Measures `admissible` too, for the blocks of 32.
     #[arg(long)]
     admissible: bool,
@@ -186,6 +190,7 @@ pub fn run(args: &Args) -> Result<()> {
         let path = args.data.join(format!("canvas/{name}.jsonl"));
         let texts = Texts::new(&constraint, &args.data.join(format!("replay/{name}.tok.jsonl")))?;
         let mut solver = Solver::new(&constraint)?;
+        solver.count_stages(args.stages);
         if !args.holes.is_empty() {
             holes_alone(&constraint, name, &args.holes)?;
             continue;
@@ -219,8 +224,24 @@ pub fn run(args: &Args) -> Result<()> {
         ];
         print_table(&format!("{name}: completable, microseconds"), &columns, &rows);
         println!("tables: {} MiB", solver.memory_usage() >> 20);
+        if args.stages {
+            print_stages(name, solver.counters());
+        }
     }
     Ok(())
+}
+
+/// What each stage of the solver was worth.
+fn print_stages(name: &str, counters: &Counters) {
+    let row = |count: &StageCount| {
+        let StageCount { stage, runs, decided, steps, .. } = *count;
+        let per_run = |n: u64| format!("{:.1}", n as f64 / runs as f64);
+        let steps_a_run = (steps / runs).to_string();
+        vec![stage.to_owned(), runs.to_string(), decided.to_string(), per_run(decided), steps_a_run]
+    };
+    let rows: Vec<_> = counters.iter().map(row).collect();
+    let columns = ["stage", "runs", "decided", "a run", "steps a run"];
+    print_table(&format!("{name}: what stages decide"), &columns, &rows);
 }
 
 fn measure(
@@ -350,14 +371,18 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
     Ok(())
 }
 
-/// All admissible tokens of a block: the slots up to the end of the block of 32 that holds the last fixed
-/// one.
+/// Slots that a semi-autoregressive model denoises at a time.
+const BLOCK: usize = 32;
+
+/// All admissible tokens of a whole block: the slots up to the end of the block of 32 that holds the last
+/// fixed one, the holes behind it included.
 fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()> {
     let (mut times, mut warm, mut n_tokens, mut n_open, mut holes) = (Vec::new(), Vec::new(), 0, 0, 0);
     let block = |canvas: &Canvas| {
         let slots = canvas.slots();
         let last = slots.iter().rposition(|slot| matches!(slot, Slot::Fixed(_))).unwrap_or(0);
-        Canvas::new(slots[..=last].to_vec(), End::Prefix { remaining: None })
+        let end = (last + 1).next_multiple_of(BLOCK).min(slots.len());
+        Canvas::new(slots[..end].to_vec(), End::Prefix { remaining: None })
     };
     for canvas in canvases {
         let (answer, time) = timed(|| solver.admissible(&block(canvas)));

@@ -357,58 +357,92 @@ impl<'a> Question<'a> {
 
     /// What is quick comes first.
     fn decide_by_all(&mut self) {
-        self.spread();
-        self.search(Depth::Shallow, FIRST_VISITS);
-        self.search(Depth::Given, FIRST_VISITS);
+        self.staged("admissible: beam of readings", |this| this.spread());
+        self.staged("admissible: shallow search", |this| this.search(Depth::Shallow, FIRST_VISITS));
+        self.staged("admissible: search from readings", |this| this.search(Depth::Given, FIRST_VISITS));
         let merges = Lattice::is_of_use(&self.solver.tables);
         // Where much is open that is likely because it is not admissible.
         let is_large = |row: &Row| (MOST_OPEN + 1..=MANY_OPEN).contains(&row.n_open());
         if merges && let Some(last) = self.rows.iter().rposition(is_large) {
-            self.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4);
+            self.staged("admissible: merged readings refute", |this| {
+                this.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4)
+            });
         }
-        self.search_narrowly(Begin::All, FIRST_VISITS, SOME_IN_VAIN);
+        self.staged("admissible: narrow search", |this| {
+            this.search_narrowly(Begin::All, FIRST_VISITS, SOME_IN_VAIN)
+        });
         if merges && self.plan.whole == Some(End::Sentence) {
             // Little fits before its end.
             let late = self.plan.places.len().saturating_sub(LITTLE_ROOM as usize);
-            self.merge(Merging::Limited(0), |_, row| row.hole >= late && row.n_open() <= MANY_OPEN, 4);
+            self.staged("admissible: merged readings refute", |this| {
+                this.merge(Merging::Limited(0), |_, row| row.hole >= late && row.n_open() <= MANY_OPEN, 4)
+            });
         }
         // Where merged readings were quick the last time they likely are again, and leave nothing open.
         let mut ended = None;
         if merges && self.solver.merging.is_quick {
-            ended = self.meet(Fillings::Few, QUICK_PART);
+            ended =
+                self.staged("admissible: merged readings meet", |this| this.meet(Fillings::Few, QUICK_PART));
         }
-        self.search_from_beams();
+        self.staged("admissible: search from beams", |this| this.search_from_beams());
         // Few tokens are found by a longer search sooner than by merged readings.
         let most = self.rows.iter().map(Row::n_open).max().unwrap_or(0);
         if merges && ended.is_none() && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
-            ended = self.meet(Fillings::Few, FIRST_PART);
+            ended =
+                self.staged("admissible: merged readings meet", |this| this.meet(Fillings::Few, FIRST_PART));
         }
-        self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
+        self.staged("admissible: long narrow search", |this| {
+            this.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN)
+        });
         if merges && self.rows.iter().any(|row| row.n_open() > MANY_OPEN) {
-            self.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4);
-            self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
+            self.staged("admissible: merged readings refute", |this| {
+                this.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4)
+            });
+            self.staged("admissible: long narrow search", |this| {
+                this.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN)
+            });
         }
         let n_open = self.n_open();
         if merges && n_open > 0 {
             let n_parts = LAST_PART << self.solver.merging.n_in_vain;
             // What came to its end says nothing more.
-            if ended.is_some() || self.meet(Fillings::Few, n_parts).is_some() {
-                self.meet(Fillings::All, n_parts);
+            if ended.is_some()
+                || self
+                    .staged("admissible: merged readings meet", |this| this.meet(Fillings::Few, n_parts))
+                    .is_some()
+            {
+                self.staged("admissible: merged readings meet", |this| this.meet(Fillings::All, n_parts));
             }
             let in_vain = self.n_open() > n_open / 2;
             let merging = &mut self.solver.merging;
             merging.n_in_vain = if in_vain { (merging.n_in_vain + 1).min(MOST_HALVED) } else { 0 };
         }
         if self.rows.iter().any(|row| row.n_open() > MOST_OPEN) {
-            self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
+            self.staged("admissible: long narrow search", |this| {
+                this.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN)
+            });
         }
+    }
+
+    /// Runs a stage and counts what it decides.
+    fn staged<T>(&mut self, stage: &'static str, run: impl FnOnce(&mut Self) -> T) -> T {
+        if !self.solver.counters.is_on() {
+            return run(self);
+        }
+        let (open, spent) = (self.n_open(), self.solver.counters.spent());
+        let result = run(self);
+        let (decided, steps) = (open.saturating_sub(self.n_open()), self.solver.counters.spent() - spent);
+        self.solver.counters.add(stage, decided as u64, steps);
+        result
     }
 
     /// Adds readings that texts can have before slots, as different as possible; they come last, where they
     /// are looked at first.
     fn spread(&mut self) {
         let work = &mut self.solver.share_of_work(4);
-        let Ok(beam) = self.solver.tables.beam(&self.plan, BEAM_WIDTH, work) else { return };
+        let beam = self.solver.tables.beam(&self.plan, BEAM_WIDTH, work);
+        self.solver.counters.spend(work);
+        let Ok(beam) = beam else { return };
         for (known, reached) in self.readings.iter_mut().zip(beam.slots()) {
             let reached: Vec<Config> = reached.iter().map(|reached| reached.config).collect();
             known.retain(|config| !reached.contains(config));
@@ -469,6 +503,7 @@ impl<'a> Question<'a> {
                 Ok(false) => Some(Undecided::Between),
                 Err(error) => Some(error.into()),
             };
+            self.solver.counters.spend(work);
         }
     }
 
@@ -480,8 +515,9 @@ impl<'a> Question<'a> {
             if !self.rows[at].is_open() {
                 continue;
             }
-            let work = &mut self.solver.share_of_work(n_rows);
-            let found = self.search_row_narrowly(at, from, (visits, in_vain), work);
+            let mut work = self.solver.share_of_work(n_rows);
+            let found = self.search_row_narrowly(at, from, (visits, in_vain), &mut work);
+            self.solver.counters.spend(&work);
             let row = &mut self.rows[at];
             row.undecided = match found {
                 Ok(()) if row.is_open() => Some(Undecided::Between),
@@ -563,9 +599,9 @@ impl<'a> Question<'a> {
         }
         let mut work = self.solver.share_of_work(n_parts);
         let merged = (&*holes, merging, Fillings::All);
-        let Ok(admitted) = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work) else {
-            return false;
-        };
+        let admitted = admit::admitted(&mut self.solver.tables, &self.plan, merged, &mut work);
+        self.solver.counters.spend(&work);
+        let Ok(admitted) = admitted else { return false };
         let Admitted { rows, earliest_end, is_exact } = admitted;
         self.earliest_end = self.earliest_end.max(earliest_end);
         let open = self.rows.iter_mut().zip(asked).filter(|(_, asked)| *asked);
@@ -603,6 +639,7 @@ impl<'a> Question<'a> {
         let mut work = self.solver.share_of_work(n_parts);
         if let Some(tables) = self.solver.longest_tables().ok()? {
             let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work);
+            self.solver.counters.spend(&work);
             let steps = self.solver.constraint().language().limits().canvas_steps;
             self.solver.merging.is_quick = admitted.is_ok() && work.used() <= steps / QUICK_PART as u64;
             let admitted = admitted.ok()?;

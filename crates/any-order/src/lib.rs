@@ -38,6 +38,7 @@ mod admissible;
 mod admit;
 mod beam;
 mod chart;
+mod counters;
 mod gumbel;
 mod lattice;
 mod moves;
@@ -51,6 +52,7 @@ mod tables;
 
 pub use admissible::Admissible;
 pub use canvas::{Canvas, CanvasError, End, Slot};
+pub use counters::{Counters, StageCount};
 pub use decision::{Decision, Undecided, Verdict};
 pub use decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace,

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
+use crate::counters::Counters;
 use crate::decision::{Decision, Undecided};
 use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
@@ -140,6 +141,7 @@ pub struct Solver {
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
     pub(crate) merging: MergingPace,
+    pub(crate) counters: Counters,
 }
 
 impl Solver {
@@ -152,6 +154,7 @@ impl Solver {
             longest: None,
             longest_tables: None,
             by: By::default(),
+            counters: Counters::default(),
             last: None,
             merging: MergingPace::default(),
         })
@@ -161,6 +164,16 @@ impl Solver {
     pub fn by(mut self, by: By) -> Self {
         self.by = by;
         self
+    }
+
+    /// Counts from now on, or no longer, what each stage is worth; earlier counts are forgotten.
+    pub fn count_stages(&mut self, is_on: bool) {
+        self.counters = Counters::switched(is_on);
+    }
+
+    /// What was counted ([`Solver::count_stages`]).
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// The constraint.
@@ -336,39 +349,74 @@ impl Solver {
         let mut answer = Decision::Unknown(Undecided::Between);
         if has_gaps {
             // Where this ends soon, no completion has fewer tokens in its gaps.
-            answer = self.search(canvas, plan, FIRST_VISITS / 10, 0, work)?;
+            answer = self.staged("completable: search, gaps", work, |this, work| {
+                this.search(canvas, plan, FIRST_VISITS / 10, 0, work)
+            })?;
         }
         // A search that began with an unlucky choice seldom comes back to it; another one begins with
         // another.
         for order in 0..SHORT_SEARCHES {
             if answer.decided().is_none() {
-                answer = self.search_few(canvas, plan, Short::Order(order), work)?;
+                answer = self.staged("completable: short searches", work, |this, work| {
+                    this.search_few(canvas, plan, Short::Order(order), work)
+                })?;
             }
         }
         for width in NARROW_BEAMS {
             if answer.decided().is_none() {
                 // Where this takes long, something else may be quick.
-                let mut own = self.share_of_work(8);
-                answer = self.search_few(canvas, plan, Short::Beam(width), &mut own).unwrap_or(answer);
+                answer = self.by_beam("completable: narrow beams", canvas, plan, width).unwrap_or(answer);
             }
         }
         if answer.decided().is_none() && has_holes {
-            answer = self.chart_with_gaps(canvas, plan, work)?;
+            answer = self.staged("completable: chart, gaps for holes", work, |this, work| {
+                this.chart_with_gaps(canvas, plan, work)
+            })?;
         }
         if answer.decided().is_none() {
-            let mut own = self.share_of_work(8);
-            answer = self.search_few(canvas, plan, Short::Beam(WIDE_BEAM), &mut own).unwrap_or(answer);
+            answer = self.by_beam("completable: wide beam", canvas, plan, WIDE_BEAM).unwrap_or(answer);
         }
         if answer.decided().is_none() && has_holes && !has_gaps {
-            answer = self.search_long(canvas, plan, work)?;
+            answer = self.staged("completable: long search", work, |this, work| {
+                this.search_long(canvas, plan, work)
+            })?;
         }
         if answer.decided().is_none() {
-            answer = self.chart(canvas, plan, work)?;
+            answer = self.staged("completable: chart", work, |this, work| this.chart(canvas, plan, work))?;
         }
         if answer.decided().is_none() {
-            answer = self.search(canvas, plan, usize::MAX, 0, work)?;
+            answer = self.staged("completable: whole search", work, |this, work| {
+                this.search(canvas, plan, usize::MAX, 0, work)
+            })?;
         }
         Ok(answer)
+    }
+
+    /// A beam, with a share of the steps for itself.
+    fn by_beam(
+        &mut self,
+        stage: &'static str,
+        canvas: &Canvas,
+        plan: &Plan,
+        width: usize,
+    ) -> Result<Decision<Witness>, StepError> {
+        let mut own = self.share_of_work(8);
+        self.staged(stage, &mut own, |this, own| this.search_few(canvas, plan, Short::Beam(width), own))
+    }
+
+    /// Runs a stage of `completable` and counts it.
+    fn staged(
+        &mut self,
+        stage: &'static str,
+        work: &mut Work,
+        run: impl FnOnce(&mut Self, &mut Work) -> Result<Decision<Witness>, StepError>,
+    ) -> Result<Decision<Witness>, StepError> {
+        let (used, spent) = (work.used(), self.counters.spent());
+        let answer = run(self, work);
+        let decided = answer.as_ref().is_ok_and(|answer| answer.decided().is_some());
+        let steps = work.used() - used + self.counters.spent() - spent;
+        self.counters.add(stage, decided.into(), steps);
+        answer
     }
 
     fn decide_by_last(
@@ -443,7 +491,9 @@ impl Solver {
         let mut own = self.share_of_work(4);
         // It enters no place of which merged readings say that it leads nowhere.
         let bounds = Bounds { visits: NEXT_VISITS, ..Bounds::default() };
-        match Search::new(&mut self.tables, plan, &mut own, bounds).guided(Merging::Exact).run() {
+        let outcome = Search::new(&mut self.tables, plan, &mut own, bounds).guided(Merging::Exact).run();
+        self.counters.spend(&own);
+        match outcome {
             Ok(outcome) => self.confirmed_outcome(canvas, outcome),
             Err(_) => Ok(answer),
         }

@@ -15,6 +15,7 @@ fn sample(row: &[u32], step: usize) -> TokenId {
     TokenId::new(allowed[step * 7 % allowed.len()])
 }
 
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vocabulary = Vocabulary::builtin();
     let end = vocabulary.eos()[0];

@@ -4,6 +4,7 @@
 
 use anygram::{Compiler, Constraint, Error, GrammarFormat, MatchError, Vocabulary};
 
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A mistake in the grammar is shown where it stands.
     let broken = "start: greeting NAM\ngreeting: \"hello \"\nNAME: /[A-Z][a-z]*/\n";

@@ -15,6 +15,7 @@ fn score(slot: usize, token: TokenId, step: usize) -> u64 {
     mixed.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 40
 }
 
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vocabulary = Vocabulary::builtin();
     let grammar = r#"start: expression

@@ -4,6 +4,7 @@
 
 use anygram::{Canvas, Compiler, Constraint, Decision, End, GrammarFormat, Slot, Solver, Vocabulary};
 
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vocabulary = Vocabulary::builtin();
     let grammar = r#"start: "f(" list ")"

@@ -24,6 +24,7 @@ fn best(logits: &[f32]) -> TokenId {
     TokenId::new(best.unwrap_or(0))
 }
 
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Once for a grammar and a vocabulary.
     let vocabulary = Vocabulary::builtin();

@@ -5,6 +5,7 @@
 
 use anygram::{Compiler, Constraint, Draft, GrammarFormat, MaskRows, TokenId, TokenMask, Vocabulary};
 
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vocabulary = Vocabulary::builtin();
     let grammar = r#"start: "SELECT " NAME " FROM " NAME [" WHERE " NAME " = " NUMBER]

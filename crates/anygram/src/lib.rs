@@ -41,9 +41,9 @@ pub use anygram_any_order::decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View,
 };
 pub use anygram_any_order::{
-    Admissible, Assignment, Canvas, CanvasError, CanvasQuestionError, Decision, End, Filling, Floor,
-    LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, SampleOptions, Slot, Solver,
-    Tail, Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
+    Admissible, Assignment, Canvas, CanvasError, CanvasQuestionError, Counters, Decision, End, Filling,
+    Floor, LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, SampleOptions, Slot,
+    Solver, StageCount, Tail, Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
 pub use anygram_grammar::GrammarError;
