@@ -267,7 +267,6 @@ impl<'s> Parser<'s> {
     }
 
     fn directive(&mut self, name: &str) -> Result<()> {
-        let span = self.token.span.clone();
         match name {
             "%ignore" | "%reserve" => {
                 self.bump()?;
@@ -317,22 +316,25 @@ impl<'s> Parser<'s> {
                 let name = self.rule_name()?;
                 self.items.push(Item::Start { name });
             }
-            "%lexer" => {
-                self.bump()?;
-                let TokenKind::RuleName(mode) = &self.token.kind else {
-                    return Err(self.expected("a lexer mode"));
-                };
-                let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref())
-                else {
-                    let modes = LexerMode::ALL.map(LexerMode::name).join(", ");
-                    return Err(self.expected(&format!("one of {modes}")));
-                };
-                self.bump()?;
-                self.items.push(Item::Lexer { mode, span });
-            }
+            "%lexer" => self.lexer_mode()?,
             "%llguidance" => self.llguidance()?,
             _ => return Err(self.unknown_directive(name)),
         }
+        Ok(())
+    }
+
+    /// `%lexer mode`
+    fn lexer_mode(&mut self) -> Result<()> {
+        let span = self.bump()?.span;
+        let TokenKind::RuleName(mode) = &self.token.kind else {
+            return Err(self.expected("a lexer mode"));
+        };
+        let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref()) else {
+            let modes = LexerMode::ALL.map(LexerMode::name).join(", ");
+            return Err(self.expected(&format!("one of {modes}")));
+        };
+        self.bump()?;
+        self.items.push(Item::Lexer { mode, span });
         Ok(())
     }
 
