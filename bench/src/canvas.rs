@@ -433,7 +433,8 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
     let [first, later, again] =
         [&*times, later, &*warm].map(|times| [0.5, 1.0].map(|at| us(quantile(times, at))));
     println!(
-        "{name}: admissible, {} blocks, {holes} holes, {n_tokens} tokens: p50 {} us, most {} us; the later half {} and {}; all a second time {} and {}; {n_open} holes not decided throughout",
+        "{name}: admissible, {} blocks, {holes} holes, {n_tokens} tokens: p50 {} us, most {} us; the later \
+         half {} and {}; all a second time {} and {}; {n_open} holes not decided throughout",
         canvases.len(),
         first[0],
         first[1],

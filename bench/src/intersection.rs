@@ -358,7 +358,8 @@ fn refuted(constraint: &Constraint, name: &str, canvases: &Canvases, said: &[Opt
     }
     let share = 100.0 * f64::from(n_refuted) / f64::from(n_yes.max(1u32));
     println!(
-        "canvases with holes, and the same with each run as one hole: {n_yes} accepted, {n_refuted} of them refuted exactly ({share:.1} %), {n_open} not decided exactly"
+        "canvases with holes, and the same with each run as one hole: {n_yes} accepted, {n_refuted} of them \
+         refuted exactly ({share:.1} %), {n_open} not decided exactly"
     );
     Ok(())
 }

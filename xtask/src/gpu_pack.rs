@@ -18,10 +18,12 @@ const VOCABULARY: &str = "tokenizers/qwen.tiktoken.gz";
 
 /// The script in the folder. It uses nothing but a shell.
 const SCRIPT: &str = r#"#!/bin/sh
-# Measures the kernels on a device, then tests them: gpu-check [--quick] [--results FILE] [--seconds N] [--device N]
+# Measures the kernels on a device, then tests them:
+# gpu-check [--quick] [--results FILE] [--seconds N] [--device N]
 #
-# Needs NVIDIA's driver and nothing else. Results are appended to FILE (results.jsonl in this folder) as soon as they are known; started again, it
-# goes on behind what FILE has. At most 9 minutes, with --quick 2. `cargo xtask gpu-report FILE` in the repository makes tables of it.
+# Needs NVIDIA's driver and nothing else. Results are appended to FILE (results.jsonl in this folder) as soon
+# as they are known; started again, it goes on behind what FILE has. At most 9 minutes, with --quick 2.
+# `cargo xtask gpu-report FILE` in the repository makes tables of it.
 set -eu
 here=$(cd "${0%/*}" && pwd)
 read -r ANYGRAM_COMMIT <"$here/COMMIT"
@@ -29,7 +31,8 @@ export ANYGRAM_COMMIT ANYGRAM_ROOT="$here"
 # Where containers have the driver's library, and where its tools are, if the machine does not say so.
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64:/usr/local/nvidia/lib"
 export PATH="$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin"
-exec "$here/bin/anygram-bench" gpu-check --tests "$here/bin/kernels" --shared "$here/shared" --results "$here/results.jsonl" "$@"
+exec "$here/bin/anygram-bench" gpu-check --tests "$here/bin/kernels" --shared "$here/shared" \
+    --results "$here/results.jsonl" "$@"
 "#;
 
 /// Builds the folder. `shared` is the shared data of which samples go along.

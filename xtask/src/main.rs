@@ -12,6 +12,8 @@ mod picture;
 mod sanitize;
 mod terminal;
 mod tests;
+#[cfg(feature = "tools")]
+mod tools;
 
 /// Work on the repository that cargo alone does not do.
 #[derive(Parser)]
@@ -20,6 +22,14 @@ enum Xtask {
     Test {
         /// Only those whose name (`package::path`) contains one of these.
         names: Vec<String>,
+    },
+    /// Print how long functions, files and lines are; fail where code is longer than CONTRIBUTING.md says.
+    Measure,
+    /// Write the public interface of the crate `anygram` to `docs/api.txt`.
+    Api {
+        /// Compare it with that file instead.
+        #[arg(long)]
+        check: bool,
     },
     /// Compile the CUDA kernels with the pinned compiler, into `crates/cuda/kernels/built`.
     Kernels {
@@ -38,7 +48,8 @@ enum Xtask {
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
-    /// Build a folder that measures and tests the kernels on a machine with a driver and nothing else of ours.
+    /// Build a folder that measures and tests the kernels on a machine with a driver and nothing else of
+    /// ours.
     GpuPack {
         /// Take samples of this folder of shared data along.
         #[arg(long, value_name = "FOLDER")]
@@ -61,6 +72,12 @@ enum Xtask {
 fn main() -> ExitCode {
     let result = match Xtask::parse() {
         Xtask::Test { names } => tests::run_all(&names),
+        #[cfg(feature = "tools")]
+        Xtask::Measure => tools::measure::run(),
+        #[cfg(feature = "tools")]
+        Xtask::Api { check } => tools::api::run_api(check),
+        #[cfg(not(feature = "tools"))]
+        Xtask::Measure | Xtask::Api { .. } => with_tools(),
         Xtask::Kernels { check: false } => kernels::build(),
         Xtask::Kernels { check: true } => kernels::check(),
         Xtask::Sanitize => sanitize::run(),
@@ -77,6 +94,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the same command with the libraries that it needs.
+#[cfg(not(feature = "tools"))]
+fn with_tools() -> Result<()> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--features", "tools", "--"]);
+    run(command.args(std::env::args_os().skip(1)))
 }
 
 /// The root of the repository.

@@ -1,9 +1,9 @@
-//! All tests of the workspace, each in a process of its own, as many at once as there are cores; then those in
-//! the documentation.
+//! All tests of the workspace, each in a process of its own, as many at once as there are cores; then those
+//! in the documentation.
 //!
-//! A process for each test spreads long tests over the cores whatever program they are in, tells how long each
-//! took, and lets one that hangs or takes the process down fail alone. What tests of one program share in
-//! statics is made again by each of them, a few milliseconds in all but some.
+//! A process for each test spreads long tests over the cores whatever program they are in, tells how long
+//! each took, and lets one that hangs or takes the process down fail alone. What tests of one program share
+//! in statics is made again by each of them, a few milliseconds in all but some.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -123,7 +123,8 @@ pub fn markdown(records: &[Record], drawings: Option<&str>) -> String {
         let _ = writeln!(text, "{words}");
     };
     line(format!("{}.\n", heading(records)));
-    let columns = "| work | aim (H200) | paper (H100) | device, µs | p90 | call, µs | one core, µs | unseen | core / call |";
+    let columns = "| work | aim (H200) | paper (H100) | device, µs | p90 | call, µs | one core, µs | unseen \
+                   | core / call |";
     line(format!("{columns}\n|---|---|---|---|---|---|---|---|---|"));
     for Row { work, aim, paper, device, device_p90, call, cpu, cpu_unseen, .. } in rows(records) {
         // By the host's clock: whoever chooses an engine waits for the call.

@@ -209,7 +209,8 @@ fn unexpected(stops: &Stops, workload: &Workload) -> Option<String> {
     let is_as_known = total == outside || total < outside && !workload.is_whole;
     (stops.errors > 0 || !is_as_known).then(|| {
         format!(
-            "{} texts rejected, {} unfinished, {} errors; {outside} are known to be outside of the language; {}",
+            "{} texts rejected, {} unfinished, {} errors; {outside} are known to be outside of the language; \
+             {}",
             stops.rejected,
             stops.not_sentences,
             stops.errors,

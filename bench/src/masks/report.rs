@@ -214,7 +214,8 @@ impl Report {
         let texts =
             self.first.map_or(String::new(), |first| format!(" First {first} texts of each workload."));
         format!(
-            "{}, {}, commit {}; {}; {} tokens. {} run{}; a peer has {} s a pass; a measurement of nothing gives {:.2} µs, which is \
+            "{}, {}, commit {}; {}; {} tokens. {} run{}; a peer has {} s a pass; a measurement of nothing \
+             gives {:.2} µs, which is \
              not subtracted.{texts}{checked}",
             self.date,
             self.cpu,

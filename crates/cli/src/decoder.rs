@@ -225,7 +225,8 @@ impl OnDevice {
             None => String::new(),
         };
         Some(format!(
-            "{why}the CPU computed {of_cpu} of {} masks: {in_doubt} that the device left in doubt, {too_large} that need more memory \
+            "{why}the CPU computed {of_cpu} of {} masks: {in_doubt} that the device left in doubt, \
+             {too_large} that need more memory \
              than the pool's limits, {without_device} without the device",
             all + thin
         ))
@@ -274,7 +275,8 @@ pub fn about_device(language: &Language) -> String {
     let is_dependent = language.lexing().boundaries().is_none_or(|boundaries| !boundaries.is_independent());
     let masks = match is_dependent && language.mode() != anygram::LexerMode::Scannerless {
         true => {
-            "; what can be spelled depends on the parser, so the CPU computes masks that leave tokens in doubt"
+            "; what can be spelled depends on the parser, so the CPU computes masks that leave tokens in \
+             doubt"
         }
         false => "",
     };

@@ -124,7 +124,10 @@ impl GrammarArgs {
                 .ok_or_else(|| anyhow!("grammars in `{name}` are not read; known formats: {known}")),
             None => GrammarFormat::of_path(&self.grammar).ok_or_else(|| {
                 let name = self.grammar.display();
-                anyhow!("{name}: the file name does not end in a known format; say it with --format, one of: {known}")
+                anyhow!(
+                    "{name}: the file name does not end in a known format; say it with --format, one of: \
+                         {known}"
+                )
             }),
         }
     }

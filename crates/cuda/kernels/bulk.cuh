@@ -34,7 +34,8 @@ DEVICE constexpr u32 worst_conflict(u32 stride) {
     }
     return worst;
 }
-static_assert(STAGE_STRIDE >= STAGE_WORDS && STAGE_STRIDE % 4 == 0, "rows have room and begin at multiples of 16 bytes");
+static_assert(STAGE_STRIDE >= STAGE_WORDS && STAGE_STRIDE % 4 == 0,
+    "rows have room and begin at multiples of 16 bytes");
 static_assert(worst_conflict(STAGE_STRIDE) == 1, "each bank is wanted once");
 static_assert(worst_conflict(64) == 8 && worst_conflict(66) == 2, "the count tells strides apart");
 
@@ -72,7 +73,8 @@ DEVICE const u32* copy_predictions(const Grammar& g, const Scratch& s, const Vie
         __syncwarp();
         if (lane() < n) {
             fence_reuse();
-            bulk_copy(stage().rows + lane() * STAGE_STRIDE, predicted_of(record_of(view, word * 32 + lane())), bytes, &stage().arrived);
+            bulk_copy(stage().rows + lane() * STAGE_STRIDE,
+                predicted_of(record_of(view, word * 32 + lane())), bytes, &stage().arrived);
         }
     }
     bulk_wait(&stage().arrived, phase);

@@ -13,12 +13,15 @@ struct Grammar {
     METHOD u32 field(u32 Image::*of) const { return fetch(&(((const Image*)image)->*of)); }
     METHOD const u32* table(u32 Image::*of) const { return image + field(of); }
     // Whether a set of symbols of the image has one.
-    METHOD bool has(u32 Image::*set, u32 symbol) const { return is_set(fetch(table(set) + symbol / 32), symbol); }
+    METHOD bool has(u32 Image::*set, u32 symbol) const {
+        return is_set(fetch(table(set) + symbol / 32), symbol);
+    }
 };
 
 DEVICE Grammar open_grammar(const u32* image) {
     Grammar g = {image, 0, 0, 0, 0, 0};
-    g.n_symbols = g.field(&Image::n_symbols), g.symbol_words = g.field(&Image::symbol_words), g.n_lefts = g.field(&Image::n_lefts);
+    g.n_symbols = g.field(&Image::n_symbols), g.symbol_words = g.field(&Image::symbol_words),
+        g.n_lefts = g.field(&Image::n_lefts);
     g.n_terminals = g.field(&Image::n_terminals), g.terminal_words = g.field(&Image::terminal_words);
     return g;
 }
@@ -51,7 +54,9 @@ DEVICE const u32* record_of(const View<AGE>& view, u32 row) {
     return view.memory + (row < view.n_states ? fetch(view.states + row) : view.path[row - view.n_states]);
 }
 DEVICE const u32* predicted_of(const u32* record) { return record + RECORD_HEADER; }
-DEVICE const u32* viable_of(const Grammar& g, const u32* record) { return record + RECORD_HEADER + g.symbol_words; }
+DEVICE const u32* viable_of(const Grammar& g, const u32* record) {
+    return record + RECORD_HEADER + g.symbol_words;
+}
 DEVICE u32 spans_at(const Grammar& g) { return aligned(RECORD_HEADER + g.symbol_words + g.terminal_words); }
 template <Age AGE>
 DEVICE Span read_span(const Grammar& g, const u32* record, u32 at) {
@@ -60,7 +65,8 @@ DEVICE Span read_span(const Grammar& g, const u32* record, u32 at) {
 }
 
 // What threads of a block tell each other.
-enum Vars { ANY_READ, ANY_CARRIED, ROOT, SENTENCE, N_SPANS, ROW_WORDS, RESULT, ADDRESS, STATES, STATES_TOO, N_VARS };
+enum Vars { ANY_READ, ANY_CARRIED, ROOT, SENTENCE, N_SPANS, ROW_WORDS, RESULT, ADDRESS, STATES, STATES_TOO,
+    N_VARS };
 
 // One more than the states of a word, so that neither 32 states nor 32 left children lie in one bank.
 static const u32 VALUES = 33;
@@ -110,18 +116,24 @@ struct Scratch {
 };
 
 DEVICE u32 own_words(u32 n_words, u32 n_ranks) { return (n_words + n_ranks - 1) / n_ranks; }
-DEVICE u32 small_words(const Grammar& g, u32 n_own) { return N_VARS + 2 * g.symbol_words + g.terminal_words + n_own; }
+DEVICE u32 small_words(const Grammar& g, u32 n_own) {
+    return N_VARS + 2 * g.symbol_words + g.terminal_words + n_own;
+}
 DEVICE u32 middle_words(const Grammar& g) { return 3 * g.n_symbols + (4 + VALUES) * g.n_lefts; }
 DEVICE u64 draft_words(const Grammar& g, u32 n_own) { return (u64)(g.n_symbols | 1) * n_own; }
-DEVICE u64 board_words(const Grammar& g, u32 n_words, u32 n_ranks) { return draft_words(g, n_words) + (u64)n_ranks * g.symbol_words; }
+DEVICE u64 board_words(const Grammar& g, u32 n_words, u32 n_ranks) {
+    return draft_words(g, n_words) + (u64)n_ranks * g.symbol_words;
+}
 
 // Lays out the memory for a chart behind `taken` words of shared memory: all of it there, or all but the
 // draft, or the small part only. The rest is in the block's part of the workspace. False if there is too
 // little.
-DEVICE bool open_scratch(const Grammar& g, const Pool& pool, u32 n_rows, u32 taken, u32 rank, u32 n_ranks, Scratch& s) {
+DEVICE bool open_scratch(const Grammar& g, const Pool& pool, u32 n_rows, u32 taken, u32 rank, u32 n_ranks,
+    Scratch& s) {
     s.n_rows = n_rows, s.n_words = (n_rows + 31) / 32;
     s.rank = rank, s.n_ranks = n_ranks;
-    s.taken = taken, s.n_symbols = g.n_symbols, s.symbol_words = g.symbol_words, s.terminal_words = g.terminal_words, s.n_lefts = g.n_lefts;
+    s.taken = taken, s.n_symbols = g.n_symbols, s.symbol_words = g.symbol_words,
+        s.terminal_words = g.terminal_words, s.n_lefts = g.n_lefts;
     u32 n_own = own_words(s.n_words, n_ranks);
     u32 small = taken + small_words(g, n_own), middle = middle_words(g);
     u64 draft = draft_words(g, n_own), outside = 0;
@@ -145,7 +157,9 @@ DEVICE bool is_own(const Scratch& s, u32 word) { return word % s.n_ranks == s.ra
 DEVICE u32* own_any(const Scratch& s, u32 word) { return s.any() + word / s.n_ranks; }
 DEVICE u32* own_draft(const Scratch& s, u32 word) { return s.draft + (u64)(word / s.n_ranks) * s.stride(); }
 DEVICE u32* board_of(const Scratch& s, u32 word) { return s.board + (u64)word * s.stride(); }
-DEVICE u32* seeds_of(const Scratch& s, u32 rank) { return board_of(s, s.n_words) + (u64)rank * s.symbol_words; }
+DEVICE u32* seeds_of(const Scratch& s, u32 rank) {
+    return board_of(s, s.n_words) + (u64)rank * s.symbol_words;
+}
 
 DEVICE void clear(const Grammar& g, const Scratch& s) {
     u32 n_own = own_words(s.n_words, s.n_ranks);

@@ -37,24 +37,29 @@ DEVICE void put(T* place, T value) { *place = value; }
 #ifdef ANYGRAM_TMA
 // The unit that copies blocks of memory (sm_90), and an object on which threads wait for its copies.
 DEVICE u32 place_in_shared(const void* place) { return (u32)__cvta_generic_to_shared(place); }
-DEVICE void bulk_init(u64* object) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place_in_shared(object)) : "memory"); }
+DEVICE void bulk_init(u64* object) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place_in_shared(object)) : "memory");
+}
 // What this thread wrote is seen by copies that are started after a barrier.
 DEVICE void fence_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 // What threads have read before the last barrier is not changed by copies that this one starts now. The same
 // instruction; the shim does not take it for a fence after writes.
 DEVICE void fence_reuse() { fence_proxy(); }
 DEVICE void bulk_expect(u64* object, u32 bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place_in_shared(object)), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place_in_shared(object)),
+        "r"(bytes) : "memory");
 }
 DEVICE void bulk_copy(u32* to, const u32* from, u32 bytes, u64* object) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(place_in_shared(to)),
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        ::"r"(place_in_shared(to)),
                  "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(place_in_shared(object))
                  : "memory");
 }
 // Until the phase with this parity is over.
 DEVICE void bulk_wait(u64* object, u32 parity) {
     for (u32 done = 0; !done;) {
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }"
                      : "=r"(done)
                      : "r"(place_in_shared(object)), "r"(parity)
                      : "memory");
@@ -96,7 +101,8 @@ DEVICE u32 lowest_bit(u32 word) { return __ffs((int)word) - 1; }
 DEVICE u32 transpose(u32 bits) {
     for (u32 width = 16, mask = 0x0000ffffu; width; width /= 2, mask ^= mask << width) {
         u32 other = __shfl_xor_sync(ALL_LANES, bits, (int)width);
-        bits = lane() & width ? (bits & ~mask) | ((other >> width) & mask) : (bits & mask) | ((other & mask) << width);
+        bits = lane() & width ? (bits & ~mask) | ((other >> width) & mask)
+            : (bits & mask) | ((other & mask) << width);
     }
     return bits;
 }

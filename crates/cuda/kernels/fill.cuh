@@ -39,7 +39,8 @@ DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>
     u32 row = word * 32 + lane();
     const u32* predicted = row < s.n_rows ? predicted_of(record_of(view, row)) : 0;
 #ifdef ANYGRAM_TMA
-    const u32* staged = g.symbol_words <= STAGE_WORDS ? copy_predictions(g, s, view, word) + lane() * STAGE_STRIDE : 0;
+    const u32* staged = g.symbol_words <= STAGE_WORDS
+        ? copy_predictions(g, s, view, word) + lane() * STAGE_STRIDE : 0;
 #endif
     u32* may = s.may();
     for (u32 at = 4 * warp(); at < g.symbol_words; at += 4 * n_warps()) {
@@ -47,12 +48,14 @@ DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>
         // Up to three words behind the predictions are read too; they belong to the same record, and to no
         // symbol.
 #ifdef ANYGRAM_TMA
-        if (predicted) four = staged ? *(const uint4*)(staged + at) : read<AGE>((const uint4*)(predicted + at));
+        if (predicted)
+            four = staged ? *(const uint4*)(staged + at) : read<AGE>((const uint4*)(predicted + at));
 #else
         if (predicted) four = read<AGE>((const uint4*)(predicted + at));
 #endif
         for (u32 k = 0; k < 4 && at + k < g.symbol_words; k++) {
-            u32 bits = transpose(k == 0 ? four.x : k == 1 ? four.y : k == 2 ? four.z : four.w), symbol = (at + k) * 32 + lane();
+            u32 bits = transpose(k == 0 ? four.x : k == 1 ? four.y : k == 2 ? four.z : four.w),
+                symbol = (at + k) * 32 + lane();
             if (symbol < g.n_symbols) may[symbol] = bits;
         }
     }
@@ -63,7 +66,8 @@ DEVICE void load_predictions(const Grammar& g, const Scratch& s, const View<AGE>
 // thread waits for four reads, each of which depends on the one before, and not for four a state. All threads
 // take part; there is a barrier.
 template <Age AGE>
-DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 source, u32 states, u32 word) {
+DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 source, u32 states,
+    u32 word) {
     u32 *values = s.values(), *there = s.there();
     for (u32 left = threadIdx.x; left < g.n_lefts; left += blockDim.x) there[left] = 0;
     // Each warp counts alike: lane k has the spans of the state k, and `end` those of the states up to it.
@@ -84,7 +88,8 @@ DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& vie
         for (u32 width = LANES / 2; width; width /= 2) {
             if (__shfl_sync(ALL_LANES, end, (int)(k + width - 1)) <= item) k += width;
         }
-        u32 before = __shfl_sync(ALL_LANES, end, (int)(k > 0 ? k - 1 : 0)), place = __shfl_sync(ALL_LANES, record, (int)k);
+        u32 before = __shfl_sync(ALL_LANES, end, (int)(k > 0 ? k - 1 : 0)),
+            place = __shfl_sync(ALL_LANES, record, (int)k);
         if (item >= n_spans) continue;
         Span span = read_span<AGE>(g, view.memory + place, item - (k > 0 ? before : 0));
         u32 i = word - span.first;
@@ -98,12 +103,14 @@ DEVICE void load_values(const Grammar& g, const Scratch& s, const View<AGE>& vie
 // by one, its lanes the rules. Whether this thread added anything.
 DEVICE bool combine(const Grammar& g, const Scratch& s, u32* draft, const u32* may) {
     bool added = false;
-    const u32 *rules = g.table(&Image::rules), *rights = g.table(&Image::right), *parents = g.table(&Image::parent), *fresh = s.fresh();
+    const u32 *rules = g.table(&Image::rules), *rights = g.table(&Image::right),
+        *parents = g.table(&Image::parent), *fresh = s.fresh();
     // Neighbours go to different warps, so that all have much the same number.
     for (u32 base = warp(); base < g.n_lefts; base += LANES * n_warps()) {
         u32 own = base + lane() * n_warps(), ends = own < g.n_lefts ? s.there()[own] : 0;
         for (u32 some = __ballot_sync(ALL_LANES, ends != 0); some; some &= some - 1) {
-            u32 from = lowest_bit(some), left = base + from * n_warps(), there = __shfl_sync(ALL_LANES, ends, (int)from);
+            u32 from = lowest_bit(some), left = base + from * n_warps(),
+                there = __shfl_sync(ALL_LANES, ends, (int)from);
             const u32* values = s.values() + left * VALUES;
             u32 end = fetch(rules + left + 1);
             for (u32 rule = fetch(rules + left) + lane(); rule < end; rule += LANES) {
@@ -126,7 +133,8 @@ DEVICE void close(const Grammar& g, const Scratch& s, u32* draft, const u32* clo
     const u32 *may = s.may(), *done = s.done();
     for (u32 i = warp(); i < g.symbol_words; i += n_warps()) {
         u32 symbol = i * 32 + lane(), fresh = 0;
-        if (symbol < g.n_symbols && (is_enough == 0 || is_set(fetch(is_enough + i), lane()))) fresh = load(draft + symbol) & may[symbol] & ~done[symbol];
+        if (symbol < g.n_symbols && (is_enough == 0 || is_set(fetch(is_enough + i), lane())))
+            fresh = load(draft + symbol) & may[symbol] & ~done[symbol];
         for (u32 some = __ballot_sync(ALL_LANES, fresh != 0); some; some &= some - 1) {
             u32 from = lowest_bit(some), rows = __shfl_sync(ALL_LANES, fresh, (int)from);
             const u32* row = closure + (u64)(i * 32 + from) * g.symbol_words;
@@ -142,7 +150,8 @@ DEVICE void close(const Grammar& g, const Scratch& s, u32* draft, const u32* clo
 
 // Completes a word, all higher ones being final: `done` has its rows. Its predictions may be there already.
 template <Age AGE>
-DEVICE void solve(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 word, bool is_loaded, const u32* closure, const u32* is_enough) {
+DEVICE void solve(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 word, bool is_loaded,
+    const u32* closure, const u32* is_enough) {
     u32 *draft = own_draft(s, word), *fresh = s.fresh(), *done = s.done();
     const u32 *may = s.may(), *is_right = g.table(&Image::is_right);
     if (!is_loaded) load_predictions(g, s, view, word);
@@ -168,13 +177,15 @@ DEVICE void solve(const Grammar& g, const Scratch& s, const View<AGE>& view, u32
 // `solve` leaves them, so a rule is one AND for 32 states. A lane looks at a left child, and the warp takes
 // those with rows one by one, its lanes the rules.
 DEVICE void find_seeds(const Grammar& g, const Scratch& s) {
-    const u32 *left_symbols = g.table(&Image::left_symbol), *rules = g.table(&Image::rules), *rights = g.table(&Image::right);
+    const u32 *left_symbols = g.table(&Image::left_symbol), *rules = g.table(&Image::rules),
+        *rights = g.table(&Image::right);
     const u32 *parents = g.table(&Image::parent), *may = s.may(), *done = s.done();
     u32* seeds = s.seeds();
     for (u32 base = warp(); base < g.n_lefts; base += LANES * n_warps()) {
         u32 own = base + lane() * n_warps(), rows = own < g.n_lefts ? done[fetch(left_symbols + own)] : 0;
         for (u32 some = __ballot_sync(ALL_LANES, rows != 0); some; some &= some - 1) {
-            u32 from = lowest_bit(some), left = base + from * n_warps(), begun = __shfl_sync(ALL_LANES, rows, (int)from);
+            u32 from = lowest_bit(some), left = base + from * n_warps(),
+                begun = __shfl_sync(ALL_LANES, rows, (int)from);
             u32 end = fetch(rules + left + 1);
             for (u32 rule = fetch(rules + left) + lane(); rule < end; rule += LANES) {
                 if ((begun & may[fetch(parents + rule)]) == 0) continue;
@@ -189,7 +200,8 @@ DEVICE void find_seeds(const Grammar& g, const Scratch& s) {
 // this block has.
 DEVICE void publish(const Grammar& g, const Scratch& s, u32 word, bool is_empty) {
     u32 *board = board_of(s, word), *done = s.done();
-    for (u32 symbol = threadIdx.x; symbol < g.n_symbols; symbol += blockDim.x) post(board + symbol, is_empty ? 0 : done[symbol]);
+    for (u32 symbol = threadIdx.x; symbol < g.n_symbols; symbol += blockDim.x)
+        post(board + symbol, is_empty ? 0 : done[symbol]);
     __syncthreads();
     if (s.team && threadIdx.x == 0) {
         __threadfence();
@@ -214,7 +226,8 @@ DEVICE void leave(const Grammar& g, const Scratch& s) {
     __syncthreads();
     if (!s.team) return;
     if (s.rank > 0) {
-        for (u32 i = threadIdx.x; i < g.symbol_words; i += blockDim.x) post(seeds_of(s, s.rank) + i, s.seeds()[i]);
+        for (u32 i = threadIdx.x; i < g.symbol_words; i += blockDim.x)
+            post(seeds_of(s, s.rank) + i, s.seeds()[i]);
         __syncthreads();
         if (threadIdx.x == 0) {
             __threadfence();
@@ -239,7 +252,8 @@ DEVICE void leave(const Grammar& g, const Scratch& s) {
 
 // Takes a word that is final into `fresh`: the states in which a right child begins.
 DEVICE u32 take(const Grammar& g, const Scratch& s, u32 word, u32 turn) {
-    const u32 *board = is_own(s, word) ? 0 : board_of(s, word), *done = s.done(), *is_right = g.table(&Image::is_right);
+    const u32 *board = is_own(s, word) ? 0 : board_of(s, word), *done = s.done(),
+        *is_right = g.table(&Image::is_right);
     u32 *states = s.vars() + STATES + turn, *fresh = s.fresh();
     u32 begun = 0;
     for (u32 symbol = threadIdx.x; symbol < g.n_symbols; symbol += blockDim.x) {
@@ -283,7 +297,8 @@ DEVICE void give(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 
 // `first_inverse` for ANCESTOR↑, and the seeds are those of a tier. Ends with a barrier, and with the board
 // complete for the block of rank 0.
 template <bool SEEDS, Age AGE>
-DEVICE void fill(const Grammar& g, const Scratch& s, const View<AGE>& view, const u32* closure, const u32* is_enough) {
+DEVICE void fill(const Grammar& g, const Scratch& s, const View<AGE>& view, const u32* closure,
+    const u32* is_enough) {
     u32 turn = 0, next_predicted = NONE;
     // The lowest word of this block is that of its rank; there may be none.
     for (u32 word = s.n_words; word-- > s.rank;) {
@@ -321,7 +336,9 @@ struct Edges {
 };
 
 DEVICE u32 n_edges(const Edges& edges) { return edges.n + edges.skip; }
-DEVICE u32 from_of(const Edges& edges, u32 at) { return edges.pairs ? fetch(edges.pairs + 2 * at) : edges.from; }
+DEVICE u32 from_of(const Edges& edges, u32 at) {
+    return edges.pairs ? fetch(edges.pairs + 2 * at) : edges.from;
+}
 DEVICE u32 terminal_of(const Edges& edges, u32 at) {
     if (edges.pairs) return fetch(edges.pairs + 2 * at + 1);
     return at < edges.n ? fetch(edges.scans + at) : NONE;
@@ -348,7 +365,8 @@ DEVICE void read_edges(const Grammar& g, const Scratch& s, const View<AGE>& view
             u32 end = fetch(lexical + terminal + 1);
             for (u32 i = fetch(lexical + terminal) + lane(); i < end; i += LANES) {
                 u32 symbol = fetch(lexical_symbols + i);
-                if (is_set(read<AGE>(predicted_of(record) + symbol / 32), symbol)) add_rows(s, symbol, from / 32, 1u << (from % 32));
+                if (is_set(read<AGE>(predicted_of(record) + symbol / 32), symbol))
+                    add_rows(s, symbol, from / 32, 1u << (from % 32));
             }
         }
     }
@@ -364,13 +382,15 @@ DEVICE void carry_over(const Grammar& g, const Scratch& s, const View<AGE>& view
         u32 from = from_of(edges, at);
         if (terminal_of(edges, at) != NONE || from >= s.n_rows) continue;
         const u32* record = record_of(view, from);
-        for (u32 i = threadIdx.x; i < g.symbol_words; i += blockDim.x) s.predicted()[i] |= read<AGE>(predicted_of(record) + i);
+        for (u32 i = threadIdx.x; i < g.symbol_words; i += blockDim.x)
+            s.predicted()[i] |= read<AGE>(predicted_of(record) + i);
         u32 n_spans = read<AGE>(record + 1);
         for (u32 k = warp(); k < n_spans; k += n_warps()) {
             Span span = read_span<AGE>(g, record, k);
             u32* column = s.board + fetch(left_symbols + span.left);
             for (u32 i = lane(); i < span.length; i += LANES) {
-                u32 *place = column + (u64)(span.first + i) * s.stride(), rows = read<AGE>(view.memory + span.address + i);
+                u32 *place = column + (u64)(span.first + i) * s.stride(),
+                    rows = read<AGE>(view.memory + span.address + i);
                 if (rows & ~load(place)) atomicOr(place, rows);
             }
         }

@@ -9,7 +9,8 @@ template <Age AGE>
 DEVICE void reach_root(const Grammar& g, const Scratch& s, const View<AGE>& view, u32 var) {
     u32 start = g.field(&Image::start);
     for (u32 w = warp(); w < s.n_words; w += n_warps()) {
-        if (is_set(board_of(s, w)[start], lane()) && (read<AGE>(record_of(view, w * 32 + lane())) & IS_ROOT)) atomicOr(s.vars() + var, 1u);
+        if (is_set(board_of(s, w)[start], lane()) && (read<AGE>(record_of(view, w * 32 + lane())) & IS_ROOT))
+            atomicOr(s.vars() + var, 1u);
     }
 }
 
@@ -104,7 +105,9 @@ DEVICE void predict(const Grammar& g, const Scratch& s, const View<AGE>& view) {
 DEVICE u32 record_words(const Grammar& g, u32 n_spans) { return spans_at(g) + SPAN_WORDS * n_spans; }
 
 // The words of a record with all rows, for memory in which it may lie in one piece.
-DEVICE u32 whole_words(const Grammar& g, const Scratch& s) { return record_words(g, s.vars()[N_SPANS]) + s.vars()[ROW_WORDS]; }
+DEVICE u32 whole_words(const Grammar& g, const Scratch& s) {
+    return record_words(g, s.vars()[N_SPANS]) + s.vars()[ROW_WORDS];
+}
 
 // Lays the rows one after the other behind the record.
 DEVICE void place_behind(const Grammar& g, const Scratch& s, u32 address) {
@@ -131,7 +134,8 @@ DEVICE void write_record(const Grammar& g, const Scratch& s, u32* memory, u32 en
     uint4* spans = (uint4*)(record + spans_at(g));
     const u32* left_symbols = g.table(&Image::left_symbol);
     for (u32 at = warp(); at < n_spans; at += n_warps()) {
-        u32 left = s.list()[at], first = s.firsts()[left], length = s.lengths()[left], address = s.addresses()[at];
+        u32 left = s.list()[at], first = s.firsts()[left], length = s.lengths()[left],
+            address = s.addresses()[at];
         if (lane() == 0) put(spans + at, uint4{left, first, length, address});
         const u32* column = s.board + fetch(left_symbols + left) + (u64)first * s.stride();
         for (u32 i = lane(); i < length; i += LANES) put(memory + address + i, column[(u64)i * s.stride()]);

@@ -7,10 +7,14 @@
 // Requests, trees and what earlier launches left are fetched; entries of the level at work, records on the
 // way and masks are being written in the same launch.
 
-DEVICE void complain(const SearchParams& p, const Config& config, u32 status) { atomicMax(p.status + fetch(&config.mask), status); }
+DEVICE void complain(const SearchParams& p, const Config& config, u32 status) {
+    atomicMax(p.status + fetch(&config.mask), status);
+}
 
 // A table of a tree.
-DEVICE const u32* table(const u32* image, u32 Tree::*of) { return image + fetch(&(((const Tree*)image)->*of)); }
+DEVICE const u32* table(const u32* image, u32 Tree::*of) {
+    return image + fetch(&(((const Tree*)image)->*of));
+}
 
 // The state of a reading; NONE if it was to be made and was not.
 DEVICE u32 state_of(const SearchParams& p, const Config& config) {
@@ -25,11 +29,15 @@ DEVICE u32 state_of(const SearchParams& p, const Config& config) {
 enum Frame { FRAME_NODE, FRAME_NEXT, FRAME_ROW, FRAME_ROWS, FRAME_ADDRESS, FRAME_TOP, FRAME_WORDS };
 enum Shared { TAKE, TOP, SEARCH_VARS };
 
-DEVICE u32 search_words(const SearchParams& p) { return SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1) + p.max_depth + 2; }
+DEVICE u32 search_words(const SearchParams& p) {
+    return SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1) + p.max_depth + 2;
+}
 DEVICE u32* search_vars() { return shared_memory(); }
 DEVICE u32* path_of(const SearchParams&) { return shared_memory() + SEARCH_VARS; }
 DEVICE u32* frames_of(const SearchParams& p) { return shared_memory() + SEARCH_VARS + p.max_depth + 1; }
-DEVICE u32* ways_of(const SearchParams& p) { return shared_memory() + SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1); }
+DEVICE u32* ways_of(const SearchParams& p) {
+    return shared_memory() + SEARCH_VARS + (1 + FRAME_WORDS) * (p.max_depth + 1);
+}
 
 // Whether a row of terminals and what is viable in a state have something in common. A warp.
 template <Age AGE>
@@ -45,7 +53,8 @@ DEVICE bool has_foes(const Grammar& g, const SearchParams& p, const u32* image, 
     const u32 *foes = table(image, &Tree::foes), *sets = table(image, &Tree::sets);
     for (u32 i = first; i < end; i++) {
         const u32* record = p.pool.memory + ways_of(p)[fetch(foes + 2 * i)];
-        if (intersects<AGE>(g, sets + (u64)fetch(foes + 2 * i + 1) * g.terminal_words, viable_of(g, record))) return true;
+        if (intersects<AGE>(g, sets + (u64)fetch(foes + 2 * i + 1) * g.terminal_words, viable_of(g, record)))
+            return true;
     }
     return false;
 }
@@ -53,24 +62,28 @@ DEVICE bool has_foes(const Grammar& g, const SearchParams& p, const u32* image, 
 // Adds the tokens of a node that was reached: groups of which something wanted is viable. A warp takes a
 // group. The record of the node may have been written in this launch, those on the way are `WAY`.
 template <Age AGE, Age WAY>
-DEVICE void visit(const Grammar& g, const SearchParams& p, const Config& config, u32 node, const u32* viable) {
+DEVICE void visit(const Grammar& g, const SearchParams& p, const Config& config, u32 node,
+    const u32* viable) {
     const u32 *image = fetch(&config.tree), *starts = table(image, &Tree::group_starts);
     u32 row_of_mask = fetch(&config.mask), end = fetch(starts + node + 1);
     u32* mask = p.masks + row_of_mask * p.mask_stride;
     for (u32 group = fetch(starts + node) + warp(); group < end; group += n_warps()) {
-        if (!intersects<AGE>(g, table(image, &Tree::wanted) + (u64)group * g.terminal_words, viable)) continue;
+        if (!intersects<AGE>(g, table(image, &Tree::wanted) + (u64)group * g.terminal_words, viable))
+            continue;
         const u32* foes = table(image, &Tree::group_foes) + 2 * group;
         if (has_foes<WAY>(g, p, image, fetch(foes), fetch(foes + 1))) continue;
         bool in_doubt = fetch(table(image, &Tree::in_doubt) + group);
         u32* bits = in_doubt ? p.doubts + (u64)row_of_mask * p.mask_words : mask;
-        const u32 *places = table(image, &Tree::token_places) + 2 * group, *tokens = table(image, &Tree::tokens);
+        const u32 *places = table(image, &Tree::token_places) + 2 * group,
+            *tokens = table(image, &Tree::tokens);
         u32 begin = fetch(places), stop = fetch(places + 1);
         for (u32 i = begin + lane(); i < stop; i += LANES) {
             u32 token = fetch(tokens + i);
             if (!has_bit(bits, token)) set_bit(bits, token);
         }
         if (begin == stop) {
-            const u32* row = table(image, &Tree::dense) + (u64)fetch(table(image, &Tree::dense_row) + group) * p.mask_words;
+            const u32* row = table(image, &Tree::dense)
+                + (u64)fetch(table(image, &Tree::dense_row) + group) * p.mask_words;
             if (!in_doubt) {
                 u32 at = 0;
                 if (lane() == 0) at = atomicAdd(p.n_accepted + row_of_mask, 1u);
@@ -91,7 +104,8 @@ DEVICE void visit(const Grammar& g, const SearchParams& p, const Config& config,
 
 // Puts the children of a node into the queue of a level.
 DEVICE void push_children(const SearchParams& p, u32 config, u32 node, u32 parent, u32 level) {
-    const u32 *image = fetch(&p.configs[config].tree), *starts = table(image, &Tree::child_starts), *children = table(image, &Tree::children);
+    const u32 *image = fetch(&p.configs[config].tree), *starts = table(image, &Tree::child_starts),
+        *children = table(image, &Tree::children);
     u32 first = fetch(starts + node), end = fetch(starts + node + 1);
     for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) {
         u32 at = atomicAdd(p.counters + level, 1u);
@@ -147,8 +161,10 @@ struct Store {
 // Reads the pieces of a node from the state `at`. False if the parser cannot follow. `added`: a state was
 // made. `AGE`: that of the states on the way.
 template <Age AGE>
-DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config, u32 node, Reached& at, const Store& store, bool& added) {
-    const u32 *image = fetch(&config.tree), *starts = table(image, &Tree::scan_starts) + node, *foes = table(image, &Tree::node_foes) + 2 * node;
+DEVICE bool follow(const Grammar& g, const SearchParams& p, const Config& config, u32 node, Reached& at,
+    const Store& store, bool& added) {
+    const u32 *image = fetch(&config.tree), *starts = table(image, &Tree::scan_starts) + node,
+        *foes = table(image, &Tree::node_foes) + 2 * node;
     u32 first = fetch(starts), n = fetch(starts + 1) - first;
     if (has_foes<AGE>(g, p, image, fetch(foes), fetch(foes + 1))) return false;
     added = n > 0;
@@ -252,7 +268,8 @@ HEAVY_KERNEL search_depth(SearchParams p) {
         Entry entry = {fetch(&place->config), fetch(&place->node), fetch(&place->parent), 0, 0, 0, 0, 0};
         const Config& config = p.configs[entry.config];
         Grammar g = open_grammar(fetch(&config.grammar));
-        const u32 *image = fetch(&config.tree), *child_starts = table(image, &Tree::child_starts), *children = table(image, &Tree::children);
+        const u32 *image = fetch(&config.tree), *child_starts = table(image, &Tree::child_starts),
+            *children = table(image, &Tree::children);
         Reached at = come_to(p, entry);
         u32 depth = 0, node = entry.node, top = 0;
         for (;;) {
@@ -265,7 +282,8 @@ HEAVY_KERNEL search_depth(SearchParams p) {
                 else {
                     u32* frame = frames + depth * FRAME_WORDS;
                     frame[FRAME_NODE] = node, frame[FRAME_NEXT] = fetch(child_starts + node);
-                    frame[FRAME_ROW] = at.row, frame[FRAME_ROWS] = at.rows, frame[FRAME_ADDRESS] = at.address, frame[FRAME_TOP] = top;
+                    frame[FRAME_ROW] = at.row, frame[FRAME_ROWS] = at.rows,
+                        frame[FRAME_ADDRESS] = at.address, frame[FRAME_TOP] = top;
                     if (added) path_of(p)[at.rows - 1] = at.address;
                     ways_of(p)[p.level + 1 + depth] = at.address;
                     atomicMax(p.counts + 2, depth + 1);
@@ -308,5 +326,6 @@ KERNEL mask_or(MaskOrParams p) {
     FOUR_AT_A_TIME
     for (u32 i = 0; i < n; i++) bits |= fetch((const u32*)fetch(rows + i) + word);
     *place = bits;
-    if (p.doubts && (p.doubts[(u64)blockIdx.y * p.mask_words + word] & ~bits)) atomicMax(p.status + blockIdx.y, (u32)IN_DOUBT);
+    if (p.doubts && (p.doubts[(u64)blockIdx.y * p.mask_words + word] & ~bits))
+        atomicMax(p.status + blockIdx.y, (u32)IN_DOUBT);
 }

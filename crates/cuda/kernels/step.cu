@@ -9,7 +9,8 @@ struct Cursor {
 
 // Words that follow each other, all in one page; a multiple of `step` words into it. False if there is no
 // page; `status` then says why.
-DEVICE bool place(const Pool& pool, u32* slot, Cursor& cursor, u32 words, u32 step, u32& address, u32& status) {
+DEVICE bool place(const Pool& pool, u32* slot, Cursor& cursor, u32 words, u32 step, u32& address,
+    u32& status) {
     if (words > pool.page_words) return status = TOO_LARGE, false;
     u32 used = (cursor.used + step - 1) / step * step;
     if (cursor.n_pages == 0 || used + words > pool.page_words) {
@@ -36,13 +37,15 @@ DEVICE bool place(const Pool& pool, u32* slot, Cursor& cursor, u32 words, u32 st
 // with a barrier.
 DEVICE u32 place_record(const Grammar& g, const Pool& pool, u32* slot, const Scratch& s, u32& whole) {
     whole = whole_words(g, s);
-    u32 n_spans = s.vars()[N_SPANS], room = slot[1] > 0 ? pool.page_words - min_of(aligned(slot[2]), pool.page_words) : 0;
+    u32 n_spans = s.vars()[N_SPANS];
+    u32 room = slot[1] > 0 ? pool.page_words - min_of(aligned(slot[2]), pool.page_words) : 0;
     bool fits = whole <= room || (record_words(g, n_spans) > room && whole <= pool.page_words);
     __syncthreads();
     if (threadIdx.x == 0) {
         Cursor cursor = {slot[1], slot[2], slot[3]};
         u32 status = DONE;
-        bool placed = place(pool, slot, cursor, fits ? whole : record_words(g, n_spans), ALIGNED, s.vars()[ADDRESS], status);
+        u32 words = fits ? whole : record_words(g, n_spans);
+        bool placed = place(pool, slot, cursor, words, ALIGNED, s.vars()[ADDRESS], status);
         for (u32 at = 0; placed && !fits && at < n_spans; at++) {
             placed = place(pool, slot, cursor, s.lengths()[s.list()[at]], 1, s.addresses()[at], status);
         }
@@ -73,7 +76,8 @@ KERNEL step(StepParams params) {
     Scratch s;
     u32 status = DONE;
     if (n_states == pool.max_states) status = TOO_MANY_STATES;
-    else if (!open_scratch(g, pool, n_states > 0 ? n_states : 1, 0, blockIdx.x, gridDim.x, s)) status = TOO_LARGE;
+    else if (!open_scratch(g, pool, n_states > 0 ? n_states : 1, 0, blockIdx.x, gridDim.x, s))
+        status = TOO_LARGE;
     else if (n_states == 0) {
         // The first state of a sequence has no rows. The host gives such requests to one block; a team makes
         // the same of them.
@@ -101,7 +105,8 @@ KERNEL step(StepParams params) {
         }
         u32* result = params.results + RESULT_WORDS * fetch(&request.result);
         put(result, status), put(result + 1, n_states);
-        if (status == DONE) put(result + 2, s.vars()[ROW_WORDS]), put(result + 3, s.vars()[ADDRESS]), put(result + 4, whole);
+        if (status == DONE)
+            put(result + 2, s.vars()[ROW_WORDS]), put(result + 3, s.vars()[ADDRESS]), put(result + 4, whole);
     }
 }
 
@@ -115,14 +120,16 @@ KERNEL ancestor_up(UpParams params) {
     const u32* slot = slot_of(pool, fetch(&request.slot));
     View<SETTLED> view = {pool.memory, states_of(pool, slot), fetch(slot), 0};
     Scratch s;
-    u32 *result = params.results + fetch(&request.result), row = fetch(&request.state), terminal = fetch(&request.terminal);
+    u32 *result = params.results + fetch(&request.result), row = fetch(&request.state),
+        terminal = fetch(&request.terminal);
     if (!open_scratch(g, pool, row + 1, 0, 0, 1, s)) {
         if (threadIdx.x == 0) put(result, (u32)TOO_LARGE);
         return;
     }
     clear(g, s);
     const u32 *lexical = g.table(&Image::lexical), *lexical_symbols = g.table(&Image::lexical_symbols);
-    for (u32 i = fetch(lexical + terminal) + threadIdx.x; i < fetch(lexical + terminal + 1); i += blockDim.x) {
+    for (u32 i = fetch(lexical + terminal) + threadIdx.x; i < fetch(lexical + terminal + 1);
+         i += blockDim.x) {
         add_rows(s, fetch(lexical_symbols + i), row / 32, 1u << (row % 32));
     }
     fill<false>(g, s, view, g.table(&Image::first_inverse), 0);
@@ -138,13 +145,15 @@ KERNEL fork_slots(MoveParams params) {
     const MoveRequest& request = params.requests[blockIdx.x];
     const u32* from = slot_of(pool, fetch(&request.from));
     u32 *slot = slot_of(pool, fetch(&request.slot)), n_states = fetch(from), n_pages = fetch(from + 1);
-    for (u32 i = threadIdx.x; i < n_states; i += blockDim.x) put(states_of(pool, slot) + i, fetch(states_of(pool, from) + i));
+    for (u32 i = threadIdx.x; i < n_states; i += blockDim.x)
+        put(states_of(pool, slot) + i, fetch(states_of(pool, from) + i));
     for (u32 i = threadIdx.x; i < n_pages; i += blockDim.x) {
         u32 page = fetch(pages_of(from) + i);
         put(pages_of(slot) + i, page);
         atomicAdd(pool.references + page, 1u);
     }
-    if (threadIdx.x == 0) put(slot, n_states), put(slot + 1, n_pages), put(slot + 2, pool.page_words), put(slot + 3, n_pages);
+    if (threadIdx.x == 0)
+        put(slot, n_states), put(slot + 1, n_pages), put(slot + 2, pool.page_words), put(slot + 3, n_pages);
 }
 
 // Back to the first `n_states` states: the pages beyond are given back, to the pool if nobody else holds
@@ -152,20 +161,23 @@ KERNEL fork_slots(MoveParams params) {
 KERNEL give_back(MoveParams params) {
     const Pool& pool = params.pool;
     const MoveRequest& request = params.requests[blockIdx.x];
-    u32 *slot = slot_of(pool, fetch(&request.slot)), n_states = fetch(&request.n_states), n_pages = 0, used = 0;
+    u32 *slot = slot_of(pool, fetch(&request.slot)), n_states = fetch(&request.n_states), n_pages = 0,
+        used = 0;
     if (n_states > 0) {
         const u32* record = pool.memory + fetch(states_of(pool, slot) + n_states - 1);
         n_pages = fetch(record + 2), used = fetch(record + 3);
     }
     for (u32 i = n_pages + threadIdx.x; i < slot[3]; i += blockDim.x) {
         u32 page = pages_of(slot)[i];
-        if (atomicSub(pool.references + page, 1u) == 1) put(pool.free_pages + atomicAdd(pool.n_free, 1), page);
+        if (atomicSub(pool.references + page, 1u) == 1)
+            put(pool.free_pages + atomicAdd(pool.n_free, 1), page);
     }
     __syncthreads();
     if (threadIdx.x == 0) {
         // Others may read what follows in the last page. Blocks that give it back at the same time may make
         // this true in vain, never false in vain.
         bool is_shared = n_pages > 0 && load(pool.references + fetch(pages_of(slot) + n_pages - 1)) > 1;
-        put(slot, n_states), put(slot + 1, n_pages), put(slot + 2, is_shared ? pool.page_words : used), put(slot + 3, n_pages);
+        put(slot, n_states), put(slot + 1, n_pages), put(slot + 2, is_shared ? pool.page_words : used),
+            put(slot + 3, n_pages);
     }
 }

@@ -95,13 +95,18 @@ plain! {
     MoveParams { pool: Pool, requests: u64 }
     Config { grammar: u64, tree: u64, slot: u32, state: u32, mask: u32, result: u32 }
     SearchParams {
-        pool: Pool, configs: u64, results: u64, level: u32, n_levels: u32, capacity: u32, max_accepted: u32, entries: u64, counters: u64,
-        arena: u32, arena_words: u32, stacks: u32, stack_words: u32, max_depth: u32, mask_words: u32, mask_stride: u64, masks: u64,
+        pool: Pool, configs: u64, results: u64, level: u32, n_levels: u32, capacity: u32, max_accepted: u32,
+        entries: u64, counters: u64, arena: u32, arena_words: u32, stacks: u32, stack_words: u32,
+        max_depth: u32, mask_words: u32, mask_stride: u64, masks: u64,
         accepted: u64, n_accepted: u64, doubts: u64, status: u64, counts: u64,
     }
-    MaskOrParams { masks: u64, mask_stride: u64, rows: u64, n_rows: u64, max_rows: u32, mask_words: u32, doubts: u64, status: u64 }
+    MaskOrParams {
+        masks: u64, mask_stride: u64, rows: u64, n_rows: u64, max_rows: u32, mask_words: u32, doubts: u64,
+        status: u64,
+    }
     LogitsParams {
-        logits: u64, stride: u64, masks: u64, mask_stride: u64, n_columns: u32, n_tokens: u32, bytes: u32, minus_infinity: u32,
+        logits: u64, stride: u64, masks: u64, mask_stride: u64, n_columns: u32, n_tokens: u32, bytes: u32,
+        minus_infinity: u32,
     }
 }
 

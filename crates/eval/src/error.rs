@@ -9,7 +9,8 @@ use anygram_models::SmallModelError;
 pub enum EvalError {
     /// No method is called so.
     #[error(
-        "no method is called `{name}`; known: {known}, and `lookahead` with `:N=10`, `:tau=5` or `:published` behind it"
+        "no method is called `{name}`; known: {known}, and `lookahead` with `:N=10`, `:tau=5` or \
+         `:published` behind it"
     )]
     Method {
         /// What was asked for.

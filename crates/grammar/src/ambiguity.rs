@@ -303,14 +303,17 @@ impl Finder<'_> {
                 let rule = self.rule(first);
                 (
                     format!("{subject} nests on both sides: `{rule}`{more}"),
-                    "a rule for each level of precedence, with recursion on one side, as in `sum: sum \"+\" term | term`".to_owned(),
+                    "a rule for each level of precedence, with recursion on one side, as in `sum: sum \"+\" \
+                     term | term`"
+                        .to_owned(),
                 )
             }
             [] => {
                 let (l, r) = (self.rule(left[0]), self.rule(right[0]));
                 (
                     format!(
-                        "{subject} nests on the left, `{l}`, and on the right, `{r}`: either may be the outer one"
+                        "{subject} nests on the left, `{l}`, and on the right, `{r}`: either may be the \
+                         outer one"
                     ),
                     "let one bind tighter: a rule of its own for it, that the other is built of".to_owned(),
                 )
@@ -335,7 +338,10 @@ impl Finder<'_> {
                     continue;
                 }
                 // What nests on both sides was said to be ambiguous.
-                let mut leads_back = |symbol: Option<&Symbol>| matches!(symbol, Some(Symbol::Nonterminal(n)) if self.reach.of(n.index()).contains(lhs));
+                let mut leads_back = |symbol: Option<&Symbol>| {
+                    let Some(Symbol::Nonterminal(n)) = symbol else { return false };
+                    self.reach.of(n.index()).contains(lhs)
+                };
                 if leads_back(rule.rhs.first()) && leads_back(rule.rhs.last()) {
                     continue;
                 }
@@ -353,7 +359,8 @@ impl Finder<'_> {
                         "in `{whole}` the end `{tail}` may belong to {subject} or to one inside of it"
                     );
                     let help =
-                        "a rule for phrases that must have the end, used where one could be mistaken for another's"
+                        "a rule for phrases that must have the end, used where one could be mistaken for \
+                         another's"
                             .to_owned();
                     self.add(HintKind::Dangling, lhs, message, help);
                 }

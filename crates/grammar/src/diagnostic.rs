@@ -363,7 +363,8 @@ Error: no
             .with_help("go home");
         let error = error.located(&source);
         let expected = format!(
-            "Error: no\n   ,-[ g:2:5002 ]\n   |\n 2 | …{}é!{}…\n   | {}^ here\n   |\n   | x\n   | ^ first\n   |\n   \
+            "Error: no\n   ,-[ g:2:5002 ]\n   |\n 2 | …{}é!{}…\n   | {}^ here\n   |\n   | x\n   | ^ \
+             first\n   |\n   \
              | Help: go home\n---'\n",
             "a".repeat(59),
             "b".repeat(39),

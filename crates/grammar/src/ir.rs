@@ -225,11 +225,26 @@ pub(crate) fn hir_depth(hir: &Hir) -> usize {
     deepest
 }
 
+/// The number of nodes of an expression, literals and classes weighed by their size.
+pub(crate) fn hir_size(hir: &Hir) -> usize {
+    let (mut total, mut agenda) = (0, vec![hir]);
+    while let Some(hir) = agenda.pop() {
+        total += 1;
+        match hir.kind() {
+            HirKind::Literal(literal) => total += literal.0.len() / 8,
+            HirKind::Class(hir::Class::Unicode(class)) => total += class.ranges().len() / 8,
+            HirKind::Class(hir::Class::Bytes(class)) => total += class.ranges().len() / 8,
+            kind => agenda.extend(kind.subs()),
+        }
+    }
+    total
+}
+
 /// Whether the empty string matches.
 ///
 /// Not the `minimum_len` of the properties: that is unknown as soon as some part matches nothing, as in
 /// `a|[a&&b]*`.
-fn is_hir_nullable(hir: &Hir) -> bool {
+pub(crate) fn is_hir_nullable(hir: &Hir) -> bool {
     /// Whether each part that was left and not yet used is nullable; the parts of a node are the last of
     /// them.
     struct Nullable(Vec<bool>);

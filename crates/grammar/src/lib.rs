@@ -9,6 +9,7 @@
 //! | [`regex`] | the front end for one regular expression |
 //! | [`nltk`] | the front end for NLTK's grammars |
 //! | `terminals` | what is equal and in which order, for front ends |
+//! | `anchors` | anchors of an expression that is matched as a whole, resolved |
 //! | `expand` | groups and repetitions to rules, for front ends |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
 //! | [`normal`] | normal forms: C2F+ε and Chomsky's |
@@ -39,6 +40,8 @@ pub mod nltk;
 mod expand;
 
 mod terminals;
+
+mod anchors;
 
 pub mod cfg;
 

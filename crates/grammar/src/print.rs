@@ -470,7 +470,8 @@ mod tests {
     #[test]
     fn a_grammar_as_text() {
         let source = "start: a \"+\" a | \"Ab\"i N?\na: (N | W)* <|x|>\nN.2: /[0-9]+\\/\\n/\n\
-                      W: \"wo\\\"r\\\\d\" | N & ~\"k\"i\nK: \"key\"i\n%ignore /\\s/\nk: K \"\"\n`k/x`: /\\w[^\\W_]*?/";
+                      W: \"wo\\\"r\\\\d\" | N & ~\"k\"i\nK: \"key\"i\n%ignore /\\s/\nk: K \"\"\n`k/x`: \
+                      /\\w[^\\W_]*?/";
         let expected = r#"N.2: /[0-9]+\/\n/
 W: (/wo"r\\d/ | (/[0-9]+\/\n/ & ~/[Kk\u212a]/))
 K: "key"i
@@ -502,15 +503,19 @@ __a_star_1: ""
         let sources = [
             "start: \"a\" X Y | Z+ /[^\\/\\\\]/ | (\"\" | W)\nX: \"\\t\\\"\" \nY.-1: /a{2,}|(?i:bé)/\n\
              Z: X | ~Y & Y~2..3\nW: \"straße K\"i\n%ignore \" \"\n%ignore X | W\n",
-            "%lexer longest\n%start `a b`\n`a b`: `c\\`\\\\\\nd` | $`X y` $`\\r`\n%nonterminal `c\\`\\\\\\nd`\n\
+            "%lexer longest\n%start `a b`\n`a b`: `c\\`\\\\\\nd` | $`X y` $`\\r`\n%nonterminal \
+             `c\\`\\\\\\nd`\n\
              $`X y`: \"\"\n$`\\r`.3: /(?:)/",
             // Terminals that only a name tells apart.
-            "start: A B C D T \"x\" /x/ <[1]>\nA: \"x\"\nB: \"x\"\nC: /x/\nD: \"x\" \"\"\nT: <[1]>\n%reserve /x|y/\n%ignore /x|y/",
+            "start: A B C D T \"x\" /x/ <[1]>\nA: \"x\"\nB: \"x\"\nC: /x/\nD: \"x\" \"\"\nT: <[1]>\n%reserve \
+             /x|y/\n%ignore /x|y/",
             "start: A B C D E | A A\n%anonymous A: \"x\"\n%anonymous B.1: \"x\"\n%anonymous C: /x/ & /y/\n\
              %anonymous D: \"\"\nE: \"x\"\n%anonymous F: /z/\n%ignore /f/\n%ignore F\n%ignore /g/",
             "start: start | start | \"\" | \"\" | a\na:\nb: b",
-            "start: T U V\nT: (/a/ ~/b/){2,} | (~/c/)? \"d\"*\nU: ~~\"x\" ~(\"\" | (\"y\" & /z/))+\nV: (~\"x\")~0..2 | ~((~\"y\")*)",
-            "start: /[]^\\-\\\\a[\\/]/ /(?-u:\\xff)*|(?-u:[\\x00-\\x7f])(?-u:[a\\xfe]+)/ /[^\\s\\S]|a/ /(?:|a)(b|)??/",
+            "start: T U V\nT: (/a/ ~/b/){2,} | (~/c/)? \"d\"*\nU: ~~\"x\" ~(\"\" | (\"y\" & /z/))+\nV: \
+             (~\"x\")~0..2 | ~((~\"y\")*)",
+            "start: /[]^\\-\\\\a[\\/]/ /(?-u:\\xff)*|(?-u:[\\x00-\\x7f])(?-u:[a\\xfe]+)/ /[^\\s\\S]|a/ \
+             /(?:|a)(b|)??/",
             "start: \"İK\"i \"ſ\"i \"12\"i \"ß\\u0000\\u200b\\u2028\" /\\u00a0\\x00\\x7f/ /#{}x y/",
         ];
         for source in sources {

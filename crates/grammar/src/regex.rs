@@ -1,16 +1,16 @@
 //! One regular expression as a grammar (`.regex`).
 //!
 //! The whole file, less one line end at its end, is the expression, in Python's notation as
-//! [`lark::regex`](crate::lark::regex) reads it. A text is a sentence if all of it matches, so that `^` or
-//! `\A` at the very beginning and `$`, `\Z` or `\z` at the very end are accepted and mean nothing. Anchors
-//! elsewhere are refused, as in Lark.
+//! [`lark::regex`](crate::lark::regex) reads it. A text is a sentence if all of it matches. So `^` or `\A` at
+//! the beginning and `$`, `\Z` or `\z` at the end mean nothing; elsewhere they say that nothing has been read
+//! before, or that nothing follows: `^$|^https://.+` is the empty text or an address, `a^b` matches nothing.
 //!
 //! The grammar is `start` with one terminal. It may match the empty string, and then that is a sentence.
 
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::expand::{Budget, Expander};
 use crate::ir::{Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Symbol, TerminalKind};
-use crate::lark::regex::{Flags, parse as parse_regex};
+use crate::lark::regex::{Flags, parse_whole};
 use crate::terminals::{Terminals, anonymous, pattern_key};
 
 /// How to read a regular expression.
@@ -32,8 +32,8 @@ fn lower(source: &str, options: &RegexOptions) -> Result<Grammar, GrammarError> 
         return Err(GrammarError::new(ErrorKind::MissingStart, 0..0, message)
             .with_help("a regular expression has no rules; leave the start out"));
     }
-    let (text, offset) = without_anchors(source);
-    let hir = parse_regex(text, Flags::default()).map_err(|error| {
+    let (text, offset) = expression(source);
+    let hir = parse_whole(text, Flags::default()).map_err(|error| {
         let placed =
             GrammarError::new(error.kind, offset + error.span.start..offset + error.span.end, error.message);
         match error.help {
@@ -54,16 +54,10 @@ fn lower(source: &str, options: &RegexOptions) -> Result<Grammar, GrammarError> 
     Ok(terminals.finish(expander, start, LexerMode::Scannerless))
 }
 
-/// The expression without the last line end and the anchors around it, and where it begins.
-fn without_anchors(source: &str) -> (&str, usize) {
+/// The expression without the last line end and the byte order mark, and where it begins.
+fn expression(source: &str) -> (&str, usize) {
     let text = source.strip_suffix('\n').map_or(source, |text| text.strip_suffix('\r').unwrap_or(text));
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let start = source.len() - source.strip_prefix('\u{feff}').unwrap_or(source).len();
-    let inner = ["^", r"\A"].iter().find_map(|anchor| text.strip_prefix(anchor)).unwrap_or(text);
-    let start = start + text.len() - inner.len();
-    let is_escaped = |text: &str| text.bytes().rev().take_while(|&byte| byte == b'\\').count() % 2 == 1;
-    let anchor = ["$", r"\Z", r"\z"].iter().find_map(|anchor| inner.strip_suffix(anchor));
-    (anchor.filter(|rest| !is_escaped(rest)).unwrap_or(inner), start)
+    text.strip_prefix('\u{feff}').map_or((text, 0), |text| (text, '\u{feff}'.len_utf8()))
 }
 
 #[cfg(test)]
@@ -72,20 +66,22 @@ mod tests {
 
     #[test]
     fn anchors_at_both_ends_mean_nothing() {
-        for (source, text, offset) in [
-            ("ab\n", "ab", 0),
-            ("ab\n\n", "ab\n", 0),
-            ("ab\r\n", "ab", 0),
-            ("^ab$", "ab", 1),
-            (r"\Aab\Z", "ab", 2),
-            (r"ab\\$", r"ab\\", 0),
-            (r"ab\$", r"ab\$", 0),
-            (r"ab\\\z", r"ab\\", 0),
-            (r"ab\\Z", r"ab\\Z", 0),
-            ("\u{feff}^", "", 4),
-            ("", "", 0),
+        for (source, plain) in [
+            ("ab\n", "ab"),
+            ("ab\n\n", "ab\n\r\n"),
+            ("ab\r\n", "ab"),
+            ("^ab$", "ab"),
+            (r"\Aab\Z", "ab"),
+            (r"ab\\$", r"ab\\"),
+            (r"ab\\\z", r"ab\\"),
+            ("\u{feff}^", ""),
+            ("^a|b$", "a|b"),
         ] {
-            assert_eq!(without_anchors(source), (text, offset), "{source:?}");
+            let pattern = |source| {
+                let grammar = parse(source, &RegexOptions::default()).unwrap();
+                grammar.terminals[0].kind.pattern().unwrap().clone()
+            };
+            assert_eq!(pattern(source), pattern(plain), "{source:?}");
         }
     }
 
@@ -103,7 +99,10 @@ mod tests {
     fn errors_have_places_in_the_file() {
         let error = |source| parse(source, &RegexOptions::default()).unwrap_err();
         assert_eq!((error("^a(b").kind(), error("^a(b").span()), (ErrorKind::InvalidRegex, 2..3));
-        assert_eq!((error("ab$c").kind(), error("ab$c").span()), (ErrorKind::Unsupported, 2..3));
+        assert_eq!(
+            (error("\u{feff}ab\\b").kind(), error("\u{feff}ab\\b").span()),
+            (ErrorKind::Unsupported, 5..7)
+        );
         assert_eq!((error("x\n(?=a)").line(), error("x\n(?=a)").column()), (2, 1));
         let options = RegexOptions { start: Some("root".to_owned()) };
         assert_eq!(parse("a", &options).unwrap_err().kind(), ErrorKind::MissingStart);

@@ -175,7 +175,8 @@ fn intersection_and_complement() {
 #[test]
 fn templates() {
     expect_rules(
-        "start: sep{word, \",\"} | sep{\"x\", \";\"} | sep{word, \",\"} \"!\"\nsep{item, by}: item (by item)*\nword: \"w\"",
+        "start: sep{word, \",\"} | sep{\"x\", \";\"} | sep{word, \",\"} \"!\"\nsep{item, by}: item (by \
+         item)*\nword: \"w\"",
         &[
             "__sep{\"x\",\";\"}_star_1:",
             "__sep{\"x\",\";\"}_star_1: __sep{\"x\",\";\"}_star_1 \";\" \"x\"",
@@ -191,7 +192,8 @@ fn templates() {
     );
     // A template of templates, one that is recursive, one that is an argument, one that is not used.
     expect_rules(
-        "start: a{b{X}} | c{b, /y/} | d {X}?\na{x}: x x\nb{x}: \"<\" x \">\" | \"\"\nc{f, x}: f{x} | f{\"\"}\n\
+        "start: a{b{X}} | c{b, /y/} | d {X}?\na{x}: x x\nb{x}: \"<\" x \">\" | \"\"\nc{f, x}: f{x} | \
+         f{\"\"}\n\
          d{x}: x d{x} |\ne{x}: e{x}\nX: \"x\"",
         &[
             "a{b{X}}: b{X} b{X}",
@@ -248,7 +250,8 @@ fn braces_repeat() {
 #[test]
 fn overriding_and_extending() {
     expect_rules(
-        "start: a A B\na: \"a\"\nb: a\n%override a: \"o\"\n%extend a: \"x\" | \"y\"\n%extend b: \"b\"\nA: \"A\"\nB: A\n%override A: /o/",
+        "start: a A B\na: \"a\"\nb: a\n%override a: \"o\"\n%extend a: \"x\" | \"y\"\n%extend b: \"b\"\nA: \
+         \"A\"\nB: A\n%override A: /o/",
         &["a: \"o\"", "a: \"x\"", "a: \"y\"", "b: \"b\"", "b: a", "start: a A B"],
     );
     expect_pattern("T: \"t\"\n%extend T: \"u\" | \"vw\"", "u|vw|t");
@@ -314,8 +317,10 @@ impl Drop for Folder {
 }
 
 const NUMBERS: &str = "\
-start: sum\nsum: product (\"+\" product)*\nproduct: _atom (\"*\" _atom)*\n_atom: NUMBER | \"(\" sum \")\" | call{sum}\n\
-call{x}: NAME \"(\" x \")\"\nNUMBER: DIGIT+\nDIGIT: \"0\"..\"9\"\n%import common.CNAME -> NAME\n%ignore \" \"\nunused: undefined";
+start: sum\nsum: product (\"+\" product)*\nproduct: _atom (\"*\" _atom)*\n_atom: NUMBER | \"(\" sum \")\" | \
+call{sum}\n\
+call{x}: NAME \"(\" x \")\"\nNUMBER: DIGIT+\nDIGIT: \"0\"..\"9\"\n%import common.CNAME -> NAME\n%ignore \" \
+\"\nunused: undefined";
 
 #[test]
 fn imports_of_files() {
@@ -344,7 +349,8 @@ fn imports_of_files() {
     assert!(grammar.terminals.iter().all(|terminal| !terminal.ignored));
     assert_eq!(grammar.nonterminals[0].span, None);
     // What is overridden here is overridden there, if it is a rule; parts of terminals are not.
-    let changed = "start: sum\n%import .numbers (sum, _atom, DIGIT) \n%override _atom: DIGIT | \"x\"\n%override DIGIT: /[a-z]/";
+    let changed = "start: sum\n%import .numbers (sum, _atom, DIGIT) \n%override _atom: DIGIT | \"x\"\n\
+                   %override DIGIT: /[a-z]/";
     let grammar = folder.read(changed).unwrap();
     assert!(rules(&grammar).contains(&"_atom: \"x\"".to_owned()) && terminals(&grammar)[0] == "DIGIT");
     let grammar =
@@ -423,7 +429,8 @@ fn mistakes_in_imported_files_are_shown_there() {
             Some("declared.lark"),
             2,
             10,
-            "`%declare` is not supported: no lexer outside of the grammar could produce `DECLARED__X` from a text",
+            "`%declare` is not supported: no lexer outside of the grammar could produce `DECLARED__X` from a \
+             text",
         ),
         ("%import .second.x", ErrorKind::Import, Some("first.lark"), 1, 10, ""),
         ("%import .x.y", ErrorKind::UndefinedSymbol, None, 1, 12, ""),
@@ -659,7 +666,8 @@ fn mistakes_have_a_kind_and_a_place() {
             Unsupported,
             1,
             10,
-            "`%declare` is not supported: `_INDENT` stands for indentation, and how deep a line stands in comparison with all lines before it is not context-free",
+            "`%declare` is not supported: `_INDENT` stands for indentation, and how deep a line stands in \
+             comparison with all lines before it is not context-free",
         ),
         ("%override start: X", UndefinedSymbol, 1, 11, "there is no `start` yet to override"),
         ("%extend start: X\nstart: X", UndefinedSymbol, 1, 9, "there is no `start` yet to extend"),
@@ -677,7 +685,13 @@ fn mistakes_have_a_kind_and_a_place() {
             14,
             "the option `allow_invalid_utf8` with `true` is not supported",
         ),
-        ("%llguidance {\"x\": true}", Unsupported, 1, 14, "the option `x` with `true` is not supported"),
+        ("%llguidance {\"x\": 1}", Unsupported, 1, 14, "the option `x` of llguidance is not supported"),
+        ("start[lazy]: /a/", Unsupported, 1, 7, "the attribute `lazy` of a rule is not supported"),
+        ("a[stop=\"x\"]: /a/", Unsupported, 1, 3, "the attribute `stop` of a rule is not supported"),
+        ("A[max_tokens=5]: /a/", Unsupported, 1, 3, "the attribute `max_tokens` of a rule is not supported"),
+        ("start: @sub", Unsupported, 1, 8, "naming another grammar (`@name`) is not supported"),
+        ("a: <[1-5]>", Unsupported, 1, 4, "`<[1-5]>` is not supported: it stands for several tokens"),
+        ("a: <[*]>", Unsupported, 1, 4, "`<[*]>` is not supported: it stands for a set of tokens"),
         (
             "%llguidance {",
             Syntax,

@@ -57,7 +57,8 @@ impl Default for LexerLimits {
 pub enum LexerError {
     /// The automaton of one terminal is too large.
     #[error(
-        "terminal {terminal} needs more than {limit} automaton states; shorten its repetitions or raise the limit `{option}`"
+        "terminal {terminal} needs more than {limit} automaton states; shorten its repetitions or raise the \
+         limit `{option}`"
     )]
     TerminalTooLarge {
         /// The terminal's name.

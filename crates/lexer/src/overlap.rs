@@ -124,7 +124,8 @@ mod tests {
     use super::*;
     use crate::words::tests::lexicon;
 
-    const SOURCE: &str = "start: \"if\" NAME INT | \"x\" HEX LATE\nNAME: /[a-z]+/\nINT: /[0-9]+/\nHEX: /[0-9a-f]+/\nLATE.-1: /[a-f]/\n%ignore /[ z]/";
+    const SOURCE: &str = "start: \"if\" NAME INT | \"x\" HEX LATE\nNAME: /[a-z]+/\nINT: /[0-9]+/\nHEX: \
+                          /[0-9a-f]+/\nLATE.-1: /[a-f]/\n%ignore /[ z]/";
 
     fn found(mode: LexerMode, ties: Ties, contexts: &[&[&str]]) -> (Vec<String>, Vec<String>) {
         let (names, lexicon) = lexicon(SOURCE, mode, ties);

@@ -213,7 +213,8 @@ pub(crate) mod tests {
         (names, Lexicon::new(&grammar, &cfg, &patterns, mode, ties, &limits, work).unwrap())
     }
 
-    const SOURCE: &str = "start: \"if\" NAME INT STRING BELL WIDE A\nNAME: /[a-z_]\\w*/\nINT: /0|[1-9][0-9]*/\nSTRING: /\"[^\"]*\"/\n\
+    const SOURCE: &str = "start: \"if\" NAME INT STRING BELL WIDE A\nNAME: /[a-z_]\\w*/\nINT: \
+                          /0|[1-9][0-9]*/\nSTRING: /\"[^\"]*\"/\n\
         BELL: /[\\x00-\\x1f]/\nWIDE: /[^\\x00-\\x7f]+/\nA.2: \"a\"\n%ignore /\\s+/";
 
     #[test]

@@ -11,7 +11,8 @@ pub enum SmallModelError {
     File(String),
     /// The file does not say what kind of model it has, or one that is not known.
     #[error(
-        "the metadata of the model must say `kind`: autoregressive, masked or uniform, and `canvas`, a number of slots"
+        "the metadata of the model must say `kind`: autoregressive, masked or uniform, and `canvas`, a \
+         number of slots"
     )]
     Metadata,
     /// The model has no such tensor, or it is of another type or shape.
@@ -23,7 +24,8 @@ pub enum SmallModelError {
         shape: Vec<usize>,
     },
     /// A token is not of the model's vocabulary.
-    #[error("token {token} is none of the model's {n_tokens}: encode with the model's own tokenizer", token = .token.0)]
+    #[error("token {token} is none of the model's {n_tokens}: encode with the model's own \
+             tokenizer", token = .token.0)]
     Token {
         /// Which.
         token: TokenId,
@@ -32,7 +34,8 @@ pub enum SmallModelError {
     },
     /// A slot was asked for that the model cannot know.
     #[error(
-        "slot {slot} of {n_slots} cannot be asked for: a model sees its canvas, an autoregressive one also the slot behind it"
+        "slot {slot} of {n_slots} cannot be asked for: a model sees its canvas, an autoregressive one also \
+         the slot behind it"
     )]
     Slot {
         /// Which.

@@ -28,7 +28,8 @@
 //! use std::sync::Arc;
 //!
 //! let grammar = anygram_grammar::lark::parse(Task::Arithmetic.grammar(), &Default::default())?;
-//! let constraint = Constraint::new(Arc::new(Language::new(grammar, &LanguageOptions::default())?), vocabulary()?)?;
+//! let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+//! let constraint = Constraint::new(language, vocabulary()?)?;
 //! let example = &Task::Arithmetic.examples(Split::HeldOut, 1, 1)[0];
 //!
 //! let mut session = Kind::Masked.model()?.session(&vocabulary()?.encode(&example.prompt)?)?;

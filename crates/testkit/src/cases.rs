@@ -27,10 +27,12 @@
 //! vocab = ["1", "."]                      # optional: the file's by default
 //! allowed = ["1", "."]                    # or indexes; with a string every token of these bytes
 //! eos = false
-//! budget = 2                              # optional: within so many tokens of the vocabulary, which then has to spell the prefix
+//! budget = 2                              # optional: within so many tokens of the vocabulary, which then
+//!                                         # has to spell the prefix
 //!
 //! [[canvas]]
-//! slots = ["1", 0, {}, "*"]               # a token (the first of the vocabulary with these bytes, or its index), `{}` a hole, "*" a gap
+//! slots = ["1", 0, {}, "*"]               # a token (the first of the vocabulary with these bytes, or its
+//!                                         # index), `{}` a hole, "*" a gap
 //! vocab = ["1", "."]                      # optional: the file's by default
 //! eos = 1                                 # optional: the index of the EOS in that vocabulary
 //! pad = 2                                 # optional: the same for PAD

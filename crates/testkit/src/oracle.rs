@@ -398,7 +398,7 @@ impl Oracle {
     /// What derives which span of `0..n`, given its pieces.
     fn spans(&self, n: usize, pieces: &[Piece]) -> Spans {
         let nowhere = || vec![SmallSet::default(); n + 1];
-        let mut skip: Vec<SmallSet> = (0..=n).map(|at| SmallSet::of(at)).collect();
+        let mut skip: Vec<SmallSet> = (0..=n).map(SmallSet::of).collect();
         for from in (0..=n).rev() {
             for piece in pieces
                 .iter()
@@ -441,6 +441,8 @@ impl Oracle {
         // Which contain those of which: what stands in a rule behind symbols that lead to a place up to `at`.
         let mut contains: Vec<[(usize, usize); 2]> = Vec::new();
         for rule in &self.rules {
+            // A start is a place of the text here, and indexes more than `next`.
+            #[allow(clippy::needless_range_loop)]
             for from in 0..=at {
                 for (before, symbol) in rule.rhs.iter().enumerate() {
                     let middles = spans.after(from, &rule.rhs[..before]);

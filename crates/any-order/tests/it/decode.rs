@@ -261,7 +261,8 @@ fn every_strategy_with_any_options() {
         }
     }
     println!(
-        "{n_exact} runs of `exact` and its kin; of {n_others} others {n_stuck} stuck, {n_sentences} ended as asked"
+        "{n_exact} runs of `exact` and its kin; of {n_others} others {n_stuck} stuck, {n_sentences} ended as \
+         asked"
     );
     assert!(seeds().len() < 20 || n_exact > 100);
 }

@@ -338,7 +338,8 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
             match fixed_answer.decided() {
                 Some(completable) if completable != own => {
                     return Err(format!(
-                        "slot {hole}, token {token} is admissible: {own}; fixed it is completable: {completable}"
+                        "slot {hole}, token {token} is admissible: {own}; fixed it is completable: \
+                         {completable}"
                     ));
                 }
                 Some(_) => {}

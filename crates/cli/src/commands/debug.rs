@@ -278,7 +278,8 @@ fn sequences(
         let search = tree.add_tokens(&mut stepper, config.state, workers, rows)?;
         writeln!(
             output,
-            "reading {at}: {} sequences of at most {} ends of pieces, {} groups of tokens; {} sequences reached, {} of them in breadth, then a stack of {}",
+            "reading {at}: {} sequences of at most {} ends of pieces, {} groups of tokens; {} sequences \
+             reached, {} of them in breadth, then a stack of {}",
             tree.n_nodes(),
             tree.depth(),
             tree.nodes().map(|node| node.groups().len()).sum::<usize>(),

@@ -76,7 +76,8 @@ fn overview(constraint: &Constraint, compile_ms: f64, output: &mut dyn Write) ->
         grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.is_synthetic()).count();
     writeln!(
         output,
-        "{TITLE}Grammar{TITLE:#}     a small SQL (anygram demo --grammar): {} terminals, {n_nonterminals} nonterminals, {} rules",
+        "{TITLE}Grammar{TITLE:#}     a small SQL (anygram demo --grammar): {} terminals, {n_nonterminals} \
+         nonterminals, {} rules",
         grammar.terminals.len(),
         cfg.rules.len()
     )?;
@@ -119,7 +120,8 @@ fn mask(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
     let allowed = || mask.iter().filter(|&token| vocabulary.bytes(token).is_some());
     writeln!(
         output,
-        "   {} of {}, the end of the text is {}among them; found in {first_us:.0} µs, a second time in {again_us:.0} µs",
+        "   {} of {}, the end of the text is {}among them; found in {first_us:.0} µs, a second time in \
+         {again_us:.0} µs",
         allowed().count(),
         thousands(vocabulary.len()),
         if matcher.is_sentence() { "" } else { "not " },
@@ -150,7 +152,8 @@ fn decoding(constraint: &Constraint, output: &mut dyn Write) -> Result<()> {
     let vocabulary = constraint.vocabulary();
     writeln!(
         output,
-        "\n{TITLE}3  A text, token by token{TITLE:#}  {FAINT}and how many the model could choose from{FAINT:#}"
+        "\n{TITLE}3  A text, token by token{TITLE:#}  {FAINT}and how many the model could choose \
+         from{FAINT:#}"
     )?;
     let mut matcher = constraint.matcher()?;
     let text = vocabulary.encode(DECODED)?;

@@ -41,7 +41,8 @@ pub struct Args {
     max_tokens: Option<usize>,
     /// Replay N texts side by side: each step computes the masks of all of them in one call, on all cores or
     /// on a GPU. The times of masks are then wall-clock, divided by the number of masks.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_BATCH))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_BATCH))]
     batch: u32,
     /// How many failures to show.
     #[arg(long, value_name = "N", default_value_t = 5)]

@@ -143,8 +143,10 @@ fn ids_are_returned_as_they_were_written() {
 #[test]
 fn bad_lines_do_not_stop_the_others() {
     let batch = Batch::new(LISTS);
-    let input = b"{\"id\":1,\"op\":\"text\",\"text\":\"a\"}\nnot json\n\n[1]\n\"op\"\n{\"id\":2,\"op\":\"text\",\"te\n{\"id\":3,\"op\":\"text\",\
-        \"text\":\"\xff\"}\n  \r\n{\"id\":4,\"op\":\"text\",\"text\":\"a\"} x\n{\"id\":5,\"op\":\"text\",\"text\":\"a\"}";
+    let input = b"{\"id\":1,\"op\":\"text\",\"text\":\"a\"}\nnot json\n\n[1]\n\"op\"\n\
+                  {\"id\":2,\"op\":\"text\",\"te\n{\"id\":3,\"op\":\"text\",\
+        \"text\":\"\xff\"}\n  \r\n{\"id\":4,\"op\":\"text\",\"text\":\"a\"} x\n\
+        {\"id\":5,\"op\":\"text\",\"text\":\"a\"}";
     let answers = batch.answers(input);
     let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
     let null = Value::Null;
@@ -164,10 +166,12 @@ fn canvases() {
     let all = json!(["completable", "admissible", "witness", "minimum"]);
     // ( ▢ b)
     let question = json!({"id": 1, "op": "canvas", "slots": [2, null, 5], "want": all});
-    let right = json!({"id": 1, "completable": true, "proven": true, "admissible": [[0, 1]], "witness": [2, 0, 5], "minimum": 3});
+    let right = json!({"id": 1, "completable": true, "proven": true, "admissible": [[0, 1]],
+        "witness": [2, 0, 5], "minimum": 3});
     assert_eq!(batch.answer(&question), right);
     // A hole can be EOS, and then PAD or EOS follows.
-    let question = json!({"id": 2, "op": "canvas", "slots": [0, null, null], "end": "sentence", "want": ["admissible", "minimum"]});
+    let question = json!({"id": 2, "op": "canvas", "slots": [0, null, null], "end": "sentence",
+        "want": ["admissible", "minimum"]});
     assert_eq!(
         batch.answer(&question),
         json!({"id": 2, "admissible": [[0, 1, 8], [0, 1, 8, 9]], "minimum": 1})
@@ -185,7 +189,8 @@ fn canvases() {
         json!({"id": 4, "op": "canvas", "slots": [3, "*"], "want": ["completable", "witness", "minimum"]});
     let no = json!({"id": 4, "completable": false, "proven": true, "witness": null, "minimum": null});
     assert_eq!(batch.answer(&question), no);
-    let question = json!({"id": 5, "op": "canvas", "slots": [null, null, 3], "proposals": [[0, 2], [1, 2], [1, 1]], "want": ["compatible"]});
+    let question = json!({"id": 5, "op": "canvas", "slots": [null, null, 3],
+        "proposals": [[0, 2], [1, 2], [1, 1]], "want": ["compatible"]});
     assert_eq!(batch.answer(&question), json!({"id": 5, "compatible": [true, false, true]}));
     let question = json!({"id": 6, "op": "canvas", "slots": [2, 2], "end": "prefix", "remaining": 1});
     assert_eq!(batch.answer(&question)["completable"], json!(false));
@@ -195,8 +200,8 @@ fn canvases() {
 fn canvases_with_weights() {
     let batch = Batch::new(LISTS);
     // ( ▢ b) with a listed token that does not fit.
-    let question = json!({"id": 1, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5], [1, -1.5], [0, -2.0]]],
-        "want": ["best", "sample"], "seed": 3, "count": 4});
+    let question = json!({"id": 1, "op": "canvas", "slots": [2, null, 5],
+        "log_probs": [[[3, -0.5], [1, -1.5], [0, -2.0]]], "want": ["best", "sample"], "seed": 3, "count": 4});
     let answer = batch.answer(&question);
     assert_eq!(answer["best"], json!({"tokens": [2, 1, 5], "log_prob": -1.5, "widened": false}));
     let samples = answer["samples"].as_array().unwrap();
@@ -210,8 +215,8 @@ fn canvases_with_weights() {
         batch.answer(&question)["best"],
         json!({"tokens": [2, 0, 5], "log_prob": -10.5, "widened": true})
     );
-    let none = json!({"id": 2, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5]]], "floor": "none",
-        "want": ["best", "sample"]});
+    let none = json!({"id": 2, "op": "canvas", "slots": [2, null, 5], "log_probs": [[[3, -0.5]]],
+        "floor": "none", "want": ["best", "sample"]});
     assert_eq!(batch.answer(&none), json!({"id": 2, "best": null, "samples": null}));
     // The text may end at once: then the tail counts, or it does not.
     let mut question = json!({"id": 3, "op": "canvas", "slots": [0, null, null], "want": ["best"],

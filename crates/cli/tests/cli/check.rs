@@ -71,7 +71,8 @@ fn many_expected_terminals_are_counted() {
     let words: Vec<String> = (0..30).map(|at| format!("\"w{at:02}\"")).collect();
     let grammar = format!("start: NAME | INT.. | {}\n", words.join(" | ")).replace("INT.. | ", "INT | ");
     let shown = checked(&format!("{grammar}NAME: /[A-Z]{{2,3}}/\nINT: /[0-9]+/\n"), &[], "-");
-    let expected = "expected \"w00\", \"w01\", \"w02\", \"w03\", \"w04\", \"w05\", \"w06\", \"w07\", \"w08\", \"w09\", \
+    let expected = "expected \"w00\", \"w01\", \"w02\", \"w03\", \"w04\", \"w05\", \"w06\", \"w07\", \
+                    \"w08\", \"w09\", \
                     NAME (/[A-Z]{2,3}/), INT (/[0-9]+/) and 20 more";
     assert!(shown.contains(expected), "{shown}");
 }
@@ -151,7 +152,8 @@ fn a_grammar_is_explained() {
     assert_eq!(value("cuda").contains("not in this build"), !cfg!(feature = "cuda"));
     assert_eq!(value("example"), "\"a\"");
     let warning = format!(
-        "\n\n{grammar}:5:1: warning: the rule `unused` is never used: nothing that derives a text leads to it from `start`\n\
+        "\n\n{grammar}:5:1: warning: the rule `unused` is never used: nothing that derives a text leads to \
+         it from `start`\n\
          \x20 5 | unused: \"x\"\n\
          \x20   | ^^^^^^\n"
     );
@@ -180,12 +182,14 @@ fn a_clean_grammar_has_no_remarks() {
 
 #[test]
 fn every_kind_of_warning() {
-    let source = "start: a | \"x\" KEY | \"x\" NAME | b\na: \"y\" \"z\" | \"y\" \"z\"\nb: \"b\" b\nc: \"c\"\nKEY: \"key\"\nNAME.1: /[a-z]+/\nd: NONE\nNONE: /[^\\s\\S]/\n";
+    let source = "start: a | \"x\" KEY | \"x\" NAME | b\na: \"y\" \"z\" | \"y\" \"z\"\nb: \"b\" b\nc: \"c\"\n\
+                  KEY: \"key\"\nNAME.1: /[a-z]+/\nd: NONE\nNONE: /[^\\s\\S]/\n";
     let expected = [
         "2:1: warning: the alternative `\"y\" \"z\"` of `a` stands twice",
         "3:1: warning: the rule `b` derives no text: each of its alternatives needs one that does not",
         "4:1: warning: the rule `c` is never used: nothing that derives a text leads to it from `start`",
-        "5:1: warning: the terminal KEY never wins wherever it was seen to come next: all that it matches is also NAME (priority 0 against 1), as in \"key\"",
+        "5:1: warning: the terminal KEY never wins wherever it was seen to come next: all that it matches is \
+         also NAME (priority 0 against 1), as in \"key\"",
         "7:1: warning: the rule `d` derives no text: each of its alternatives needs one that does not",
         "8:1: warning: the terminal `NONE` matches no text",
     ];

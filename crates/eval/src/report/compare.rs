@@ -48,7 +48,8 @@ pub fn verdict(cells: &Cells<'_>) -> String {
         let wrong: usize =
             found.iter().map(|(_, cell)| cell.generations().filter(|one| !one.syntactic).count()).sum();
         text.push_str(&format!(
-            "- `{ours}` is syntactic in {} of {n} generations ({} %), over {} combinations of task, model and T.\n",
+            "- `{ours}` is syntactic in {} of {n} generations ({} %), over {} combinations of task, model \
+             and T.\n",
             n - wrong,
             percent((n - wrong) as f64 / n.max(1) as f64),
             found.len()
@@ -58,9 +59,12 @@ pub fn verdict(cells: &Cells<'_>) -> String {
         let count = |is: fn(&Difference) -> bool| enough.iter().filter(|one| is(&one.functional)).count();
         let (better, worse) = (count(|one| one.interval.0 > 0.0), count(|one| one.interval.1 < 0.0));
         text.push_str(&format!(
-            "- Functional successes of `{ours}` against another method, paired, at least {ENOUGH} prompts: {} comparisons, {better} \
-             significantly more, {worse} significantly fewer, {} neither. Of so many comparisons without any difference {:.1} \
-             would be on each side by chance. {} more comparisons have fewer prompts, and nothing is claimed of them.\n",
+            "- Functional successes of `{ours}` against another method, paired, at least {ENOUGH} prompts: \
+             {} comparisons, {better} \
+             significantly more, {worse} significantly fewer, {} neither. Of so many comparisons without any \
+             difference {:.1} \
+             would be on each side by chance. {} more comparisons have fewer prompts, and nothing is claimed \
+             of them.\n",
             enough.len(),
             enough.len() - better - worse,
             0.025 * enough.len() as f64,
@@ -69,7 +73,8 @@ pub fn verdict(cells: &Cells<'_>) -> String {
         let shares = super::tables::step_shares(cells, ours);
         let n_met = shares.iter().filter(|share| **share <= 0.1).count();
         text.push_str(&format!(
-            "- The constraint's time in a step of `{ours}`, p50, is at most 10 % of a model's step of 30 ms in {n_met} of {} combinations of task and \
+            "- The constraint's time in a step of `{ours}`, p50, is at most 10 % of a model's step of 30 ms \
+             in {n_met} of {} combinations of task and \
              model (wall-clock, whatever else the machine did).\n",
             shares.len()
         ));

@@ -27,6 +27,8 @@ pub(crate) enum TokenKind<'s> {
     /// A token of the vocabulary.
     Special(SpecialToken),
     Assign,
+    /// `=`, in EBNF: only arguments of macros have it.
+    Equal,
     Or,
     Minus,
     Any,
@@ -156,6 +158,7 @@ impl<'s> Lexer<'s> {
                 (TokenKind::Name(&rest[..len]), len)
             }
             ':' if rest.starts_with("::=") => (TokenKind::Assign, 3),
+            '=' if is_ebnf => (TokenKind::Equal, 1),
             '|' => (TokenKind::Or, 1),
             '.' => (TokenKind::Any, 1),
             ',' => (TokenKind::Comma, 1),
@@ -272,8 +275,10 @@ impl<'s> Lexer<'s> {
             Ok((_, len)) => {
                 let message =
                     format!("`{}`, any token but one, is not supported", &self.source[self.at..][..1 + len]);
-                GrammarError::new(ErrorKind::Unsupported, self.at..self.at + 1 + len, message)
-                    .with_help("a text means the same however it is cut into tokens: describe the text that may stand here, such as `[^<]*`")
+                GrammarError::new(ErrorKind::Unsupported, self.at..self.at + 1 + len, message).with_help(
+                    "a text means the same however it is cut into tokens: describe the text that may stand \
+                         here, such as `[^<]*`",
+                )
             }
             Err(_) => self.unexpected('!'),
         }

@@ -12,6 +12,8 @@
 //! In GBNF a rule ends with its line, unless that ends with `|` or within parentheses; in EBNF where the next
 //! one begins.
 
+use std::collections::HashSet;
+
 use super::Dialect;
 use super::ast::{Alternatives, File, Node, NodeId, NodeKind, Rule};
 use super::lexer::{Token, TokenKind, tokens};
@@ -23,7 +25,9 @@ type Result<T> = std::result::Result<T, GrammarError>;
 /// Reads a whole file.
 pub(crate) fn parse(source: &str, dialect: Dialect) -> Result<File<'_>> {
     let tokens = tokens(source, dialect)?;
-    let mut parser = Parser { source, dialect, tokens, at: 0, nodes: Vec::new() };
+    let defined = tokens.windows(2).filter(|pair| pair[1].kind == TokenKind::Assign);
+    let defined = defined.map(|pair| &source[pair[0].span.clone()]).collect();
+    let mut parser = Parser { source, dialect, tokens, at: 0, nodes: Vec::new(), defined };
     let mut rules = Vec::new();
     while parser.token().kind != TokenKind::End {
         rules.push(parser.rule()?);
@@ -38,6 +42,8 @@ struct Parser<'s> {
     tokens: Vec<Token<'s>>,
     at: usize,
     nodes: Vec<Node<'s>>,
+    /// The names of all rules.
+    defined: HashSet<&'s str>,
 }
 
 /// An open parenthesis, or the whole right side.
@@ -135,18 +141,16 @@ impl<'s> Parser<'s> {
             });
         };
         if self.has_attributes() {
-            let span = self.tokens[self.at + 1].span.clone();
-            return Err(GrammarError::new(
-                ErrorKind::Unsupported,
-                span,
-                "attributes of rules are not supported",
-            )
-            .with_help("leave them out: they are XGrammar's and say nothing about texts"));
+            return Err(self.refuse_attributes());
         }
         let name_span = self.bump().span;
         let same_line = self.dialect == Dialect::Ebnf || !self.token().first_of_line;
         if self.token().kind != TokenKind::Assign || !same_line {
-            return Err(self.expected(&format!("`::=` after the name `{name}`")));
+            let error = self.expected(&format!("`::=` after the name `{name}`"));
+            return Err(match self.token().kind {
+                TokenKind::Equal => error.with_help("a rule is written `name ::= …`"),
+                _ => error,
+            });
         }
         self.bump();
         let first = self.nodes.len();
@@ -270,6 +274,10 @@ impl<'s> Parser<'s> {
             TokenKind::Char(digits) => NodeKind::Char(digits),
             TokenKind::Any => NodeKind::Any,
             TokenKind::Special(token) => NodeKind::Special(token.clone()),
+            TokenKind::Equal => {
+                let error = self.expected("an expression or the end of the rule");
+                return Err(error.with_help("a rule is written `name ::= …`"));
+            }
             TokenKind::Assign => {
                 let error = self.expected("an expression or the end of the line");
                 return Err(error.with_help(OWN_LINE));
@@ -280,31 +288,57 @@ impl<'s> Parser<'s> {
         self.item(frame, kind, span)
     }
 
+    /// `name[capture, max_tokens=3] ::= …`
+    fn refuse_attributes(&self) -> GrammarError {
+        let span = self.tokens[self.at + 1].span.clone();
+        let inner = &self.source[span.start + 1..span.end - 1];
+        let names: Vec<String> = inner
+            .split(',')
+            .map(|one| format!("`{}`", one.split('=').next().unwrap_or(one).trim()))
+            .collect();
+        let message = format!("attributes of rules ({}) are not supported", names.join(", "));
+        let help = match inner.contains("max_") {
+            true => "leave them out, and bound how often something is repeated instead: `[a-z]{1,20}`",
+            false => "leave them out: they are XGrammar's and say nothing about texts",
+        };
+        GrammarError::new(ErrorKind::Unsupported, span, message).with_help(help)
+    }
+
     /// Refuses what XGrammar has beyond context-free rules.
     fn refuse_extensions(&self) -> Result<()> {
         let (what, help) = match self.token().kind {
             TokenKind::Lookahead => (
-                "a lookahead assertion is",
+                "a lookahead assertion is".to_owned(),
                 "leave it out: in XGrammar it speeds up masks, and masks are exact here without it",
             ),
-            TokenKind::Name(name)
-                if self.kind(1) == Some(&TokenKind::LeftParen) && MACROS.contains(&name) =>
-            {
-                let help = match name {
-                    "Token" => "name tokens of the vocabulary as `(<[7]> | <[8]>)`",
-                    "Regex" => "write the expression with strings, classes and repetitions",
-                    _ => "write rules for the texts that may stand here",
-                };
+            TokenKind::Name(name) if self.is_macro(name) => (
                 // A rule may have the name of a macro where no parenthesis follows.
-                (&*format!("the macro `{name}` is"), help)
-            }
+                format!("XGrammar's macro `{name}(…)` is"),
+                match name {
+                    "Token" => "name tokens of the vocabulary as `(<[7]> | <[8]>)`",
+                    "ExcludeToken" => "describe the text that may stand here, such as `[^<]*`",
+                    "Regex" => "write the expression with strings, classes and repetitions",
+                    "TagDispatch" | "TokenTagDispatch" => {
+                        "write the tags into rules: `root ::= ([^<] | \"<tool>\" call \"</tool>\")*`"
+                    }
+                    _ => "write rules for the texts that may stand here",
+                },
+            ),
             _ => return Ok(()),
         };
-        if self.dialect == Dialect::Gbnf {
-            return Ok(());
-        }
         let message = format!("{what} not supported");
         Err(GrammarError::new(ErrorKind::Unsupported, self.token().span.clone(), message).with_help(help))
+    }
+
+    /// Whether the name that comes next is that of a macro: one that we know, or one that looks like them.
+    /// In GBNF there are none, so that a rule may have the name.
+    fn is_macro(&self, name: &str) -> bool {
+        let is_rule = self.defined.contains(name);
+        let adjacent =
+            self.tokens.get(self.at + 1).is_some_and(|open| open.span.start == self.token().span.end);
+        let looks_so = adjacent && name.starts_with(|c: char| c.is_ascii_uppercase()) && !is_rule;
+        let known = MACROS.contains(&name) && (self.dialect == Dialect::Ebnf || !is_rule);
+        self.kind(1) == Some(&TokenKind::LeftParen) && (known || looks_so)
     }
 
     fn nothing_before(&self) -> GrammarError {

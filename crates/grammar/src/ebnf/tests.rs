@@ -162,10 +162,17 @@ fn differences() {
 #[test]
 fn what_xgrammar_has_beyond_rules() {
     refused(ebnf("root ::= \"a\" (= \"b\")"), ErrorKind::Unsupported, 13..15, "lookahead");
-    refused(ebnf("root ::= TagDispatch((\"a\", b))"), ErrorKind::Unsupported, 9..20, "macro `TagDispatch`");
-    refused(ebnf("root ::= Token (1)"), ErrorKind::Unsupported, 9..14, "macro `Token`");
-    refused(ebnf("root[max_tokens=3] ::= \"a\""), ErrorKind::Unsupported, 4..18, "attributes");
-    refused(ebnf("root ::= \"b\"\nx[capture] ::= \"a\""), ErrorKind::Unsupported, 14..23, "attributes");
+    let dispatch = "root ::= TagDispatch((\"a\", b), stop_eos=true)";
+    refused(ebnf(dispatch), ErrorKind::Unsupported, 9..20, "macro `TagDispatch(…)`");
+    refused(ebnf("root ::= Token (1)"), ErrorKind::Unsupported, 9..14, "macro `Token(…)`");
+    refused(ebnf("root ::= ExcludeToken(1)"), ErrorKind::Unsupported, 9..21, "macro `ExcludeToken(…)`");
+    refused(ebnf("root ::= Substring(\"a\")"), ErrorKind::Unsupported, 9..18, "macro `Substring(…)`");
+    refused(gbnf("root ::= Token(1)"), ErrorKind::Unsupported, 9..14, "macro `Token(…)`");
+    assert!(gbnf("root ::= Token(\"a\")\nToken ::= \"b\"").is_ok());
+    assert!(ebnf("root ::= Tok(\"a\")\nTok ::= \"b\"").is_ok());
+    refused(ebnf("root = \"a\""), ErrorKind::Syntax, 5..6, "expected `::=`");
+    refused(ebnf("root[max_tokens=3] ::= \"a\""), ErrorKind::Unsupported, 4..18, "(`max_tokens`)");
+    refused(ebnf("root ::= \"b\"\nx[capture] ::= \"a\""), ErrorKind::Unsupported, 14..23, "(`capture`)");
     refused(ebnf("root ::= [\\d]"), ErrorKind::Unsupported, 10..12, "`\\d`");
     assert!(ebnf("root ::= Token\nToken ::= \"a\"").is_ok());
 }

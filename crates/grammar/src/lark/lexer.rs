@@ -168,6 +168,12 @@ impl<'s> Lexer<'s> {
         let span = self.at..self.at + c.len_utf8();
         let error = GrammarError::new(ErrorKind::Syntax, span, format!("unexpected character {c:?}"));
         match c {
+            '@' => GrammarError::new(
+                ErrorKind::Unsupported,
+                self.at..self.at + 1 + name_len(&self.rest()[1..]),
+                "naming another grammar (`@name`) is not supported",
+            )
+            .with_help("write its rules into this file, or import them: `%import .file.rule`"),
             '\'' => error.with_help("strings are written in double quotes"),
             ';' => error.with_help("a rule ends with its line; `;` is not needed"),
             '=' => error.with_help("a definition is written `name: …`"),
@@ -179,7 +185,7 @@ impl<'s> Lexer<'s> {
     /// A name; the first letter says whether it is a rule's or a terminal's, the others have to agree.
     fn name(&mut self) -> Result<TokenKind<'s>, GrammarError> {
         let rest = self.rest();
-        let len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let len = name_len(rest);
         let (name, span) = (&rest[..len], self.at..self.at + len);
         let letter = name.bytes().find(u8::is_ascii_alphabetic);
         let Some(letter) =
@@ -283,9 +289,12 @@ impl<'s> Lexer<'s> {
                 self.at = span.end;
                 return Ok(TokenKind::Special(SpecialToken::Id(id)));
             }
-            let message = format!("`{}` is not supported: a token has one id", &rest[..id.len() + 4]);
-            return Err(GrammarError::new(ErrorKind::Unsupported, span, message)
-                .with_help("list the tokens as alternatives: `(<[7]> | <[8]>)`"));
+            let (what, help) = match id.starts_with(['^', '*']) {
+                true => ("a set of tokens", "describe the text that may stand here, such as `/[^<]*/`"),
+                false => ("several tokens", "list the tokens as alternatives: `(<[7]> | <[8]>)`"),
+            };
+            let message = format!("`{}` is not supported: it stands for {what}", &rest[..id.len() + 4]);
+            return Err(GrammarError::new(ErrorKind::Unsupported, span, message).with_help(help));
         }
         if let Some(name) = inner("<", ">").filter(|name| is_bare_token_name(name)) {
             let name = &rest[..name.len() + 2];
@@ -299,11 +308,15 @@ impl<'s> Lexer<'s> {
 
     fn directive(&mut self) -> Result<TokenKind<'s>, GrammarError> {
         let rest = self.rest();
-        let len =
-            1 + rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len() - 1);
+        let len = 1 + name_len(&rest[1..]);
         self.at += len;
         Ok(TokenKind::Directive(&rest[..len]))
     }
+}
+
+/// How many letters, digits and underscores a text begins with.
+fn name_len(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
 /// Whether a token's name can be written between `<` and `>` without bars.
@@ -401,7 +414,10 @@ mod tests {
         let tokens = [Special(SpecialToken::Name("<|eot|>".into())), Special(SpecialToken::Id(12))];
         assert_eq!(kinds("<|eot|><[12]>").unwrap(), tokens);
         assert_eq!(kinds("<think>").unwrap(), [Special(SpecialToken::Name("<think>".into()))]);
-        assert_eq!(kinds("<[1-5]>").unwrap_err().kind(), ErrorKind::Unsupported);
+        for several in ["<[1-5]>", "<[1,2]>", "<[*]>", "<[^1]>"] {
+            assert_eq!(kinds(several).unwrap_err().kind(), ErrorKind::Unsupported);
+        }
+        assert_eq!(kinds("@sub_1 a").unwrap_err().span(), 0..6);
         assert_eq!(kinds("<a").unwrap_err().kind(), ErrorKind::Syntax);
         assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::TooLarge);
     }

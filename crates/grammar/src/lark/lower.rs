@@ -173,15 +173,18 @@ impl<'f> Lowering<'f> {
         let (message, help) = match name.contains("INDENT") || name.contains("DEDENT") {
             true => (
                 format!(
-                    "`%declare` is not supported: `{name}` stands for indentation, and how deep a line stands in comparison \
+                    "`%declare` is not supported: `{name}` stands for indentation, and how deep a line \
+                     stands in comparison \
                      with all lines before it is not context-free"
                 ),
-                "write a rule for each depth that you need, with its blanks (`block4: (\"\\n    \" statement)+`), or mark \
+                "write a rule for each depth that you need, with its blanks (`block4: (\"\\n    \" \
+                 statement)+`), or mark \
                  blocks by brackets",
             ),
             false => (
                 format!(
-                    "`%declare` is not supported: no lexer outside of the grammar could produce `{name}` from a text"
+                    "`%declare` is not supported: no lexer outside of the grammar could produce `{name}` \
+                     from a text"
                 ),
                 "define the terminal, or name a token of the vocabulary as `<|name|>`",
             ),

@@ -235,9 +235,13 @@ impl<'f> Names<'f> {
         let import = &open.imports[at];
         let Some(definitions) = library::named(library) else {
             let message = format!("importing from `{library}` is not supported");
-            return Err(GrammarError::new(ErrorKind::Unsupported, import.span.clone(), message).with_help(format!(
-                "the libraries `common` and `unicode` are built in; `%import .{library}.NAME` reads a file beside this one"
-            )));
+            let help = format!(
+                "the libraries `common` and `unicode` are built in; `%import .{library}.NAME` reads a file \
+                 beside this one"
+            );
+            return Err(
+                GrammarError::new(ErrorKind::Unsupported, import.span.clone(), message).with_help(help)
+            );
         };
         for &(name, alias) in &import.names {
             let Some(pattern) = library::find(definitions, &name.text) else {

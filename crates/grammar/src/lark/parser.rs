@@ -166,7 +166,7 @@ impl<'s> Parser<'s> {
         }
         let parameters = self.parameters(&name)?;
         if self.token.kind == TokenKind::LeftBracket {
-            return Err(self.unsupported("attributes of rules are", "leave out what stands in brackets"));
+            return Err(self.refuse_attribute()?);
         }
         let priority = if self.eat(&TokenKind::Dot)? { self.priority()? } else { 0 };
         if self.token.kind != TokenKind::Colon {
@@ -183,6 +183,24 @@ impl<'s> Parser<'s> {
             false => Item::Rule { name, parameters, body, change },
         });
         Ok(())
+    }
+
+    /// `name[capture, max_tokens=5]: …`, as llguidance has it; the error is about the first attribute.
+    fn refuse_attribute(&mut self) -> Result<GrammarError> {
+        self.bump()?;
+        let TokenKind::RuleName(attribute) = &self.token.kind else {
+            return Ok(self.unsupported("attributes of rules are", "leave out what stands in brackets"));
+        };
+        let help = match &**attribute {
+            "max_tokens" => "leave it out, and bound how often something is repeated: `/[a-z]{1,20}/`",
+            "lazy" => "leave it out, and leave the end out of the text before: `/[^<]*/ \"<end>\"`",
+            "stop" | "suffix" => {
+                "leave it out, and write the end into the rule: `/[^<]*/ \"<end>\"`; or leave texts out by \
+                 intersection: `TEXT: /(?s:.*)/ & ~/(?s:.*<end>.*)/`"
+            }
+            _ => "leave it out: it says nothing about texts",
+        };
+        Ok(self.unsupported(&format!("the attribute `{attribute}` of a rule is"), help))
     }
 
     /// `name::parameter`, of which one colon has been read.
@@ -249,7 +267,6 @@ impl<'s> Parser<'s> {
     }
 
     fn directive(&mut self, name: &str) -> Result<()> {
-        let span = self.token.span.clone();
         match name {
             "%ignore" | "%reserve" => {
                 self.bump()?;
@@ -299,29 +316,32 @@ impl<'s> Parser<'s> {
                 let name = self.rule_name()?;
                 self.items.push(Item::Start { name });
             }
-            "%lexer" => {
-                self.bump()?;
-                let TokenKind::RuleName(mode) = &self.token.kind else {
-                    return Err(self.expected("a lexer mode"));
-                };
-                let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref())
-                else {
-                    let modes = LexerMode::ALL.map(LexerMode::name).join(", ");
-                    return Err(self.expected(&format!("one of {modes}")));
-                };
-                self.bump()?;
-                self.items.push(Item::Lexer { mode, span });
-            }
+            "%lexer" => self.lexer_mode()?,
             "%llguidance" => self.llguidance()?,
             _ => return Err(self.unknown_directive(name)),
         }
         Ok(())
     }
 
+    /// `%lexer mode`
+    fn lexer_mode(&mut self) -> Result<()> {
+        let span = self.bump()?.span;
+        let TokenKind::RuleName(mode) = &self.token.kind else {
+            return Err(self.expected("a lexer mode"));
+        };
+        let Some(mode) = LexerMode::ALL.into_iter().find(|known| known.name() == mode.as_ref()) else {
+            let modes = LexerMode::ALL.map(LexerMode::name).join(", ");
+            return Err(self.expected(&format!("one of {modes}")));
+        };
+        self.bump()?;
+        self.items.push(Item::Lexer { mode, span });
+        Ok(())
+    }
+
     fn unknown_directive(&self, name: &str) -> GrammarError {
         let error = |message: String| GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), message);
         let help = match name {
-            "%json" => "write the schema as rules, or compile it as a grammar of its own",
+            "%json" => "write rules for the texts that the schema allows",
             "%lark" => "write the rules into this file, or import them: `%import .file.rule`",
             "%regex" => "write the pattern as `/…/`; what may be any part of a text has to be written out",
             "%if" => "write a rule for each value of the parameter",
@@ -331,7 +351,8 @@ impl<'s> Parser<'s> {
             }
             _ => {
                 return error(format!("unknown directive `{name}`")).with_help(
-                    "there are `%import`, `%ignore`, `%override`, `%extend`, `%reserve`, `%start` and `%lexer`",
+                    "there are `%import`, `%ignore`, `%override`, `%extend`, `%reserve`, `%start` and \
+                     `%lexer`",
                 );
             }
         };
@@ -347,6 +368,12 @@ impl<'s> Parser<'s> {
                 return Err(self.expected("the name of an option in quotes, or `}`"));
             };
             let option_span = self.bump()?.span;
+            if !["no_forcing", "allow_invalid_utf8", "allow_initial_skip"].contains(&option) {
+                let message = format!("the option `{option}` of llguidance is not supported");
+                let help =
+                    "leave it out; there are `no_forcing`, `allow_invalid_utf8` and `allow_initial_skip`";
+                return Err(GrammarError::new(ErrorKind::Unsupported, option_span, message).with_help(help));
+            }
             self.expect(&TokenKind::Colon, "`:`")?;
             let value = match &self.token.kind {
                 TokenKind::RuleName(word) if word == "true" => true,
@@ -359,10 +386,10 @@ impl<'s> Parser<'s> {
                 ("allow_invalid_utf8", true) => {
                     Some("write the bytes where they may stand: `/(?-u:[\\x80-\\xff])/`")
                 }
-                ("allow_initial_skip", false) => Some(
-                    "what is ignored may stand at the start here; name it in the rules where it may stand instead",
+                _ => Some(
+                    "what is ignored may stand at the start here; name it in the rules where it may stand \
+                     instead",
                 ),
-                _ => Some("there are `no_forcing`, `allow_invalid_utf8` and `allow_initial_skip`"),
             };
             if let Some(help) = refused {
                 let span = option_span.start..self.token.span.end;

@@ -5,14 +5,14 @@
 //! them, are paid from the budget; and patterns nest at most [`Pattern::MAX_DEPTH`] deep, since those who
 //! read them recurse.
 
-use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir};
 
 use super::ast::{Alternatives, File, Node, NodeId, NodeKind};
 use super::regex::{self, Flags};
 use super::text;
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::expand::Budget;
-use crate::ir::{Pattern, Span, literal};
+use crate::ir::{Pattern, Span, hir_size, literal};
 
 /// What makes two literals the same terminal: as in Lark the text between the delimiters and the flags.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -36,7 +36,7 @@ type Result<T> = std::result::Result<T, GrammarError>;
 
 impl Piece {
     fn leaf(hir: Hir, key: Option<Key>) -> Self {
-        Self { size: size(&hir), pattern: Pattern::Regex(hir), key }
+        Self { size: hir_size(&hir), pattern: Pattern::Regex(hir), key }
     }
 
     /// Any of several.
@@ -55,21 +55,6 @@ impl Piece {
         }
         Ok(Self { pattern, key: None, size })
     }
-}
-
-/// The number of nodes of an expression, literals and classes weighed by their size.
-fn size(hir: &Hir) -> usize {
-    let (mut total, mut agenda) = (0, vec![hir]);
-    while let Some(hir) = agenda.pop() {
-        total += 1;
-        match hir.kind() {
-            HirKind::Literal(literal) => total += literal.0.len() / 8,
-            HirKind::Class(Class::Unicode(class)) => total += class.ranges().len() / 8,
-            HirKind::Class(Class::Bytes(class)) => total += class.ranges().len() / 8,
-            kind => agenda.extend(kind.subs()),
-        }
-    }
-    total
 }
 
 /// The expression of one text literal.

@@ -11,21 +11,23 @@
 //! | `{,n}` | `{0,n}` |
 //! | capturing groups | plain groups |
 //! | flag `x` | blanks and comments are removed here, because the two disagree on blanks in classes |
+//! | `\u{1F600}`, `\uD83D\uDE00`, `\cA`, which Python refuses | the character, as in ECMAScript |
 //!
 //! Lazy quantifiers are kept as they are written, and mean nothing.
 //!
-//! Refused, since a language cannot say it or the lexer cannot do it: look-around (`^ $ \b \A (?= (?<!` …),
-//! back-references, conditional, atomic and possessive parts, and the flags `a` and `L`. Beyond Python,
-//! `\p{…}` and `(?-u:\xFF)`, a raw byte, are passed through. Flag `i` is simple case folding, as in Python
-//! but for `İ`, which Python also takes for `i`. (Compared with Python 3.11 on 20,000 random patterns and 1.2
-//! million texts: no other difference.) Cost: linear in the pattern, plus what `regex-syntax` takes. No
-//! recursion here; nesting beyond [`NEST_LIMIT`] is an error there.
+//! Refused, since a language cannot say it or the lexer cannot do it: look-around (`^ $ \b \A (?= (?<!` …;
+//! [`parse_whole`] reads `^ $ \A \Z \z`), back-references, conditional, atomic and possessive parts, and the
+//! flags `a` and `L`. Beyond Python, `\p{…}` and `(?-u:\xFF)`, a raw byte, are passed through. Flag `i` is
+//! simple case folding, as in Python but for `İ`, which Python also takes for `i`. (Compared with Python 3.11
+//! on 20,000 random patterns and 1.2 million texts: no other difference.) Cost: linear in the pattern, plus
+//! what `regex-syntax` takes. No recursion here; nesting beyond [`NEST_LIMIT`] is an error there.
 
 use std::ops::Range;
 
 use regex_syntax::hir::Hir;
 
-use super::text::code_point;
+use super::text::{code_point, ecma_code_point};
+use crate::anchors;
 use crate::diagnostic::ErrorKind;
 use crate::ir::{self, Pattern};
 
@@ -74,9 +76,27 @@ impl Flags {
     }
 }
 
-/// The expression that a Python pattern stands for.
+/// The expression that a Python pattern stands for, as a language of its own: without anchors.
 pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
-    let state = State { verbose: flags.verbose, unicode: true };
+    let hir = read(pattern, flags, false)?;
+    within_depth(pattern, hir)
+}
+
+/// The same for a pattern that is matched as a whole. `^` and `\A` then hold where nothing has been read
+/// before, `$`, `\Z` and `\z` where nothing follows. (In Python `$` also holds before a last line end, and
+/// with the flag `m` both hold at lines: here that is refused.)
+pub fn parse_whole(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
+    let hir = within_depth(pattern, read(pattern, flags, true)?)?;
+    let resolved = anchors::resolve(&hir).ok_or_else(|| {
+        let message = "its anchors make it too large".to_owned();
+        let help = Some("write `^` at the beginning and `$` at the end of alternatives, not in repetitions");
+        RegexError { kind: ErrorKind::TooLarge, span: 0..pattern.len(), message, help }
+    })?;
+    within_depth(pattern, resolved)
+}
+
+fn read(pattern: &str, flags: Flags, anchors: bool) -> Result<Hir, RegexError> {
+    let state = State { verbose: flags.verbose, unicode: true, multi_line: false };
     let mut translator = Translator {
         text: pattern,
         at: 0,
@@ -85,6 +105,7 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
         outer: vec![],
         state,
         last: Last::Nothing,
+        anchors,
     };
     translator.run()?;
     let parsed = regex_syntax::ParserBuilder::new()
@@ -94,16 +115,11 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
         .dot_matches_new_line(flags.dot_all)
         .build()
         .parse(&translator.out);
-    let hir = parsed.map_err(|error| translator.explain(&error))?;
-    if !hir.properties().look_set().is_empty() {
-        let message = "look-around is not supported".to_owned();
-        return Err(RegexError {
-            kind: ErrorKind::Unsupported,
-            span: 0..pattern.len(),
-            message,
-            help: Some(NO_LOOK),
-        });
-    }
+    parsed.map_err(|error| translator.explain(&error))
+}
+
+/// The expression, unless it nests too deep for those who recurse on it.
+fn within_depth(pattern: &str, hir: Hir) -> Result<Hir, RegexError> {
     if ir::hir_depth(&hir) > Pattern::MAX_DEPTH {
         let message = format!("it nests deeper than {} levels", Pattern::MAX_DEPTH);
         return Err(RegexError { kind: ErrorKind::TooLarge, span: 0..pattern.len(), message, help: None });
@@ -111,15 +127,18 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
     Ok(hir)
 }
 
-const NO_LOOK: &str = "a terminal is a language of its own: describe the text that it matches, not what stands beside it; the longest \
+const NO_LOOK: &str = "a terminal is a language of its own: describe the text that it matches, not what \
+                       stands beside it; the longest \
      match ends a word where `\\b` would";
 
 /// Why not, and what instead; part of what is matched can be excluded by an intersection.
-const NO_AHEAD: &str = "a terminal is a language of its own and does not see what follows it; to leave texts out, \
+const NO_AHEAD: &str = "a terminal is a language of its own and does not see what follows it; to leave texts \
+                        out, \
                         intersect with a complement in a terminal: `NAME: /[a-z]+/ & ~/if|else/`";
 const NO_BEHIND: &str =
     "say what may stand before instead: `/\"([^\"\\\\\\n]|\\\\.)*\"/` for `/\".*?(?<!\\\\)\"/`";
-const NO_REFERENCE: &str = "no automaton can compare two parts of a text; if there are few, write a case for each: \
+const NO_REFERENCE: &str = "no automaton can compare two parts of a text; if there are few, write a case for \
+                            each: \
                             `/'[^']*'|\"[^\"]*\"/` for `/(['\"]).*?\\1/`";
 
 /// What holds inside of a group until it ends.
@@ -127,6 +146,7 @@ const NO_REFERENCE: &str = "no automaton can compare two parts of a text; if the
 struct State {
     verbose: bool,
     unicode: bool,
+    multi_line: bool,
 }
 
 /// What a quantifier would apply to.
@@ -146,6 +166,8 @@ struct Translator<'p> {
     outer: Vec<State>,
     state: State,
     last: Last,
+    /// Whether anchors are read.
+    anchors: bool,
 }
 
 type Done = Result<(), RegexError>;
@@ -213,12 +235,27 @@ impl<'p> Translator<'p> {
                     self.emit(1, ".");
                     self.last = Last::Item;
                 }
-                '^' | '$' => return Err(self.unsupported(1, &format!("the anchor `{c}` is"), NO_LOOK)),
+                '^' | '$' => self.anchor(1, c)?,
                 '#' if self.state.verbose => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
                 c if self.state.verbose && c.is_ascii_whitespace() => self.at += 1,
                 c => self.item_char(c.len_utf8(), c),
             }
         }
+        Ok(())
+    }
+
+    /// An anchor of so many bytes, of which this is the last character.
+    fn anchor(&mut self, len: usize, c: char) -> Done {
+        let name = &self.rest()[..len];
+        if !self.anchors {
+            return Err(self.unsupported(len, &format!("the anchor `{name}` is"), NO_LOOK));
+        }
+        if self.state.multi_line && len == 1 {
+            let help = "leave the flag `m` out, and write line ends as `\\n`";
+            return Err(self.unsupported(len, &format!("the anchor `{name}` of lines (flag `m`) is"), help));
+        }
+        self.emit(len, if matches!(c, '^' | 'A') { r"\A" } else { r"\z" });
+        self.last = Last::Nothing;
         Ok(())
     }
 
@@ -271,7 +308,8 @@ impl<'p> Translator<'p> {
             return Err(self.error(ErrorKind::InvalidEscape, 1, "a backslash at the end of the pattern"));
         };
         match c {
-            'b' | 'B' | 'A' | 'Z' | 'z' => {
+            'A' | 'Z' | 'z' => return self.anchor(2, c),
+            'b' | 'B' => {
                 return Err(self.unsupported(2, &format!("the anchor `\\{c}` is"), NO_LOOK));
             }
             '1'..='9' if self.octal().is_none() => {
@@ -328,6 +366,10 @@ impl<'p> Translator<'p> {
             'r' => ('\r', 2),
             't' => ('\t', 2),
             'v' => ('\u{b}', 2),
+            'c' => self.control()?,
+            'u' if let Some(found) = ecma_code_point(self.rest()) => {
+                found.map_err(|(len, message)| self.error(ErrorKind::InvalidEscape, len, message))?
+            }
             'x' | 'u' | 'U' => {
                 let len = if c == 'x' { 4 } else { 2 * if c == 'u' { 3 } else { 5 } };
                 let value = code_point(self.rest())
@@ -353,6 +395,14 @@ impl<'p> Translator<'p> {
             }
             c => (c, 1 + c.len_utf8()),
         })
+    }
+
+    /// `\cA`: the letter less 64.
+    fn control(&self) -> Result<(char, usize), RegexError> {
+        match self.rest().chars().nth(2).filter(char::is_ascii_alphabetic) {
+            Some(letter) => Ok((char::from(letter as u8 & 0x1f), 3)),
+            None => Err(self.error(ErrorKind::InvalidEscape, 2, "`\\c` needs a letter, as in `\\cA`")),
+        }
     }
 
     /// `[…]`
@@ -529,7 +579,7 @@ impl<'p> Translator<'p> {
                 '-' if on => on = false,
                 'i' | 's' => if on { &mut set } else { &mut cleared }.push(letter),
                 'x' => state.verbose = on,
-                'm' => {}
+                'm' => state.multi_line = on,
                 'u' => {
                     state.unicode = on;
                     if on { &mut set } else { &mut cleared }.push('u');
@@ -635,6 +685,31 @@ mod tests {
     }
 
     #[test]
+    fn escapes_of_ecmascript() {
+        same(r"\u{1F600}\u{41}\uD83D\uDE00\u0041\cA\cj", "", "\u{1f600}A\u{1f600}A\x01\n");
+        same(r"[\u{1F600}-\uD83D\uDE02\cZ]", "", "[\u{1f600}-\u{1f602}\x1a]");
+        same(r"\u{41}{2}", "", "A{2}");
+    }
+
+    #[test]
+    fn anchors_of_a_whole_pattern() {
+        let whole = |pattern| parse_whole(pattern, Flags::default());
+        let same = |pattern, plain| assert_eq!(whole(pattern), whole(plain), "{pattern}");
+        same("^ab$", "ab");
+        same(r"\Aab\Z", "ab");
+        same("a?^b", "b");
+        same("^(?m:a)$", "a");
+        assert_eq!(whole("^*").unwrap_err().kind, ErrorKind::InvalidRegex);
+        assert_eq!(whole(r"a\b").unwrap_err().span, 1..3);
+        assert_eq!(
+            whole("a|(?m:^b)").unwrap_err().message,
+            "the anchor `^` of lines (flag `m`) is not supported"
+        );
+        let many = "(?:^|a|$)?".repeat(300);
+        assert_eq!(whole(&many).unwrap_err().kind, ErrorKind::TooLarge);
+    }
+
+    #[test]
     fn classes_take_their_members_literally() {
         same(r"[[a&&b~~]", "", r"[\[a\&b\~]");
         same(r"[]a]", "", r"[\]a]");
@@ -672,6 +747,12 @@ mod tests {
         use ErrorKind::{EmptyRange, InvalidEscape, InvalidRegex, TooLarge, Unsupported};
         let deep = "(".repeat(1000) + &")".repeat(1000);
         let cases: &[(&str, ErrorKind, Range<usize>)] = &[
+            (r"\u{110000}", InvalidEscape, 0..10),
+            (r"\u{}", InvalidEscape, 0..4),
+            (r"\u{12", InvalidEscape, 0..3),
+            (r"\ud83d", InvalidEscape, 0..6),
+            (r"\ude00\ud83d", InvalidEscape, 0..6),
+            (r"\c1", InvalidEscape, 0..2),
             ("a^", Unsupported, 1..2),
             ("a$", Unsupported, 1..2),
             (r"a\b", Unsupported, 1..3),

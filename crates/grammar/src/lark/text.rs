@@ -59,6 +59,28 @@ pub(crate) fn code_point(text: &str) -> Result<char, String> {
     })
 }
 
+/// The character that ECMAScript's `\u{1F600}` or `\uD83D\uDE00` stands for, if a text begins with one of
+/// them, and the length of the escape; or the length of what is wrong, and why.
+pub(crate) fn ecma_code_point(text: &str) -> Option<Result<(char, usize), (usize, String)>> {
+    if let Some(inner) = text.strip_prefix("\\u{") {
+        let Some((digits, _)) = inner.split_once('}') else {
+            return Some(Err((3, "this `{` is not closed".to_owned())));
+        };
+        let len = digits.len() + 4;
+        let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let value = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex).and_then(char::from_u32);
+        return Some(value.map(|value| (value, len)).ok_or_else(|| {
+            (len, "`\\u{…}` needs the hexadecimal number of a character, at most 10ffff".to_owned())
+        }));
+    }
+    let half = |at: usize| {
+        let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
+    };
+    let value = char::decode_utf16([half(0)?, half(6)?]).next()?.ok()?;
+    (value > '\u{ffff}').then_some(Ok((value, 12)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,8 @@ fn short(source: &str, mode: LexerMode) -> Option<String> {
     Some(String::from_utf8(text).unwrap())
 }
 
-const SQL: &str = "start: \"select\" NAME (\",\" NAME)* \"from\" NAME [\"where\" cond]\ncond: NAME \"=\" value | \"(\" cond \")\"\n\
+const SQL: &str = "start: \"select\" NAME (\",\" NAME)* \"from\" NAME [\"where\" cond]\ncond: NAME \"=\" \
+                   value | \"(\" cond \")\"\n\
     value: NAME | STRING\nNAME: /[a-z]+/\nSTRING: /'[^']*'/\n%ignore /\\s+/";
 
 #[test]

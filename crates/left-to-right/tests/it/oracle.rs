@@ -110,7 +110,8 @@ fn for_each_case(check: impl Fn(&RandomCase, &Judge, &Language, &mut Tally) -> R
     }
     let Tally { verdicts, undecided } = tally;
     println!(
-        "{checked} cases, {empty} of an empty language, {unknown} perhaps; {verdicts} verdicts, {undecided} undecided; {} failures",
+        "{checked} cases, {empty} of an empty language, {unknown} perhaps; {verdicts} verdicts, {undecided} \
+         undecided; {} failures",
         failures.len()
     );
     assert!(verdicts > 0 || empty + unknown == checked, "nothing was compared");

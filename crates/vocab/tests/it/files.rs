@@ -265,11 +265,12 @@ mod hugging_face {
 
     #[test]
     fn unigram_with_metaspace() {
-        let text = r#"{"added_tokens": [{"id": 3, "content": "</s>", "special": true, "single_word": false, "lstrip": false,
-              "rstrip": false, "normalized": false}],
+        let text = r#"{"added_tokens": [{"id": 3, "content": "</s>", "special": true, "single_word": false,
+              "lstrip": false, "rstrip": false, "normalized": false}],
             "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "add_prefix_space": true},
             "decoder": {"type": "Metaspace", "replacement": "▁", "add_prefix_space": true},
-            "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["▁a", -1], ["a", -2], ["</s>", 0], ["▁", -3]]}}"#;
+            "model": {"type": "Unigram", "unk_id": 0,
+              "vocab": [["<unk>", 0], ["▁a", -1], ["a", -2], ["</s>", 0], ["▁", -3]]}}"#;
         let vocabulary = parse(Format::HuggingFace, text).unwrap();
         vocabulary.validate().unwrap();
         assert!(vocabulary.is_special(TokenId(0)) && vocabulary.is_special(TokenId(3)));
@@ -281,7 +282,8 @@ mod hugging_face {
     fn other_models_say_what_is_read() {
         use VocabErrorKind::Unsupported;
         let parse = |text: &str| parse(Format::HuggingFace, text);
-        let word_piece = r###"{"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "vocab": {}}}"###;
+        let word_piece = r###"{"model": {"type": "WordPiece", "unk_token": "u",
+            "continuing_subword_prefix": "##", "vocab": {}}}"###;
         assert_eq!(refused(parse(word_piece), &["WordPiece", "Unigram", "JSON array"]), Unsupported);
         let suffix = r#"{"model": {"type": "BPE", "end_of_word_suffix": "</w>", "vocab": {}, "merges": []}}"#;
         assert_eq!(refused(parse(suffix), &["end_of_word_suffix `</w>`"]), Unsupported);

@@ -200,7 +200,9 @@ fn the_same_vocabulary_as_a_tokenizer_json() {
             {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false},
             {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
         ]},
-        "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false},
+        "decoder": {
+            "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
+        },
         "model": {"type": "BPE", "vocab": vocab, "merges": merges},
     });
     let file = file.to_string();

@@ -51,7 +51,8 @@ pub fn report(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
     if !hints.is_empty() {
         writeln!(
             output,
-            "\nSome sentences have several derivations. Masks do not mind; sampling derivations and weights do."
+            "\nSome sentences have several derivations. Masks do not mind; sampling derivations and weights \
+             do."
         )?;
     }
     for hint in &hints {

@@ -43,7 +43,8 @@ pub struct Args {
     #[arg(long, default_value = "masked", value_parser = kind)]
     model: Kind,
     /// The methods, separated by commas; `none` has no constraint.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "exact,none", value_parser = method)]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(default_value = "exact,none", value_parser = method)]
     method: Vec<&'static Named>,
     /// Decoding steps: how often the model is asked for one output. An autoregressive model is asked for each
     /// token.
@@ -64,7 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many prompts of the task; the first at which the methods differ is shown.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     prompts: u32,
     /// A prompt of your own instead, such as 'Ada is 34, a pilot, from Oslo'.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompts")]
@@ -76,7 +78,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE.html")]
     trace: Option<PathBuf>,
     /// Milliseconds between two steps on a terminal.
-    #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 250)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     delay: u32,
     /// A grammar of your own in place of the task's: .lark, .gbnf, .ebnf, .regex or .cfg, each also as .gz.
     /// The model has not learned it.
@@ -95,7 +98,8 @@ Examples:
   anygram generate --model autoregressive --method forced-sequential-with-budget,none
   anygram generate --trace replay.html
   anygram generate -g my.lark --prompt 'Ada is 34'
-  anygram generate --json --prompts 100 | jq -s 'group_by(.method)[] | {method: .[0].method, syntactic: map(.syntactic)}'";
+  anygram generate --json --prompts 100 | jq -s 'group_by(.method)[] | \
+  {method: .[0].method, syntactic: map(.syntactic)}'";
 
 fn task(name: &str) -> Result<Task, String> {
     Task::by_name(name).ok_or_else(|| unknown("task", Task::ALL.map(Task::name)))

@@ -88,7 +88,8 @@ fn fill(
     let width = terminal.as_ref().map_or(WIDTH, |terminal| usize::from(terminal.size().1)).max(2 * INDENT);
     writeln!(
         output,
-        "\n{TITLE}Step by step{TITLE:#}  {}: {KEPT}kept{KEPT:#}, {FORCED}no other token left{FORCED:#}, {FAINT}▢ open, ∎ the end{FAINT:#}",
+        "\n{TITLE}Step by step{TITLE:#}  {}: {KEPT}kept{KEPT:#}, {FORCED}no other token left{FORCED:#}, \
+         {FAINT}▢ open, ∎ the end{FAINT:#}",
         generation.method
     )?;
     let steps = steps(&generation.trace, generation.slots.len());
