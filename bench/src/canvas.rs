@@ -34,8 +34,8 @@ pub struct Args {
     /// The lexer mode, in place of the grammar's own.
     #[arg(long)]
     lexer: Option<String>,
-    /// Print how often each stage of the solver ran, what it decided and how many steps it took. Times are then
-    /// a few per cent longer.
+    /// Print how often each stage of the solver ran, what it decided and how many steps it took. Times are
+    /// then a few per cent longer.
     #[arg(long)]
     stages: bool,
     /// Measures `admissible` too, for the blocks of 32.

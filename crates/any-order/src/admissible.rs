@@ -298,7 +298,9 @@ impl Solver {
         while plan.ends.contains(&true) {
             match self.decide(canvas, &plan, work) {
                 Decision::Yes(witness) => {
-                    let is_eos = |filling: &Filling| matches!(filling, Filling::Token(token) if self.constraint().vocabulary().eos().contains(token));
+                    let eos = self.constraint().vocabulary().eos();
+                    let is_eos =
+                        |filling: &Filling| matches!(filling, Filling::Token(token) if eos.contains(token));
                     let end = witness.slots.iter().position(is_eos).unwrap_or(0);
                     earliest = Some(end);
                     plan.ends[end..].fill(false);

@@ -1,7 +1,7 @@
 //! What each stage of the solver is worth: how often it ran, what it decided, how many steps it took.
 //!
-//! Counting is off unless it is asked for ([`Solver::count_stages`](crate::Solver::count_stages)): to see what a
-//! stage of `admissible` decided, all open tokens are counted before and after it.
+//! Counting is off unless it is asked for ([`Solver::count_stages`](crate::Solver::count_stages)): to see
+//! what a stage of `admissible` decided, all open tokens are counted before and after it.
 
 use anygram_bits::work::Work;
 

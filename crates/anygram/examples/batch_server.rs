@@ -1,5 +1,5 @@
-//! The loop of a server: requests with grammars and stop ids of their own come and go; their masks are rows of
-//! one buffer, as wide as the model's padded output layer.
+//! The loop of a server: requests with grammars and stop ids of their own come and go; their masks are rows
+//! of one buffer, as wide as the model's padded output layer.
 //!
 //! `cargo run --release -p anygram --example batch_server`
 

@@ -1,5 +1,6 @@
-//! One block of a masked diffusion model: in each step the model proposes a token for every hole, those that it
-//! is surest of are put in, and the rest stay open. Only tokens that leave the canvas completable are taken.
+//! One block of a masked diffusion model: in each step the model proposes a token for every hole, those that
+//! it is surest of are put in, and the rest stay open. Only tokens that leave the canvas completable are
+//! taken.
 //!
 //! `cargo run --release -p anygram --example diffusion_block`
 

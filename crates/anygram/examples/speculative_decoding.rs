@@ -1,5 +1,5 @@
-//! Speculative decoding: a small model drafts a tree of tokens, the large one verifies all of it in one forward
-//! pass and needs a mask after each draft.
+//! Speculative decoding: a small model drafts a tree of tokens, the large one verifies all of it in one
+//! forward pass and needs a mask after each draft.
 //!
 //! `cargo run --release -p anygram --example speculative_decoding`
 

@@ -397,9 +397,10 @@ impl Output {
     }
 }
 
-/// Writes the masks of many outputs: row `i` belongs to output `i`. Outputs of one pool and one vocabulary make one turn of the device, which is waited
-/// for once. The answers come one for each output, and the error of one does not touch the others. The
-/// counterpart of [`batch_masks`](anygram_left_to_right::batch_masks) for matchers.
+/// Writes the masks of many outputs: row `i` belongs to output `i`. Outputs of one pool and one vocabulary
+/// make one turn of the device, which is waited for once. The answers come one for each output, and the error
+/// of one does not touch the others. The counterpart of [`batch_masks`](anygram_left_to_right::batch_masks)
+/// for matchers.
 pub fn batch_masks(outputs: &mut [Output], mut rows: MaskRows<'_>) -> Vec<Result<(), OutputError>> {
     let (needed, given) = (outputs.len(), rows.len());
     if given < needed {

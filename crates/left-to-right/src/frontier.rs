@@ -440,7 +440,8 @@ impl Stepper {
     }
 
     /// A parser state that reads all that this one reads, and more: see
-    /// [`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack). The state itself, if the engine has nothing better.
+    /// [`Earley::limit_stack`](anygram_recognizer::earley::Earley::limit_stack). The state itself, if the
+    /// engine has nothing better.
     pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, StepError> {
         let before = self.recognizer.n_items();
         let limited = match self.recognizer.shared_states_mut() {

@@ -135,7 +135,8 @@ pub enum CompileError {
     Recognizer(#[from] RecognizerError),
     /// The rules derive sentences, but none can be cut into the terminals that they need.
     #[error(
-        "the language is empty: in lexer mode {} longer matches of some terminals always take what others need; use `scannerless`",
+        "the language is empty: in lexer mode {} longer matches of some terminals always take what others \
+         need; use `scannerless`",
         mode.name()
     )]
     NoneCanBeCut {
@@ -155,7 +156,8 @@ pub enum CompileError {
     },
     /// The grammar names a token that the vocabulary does not have.
     #[error(
-        "the grammar names the token {name}, which the vocabulary does not have; name one of its special tokens"
+        "the grammar names the token {name}, which the vocabulary does not have; name one of its special \
+         tokens"
     )]
     UnknownToken {
         /// The name as the grammar has it.
@@ -384,7 +386,8 @@ pub enum StepError {
     Stopped(#[from] Stopped),
     /// It is not known whether the text can be completed.
     #[error(
-        "whether this text can be completed was not decided in {limit} steps; use the lexer mode `longest` or raise the limit `search_steps`"
+        "whether this text can be completed was not decided in {limit} steps; use the lexer mode \
+         `longest` or raise the limit `search_steps`"
     )]
     Undecided {
         /// The limit in force.

@@ -286,7 +286,8 @@ impl fmt::Display for Refusal {
                 let byte = std::ascii::escape_default(byte);
                 write!(
                     f,
-                    "token {} ({display}) is refused at its byte {accepted_bytes} ('{byte}'), offset {text_offset} of the text",
+                    "token {} ({display}) is refused at its byte {accepted_bytes} ('{byte}'), offset \
+                     {text_offset} of the text",
                     token.0
                 )?;
             }
@@ -416,8 +417,8 @@ impl Matcher {
 
     /// Writes the mask of allowed tokens: bit `id % 32` of word `id / 32` is set iff the token may come next.
     ///
-    /// `words` may be wider than [`Constraint::mask_words`], as for a model whose output layer is padded: what
-    /// is left over is cleared. In a narrower row the last tokens have no place, so they are left out.
+    /// `words` may be wider than [`Constraint::mask_words`], as for a model whose output layer is padded:
+    /// what is left over is cleared. In a narrower row the last tokens have no place, so they are left out.
     #[doc(alias("compute_mask", "fill_next_token_bitmask", "fill_bitmask"))]
     pub fn mask_into(&mut self, words: &mut [u32]) -> Result<(), MatchError> {
         self.filling(words, |this, words| {
@@ -452,9 +453,9 @@ impl Matcher {
     /// a smaller one at once.
     ///
     /// The drafts are a tree: each names the one that it follows, which stands before it in the list, or none
-    /// if it comes next. Row `i` of `rows` is the mask after draft `i`; the answer says whether that draft and
-    /// all before it are allowed, and where they are not the row is empty. Cost: an advance and a mask for each
-    /// draft.
+    /// if it comes next. Row `i` of `rows` is the mask after draft `i`; the answer says whether that draft
+    /// and all before it are allowed, and where they are not the row is empty. Cost: an advance and a mask
+    /// for each draft.
     #[doc(alias("traverse_draft_tree", "speculative decoding"))]
     pub fn draft_masks(&mut self, drafts: &[Draft], mut rows: MaskRows<'_>) -> Result<Vec<bool>, MatchError> {
         if rows.len() < drafts.len() {
@@ -997,7 +998,8 @@ impl Matcher {
         self.put_own_eos(stepper, frontier, words)
     }
 
-    /// From the mask that ends with the tokens of the vocabulary, which outputs share, to that of this output.
+    /// From the mask that ends with the tokens of the vocabulary, which outputs share, to that of this
+    /// output.
     fn put_own_eos(
         &self,
         stepper: &mut Stepper,
@@ -1026,8 +1028,8 @@ impl Matcher {
     }
 }
 
-/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. The answers come one for each
-/// output, and the error of one does not touch the others.
+/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. The answers come one for
+/// each output, and the error of one does not touch the others.
 ///
 /// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
 /// threads are those of rayon's pool in which this is called.

@@ -2,9 +2,9 @@
 
 /// Where the masks of several outputs go: rows of a buffer of 32-bit words.
 ///
-/// Row `i` begins at word `i * stride` and its first `width` words are its mask; what stands between two rows is
-/// left as it is. A mask that is narrower than its row is continued with zeros: ids that only the padding of a
-/// model has are never allowed. Of a mask that is wider the words behind the row are dropped.
+/// Row `i` begins at word `i * stride` and its first `width` words are its mask; what stands between two rows
+/// is left as it is. A mask that is narrower than its row is continued with zeros: ids that only the padding
+/// of a model has are never allowed. Of a mask that is wider the words behind the row are dropped.
 ///
 /// ```
 /// use anygram_left_to_right::MaskRows;

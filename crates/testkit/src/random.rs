@@ -1,7 +1,7 @@
 //! Draws of test cases.
 //!
-//! The numbers are those of [`anygram_bits::Random`]; only what is made of them differs. Seeds that tests name,
-//! and how many of their cases are of which kind, depend on these draws, so they stay as they are.
+//! The numbers are those of [`anygram_bits::Random`]; only what is made of them differs. Seeds that tests
+//! name, and how many of their cases are of which kind, depend on these draws, so they stay as they are.
 
 /// A stream of random numbers: good enough to draw test cases, for nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -98,7 +98,8 @@ impl TableBuilder {
             return Err(VocabError::new(
                 VocabErrorKind::TooLarge,
                 format!(
-                    "the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a vocabulary?"
+                    "the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a \
+                     vocabulary?"
                 ),
             ));
         }

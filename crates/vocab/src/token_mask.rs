@@ -1,8 +1,8 @@
 //! Token masks: which tokens of a vocabulary are allowed.
 //!
-//! A mask has one bit per token id: bit `id % 32` of word `id / 32`, the layout that samplers read (XGrammar's
-//! and llguidance's bitmasks are the same). It is a plain value; who wants to fill a row of a tensor writes
-//! words and needs no [`TokenMask`].
+//! A mask has one bit per token id: bit `id % 32` of word `id / 32`, the layout that samplers read
+//! (XGrammar's and llguidance's bitmasks are the same). It is a plain value; who wants to fill a row of a
+//! tensor writes words and needs no [`TokenMask`].
 //!
 //! Costs, with n the number of ids: [`contains`](TokenMask::contains) O(1), everything else O(n / 32) and the
 //! ids that it yields; [`apply_to_logits`](TokenMask::apply_to_logits) O(n).
@@ -126,9 +126,9 @@ impl TokenMask {
         tokens.next().filter(|_| tokens.next().is_none())
     }
 
-    /// Sets the logit of each token that is not allowed to minus infinity. Logits beyond the vocabulary, as of
-    /// models whose output layer is padded, belong to no token and are set to minus infinity too; where there
-    /// are fewer logits than tokens, the last tokens have none.
+    /// Sets the logit of each token that is not allowed to minus infinity. Logits beyond the vocabulary, as
+    /// of models whose output layer is padded, belong to no token and are set to minus infinity too; where
+    /// there are fewer logits than tokens, the last tokens have none.
     #[doc(alias("apply_token_bitmask_inplace", "apply_to_logits_inplace"))]
     pub fn apply_to_logits<L: Logit>(&self, logits: &mut [L]) {
         for (at, part) in logits.chunks_mut(BITS).enumerate() {

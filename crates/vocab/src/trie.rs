@@ -254,8 +254,8 @@ impl TokenTrie {
     }
 
     /// Visits nodes depth first, in the order of their bytes, with a state for each open ancestor: `enter`
-    /// gets the state of the parent (`root` where the parent is none of the nodes) and makes that of the node,
-    /// or `None`, so that nothing below the node is visited. The first error ends the walk.
+    /// gets the state of the parent (`root` where the parent is none of the nodes) and makes that of the
+    /// node, or `None`, so that nothing below the node is visited. The first error ends the walk.
     ///
     /// `nodes` are [`TokenTrie::below_root`] or a [`TokenTrie::subtree`]. Nobody is told when a node is left:
     /// a state that is a part of a stack of the caller's says where it ends, and whoever enters a node cuts
@@ -331,7 +331,8 @@ impl TokenTrie {
         let n = self.n_nodes();
         if n == 0 || self.ends.len() != n || self.lows.len() != n + 1 || self.root_children.len() != 256 {
             return Err(format!(
-                "array lengths disagree: {n} bytes, {} ends, {} lows (one more expected), {} root children (256 expected)",
+                "array lengths disagree: {n} bytes, {} ends, {} lows (one more expected), {} root \
+                 children (256 expected)",
                 self.ends.len(),
                 self.lows.len(),
                 self.root_children.len()

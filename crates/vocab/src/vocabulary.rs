@@ -60,8 +60,8 @@ impl Vocabulary {
         }
     }
 
-    /// The vocabulary of these tokens: the first has id 0. A token without bytes is special. Texts are encoded
-    /// by the longest match.
+    /// The vocabulary of these tokens: the first has id 0. A token without bytes is special. Texts are
+    /// encoded by the longest match.
     ///
     /// ```
     /// use anygram_vocab::{SpecialIds, Vocabulary};
@@ -196,7 +196,8 @@ impl Vocabulary {
                     return Err(VocabError::new(
                         VocabErrorKind::DuplicateId,
                         format!(
-                            "token {} cannot be the special token `{name}`: it is the ordinary token {}; is the id right?",
+                            "token {} cannot be the special token `{name}`: it is the ordinary token {}; \
+                             is the id right?",
                             id.0,
                             escape(bytes)
                         ),

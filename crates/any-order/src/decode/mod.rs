@@ -52,7 +52,8 @@
 //!     if strategy.name == "exact" {
 //!         assert_eq!(decoded.tokens(), Some([0, 0, 0, 1, 1, 1].map(TokenId).to_vec()));
 //!     }
-//!     println!("{}: {} proposals, {} refused", strategy.name, decoded.trace.proposals().count(), decoded.trace.n_refused());
+//!     let (n_proposed, n_refused) = (decoded.trace.proposals().count(), decoded.trace.n_refused());
+//!     println!("{}: {n_proposed} proposals, {n_refused} refused", strategy.name);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

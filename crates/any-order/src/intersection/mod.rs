@@ -162,8 +162,8 @@ pub struct Infilling {
 /// What the method says.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Intersected {
-    /// Whether the intersection has a word; with a completion of the canvas where one was drawn and the canvas
-    /// has no holes. It is proven of the canvas if it is a no, or a yes with such a completion.
+    /// Whether the intersection has a word; with a completion of the canvas where one was drawn and the
+    /// canvas has no holes. It is proven of the canvas if it is a no, or a yes with such a completion.
     pub verdict: Verdict,
     /// A completion that was replayed, if one was drawn.
     pub infilling: Option<Infilling>,

@@ -53,7 +53,8 @@ impl Encoder {
         if matches!(self, Self::Unavailable) {
             return Err(VocabError::new(
                 VocabErrorKind::Unsupported,
-                "a text is encoded with a tokenizer.json only if the crate was built with the feature `tokenizers`: \
+                "a text is encoded with a tokenizer.json only if the crate was built with the feature \
+                 `tokenizers`: \
                  add it to `anygram` in Cargo.toml, or give tokens",
             ));
         }

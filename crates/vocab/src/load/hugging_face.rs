@@ -169,7 +169,8 @@ fn spelling(head: &Head) -> Result<Spelling, VocabError> {
         VocabError::new(
             VocabErrorKind::Unsupported,
             format!(
-                "{what}: of tokenizer.json files, BPE and Unigram models are read whose tokens are byte-level, or have \
+                "{what}: of tokenizer.json files, BPE and Unigram models are read whose tokens are \
+                 byte-level, or have \
                  `▁` for a space; write others as a JSON array of tokens"
             ),
         )

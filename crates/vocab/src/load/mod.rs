@@ -81,8 +81,8 @@ impl Vocabulary {
     ///   merges by rank, after cutting by `options.pattern`.
     /// - JSON array: encoding takes the longest match, or the fewest tokens if that ends nowhere.
     /// - `tokenizer.json`: special added tokens have no bytes, others have their text. Encoding is the file's
-    ///   own, with everything off that changes the text (a space in front, normal forms, truncation), and needs
-    ///   the feature `tokenizers`.
+    ///   own, with everything off that changes the text (a space in front, normal forms, truncation), and
+    ///   needs the feature `tokenizers`.
     /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the
     ///   scores of pieces, and a character that no piece has is spelled by its bytes, in models that have
     ///   pieces for bytes.
@@ -179,7 +179,8 @@ fn guess(bytes: &[u8]) -> Result<Format, VocabError> {
         _ if bytes.first() == Some(&0x0a) => Ok(Format::SentencePiece),
         _ => Err(VocabError::new(
             VocabErrorKind::Unsupported,
-            "not a kind of vocabulary that is read: give a tokenizer.json, a .tiktoken file, a SentencePiece model (each \
+            "not a kind of vocabulary that is read: give a tokenizer.json, a .tiktoken file, a \
+             SentencePiece model (each \
              may have .gz), or a JSON array of tokens",
         )),
     }

@@ -58,7 +58,8 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
     if !escapes_spaces {
         return Err(VocabError::new(
             VocabErrorKind::Unsupported,
-            "a SentencePiece model that does not write `▁` for a space (`escape_whitespaces`): convert it to a \
+            "a SentencePiece model that does not write `▁` for a space (`escape_whitespaces`): convert it \
+             to a \
              tokenizer.json, or to a JSON array of tokens",
         ));
     }
@@ -179,7 +180,8 @@ fn damaged(offset: usize, what: &str) -> VocabError {
     VocabError::new(
         VocabErrorKind::Syntax,
         format!(
-            "byte {offset}: {what}: the SentencePiece model is damaged, or the file is of another kind; get it again"
+            "byte {offset}: {what}: the SentencePiece model is damaged, or the file is of another kind; \
+             get it again"
         ),
     )
 }
