@@ -303,18 +303,26 @@ fn measure(
         bad.set(middle, lone)?;
         let (answer, time) = timed(|| solver.completable(&bad));
         let answer = answer?;
-        ensure!(
-            !matches!(answer, Decision::Yes(_)),
-            "{setting}: with the byte 0xFF in slot {middle} it is completable: {canvas:?}"
-        );
+        ensure!(!answer.is_yes(), "{setting}: with 0xFF in slot {middle} it is completable: {canvas:?}");
         spoiled.add(answer.decided(), time);
     }
+    let n_open = warm.undecided + spoiled.undecided;
+    Ok(row(setting, [&cold, &warm, &spoiled, &changed], &kept, [n_known, n_open]))
+}
+
+/// A row of the table.
+fn row(
+    setting: &str,
+    [cold, warm, spoiled, changed]: [&Times; 4],
+    kept: &[f64],
+    [n_known, n_open]: [usize; 2],
+) -> Vec<String> {
     let both = |times: &[f64]| [us(quantile(times, 0.5)), us(quantile(times, 0.99))];
     let [[cold_50, cold_99], [yes_50, yes_99], [cold_no_50, cold_no_99], [no_50, no_99], [bad_50, bad_99]] =
         [both(&cold.yes), both(&warm.yes), both(&cold.no), both(&warm.no), both(&spoiled.no)];
     let [changed_50, changed_99] = both(&[&changed.yes[..], &changed.no].concat());
     let count = |times: &[f64]| times.len().to_string();
-    Ok(vec![
+    vec![
         setting.to_owned(),
         count(&warm.yes),
         cold_50,
@@ -328,12 +336,12 @@ fn measure(
         no_99,
         bad_50,
         bad_99,
-        us(quantile(&kept, 0.5)),
+        us(quantile(kept, 0.5)),
         changed_50,
         changed_99,
         n_known.to_string(),
-        (warm.undecided + spoiled.undecided).to_string(),
-    ])
+        n_open.to_string(),
+    ]
 }
 
 /// Canvases of holes alone, each asked of a solver that knows nothing and then once more.
@@ -378,12 +386,6 @@ const BLOCK: usize = 32;
 /// fixed one, the holes behind it included.
 fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()> {
     let (mut times, mut warm, mut n_tokens, mut n_open, mut holes) = (Vec::new(), Vec::new(), 0, 0, 0);
-    let block = |canvas: &Canvas| {
-        let slots = canvas.slots();
-        let last = slots.iter().rposition(|slot| matches!(slot, Slot::Fixed(_))).unwrap_or(0);
-        let end = (last + 1).next_multiple_of(BLOCK).min(slots.len());
-        Canvas::new(slots[..end].to_vec(), End::Prefix { remaining: None })
-    };
     for canvas in canvases {
         let (answer, time) = timed(|| solver.admissible(&block(canvas)));
         let answer = answer?;
@@ -397,30 +399,7 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
         answer?;
         warm.push(time);
     }
-    // As a model decodes: what was known of the block before serves it with one hole filled.
-    let mut steps = Vec::new();
-    for canvas in canvases {
-        let mut canvas = block(canvas);
-        solver.admissible(&canvas)?;
-        let Decision::Yes(witness) = solver.completable(&canvas)? else { continue };
-        while let holes = canvas.holes().collect::<Vec<_>>()
-            && holes.len() > 1
-        {
-            let slot = holes[holes.len() * 5 / 8];
-            let Filling::Token(token) = witness.slots[slot] else { break };
-            canvas.set(slot, token)?;
-            let (answer, time) = timed(|| solver.admissible(&canvas));
-            let answer = answer?;
-            for (at, slot) in canvas.holes().enumerate() {
-                let Filling::Token(token) = witness.slots[slot] else { break };
-                ensure!(
-                    !answer.get(at, token).is_no(),
-                    "slot {slot} cannot hold {token:?}, though a completion has it there: {canvas:?}"
-                );
-            }
-            steps.push(time);
-        }
-    }
+    let steps = step_by_step(solver, canvases)?;
     println!(
         "{name}: admissible, step by step: {} steps, p50 {} us, p99 {} us, most {} us",
         steps.len(),
@@ -444,4 +423,41 @@ fn admissible(solver: &mut Solver, name: &str, canvases: &[Canvas]) -> Result<()
         again[1],
     );
     Ok(())
+}
+
+/// The slots up to the end of the block of 32 that holds the last fixed one.
+fn block(canvas: &Canvas) -> Canvas {
+    let slots = canvas.slots();
+    let last = slots.iter().rposition(|slot| matches!(slot, Slot::Fixed(_))).unwrap_or(0);
+    let end = (last + 1).next_multiple_of(BLOCK).min(slots.len());
+    Canvas::new(slots[..end].to_vec(), End::Prefix { remaining: None })
+}
+
+/// What each step takes as a model decodes: what was known of the block before serves it with one hole
+/// filled.
+fn step_by_step(solver: &mut Solver, canvases: &[Canvas]) -> Result<Vec<f64>> {
+    let mut steps = Vec::new();
+    for canvas in canvases {
+        let mut canvas = block(canvas);
+        solver.admissible(&canvas)?;
+        let Decision::Yes(witness) = solver.completable(&canvas)? else { continue };
+        while let holes = canvas.holes().collect::<Vec<_>>()
+            && holes.len() > 1
+        {
+            let slot = holes[holes.len() * 5 / 8];
+            let Filling::Token(token) = witness.slots[slot] else { break };
+            canvas.set(slot, token)?;
+            let (answer, time) = timed(|| solver.admissible(&canvas));
+            let answer = answer?;
+            for (at, slot) in canvas.holes().enumerate() {
+                let Filling::Token(token) = witness.slots[slot] else { break };
+                ensure!(
+                    !answer.get(at, token).is_no(),
+                    "slot {slot} cannot hold {token:?}, though a completion has it there: {canvas:?}"
+                );
+            }
+            steps.push(time);
+        }
+    }
+    Ok(steps)
 }

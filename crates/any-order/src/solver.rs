@@ -161,6 +161,7 @@ impl Solver {
     }
 
     /// Lets one way alone decide, for tests and measurements.
+    #[doc(hidden)]
     pub fn by(mut self, by: By) -> Self {
         self.by = by;
         self

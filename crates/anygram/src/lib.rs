@@ -40,19 +40,28 @@ pub use anygram_any_order::decode;
 pub use anygram_any_order::decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, View,
 };
+pub use anygram_any_order::intersection::{
+    Complete, FormSizes, Infilling, Intersected, IntersectionBy, IntersectionOptions, IntersectionStats,
+};
 pub use anygram_any_order::{
     Admissible, Assignment, Canvas, CanvasError, CanvasQuestionError, Counters, Decision, End, Filling,
     Floor, LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, SampleOptions, Slot,
     Solver, StageCount, Tail, Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::work::{Cancel, Stopped};
-pub use anygram_grammar::GrammarError;
+pub use anygram_grammar::ir;
+pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
+pub use anygram_grammar::{ErrorKind, GrammarError, Warning};
 pub use anygram_left_to_right::language::{Reader, Reading, StepError};
 pub use anygram_left_to_right::{
-    BatchOptions, CompileError, Constraint, Draft, Engine, Forced, Language, LanguageOptions, Limits,
-    MaskRows, MatchError, Matcher, MemoCounts, Refusal, batch_masks,
+    BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
+    MatchError, Matcher, MemoCounts, Refusal, batch_masks,
 };
+pub use anygram_lexer::transducer::LexingError;
+pub use anygram_lexer::{LexerError, LexerLimits};
+pub use anygram_recognizer::probe::Probe;
+pub use anygram_recognizer::{Engine, RecognizerError, RecognizerLimits};
 pub use anygram_vocab::{
     Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, VocabErrorKind, Vocabulary,
 };

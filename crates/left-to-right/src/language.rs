@@ -240,6 +240,7 @@ impl Language {
     }
 
     /// The compiled lexing.
+    #[doc(hidden)]
     pub fn lexing(&self) -> &Lexing {
         &self.lexing
     }
@@ -286,6 +287,7 @@ impl Language {
     }
 
     /// A fresh recognizer of the chosen engine.
+    #[doc(hidden)]
     pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
         self.choice.recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
     }

@@ -16,7 +16,7 @@
 //! - [`tasks`]: prompts, answers, grammars and checks, from seeds.
 //! - [`vocabulary`]: the tokenizer that the three share.
 //! - [`SmallModel`]: weights, and the forward pass in `f32` on one core. Compared with the logits of PyTorch
-//!   by `tests/models.rs`.
+//!   by `tests/it/models.rs`.
 //! - [`Session`]: a model at a prompt, as the decoding loop asks it.
 //!
 //! ```

@@ -180,16 +180,14 @@ impl Earley {
         let rests = table.sorted(begins.iter_mut().flatten().chain([&mut root]));
         begins.iter_mut().for_each(|rests| rests.sort_unstable());
         let firsts = firsts(&begins, &rests);
-        let predicts = vec![None; cfg.n_nonterminals];
-        let tail_recursive = tail_recursive(&cfg);
         let mut this = Self {
-            tail_recursive,
+            tail_recursive: tail_recursive(&cfg),
+            predicts: vec![None; cfg.n_nonterminals],
             outermost: FxHashMap::default(),
             cfg,
             rests,
             nullable,
             firsts,
-            predicts,
             begins,
             predictions: Vec::new(),
             prediction_ids: FxHashMap::default(),
@@ -318,7 +316,7 @@ impl Earley {
     }
 
     /// Whether a state holds so many items that the Valiant chart is the better engine for texts that come
-    /// there: see [`HEAVY`].
+    /// there.
     pub fn is_heavy(&self, state: StateId) -> bool {
         self.states[state.index()].kernel.len() > HEAVY
     }

@@ -172,7 +172,7 @@ impl AsRef<[u32]> for TokenMask {
     }
 }
 
-/// A number that models give as a logit: `f32`, `f64`, [`f16`] or [`bf16`].
+/// A number that models give as a logit: `f32`, `f64`, `half::f16` or `half::bf16`.
 pub trait Logit: Copy + sealed::Sealed {
     /// The logit of what cannot be drawn.
     const NEG_INFINITY: Self;

@@ -221,6 +221,7 @@ impl Vocabulary {
     }
 
     /// All ordinary tokens as a trie.
+    #[doc(hidden)]
     pub fn trie(&self) -> &TokenTrie {
         &self.tokens.trie
     }

@@ -2,8 +2,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anygram::TokenId;
 use anygram::parts::left_to_right::mask::get_bit;
+use anygram::{TokenId, Vocabulary};
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -119,17 +119,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut decoder = Decoder::new(&args.grammar, &constraint, args.batch as usize)?;
     let compile_ms = ms(start);
 
-    let mut replayed: Vec<(&PathBuf, usize, Vec<TokenId>)> = Vec::new();
-    for file in &args.files {
-        for text in texts(file)?.iter().take(args.first.unwrap_or(usize::MAX)) {
-            let tokens = tokens(constraint.vocabulary(), text)
-                .with_context(|| format!("{} line {}", file.display(), text.line))?;
-            if tokens.len() <= args.max_tokens.unwrap_or(usize::MAX) {
-                replayed.push((file, text.line, tokens));
-            }
-        }
-    }
-
+    let replayed = replayed(args, constraint.vocabulary())?;
     let total =
         replayed.iter().map(|(_, _, tokens)| tokens.len() as u64).sum::<u64>() * (1 + u64::from(args.warmup));
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(4));
@@ -187,6 +177,21 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     writeln!(std::io::stdout(), "{}", serde_json::to_string(&report)?)?;
     Ok(true)
+}
+
+/// The texts that are asked for: each with its file and line.
+fn replayed<'a>(args: &'a Args, vocabulary: &Vocabulary) -> Result<Vec<(&'a PathBuf, usize, Vec<TokenId>)>> {
+    let mut replayed = Vec::new();
+    for file in &args.files {
+        for text in texts(file)?.iter().take(args.first.unwrap_or(usize::MAX)) {
+            let tokens =
+                tokens(vocabulary, text).with_context(|| format!("{} line {}", file.display(), text.line))?;
+            if tokens.len() <= args.max_tokens.unwrap_or(usize::MAX) {
+                replayed.push((file, text.line, tokens));
+            }
+        }
+    }
+    Ok(replayed)
 }
 
 /// A text that is being replayed, and how many of its tokens were read.

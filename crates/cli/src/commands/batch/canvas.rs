@@ -83,32 +83,7 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
     };
     let mut answers = Answers::default();
     if method != Method::Exact {
-        let known = ["completable", "witness", "compatible"];
-        if let Some(want) = wants.iter().find(|want| !known.contains(&want.as_str())) {
-            bail!(
-                "the method `{}` answers completable, witness and compatible; ask `exact` for {want}",
-                method.name()
-            );
-        }
-        let lookahead = lookahead(question)?;
-        if is_wanted("compatible") {
-            let verdicts = methods.compatible(&canvas, &proposals, method, weights.as_ref(), lookahead)?;
-            let decisions = || verdicts.iter().map(|verdict| &verdict.decision);
-            answers.compatible = Some(decisions().map(Decision::decided).collect());
-            answers.why = decisions().find_map(Decision::undecided).map(Undecided::to_string);
-        }
-        if !is_wanted("completable") && !is_wanted("witness") {
-            return Ok(answers);
-        }
-        let verdict = methods.completable(&canvas, method, weights.as_ref(), lookahead)?;
-        if is_wanted("completable") {
-            (answers.completable, answers.proven) = (Some(verdict.decision.decided()), Some(verdict.proven));
-        }
-        if is_wanted("witness") {
-            answers.witness =
-                Some(verdict.witness().map(|witness| witness.slots.iter().map(filling).collect()));
-        }
-        answers.why = verdict.decision.undecided().map(Undecided::to_string).or(answers.why);
+        by_method(methods, question, (&canvas, &proposals, weights.as_ref()), &wants, &mut answers)?;
         return Ok(answers);
     }
     let solver = methods.solver();
@@ -137,6 +112,45 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
         }
     }
     Ok(answers)
+}
+
+/// The answers of a published method.
+fn by_method(
+    methods: &mut Methods,
+    question: &Question,
+    (canvas, proposals, weights): (&Canvas, &[(usize, TokenId)], Option<&LogProbs>),
+    wants: &[String],
+    answers: &mut Answers,
+) -> Result<()> {
+    let method = method(question)?;
+    let is_wanted = |name: &str| wants.iter().any(|want| want == name);
+    let known = ["completable", "witness", "compatible"];
+    if let Some(want) = wants.iter().find(|want| !known.contains(&want.as_str())) {
+        bail!(
+            "the method `{}` answers completable, witness and compatible; ask `exact` for {want}",
+            method.name()
+        );
+    }
+    let lookahead = lookahead(question)?;
+    if is_wanted("compatible") {
+        let verdicts = methods.compatible(canvas, proposals, method, weights, lookahead)?;
+        let decisions = || verdicts.iter().map(|verdict| &verdict.decision);
+        answers.compatible = Some(decisions().map(Decision::decided).collect());
+        answers.why = decisions().find_map(Decision::undecided).map(Undecided::to_string);
+    }
+    if !is_wanted("completable") && !is_wanted("witness") {
+        return Ok(());
+    }
+    let verdict = methods.completable(canvas, method, weights, lookahead)?;
+    if is_wanted("completable") {
+        (answers.completable, answers.proven) = (Some(verdict.decision.decided()), Some(verdict.proven));
+    }
+    if is_wanted("witness") {
+        answers.witness = Some(verdict.witness().map(|witness| witness.slots.iter().map(filling).collect()));
+    }
+    let why = verdict.decision.undecided().map(Undecided::to_string);
+    answers.why = why.or(answers.why.take());
+    Ok(())
 }
 
 fn weigh(
