@@ -2,14 +2,14 @@
 
 use anygram_vocab::TokenId;
 
-/// What stands at one place of a canvas.
+/// One slot of a canvas.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Slot {
     /// This token.
     Fixed(TokenId),
-    /// Exactly one token, any: a token of the text, EOS or PAD.
+    /// A hole: exactly one token, which may be any text token, EOS or PAD.
     Hole,
-    /// Any number of tokens of the text, none included.
+    /// A gap: any number of text tokens, also none.
     Gap,
 }
 
@@ -20,16 +20,16 @@ pub enum End {
     Sentence,
     /// The text is a viable prefix.
     Prefix {
-        /// If given, at most so many more tokens of the text make a sentence of it.
+        /// If given, at most this many more text tokens must be able to complete it.
         remaining: Option<u32>,
     },
 }
 
 /// A row of slots, and how it has to end.
 ///
-/// A value: every change can be taken back by the opposite one, and equal canvases have equal answers. What
-/// was worked out for a canvas is kept by the [`Solver`](crate::Solver) that was asked, not here. Changes of
-/// one slot cost O(1), those of gaps O(slots).
+/// A value. Every change can be undone by its opposite, and equal canvases have equal answers. The
+/// [`Solver`](crate::Solver) keeps what it has computed; the canvas does not. Changes of one slot cost O(1),
+/// those of gaps O(slots).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Canvas {
     slots: Vec<Slot>,
@@ -55,13 +55,13 @@ pub enum CanvasError {
         /// Its number.
         slot: usize,
     },
-    /// A gap was asked for.
+    /// The operation needs a gap, and the slot is none.
     #[error("slot {slot} is no gap; only gaps are split, closed and merged")]
     NoGap {
         /// Its number.
         slot: usize,
     },
-    /// One token was asked for.
+    /// The operation needs a token or a hole, and the slot is a gap.
     #[error("slot {slot} is a gap, which holds any number of tokens; split it to put tokens there")]
     IsGap {
         /// Its number.
@@ -100,7 +100,7 @@ impl Canvas {
         self.replace(slot, Slot::Fixed(token))
     }
 
-    /// Takes a token back: the slot is a hole again. Returns what was there.
+    /// Clears a slot: it becomes a hole again. Returns what was there.
     pub fn clear(&mut self, slot: usize) -> Result<Slot, CanvasError> {
         self.replace(slot, Slot::Hole)
     }
@@ -112,7 +112,7 @@ impl Canvas {
         Ok(())
     }
 
-    /// Takes the protection back.
+    /// Unpins a slot.
     pub fn unpin(&mut self, slot: usize) -> Result<(), CanvasError> {
         self.check(slot)?;
         self.pinned[slot] = false;
@@ -133,7 +133,7 @@ impl Canvas {
         Ok(())
     }
 
-    /// Takes a gap away: nothing more can be inserted there.
+    /// Closes a gap: nothing more can be inserted there.
     pub fn close(&mut self, slot: usize) -> Result<(), CanvasError> {
         self.check_gap(slot)?;
         self.slots.remove(slot);
@@ -141,8 +141,8 @@ impl Canvas {
         Ok(())
     }
 
-    /// Makes one gap of the slots from a gap to a later one, whatever stands between: the opposite of
-    /// [`Canvas::split`].
+    /// Merges the slots from one gap to a later one, with everything between them, into a single gap: the
+    /// opposite of [`Canvas::split`].
     pub fn merge(&mut self, first: usize, last: usize) -> Result<(), CanvasError> {
         self.check_gap(first)?;
         self.check_gap(last)?;

@@ -21,7 +21,7 @@ use crate::solver::Witness;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Decision<T = ()> {
-    /// Yes, as this shows.
+    /// Yes, with a witness.
     Yes(T),
     /// No.
     No,
@@ -36,7 +36,8 @@ pub enum Undecided {
     /// A limit was hit.
     #[error(transparent)]
     Limit(#[from] StepError),
-    /// In `contextual`: what could show that there is no completion lets too much pass.
+    /// In `contextual`: the search found no completion, and the upper bound could not prove that there is
+    /// none.
     #[error(
         "neither a completion was found nor that there is none; raise the limit `canvas_steps` or use the \
          lexer mode `longest`"

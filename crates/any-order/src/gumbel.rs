@@ -28,8 +28,8 @@ struct Set {
     state: Subset,
     /// The set as a node of the tree: the one before and the token of the last hole.
     node: u32,
-    /// Only those of which the next hole has a token of the text that is not listed: mostly they weigh next
-    /// to nothing, and are never looked at.
+    /// Only assignments whose next hole has an unlisted text token; most of them weigh next to nothing, and
+    /// are never looked at.
     unlisted: bool,
 }
 

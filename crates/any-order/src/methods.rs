@@ -1,8 +1,8 @@
-//! The published methods as answers about canvases, beside the exact one, under the same names.
+//! The published methods (IG-CD, LAVE, left to right) and ours answer one question: is the canvas
+//! completable?
 //!
-//! Each is asked the same question, whether a canvas is completable, and answers it as its authors do; the
-//! [`Verdict`] says whether the answer is proven. Our lexing and engines are used for all, so that what
-//! differs is the method.
+//! Each answers as its authors do; the [`Verdict`] says whether the answer is proven. Our lexing and engines
+//! are used for all, so that what differs is the method.
 //!
 //! | method | its question | a yes | a no |
 //! |---|---|---|---|
@@ -66,17 +66,17 @@ impl Method {
     }
 }
 
-/// A question that a method cannot be asked.
+/// A question that a method does not accept.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MethodError {
-    /// About this canvas nothing can be asked.
+    /// The canvas is not valid.
     #[error(transparent)]
     Canvas(#[from] CanvasQuestionError),
     /// The log-probabilities do not fit, or the canvas has a gap and the method knows none.
     #[error(transparent)]
     LogProbs(#[from] LogProbsError),
-    /// Masks could not be had.
+    /// Computing masks failed.
     #[error(transparent)]
     Match(#[from] MatchError),
 }
@@ -85,7 +85,7 @@ pub enum MethodError {
 pub struct Methods {
     pub(crate) solver: Solver,
     pub(crate) matcher: Matcher,
-    /// What checks fillings side by side; one a thread.
+    /// The checkers of fillings, one per thread.
     pub(crate) checkers: Vec<Matcher>,
     pub(crate) intersection: Option<Intersection>,
 }

@@ -1,4 +1,4 @@
-//! Questions about canvases, answered.
+//! Answers questions about canvases: completable, admissible, compatible, minimum.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -80,24 +80,24 @@ pub enum CanvasQuestionError {
 /// How it is decided whether a canvas is completable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum By {
-    /// By all ways, the quickest first.
+    /// Try all procedures, the fastest first.
     #[default]
     All,
-    /// By all ways, however long they take: what `All` does last comes first.
+    /// Only the slow procedures that `All` tries last.
     Last,
-    /// By the search for a witness alone, in every mode: exact, but it does not end where a gap leads ever
-    /// on.
+    /// Only the search for a witness, in every mode. Exact, but it need not end if a gap can grow without
+    /// bound.
     Search,
-    /// By the chart alone: exact in `scannerless` and `longest`.
+    /// Only the chart. Exact in `scannerless` and `longest`.
     Chart,
 }
 
 /// How a short search begins.
 #[derive(Clone, Copy)]
 enum Short {
-    /// With the ways of each place in an order.
+    /// Depth first, with the moves of each search position in the given order.
     Order(u64),
-    /// With so many readings before each slot that differ as much as possible.
+    /// From a beam: this many readings before each slot, as different as possible.
     Beam(usize),
 }
 
@@ -106,8 +106,7 @@ const FIRST_VISITS: usize = 1_000;
 const SHORT_SEARCHES: u64 = 4;
 const NEXT_VISITS: usize = 200_000;
 
-/// Places that a search enters that begins with some readings before each slot, and of these from one in
-/// vain.
+/// Search positions that a search from a beam may enter, in all, and from one reading without success.
 const VISITS_PER_READING: usize = 300;
 const BEAM_IN_VAIN: usize = 64;
 
@@ -118,7 +117,7 @@ const WIDE_BEAM: usize = 64;
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
 
-/// How merged readings fared, in `contextual`, when they were last asked for what holes can hold.
+/// Statistics of the last use of merged readings for admissible tokens, in `contextual`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct MergingPace {
     /// They came to their end soon.
@@ -127,9 +126,9 @@ pub(crate) struct MergingPace {
     pub n_in_vain: u32,
 }
 
-/// Answers questions about canvases of one constraint, and keeps what it learns from one for the next.
+/// Answers questions about canvases of one constraint. Its tables make later questions faster.
 ///
-/// Costs memory like a [`Matcher`]; use one a thread.
+/// Takes as much memory as a [`Matcher`]; use one per thread.
 pub struct Solver {
     pub(crate) tables: Tables,
     matcher: Matcher,
@@ -160,7 +159,7 @@ impl Solver {
         })
     }
 
-    /// Lets one way alone decide, for tests and measurements.
+    /// Restricts the solver to one procedure, for tests and measurements.
     #[doc(hidden)]
     pub fn by(mut self, by: By) -> Self {
         self.by = by;
@@ -242,7 +241,7 @@ impl Solver {
         Ok(answers)
     }
 
-    /// The fewest tokens of the text of a completion.
+    /// The least number of text tokens in a completion.
     pub fn minimum(&mut self, canvas: &Canvas) -> Result<Decision<usize>, CanvasQuestionError> {
         let witness = match self.completable(canvas)? {
             Decision::Yes(witness) => witness,
@@ -339,7 +338,7 @@ impl Solver {
         decided.unwrap_or_else(|error| Decision::Unknown(error.into()))
     }
 
-    /// Short searches; then what is cheap to refute; a longer search; the chart.
+    /// Tries in this order: short searches, cheap refutations, a longer search, the chart.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -442,8 +441,8 @@ impl Solver {
         Ok(answer)
     }
 
-    /// What has no completion with any number of tokens in each hole has none with one. And of a completion
-    /// that has too few or too many, one with as many as there are holes can often be made.
+    /// A canvas without a completion when each hole holds any number of tokens has none with one token each.
+    /// And a completion with another number of tokens can often be changed to fit.
     fn chart_with_gaps(
         &mut self,
         canvas: &Canvas,
@@ -513,7 +512,7 @@ impl Solver {
         self.confirmed_outcome(canvas, outcome)
     }
 
-    /// A short search, with few tokens in gaps: one that may have any number of them leads on and on.
+    /// A short search with few tokens in gaps; without this bound it might not end.
     fn search_few(
         &mut self,
         canvas: &Canvas,
@@ -688,13 +687,13 @@ impl Solver {
     }
 }
 
-/// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and the error
-/// of one does not touch the others.
+/// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and an error
+/// of one does not affect the others.
 ///
-/// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. Which
-/// solver takes which is left to chance, and with it which of several witnesses is found, and what stays
-/// undecided at a limit; no answer depends on it. There are as many threads as solvers, of rayon's pool in
-/// which this is called. No solver, no answers.
+/// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. The choice
+/// of solver is random. It can change which witness is found and what stays undecided at a limit, but no
+/// decided answer. There are as many threads as solvers, of rayon's pool in which this is called. No solver,
+/// no answers.
 pub fn batch_canvases<T: Send>(
     solvers: &mut [Solver],
     canvases: &[Canvas],

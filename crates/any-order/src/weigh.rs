@@ -8,8 +8,8 @@
 //!   tried in the order of their weights, and those that are not listed only once nothing listed can be
 //!   better: so the answer over all tokens is exact, and seldom looks at more than a few.
 //! - [`Weigher::sample`] goes over the layers of states, hole by hole, sums the weights of completions
-//!   backwards, and draws forwards. Nothing is drawn in vain. Where the layers are too many, it draws by a
-//!   search instead (`gumbel`), which is as exact.
+//!   backwards, and draws forwards. It rejects no draws. If there are too many states, it draws by a search
+//!   instead (`gumbel`), which is as exact.
 
 use anygram_bits::Random;
 use anygram_bits::work::{Stopped, Work};
@@ -51,7 +51,7 @@ pub enum SampleBy {
     Search,
 }
 
-/// A token for every slot, and what it weighs.
+/// A token for every slot, and their log-probability.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Assignment {
     /// The tokens of all slots.
@@ -198,7 +198,7 @@ impl Weigher {
 /// The limit of a question.
 const OPTION: &str = "canvas_steps";
 
-/// Of the steps of a question so large a part, one in so many, is for the layers of states.
+/// One in this many steps of a question is for the layers of states.
 const LAYERS_SHARE: u64 = 4;
 
 /// A weight in multiples of 2^-40, or less than any.

@@ -1,4 +1,5 @@
-//! Anygram: any grammar, any order. Makes language models write only sentences of a context-free language.
+//! Anygram: constrained decoding for any context-free grammar, left to right and on the canvases of diffusion
+//! models.
 //!
 //! Compile once, constrain many:
 //!
@@ -29,8 +30,8 @@
 //! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
 //! | [`batch_canvases`] | questions about many canvases, on several threads |
 //! | [`Solver`] | answers about canvases: completable, admissible, compatible, minimum |
-//! | [`Weigher`] | the best completion of a canvas by weights of tokens, and samples of completions |
-//! | [`Methods`] | whether a canvas is completable by the published methods too |
+//! | [`Weigher`] | the likeliest completion of a canvas by log-probabilities, and exact samples |
+//! | [`Methods`] | the published methods (IG-CD, LAVE, …) answer whether a canvas is completable |
 //! | [`Decoder`] | the loop in which a [`Model`] fills a canvas by a strategy of [`decode::STRATEGIES`] |
 
 use std::path::{Path, PathBuf};
@@ -66,8 +67,9 @@ pub use anygram_vocab::{
     Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, VocabErrorKind, Vocabulary,
 };
 
-/// The crates below, as this workspace's programs use them. **Unstable**: anything here may change in any
-/// version, without a line in the changelog. What you need from it belongs into the interface above: say so.
+/// The crates below the public API, as this workspace's programs use them. **Unstable**: anything here may
+/// change in any version, without a line in the changelog. If you need something from here, tell us: it
+/// belongs into the public API.
 pub mod parts {
     pub use anygram_any_order as any_order;
     pub use anygram_bits as bits;
@@ -125,7 +127,7 @@ impl GrammarFormat {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that the extension of a file name tells; a `.gz` behind it says nothing.
+    /// The format by the extension of a file name; a trailing `.gz` is ignored.
     pub fn of_path(path: &Path) -> Option<Self> {
         let packed = path.extension().is_some_and(|extension| extension == "gz");
         let stem = packed.then(|| path.file_stem()).flatten().map(Path::new);
@@ -138,10 +140,10 @@ impl GrammarFormat {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text of the grammar is at fault; [`GrammarError::render`] shows where.
+    /// The text of the grammar has an error; [`GrammarError::render`] shows where.
     #[error(transparent)]
     Grammar(#[from] GrammarError),
-    /// The grammar as a whole is at fault, or a limit was hit.
+    /// The grammar as a whole cannot be compiled, or a limit was reached.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }
@@ -157,7 +159,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The start rule; that of the grammar unless it is set: in Lark `start` or what `%start` says, in GBNF
+    /// The start rule. By default the one of the grammar: in Lark `start` or what `%start` says, in GBNF
     /// `root`.
     pub fn start(mut self, name: impl Into<String>) -> Self {
         self.start = Some(name.into());
@@ -196,7 +198,7 @@ impl Compiler {
         self
     }
 
-    /// Lets somebody else stop the compiling: it then fails with [`Stopped::Cancelled`].
+    /// Another thread can cancel the compilation, which then fails with [`Stopped::Cancelled`].
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = Some(cancel);
         self
@@ -224,8 +226,8 @@ impl Compiler {
 
     /// Compiles the text of a grammar.
     ///
-    /// In GBNF and EBNF regular pieces of rules are terminals. Where their automata get large and nothing but
-    /// the language counts (`scannerless`), the grammar is read once more with strings and classes as
+    /// In GBNF and EBNF the regular parts of rules become terminals. If their automata get too large, and
+    /// only the language matters (`scannerless`), the grammar is read again with strings and classes as
     /// terminals.
     pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, Error> {
         let grammar = self.read(format, source)?;

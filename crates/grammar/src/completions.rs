@@ -1,4 +1,4 @@
-//! From which states of a finite automaton whatever a parser has begun can be completed.
+//! Computes the states of a finite automaton from which everything that a parser has begun can be completed.
 //!
 //! An automaton reads terminals, a parser has read some of a sentence. Whether some terminals complete the
 //! sentence *and* are read by the automaton is a question about the parser's whole state ([`Relation`]

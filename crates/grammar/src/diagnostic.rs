@@ -1,4 +1,4 @@
-//! What a person is told about their grammar: errors and warnings with a place and a way out.
+//! Diagnostics: errors and warnings about a grammar, each with a place and a way out.
 //!
 //! A [`GrammarError`] is opaque: match on its [`kind`](GrammarError::kind), print the rest. It knows one
 //! place, perhaps a second one that disagrees with it, and perhaps a sentence of help. Messages are lower

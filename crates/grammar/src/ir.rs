@@ -34,7 +34,7 @@ impl LexerMode {
     /// All modes.
     pub const ALL: [Self; 3] = [Self::Scannerless, Self::Longest, Self::Contextual];
 
-    /// The name by which the mode is asked for.
+    /// The name of the mode, as options and grammars write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scannerless => "scannerless",

@@ -34,7 +34,7 @@ pub enum Form {
     Chomsky,
 }
 
-/// What a symbol of a normal form stands for.
+/// The meaning of a symbol of a normal form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Meaning {
     /// A nonterminal of the grammar.

@@ -38,7 +38,7 @@ impl Terminals {
     }
 }
 
-/// What tells two patterns apart: equal keys match the same.
+/// The identity of a pattern: patterns with equal keys match the same texts.
 pub(crate) fn pattern_key(pattern: &Pattern) -> String {
     format!("pattern {pattern}")
 }

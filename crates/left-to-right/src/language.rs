@@ -14,8 +14,8 @@ use crate::frontier::{Frontier, Stepper};
 
 /// Bounds on the work and the memory of one grammar and one output.
 ///
-/// All are generous; one that is hit is an error that names it, and leaves what there was usable. They count
-/// steps, states and items, never time, so they are met at the same place on every machine.
+/// The defaults are generous. Reaching a limit is an error that names it, and the state stays usable. Limits
+/// count steps, states and items, never time, so they are reached at the same place on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Symbols, rules and parts of patterns that the text of a grammar may expand to.
@@ -28,21 +28,21 @@ pub struct Limits {
     pub lexer: LexerLimits,
     /// The parser.
     pub recognizer: RecognizerLimits,
-    /// Steps of one search for a completion (only `contextual` searches, and only where no cheaper argument
-    /// decides).
+    /// Steps of one search for a completion. Only `contextual` needs it, and only if nothing cheaper decides.
     pub search_steps: usize,
     /// Steps of finding minimum costs in tokens, for one mask with a budget or one other question about
     /// costs.
     pub cost_steps: u64,
-    /// Bytes that are followed to find out what is forced; what is forced beyond is not told.
+    /// The most forced bytes that are returned.
     pub forced_bytes: usize,
     /// Steps of one question about a canvas; beyond them the answer is *unknown*.
     pub canvas_steps: u64,
-    /// Bytes of what is kept of tokens, per lexeme; when more, all of it is computed again as it is needed.
+    /// Bytes of cached walks over the vocabulary. When they are full, they are dropped and computed again on
+    /// demand.
     pub cache_bytes: usize,
     /// Bytes of finished masks that are kept; when more, all are dropped.
     pub mask_bytes: usize,
-    /// Parse items that outputs share before an output starts its own tables afresh.
+    /// Parse items in shared tables; when there are more, an output starts new tables.
     pub shared_items: usize,
 }
 
@@ -143,10 +143,10 @@ pub enum CompileError {
         /// The mode.
         mode: LexerMode,
     },
-    /// It takes too long, or is no longer wanted.
+    /// Compiling reached its limit of steps, or was cancelled.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// It is not known whether any text is a sentence.
+    /// Undecided: the grammar may have no sentence at all.
     #[error(
         "whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`"
     )]
@@ -183,7 +183,7 @@ impl Language {
         Self::compile(grammar, options, Work::new(options.limits.compile_steps, "compile_steps"))
     }
 
-    /// Compiles a grammar until somebody asks to stop.
+    /// Compiles a grammar; another thread can cancel it.
     pub fn cancellable(
         grammar: Grammar,
         options: &LanguageOptions,
@@ -250,7 +250,7 @@ impl Language {
         self.choice.engine()
     }
 
-    /// What the engine was chosen by, if it was chosen.
+    /// The measurement by which `auto` chose the engine, if it chose.
     pub fn probe(&self) -> Option<&Probe> {
         self.choice.probe()
     }
@@ -360,7 +360,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What became of a text, see [`Language::read`].
+/// The result of reading a text, see [`Language::read`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// The number of bytes of the longest prefix that is viable.

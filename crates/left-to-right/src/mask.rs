@@ -1,4 +1,4 @@
-//! Masks: which tokens leave a frontier viable.
+//! Token masks: the tokens after which a frontier is still viable.
 //!
 //! What a token does to a lexeme in progress, as long as the piece goes on, depends on nothing else. So for
 //! each lexeme the trie of tokens is walked once and the result kept: the tokens that merely prolong the
@@ -155,7 +155,7 @@ impl Tokens {
     }
 }
 
-/// What is left of some tokens.
+/// The rests of tokens behind the end of a piece, as a trie.
 #[derive(Debug)]
 pub struct Rest {
     /// Tells tries apart; 0 is the vocabulary's own.
@@ -168,8 +168,8 @@ pub struct Rest {
     pub height: usize,
 }
 
-/// What tokens, or what is left of them, do to a piece that began at one place of the automata, whatever is
-/// wanted of it: groups of tokens by the place that they come to.
+/// A sweep: what all tokens (or rests) do to a piece from one lexer place, for every set of wanted terminals.
+/// It groups the tokens by the place that they come to.
 #[derive(Default, Debug)]
 pub struct Sweep {
     /// Each with its own place, in the order in which the sorted tokens come to them.
@@ -194,8 +194,7 @@ pub struct Group {
     rest: OnceLock<Arc<Rest>>,
 }
 
-/// What tokens, or what is left of them, do to one lexeme in progress: a [`Sweep`] as one set of wanted
-/// terminals sees it.
+/// A walk: a [`Sweep`] restricted to one set of wanted terminals.
 struct Walk {
     /// The tokens after which the piece is in progress and can be completed.
     stay: Tokens,

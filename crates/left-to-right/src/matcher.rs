@@ -34,8 +34,7 @@ struct Inner {
 }
 
 impl Constraint {
-    /// Puts a language and a vocabulary together. Fails if the grammar names a token that the vocabulary
-    /// lacks.
+    /// Combines a language and a vocabulary. Fails if the grammar names a token that the vocabulary lacks.
     pub fn new(language: Arc<Language>, vocabulary: Vocabulary) -> Result<Self, CompileError> {
         let mut specials = Vec::new();
         for (at, terminal) in language.grammar().terminals.iter().enumerate() {
@@ -54,9 +53,9 @@ impl Constraint {
         Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new() }))
     }
 
-    /// Of a `contextual` constraint the one in which the longest match of all terminals counts: its sentences
-    /// are sentences here too, and what can be lexed does not depend on the parser there. `None` in other
-    /// modes, or if the lexer has too many states. Made when it is first asked for.
+    /// For a `contextual` constraint: the same grammar in mode `longest`. Its sentences are sentences here
+    /// too, and its lexing does not depend on the parser. `None` in other modes, or if the lexer has too many
+    /// states. Built on first use.
     pub fn longest(&self) -> Option<&Self> {
         let make = || {
             let language = self.language().longest()?;
@@ -85,7 +84,7 @@ impl Constraint {
         self.vocabulary().len().div_ceil(MASK_BITS)
     }
 
-    /// New outputs that share tables: what one finds out the others that share its tables know.
+    /// New outputs that share tables. Outputs that share tables share everything that is computed.
     pub fn matchers(&self, options: BatchOptions) -> Result<Vec<Matcher>, MatchError> {
         let BatchOptions { n_outputs, n_tables } = options;
         let n_tables = n_tables.clamp(1, n_outputs.max(1));
@@ -104,8 +103,8 @@ impl Constraint {
     }
 
     /// The state of a new output, with tables of its own, which are empty: the first mask takes milliseconds.
-    /// To start from what other outputs have learned, keep a matcher for each thread and [`Matcher::reset`]
-    /// it, or [`Matcher::fork`] it for each new output.
+    /// To reuse the tables of earlier outputs, keep a matcher per thread and [`Matcher::reset`] it, or
+    /// [`Matcher::fork`] it for each new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
         Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().choice())?)))
     }
@@ -121,9 +120,8 @@ pub struct BatchOptions {
     pub n_tables: usize,
 }
 
-/// Matchers that share their tables, one for each constraint, for whoever has masks now and then: what one
-/// output finds out the others know. They hold their
-/// constraints as long as this lives.
+/// Matchers that share their tables, one per constraint, for callers that need a mask now and then. The
+/// constraints live as long as this value.
 #[derive(Debug, Default)]
 pub struct Warm(Vec<Matcher>);
 
@@ -184,14 +182,14 @@ impl Session {
     }
 }
 
-/// An operation that could not be done; the state is as it was.
+/// An operation that failed. The state has not changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatchError {
-    /// The token may not come next.
+    /// The token is not allowed here.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A limit was hit.
+    /// A limit was reached.
     #[error(transparent)]
     Limit(#[from] StepError),
     /// The id is not in the vocabulary.
@@ -210,7 +208,7 @@ pub enum MatchError {
         /// How many there are.
         present: usize,
     },
-    /// A draft follows itself or one that comes later in the list.
+    /// A draft names itself, or a later draft of the list, as its predecessor.
     #[error("draft {draft} follows draft {after}, which does not stand before it")]
     DraftOrder {
         /// The draft.
@@ -257,15 +255,15 @@ pub struct Draft {
 pub struct Refusal {
     /// The token.
     pub token: TokenId,
-    /// The token as a person reads it.
+    /// The token, printable.
     pub display: String,
     /// The number of its bytes that could still be read.
     pub accepted_bytes: usize,
-    /// The byte that could not, if it was a byte.
+    /// The first byte that is not allowed; `None` for a special token.
     pub refused_byte: Option<u8>,
     /// The number of bytes of text before the refused one.
     pub text_offset: usize,
-    /// The names of the terminals that could have stood, or gone on, there.
+    /// The names of the terminals that the grammar expected there, whether to begin or to go on.
     pub expected: Vec<String>,
     /// Whether the text could have ended before the refused byte.
     pub could_end: bool,
@@ -319,7 +317,7 @@ struct Position {
     ended: bool,
 }
 
-/// One output: the tokens so far and what may follow.
+/// The state of one output: its tokens, and what may follow them.
 ///
 /// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops
 /// positions.
@@ -377,7 +375,7 @@ impl Matcher {
         &self.tokens
     }
 
-    /// Takes all tokens back, and forgets their parser states unless forks share them.
+    /// Removes all tokens, and drops their parser states unless a fork shares them.
     pub fn reset(&mut self) {
         self.tokens.clear();
         self.positions.truncate(1);
@@ -449,8 +447,8 @@ impl Matcher {
         Ok(())
     }
 
-    /// Masks after draft tokens, none of which is appended: what a model needs that verifies the proposals of
-    /// a smaller one at once.
+    /// The masks after draft tokens, without appending them, for speculative decoding: the model verifies all
+    /// drafts in one pass.
     ///
     /// The drafts are a tree: each names the one that it follows, which stands before it in the list, or none
     /// if it comes next. Row `i` of `rows` is the mask after draft `i`; the answer says whether that draft
@@ -477,8 +475,8 @@ impl Matcher {
     }
 
     /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
-    /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS can be
-    /// allowed, and only at a sentence. [`Matcher::advance`] does not look at budgets.
+    /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS is allowed,
+    /// and only at a sentence. [`Matcher::advance`] does not look at budgets.
     ///
     /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
     /// nothing is known of it yet a search ([`crate::budget`]).
@@ -510,8 +508,9 @@ impl Matcher {
         })
     }
 
-    /// What every continuation must begin with, see [`Forced`]. Empty where the text may end, or more than
-    /// one byte may follow. Cost: for each byte that is forced a mask of single bytes; at most
+    /// The forced tokens and bytes: every continuation begins with them, see [`Forced`] (others call this
+    /// fast-forward or jump-forward). Empty where the text may end, or where several bytes may follow. Cost:
+    /// for each byte that is forced a mask of single bytes; at most
     /// [`Limits::forced_bytes`](crate::Limits::forced_bytes) are followed.
     #[doc(alias("compute_ff_tokens", "find_jump_forward_string", "jump-forward"))]
     pub fn forced(&mut self) -> Result<Forced, MatchError> {
@@ -552,8 +551,8 @@ impl Matcher {
         })
     }
 
-    /// Appends a token. A refusal says which byte and what could have stood there, and leaves the state as it
-    /// was.
+    /// Appends a token. If it is not allowed, the error says which byte is wrong and what was expected, and
+    /// the state does not change.
     #[doc(alias("consume_token", "accept_token", "commit"))]
     pub fn advance(&mut self, token: TokenId) -> Result<(), MatchError> {
         self.check(token)?;
@@ -571,7 +570,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// How many of the tokens, one after the other, could be appended. The state does not change.
+    /// How many of these tokens could be appended, from the first on. The state does not change.
     #[doc(alias("validate_tokens", "try_accept_tokens"))]
     pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, MatchError> {
         for &token in tokens {
@@ -600,7 +599,7 @@ impl Matcher {
         })
     }
 
-    /// Takes back the last `n` tokens, the end of the text among them.
+    /// Rolls back the last `n` tokens; EOS counts as one.
     pub fn rollback(&mut self, n: usize) -> Result<(), MatchError> {
         let present = self.tokens.len();
         let kept = present.checked_sub(n).ok_or(MatchError::RollbackTooFar { asked: n, present })?;
@@ -609,15 +608,15 @@ impl Matcher {
         Ok(())
     }
 
-    /// Takes tokens back and appends others until the output has these. Cost: that of the tokens behind the
-    /// first difference.
+    /// Makes the output have exactly these tokens: rolls back to the first difference and appends the rest.
+    /// Cost: that of the tokens behind the first difference.
     pub fn go_to(&mut self, tokens: &[TokenId]) -> Result<(), MatchError> {
         let n_equal = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         self.rollback(self.tokens.len() - n_equal)?;
         tokens[n_equal..].iter().try_for_each(|&token| self.advance(token))
     }
 
-    /// An independent copy.
+    /// Forks the output: an independent copy that shares the tables. Cost: a copy of the list of positions.
     #[doc(alias("deep_clone", "branch"))]
     pub fn fork(&self) -> Self {
         self.clone()
@@ -635,7 +634,7 @@ impl Matcher {
         self.last().ended
     }
 
-    /// Whether nothing but the end may follow.
+    /// Whether only EOS may follow.
     pub fn must_stop(&mut self) -> Result<bool, MatchError> {
         if self.has_ended() {
             return Ok(true);
@@ -675,7 +674,7 @@ impl Matcher {
             + session.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
     }
 
-    /// How often masks were known, by this output and all that share its tables.
+    /// Hits and misses of the mask cache, for this output and all that share its tables.
     pub fn memo_counts(&self) -> MemoCounts {
         self.session().memo.counts()
     }
@@ -693,7 +692,7 @@ impl Matcher {
         if token.index() < size { Ok(()) } else { Err(MatchError::UnknownToken { id: token.0, size }) }
     }
 
-    /// Does an operation; if the shared tables are full, once more with fresh ones.
+    /// Runs an operation. If the shared tables are full, replaces them and runs it again.
     fn renewing<T>(
         &mut self,
         mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
@@ -718,8 +717,8 @@ impl Matcher {
         }
     }
 
-    /// The better engine, where we may choose, if the text has turned out to be too ambiguous for the one in
-    /// use.
+    /// The faster engine, if the text is too ambiguous for the one in use and the engine was chosen by
+    /// `auto`.
     fn better_choice(&self) -> Option<Choice> {
         if self.home.is_some() {
             return None;
@@ -877,7 +876,7 @@ impl Matcher {
         Ok(answer?)
     }
 
-    /// From the plain mask in `words` to that with a budget.
+    /// Turns the plain mask in `words` into the mask within a budget.
     fn try_budget(&self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
         let plain = words.to_vec();
         words.fill(0);
@@ -1028,8 +1027,8 @@ impl Matcher {
     }
 }
 
-/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. The answers come one for
-/// each output, and the error of one does not touch the others.
+/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. Each output has its own
+/// result; an error of one does not affect the others.
 ///
 /// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
 /// threads are those of rayon's pool in which this is called.

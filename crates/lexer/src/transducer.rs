@@ -140,7 +140,7 @@ impl Lexing {
         self.lexicon.mode
     }
 
-    /// The terminals whose pattern matches nothing but perhaps the empty string.
+    /// The terminals that match no text, or only the empty one.
     pub fn empty_terminals(&self) -> &BitSet {
         &self.empty
     }
@@ -197,7 +197,7 @@ pub enum Prospect {
     Unknown,
 }
 
-/// A lexeme whatever is wanted of it: a state of the automaton, and what is owed.
+/// A lexer place: a lexeme without what is wanted of it. It has a state of the automaton and the obligations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Place {
     state: State,
@@ -321,7 +321,7 @@ impl Transducer {
         self.lexeme(lexing, START, wanted, obligations)
     }
 
-    /// The lexeme at a place of which this is wanted; `None` if nothing wanted can come of it.
+    /// The lexeme at a place for this set of wanted outcomes; `None` if none of them is reachable.
     pub fn at(
         &mut self,
         lexing: &Lexing,
@@ -553,7 +553,7 @@ impl Transducer {
         self.obligations[obligations.index()].iter().map(|&(state, _)| state)
     }
 
-    /// What is left of obligations after a byte class; `None` if they were broken.
+    /// The obligations that remain after a byte class; `None` if one was broken.
     pub fn step_obligations(
         &mut self,
         lexing: &Lexing,
@@ -693,7 +693,7 @@ impl Transducer {
         Ok(Some(id))
     }
 
-    /// Whether a `contextual` lexeme can be completed whatever competes from here on.
+    /// Whether a `contextual` lexeme can be completed, even if all terminals compete from here on.
     fn is_safe(
         &self,
         lexing: &Lexing,

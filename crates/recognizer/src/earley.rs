@@ -50,7 +50,7 @@ struct Rest {
     minimum: u32,
 }
 
-/// What a set of predicted nonterminals comes to.
+/// The closure of a set of predicted nonterminals.
 #[derive(Clone, Debug)]
 struct Prediction {
     terminals: BitSet,
@@ -89,7 +89,7 @@ struct Completed {
 /// A state without the identity of the states that its items began in.
 type Shape = (Box<[(RestId, u32)]>, bool);
 
-/// What can be seen of a state without looking into those that its items began in, see [`Earley::view`].
+/// What a state shows without a look into the states in which its items began, see [`Earley::view`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View<'a> {
     /// Two states of one engine with one shape differ at most in what [`View::origins`] are.
@@ -231,9 +231,9 @@ impl Earley {
         kernels + self.all_completed.iter().map(|completed| completed.items.len()).sum::<usize>()
     }
 
-    /// A state that reads all that this one reads, and more: it knows what is in progress and, so many times,
-    /// in what that stands, and nothing of what is around. There are finitely many of them, and few in
-    /// practice where `depth` is small. What they read at depth 0 is a regular language (the rules of the
+    /// A coarser state that accepts everything that this one accepts. It remembers what is in progress and
+    /// the enclosing rules down to `depth`, and nothing below. There are finitely many of them, and few in
+    /// practice where `depth` is small. What they accept at depth 0 is a regular language (the rules of the
     /// grammar as a network without a stack; Pereira and Wright 1991).
     pub fn limit_stack(&mut self, state: StateId, depth: u32) -> Result<StateId, RecognizerError> {
         if let Some(&known) = self.limited.get(&(state, depth)) {
@@ -257,9 +257,8 @@ impl Earley {
         Ok(limited)
     }
 
-    /// What can be seen of a state. Whatever is found out by [`Recognizer::extend`] from states with equal
-    /// views, looking into no other states than these and those that it made on the way
-    /// ([`Earley::looked_into`]), holds of all of them.
+    /// What a state shows. A result of [`Recognizer::extend`] that looked into no other states than these and
+    /// those it made ([`Earley::looked_into`]) holds for all states with equal views.
     pub fn view(&mut self, state: StateId) -> View<'_> {
         if self.views.len() <= state.index() {
             self.views.resize(self.states.len(), None);
@@ -282,8 +281,8 @@ impl Earley {
         View { shape: *shape, origins }
     }
 
-    /// Goes on from the numbers of shapes that another engine over the same grammar has given out, which
-    /// numbers them anew from then on.
+    /// Continues the numbering of shapes of another engine over the same grammar, which starts a new
+    /// numbering.
     pub fn take_shapes(&mut self, of: &mut Self) {
         self.views.clear();
         of.views.clear();

@@ -92,9 +92,9 @@ impl Choice {
         }
     }
 
-    /// A fresh recognizer of which states that were reached by different ways and hold the same are one
-    /// state, and merged states are small: what searches need that come to the same place by many ways. It is
-    /// the reference if that was chosen, else one that answers the same as the one chosen.
+    /// A new recognizer in which equal states are one state, however they were reached, and merged states are
+    /// small. Searches need this, because they reach the same state on many paths. It is the reference if
+    /// that was chosen, else one that answers the same as the one chosen.
     pub fn interning_recognizer(
         &self,
         cfg: Cfg,

@@ -1,5 +1,5 @@
-//! What holds of every recognizer, as functions for unit tests, random tests and fuzzers. Each says what is
-//! wrong, or `Ok`.
+//! The laws that every recognizer must satisfy, as functions for unit tests, random tests and fuzzers. Each
+//! says what is wrong, or `Ok`.
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::TerminalId;

@@ -1,4 +1,4 @@
-//! Recognizers: which terminals may follow, and is it a sentence.
+//! Recognizers say which terminals may follow, and whether the text is a sentence.
 //!
 //! | module | engine | for |
 //! |---|---|---|
@@ -64,7 +64,7 @@ pub struct Begun {
     pub symbol: u32,
 }
 
-/// What is done with a way to go on: symbols still to be read, and what is complete after them.
+/// A visitor of what is in progress: symbols still to be read, and what is complete after them.
 pub type Visit<'a> = dyn FnMut(&[Symbol], Begun) + 'a;
 
 /// A limit was hit; the recognizer's states are as they were.
@@ -147,7 +147,7 @@ pub trait Recognizer: Send {
     fn mark(&self) -> Mark;
 
     /// Allows to forget all states made since `mark`. Returns whether they are forgotten; then their ids may
-    /// be given out again.
+    /// be reused.
     fn release(&mut self, mark: Mark) -> bool;
 
     /// A drawing of a state in characters, with the names of symbols given by `name`.

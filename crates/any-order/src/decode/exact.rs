@@ -16,11 +16,10 @@ use crate::weigh::{SampleOptions, Tail, Weigher};
 /// How tokens are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ExactBy {
-    /// Among the admissible tokens of each slot. Holes of which not all was decided are proposed for freely,
-    /// and asked about.
+    /// Propose only admissible tokens. For holes with undecided tokens propose any token and judge it.
     #[default]
     Admissible,
-    /// Among all tokens; each proposal is asked about.
+    /// Propose any token and judge it.
     Compatible,
     /// The surest of the best completion.
     Best,

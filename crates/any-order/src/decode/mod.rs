@@ -121,7 +121,7 @@ pub enum DecodeError {
     /// The weights could not be used.
     #[error(transparent)]
     Weigh(#[from] WeighError),
-    /// Masks could not be had.
+    /// Computing masks failed.
     #[error(transparent)]
     Match(#[from] MatchError),
 }

@@ -1,4 +1,4 @@
-//! What the loop asks of a model.
+//! The interface between the decoding loop and a model.
 
 use anygram_vocab::TokenId;
 
@@ -32,7 +32,7 @@ pub struct View<'a> {
     pub steps: usize,
 }
 
-/// What fills canvases: log-probabilities in exchange for tokens. The prompt is its own business.
+/// A model: gets the tokens of a canvas and returns log-probabilities. It keeps the prompt to itself.
 pub trait Model {
     /// The length of a row: at least the size of the constraint's vocabulary. What lies beyond that is never
     /// proposed.

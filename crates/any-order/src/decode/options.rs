@@ -1,8 +1,8 @@
-//! How a canvas is filled, whatever the model and the method.
+//! Options of the decoding loop, for all models and methods.
 
 use std::fmt::Debug;
 
-/// What makes a slot be filled before others.
+/// The order in which slots are filled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Order {
     /// The model's probability of the proposed token (LLaDA's low-confidence remasking).
@@ -27,23 +27,23 @@ pub enum Pace {
     /// As many as it takes to be done in [`DecodeOptions::steps`].
     #[default]
     Even,
-    /// So many, however many steps that takes.
+    /// This many per answer, in as many steps as that takes.
     Tokens(usize),
-    /// Those of which the model is so sure: a probability (SGLang's low-confidence algorithm: 0.95).
+    /// All proposals with at least this probability (SGLang's low-confidence algorithm: 0.95).
     Threshold(f64),
     /// Those of the least entropy, as long as the sum of the entropies less the largest is at most this, in
-    /// nats: so much they can depend on one another (Ben-Hamu et al. 2025, arXiv 2505.24857; DiffusionGemma:
-    /// 0.1). The order is that of the entropies.
+    /// nats: a bound on how much they depend on one another (Ben-Hamu et al. 2025, arXiv 2505.24857;
+    /// DiffusionGemma: 0.1). The order is that of the entropies.
     EntropyBound(f64),
 }
 
-/// What becomes of tokens that were kept in earlier steps.
+/// Whether tokens of earlier steps can be revised.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Revision {
     /// They stay.
     #[default]
     Stay,
-    /// One that the model has come to find less likely than this probability is taken back, at most so often
+    /// A kept token is taken back when the model now gives it less than this probability, at most this often
     /// in a run.
     TakeBack {
         /// The probability.
@@ -97,8 +97,8 @@ pub struct DecodeOptions {
     pub sampling: Sampling,
     /// What becomes of tokens of earlier steps.
     pub revision: Revision,
-    /// Refusals of a whole run; after them the strategy says how it ends. `None` for what the strategy has by
-    /// itself ([`Strategy::refusals`](super::Strategy::refusals)).
+    /// The most refusals in a run; then the strategy ends the run. `None` takes the default of the strategy
+    /// ([`Strategy::refusals`](super::Strategy::refusals)).
     pub refusals: Option<usize>,
     /// Slots that may be inserted in gaps, in all.
     pub inserted: usize,
@@ -137,7 +137,7 @@ impl DecodeOptions {
         }
     }
 
-    /// What cannot be meant, in words.
+    /// A message if an option has an invalid value.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let temperatures = [Some(self.sampling.temperature), self.sampling.last_temperature];
         let is_share = |share: f64| (0.0..=1.0).contains(&share);

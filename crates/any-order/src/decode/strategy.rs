@@ -1,4 +1,4 @@
-//! What a method does within the loop, as one trait; and the methods by name.
+//! The trait for decoding methods, and all methods by name.
 
 use anygram_bits::Random;
 use anygram_left_to_right::{Constraint, MatchError};
@@ -14,7 +14,7 @@ use super::{DecodeError, Sampling};
 use crate::canvas::Canvas;
 use crate::methods::Method;
 
-/// What a method says while a canvas without gaps is filled. The loop knows nothing else of it.
+/// A decoding method. The loop calls it while it fills a canvas without gaps.
 ///
 /// For each answer of a model the loop asks [`Strategy::restrict`], then proposes tokens, the surest first,
 /// and asks [`Strategy::judge`] about each.
@@ -22,7 +22,7 @@ pub trait Strategy: Send {
     /// Forgets what it knows of an earlier run.
     fn begin(&mut self, seed: u64);
 
-    /// Takes away what cannot be proposed: before the first proposal of a step (`is_first`), and again after
+    /// Excludes tokens from being proposed: before the first proposal of a step (`is_first`), and again after
     /// each token that was kept.
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         let _ = (canvas, rows, is_first);
@@ -59,13 +59,13 @@ pub trait Strategy: Send {
         Ok(None)
     }
 
-    /// Whether an EOS that is proposed replaces what the loop put behind it, as the published methods have
-    /// it; otherwise it has to suit that.
+    /// Whether a proposed EOS replaces what the loop put behind it, as in the published methods; otherwise it
+    /// has to suit that.
     fn overwrites_after_eos(&self) -> bool {
         true
     }
 
-    /// Refusals of a run after which it comes to [`Strategy::rescue`], unless the options say otherwise.
+    /// After this many refusals in a run the loop calls [`Strategy::rescue`]; the options can change it.
     fn refusals(&self) -> usize {
         REFUSALS
     }

@@ -31,7 +31,7 @@ use crate::union::State;
 /// A set of terminals that may be rivals; 0 is all of them.
 type MaskId = u32;
 
-/// What is owed: states that must not accept any terminal of a mask.
+/// The obligations: states that must not accept any terminal of a mask.
 type Debt = Box<[(State, MaskId)]>;
 
 /// A lexeme in progress, or a boundary.
