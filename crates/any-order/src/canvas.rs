@@ -56,7 +56,7 @@ pub enum CanvasError {
         slot: usize,
     },
     /// The operation needs a gap, and the slot is none.
-    #[error("slot {slot} is no gap; only gaps are split, closed and merged")]
+    #[error("slot {slot} is not a gap; only gaps can be split, closed and merged")]
     NoGap {
         /// Its number.
         slot: usize,

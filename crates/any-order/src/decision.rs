@@ -39,8 +39,8 @@ pub enum Undecided {
     /// In `contextual`: the search found no completion, and the upper bound could not prove that there is
     /// none.
     #[error(
-        "neither a completion was found nor that there is none; raise the limit `canvas_steps` or use the \
-         lexer mode `longest`"
+        "undecided: found no completion and no proof that there is none; raise the limit `canvas_steps` or \
+         use the lexer mode `longest`"
     )]
     Between,
 }

@@ -53,7 +53,7 @@ pub enum LogProbsError {
         n_holes: usize,
     },
     /// A dense array is not `[holes, tokens]`.
-    #[error("{n_values} log-probabilities are no rows of {size} tokens each")]
+    #[error("{n_values} log-probabilities do not divide into rows of {size} tokens")]
     Shape {
         /// How many there are.
         n_values: usize,
@@ -79,7 +79,7 @@ pub enum LogProbsError {
         id: u32,
     },
     /// A number is no logarithm of a weight.
-    #[error("log-probabilities of hole {hole}: {value} of token {id} is no logarithm of a weight")]
+    #[error("log-probabilities of hole {hole}: token {id} has {value}; give a number or minus infinity")]
     NoWeight {
         /// The number of the hole.
         hole: usize,

@@ -220,7 +220,7 @@ impl OnDevice {
         let (of_cpu, all) =
             (in_doubt + too_large + without_device, in_doubt + too_large + without_device + on_device);
         let why = match gave_out {
-            Some(why) => format!("the device gave out: {why}; "),
+            Some(why) => format!("the device failed: {why}; "),
             None if too_large + without_device == 0 => return None,
             None => String::new(),
         };
@@ -322,7 +322,7 @@ mod tests {
             OnDevice { on_device: 7, without_device: 3, gave_out: Some("it is gone".to_owned()), ..fine };
         let notice = lost.notice().unwrap();
         assert!(
-            notice.starts_with("the device gave out: it is gone; the CPU computed 5 of 12 masks"),
+            notice.starts_with("the device failed: it is gone; the CPU computed 5 of 12 masks"),
             "{notice}"
         );
     }

@@ -19,7 +19,7 @@ pub enum EvalError {
         known: String,
     },
     /// A number of steps is none.
-    #[error("`{0}` is no number of steps: give a number from 1 on, or `full` for one a slot")]
+    #[error("`{0}` is not a number of steps: give a number from 1 on, or `full` for one step per slot")]
     Steps(String),
     /// A line of a file is none of ours.
     #[error("line {line}: {message}; lines are written by `anygram eval`, and only the last can be cut off")]

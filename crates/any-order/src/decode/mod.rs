@@ -96,7 +96,7 @@ use crate::weigh::WeighError;
 #[non_exhaustive]
 pub enum DecodeError {
     /// The options contradict themselves.
-    #[error("these options cannot be: {0}")]
+    #[error("invalid options: {0}")]
     Options(&'static str),
     /// The model failed.
     #[error("the model gave no log-probabilities: {0}")]

@@ -286,7 +286,7 @@ impl Replay<'_> {
             return Some(Outcome::Sentence);
         }
         let expected = self.decoder.expected(output).join(", ");
-        Some(Outcome::NotSentence(format!("the text ends where it could go on with {expected}")))
+        Some(Outcome::NotSentence(format!("the text ends too early; expected {expected}")))
     }
 }
 

@@ -19,12 +19,12 @@ fn other_texts_are_a_no_with_a_caret() {
          \x20 1 | (a, b\n\
          \x20   |      ^ expected \")\", \",\", WORD (/[a-z]+/)\n\
          \x20 while reading `item` at 1:1\n\
-         \x20 it could go on \")\" and be a sentence\n\
+         \x20 it could go on \")\" and be valid\n\
          {wrong}: not a sentence: it stops at line 1, column 2 (byte 1)\n\
          \x20 1 | (é)\n\
          \x20   |  ^ expected \"(\", \")\", WORD (/[a-z]+/)\n\
          \x20 while reading `item` at 1:1\n\
-         \x20 up to there it could go on \")\" and be a sentence\n"
+         \x20 up to there it could go on \")\" and be valid\n"
     );
     assert_eq!((output.status, &*output.stdout), (Some(1), &*expected));
 }
@@ -62,7 +62,7 @@ fn pieces_in_progress_are_shown() {
     for mode in ["scannerless", "longest", "contextual"] {
         let shown = checked(grammar, &["--lexer", mode], "say \"hello");
         assert!(shown.contains("in the middle of STRING, begun at 1:5: '\"hello'"), "{shown}");
-        assert!(shown.contains("it could go on '\"' and be a sentence"), "{shown}");
+        assert!(shown.contains("it could go on '\"' and be valid"), "{shown}");
     }
 }
 

@@ -136,7 +136,7 @@ fn in_the_middle(
         && !completion.is_empty()
     {
         let from = if reading.is_viable { "it" } else { "up to there it" };
-        let _ = write!(lines, "\n  {from} could go on {} and be a sentence", quoted(completion, LONG));
+        let _ = write!(lines, "\n  {from} could go on {} and be valid", quoted(completion, LONG));
     }
 }
 
