@@ -71,9 +71,10 @@ impl<'a> Brute<'a> {
     fn new(case: &'a RandomCase, tokens: &[Option<Vec<u8>>]) -> Self {
         // Of the bytes that were added only these, and what is ignored, stand in sentences.
         let stands = |symbol: &Sym| *symbol == Sym::Byte(b' ') || case.alphabet.contains(symbol);
-        let mut spellings: Vec<Vec<Sym>> =
-            (0..).zip(tokens).filter_map(|(id, token)| symbols(id, token)).collect();
-        spellings.retain(|spelling| spelling.len() > 1 || spelling.iter().all(stands));
+        let is_added = |id: u32| id as usize >= case.vocab.len();
+        let spelling =
+            |(id, token)| symbols(id, token).filter(|spelling| !is_added(id) || spelling.iter().all(stands));
+        let mut spellings: Vec<Vec<Sym>> = (0..).zip(tokens).filter_map(spelling).collect();
         spellings.sort();
         spellings.dedup();
         Self { oracle: case.oracle(), spellings, known: RefCell::default(), case }
