@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{
     BatchOptions, Constraint, Language, LanguageOptions, MaskRows, MatchError, Matcher, batch_masks,
 };
+use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_vocab::{SpecialIds, TokenId, TokenMask, Vocabulary};
 
 const TOKENS: [&str; 8] = ["(", ")", "x", "((", "))", "", "", ""];
@@ -121,4 +123,46 @@ fn rows_of_any_width_and_stride() {
             assert!(results.iter().all(|r| *r == Err(MatchError::TooFewRows { needed: 2, given: 1 })));
         }
     }
+}
+
+/// Random grammars: an output with an end of its own has the masks of one whose vocabulary ends there.
+#[test]
+fn an_end_of_its_own_is_that_of_a_vocabulary() {
+    let mut n_masks = 0;
+    for seed in 0..60 {
+        for mode in LexerMode::ALL {
+            let case = RandomCase::in_mode(seed, mode);
+            let other = case.vocab.len() as u32;
+            let vocabulary = |eos| {
+                let tokens = case.vocab.iter().map(|token| token.as_deref().unwrap_or_default());
+                let special = SpecialIds { eos: vec![eos], ..SpecialIds::default() };
+                Vocabulary::from_tokens(tokens.chain([&[][..]]), special).unwrap()
+            };
+            let options =
+                LanguageOptions { lexer: Some(mode), ties: case.ties, ..LanguageOptions::default() };
+            let Ok(language) = Language::new(case.grammar.clone(), &options).map(Arc::new) else { continue };
+            let matcher = |eos| {
+                Constraint::new(language.clone(), vocabulary(eos)).map(|constraint| constraint.matcher())
+            };
+            // A grammar that names a token by a name is of no use here.
+            let (Ok(Ok(mut own)), Ok(Ok(mut right))) = (matcher(EOS), matcher(other)) else { continue };
+            own.set_eos(&[TokenId(other)]).unwrap();
+            for tokens in &case.tokens {
+                own.reset();
+                right.reset();
+                for &token in tokens {
+                    let (Ok(mask), Ok(expected)) = (own.mask(), right.mask()) else { break };
+                    assert_eq!(mask, expected, "seed {seed}, {mode:?}, after {:?}", own.tokens());
+                    assert_eq!(mask.contains(TokenId(other)), own.is_sentence());
+                    n_masks += 1;
+                    let advanced = own.advance(TokenId(token)).is_ok();
+                    assert_eq!(advanced, right.advance(TokenId(token)).is_ok(), "seed {seed}, {mode:?}");
+                    if !advanced {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(n_masks > 500, "{n_masks}");
 }
