@@ -7,10 +7,11 @@
 
 use super::hugging_face::{Head, is_space_mark, kind_of, steps};
 use crate::{TokenId, VocabError, VocabErrorKind};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tokenizers::models::ModelWrapper;
-use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
+use tokenizers::Tokenizer;
 
 /// The pipeline for encoding.
 #[derive(Debug)]
@@ -47,27 +48,9 @@ fn pipeline(bytes: &[u8], head: &Head) -> Result<Tokenizer, VocabError> {
         VocabError::new(VocabErrorKind::Syntax, format!("the `tokenizers` library refuses the file: {e}"))
     };
     let build = || -> Result<Tokenizer, Box<dyn std::error::Error + Send + Sync>> {
-        let mut tokenizer = Tokenizer::from_bytes(bytes)?;
-        let normalizer: Vec<Value> = steps(&head.normalizer)
-            .into_iter()
-            .filter(|step| kind_of(step) == "ByteLevel" || is_space_mark(kind_of(step), step))
-            .cloned()
-            .collect();
-        let pre_tokenizer: Vec<Value> = steps(&head.pre_tokenizer).into_iter().map(without_prefix).collect();
-        let normalizer = sequence("normalizers", normalizer).map(serde_json::from_value::<NormalizerWrapper>);
-        let pre_tokenizer =
-            sequence("pretokenizers", pre_tokenizer).map(serde_json::from_value::<PreTokenizerWrapper>);
-        tokenizer.with_normalizer(normalizer.transpose()?)?;
-        tokenizer.with_pre_tokenizer(pre_tokenizer.transpose()?);
-        tokenizer.with_truncation(None)?.with_padding(None);
+        // By `FromStr`, which that crate has compiled: to read its types from anything else compiles them here.
+        let mut tokenizer: Tokenizer = plain(bytes, head)?.parse()?;
         tokenizer.set_encode_special_tokens(true);
-        if let ModelWrapper::BPE(model) = tokenizer.get_model()
-            && model.dropout.is_some()
-        {
-            let mut model = model.clone();
-            model.dropout = None;
-            tokenizer.with_model(model);
-        }
         Ok(tokenizer)
     };
     match catch_unwind(AssertUnwindSafe(build)) {
@@ -75,6 +58,32 @@ fn pipeline(bytes: &[u8], head: &Head) -> Result<Tokenizer, VocabError> {
         Ok(Err(e)) => Err(refused(&e)),
         Err(_) => Err(refused(&"it panicked")),
     }
+}
+
+/// The fields of an object, each as it is written.
+type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// The file without the steps that change the text. What stays is copied as it is written.
+fn plain(bytes: &[u8], head: &Head) -> serde_json::Result<String> {
+    let mut file: Fields = serde_json::from_slice(bytes)?;
+    let normalizer: Vec<Value> = steps(&head.normalizer)
+        .into_iter()
+        .filter(|step| kind_of(step) == "ByteLevel" || is_space_mark(kind_of(step), step))
+        .cloned()
+        .collect();
+    let pre_tokenizer: Vec<Value> = steps(&head.pre_tokenizer).into_iter().map(without_prefix).collect();
+    file.insert("normalizer".into(), to_raw_value(&sequence("normalizers", normalizer))?);
+    file.insert("pre_tokenizer".into(), to_raw_value(&sequence("pretokenizers", pre_tokenizer))?);
+    for field in ["truncation", "padding"] {
+        file.insert(field.into(), to_raw_value(&Value::Null)?);
+    }
+    if let Some(model) = file.get_mut("model") {
+        let mut fields: Fields = serde_json::from_str(model.get())?;
+        if fields.remove("dropout").is_some() {
+            *model = to_raw_value(&fields)?;
+        }
+    }
+    serde_json::to_string(&file)
 }
 
 fn sequence(key: &str, steps: Vec<Value>) -> Option<Value> {
