@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`ir`] | [`Grammar`](ir::Grammar): terminals as patterns, nonterminals, rules; what a front end produces |
+//! | [`automata`] | rules and terminals given by automata that grow as texts need them |
 //! | [`diagnostic`] | [`GrammarError`] and [`Warning`]: what people are told |
 //! | [`lark`] | the front end for Lark grammars |
 //! | [`ebnf`], [`gbnf`] | the front end for EBNF, as XGrammar and the W3C write it, and for llama.cpp's GBNF |
@@ -24,6 +25,8 @@
 //! recursion on its depth, errors with a place and a way out, never a panic.
 
 pub mod ir;
+
+pub mod automata;
 
 pub mod diagnostic;
 
