@@ -1,0 +1,654 @@
+//! Languages of strings as formulas that are stepped by code points.
+//!
+//! A *formula* says what the rest of a string has to be: Boolean combinations of places in expressions, of
+//! what is left of listed words, and of the end. Formulas are interned, so equal states are one, and stepping
+//! a code point gives another formula: a deterministic automaton, made as it is walked, that is closed under
+//! Boolean operations and look-ahead (derivatives, Brzozowski 1964; over places of expressions, Antimirov
+//! 1996; Boolean automata, Leiss 1981).
+//!
+//! What stays true: a formula that is not dead has a string; whether it has is found by looking for one where
+//! its form does not tell. Cost of a step that is known: a binary search among ranges of code points.
+
+use std::sync::Arc;
+
+use anygram_bits::index_type;
+use regex_syntax::hir::ClassUnicode;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::pattern::Pattern;
+
+index_type!(
+    /// A formula: what the rest of a string has to be.
+    FormulaId
+);
+
+impl FormulaId {
+    /// No string.
+    pub const NONE: Self = Self(0);
+    /// Any string.
+    pub const ANY: Self = Self(1);
+    /// The empty string.
+    const END: Self = Self(2);
+    /// What begins with a character of `\w`.
+    const WORD: Self = Self(3);
+}
+
+/// A bound on the states of formulas was hit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLarge {
+    /// The limit in force.
+    pub limit: usize,
+}
+
+/// What stands before a place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Before {
+    Start,
+    Word,
+    Other,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Formula {
+    None,
+    Any,
+    End,
+    Word,
+    /// A step of a program that reads a code point.
+    Step(u32),
+    /// What is left of some words of a list: those from `from` to `to`, of which `depth` code points were
+    /// read.
+    Words { list: u32, from: u32, to: u32, depth: u32 },
+    All(Box<[FormulaId]>),
+    One(Box<[FormulaId]>),
+    Not(FormulaId),
+}
+
+/// An instruction of an expression's program.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Reads a code point of a class.
+    Read { class: u32, next: u32, is_plain: bool },
+    Split(Vec<u32>),
+    AtStart(u32),
+    AtEnd(u32),
+    AtWordBoundary { negated: bool, next: u32 },
+    Look { inner: u32, negated: bool, next: u32 },
+    /// Whatever follows.
+    Done,
+}
+
+/// Ranges of code points, each with the formula that it leads to; they cover all code points.
+type Row = Arc<[(u32, FormulaId)]>;
+
+/// Interned formulas.
+#[derive(Debug)]
+pub struct Chars {
+    formulas: Vec<Formula>,
+    ids: FxHashMap<Formula, FormulaId>,
+    rows: FxHashMap<FormulaId, Row>,
+    lives: FxHashMap<FormulaId, bool>,
+    lengths: FxHashMap<(FormulaId, u64, u64), bool>,
+    steps: Vec<Step>,
+    closures: FxHashMap<(u32, Before), FormulaId>,
+    classes: Vec<Vec<(u32, u32)>>,
+    class_ids: FxHashMap<Vec<(u32, u32)>, u32>,
+    lists: Vec<Vec<Vec<char>>>,
+    list_ids: FxHashMap<Vec<Vec<char>>, u32>,
+    limit: usize,
+}
+
+/// The greatest code point.
+const LAST: u32 = 0x10_ffff;
+
+impl Default for Chars {
+    fn default() -> Self {
+        let formulas = vec![Formula::None, Formula::Any, Formula::End, Formula::Word];
+        let ids = (0..).map(FormulaId).zip(&formulas).map(|(id, formula)| (formula.clone(), id)).collect();
+        Self {
+            ids,
+            formulas,
+            rows: FxHashMap::default(),
+            lives: FxHashMap::default(),
+            lengths: FxHashMap::default(),
+            steps: vec![Step::Done],
+            closures: FxHashMap::default(),
+            classes: Vec::new(),
+            class_ids: FxHashMap::default(),
+            lists: Vec::new(),
+            list_ids: FxHashMap::default(),
+            limit: 200_000,
+        }
+    }
+}
+
+fn is_word(code: u32) -> bool {
+    char::from_u32(code).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+impl Chars {
+    fn intern(&mut self, formula: Formula) -> FormulaId {
+        let fresh = FormulaId::new(self.formulas.len());
+        *self.ids.entry(formula).or_insert_with_key(|formula| {
+            self.formulas.push(formula.clone());
+            fresh
+        })
+    }
+
+    /// What all of them allow.
+    pub fn all(&mut self, parts: impl IntoIterator<Item = FormulaId>) -> FormulaId {
+        let mut kept = Vec::new();
+        for part in parts {
+            match &self.formulas[part.index()] {
+                Formula::None => return FormulaId::NONE,
+                Formula::Any => {}
+                Formula::All(inner) => kept.extend_from_slice(inner),
+                _ => kept.push(part),
+            }
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        if kept.iter().any(|&part| matches!(self.formulas[part.index()], Formula::Not(of) if kept.contains(&of))) {
+            return FormulaId::NONE;
+        }
+        match kept.len() {
+            0 => FormulaId::ANY,
+            1 => kept[0],
+            _ => self.intern(Formula::All(kept.into())),
+        }
+    }
+
+    /// What any of them allows.
+    pub fn any(&mut self, parts: impl IntoIterator<Item = FormulaId>) -> FormulaId {
+        let mut kept = Vec::new();
+        for part in parts {
+            match &self.formulas[part.index()] {
+                Formula::Any => return FormulaId::ANY,
+                Formula::None => {}
+                Formula::One(inner) => kept.extend_from_slice(inner),
+                _ => kept.push(part),
+            }
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        match kept.len() {
+            0 => FormulaId::NONE,
+            1 => kept[0],
+            _ => self.intern(Formula::One(kept.into())),
+        }
+    }
+
+    /// What it does not allow.
+    pub fn not(&mut self, of: FormulaId) -> FormulaId {
+        match self.formulas[of.index()] {
+            Formula::None => FormulaId::ANY,
+            Formula::Any => FormulaId::NONE,
+            Formula::Not(inner) => inner,
+            _ => self.intern(Formula::Not(of)),
+        }
+    }
+
+    /// One of some words.
+    pub fn words<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) -> FormulaId {
+        let mut list: Vec<Vec<char>> = words.into_iter().map(|word| word.chars().collect()).collect();
+        list.sort_unstable();
+        list.dedup();
+        let (fresh, n) = (self.lists.len() as u32, list.len() as u32);
+        let number = *self.list_ids.entry(list).or_insert_with_key(|list| {
+            self.lists.push(list.clone());
+            fresh
+        });
+        self.left_of(number, 0, n, 0)
+    }
+
+    fn left_of(&mut self, list: u32, from: u32, to: u32, depth: u32) -> FormulaId {
+        if from == to { FormulaId::NONE } else { self.intern(Formula::Words { list, from, to, depth }) }
+    }
+
+    /// The strings in which a pattern is found.
+    pub fn search(&mut self, pattern: &Pattern) -> Result<FormulaId, TooLarge> {
+        let is_plain = is_plain(pattern, true, true);
+        let mut start = self.compile(pattern, 0, is_plain)?;
+        if !begins_at_start(pattern) {
+            let every = self.class(&ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)]));
+            let split = self.push(Step::Split(Vec::new()))?;
+            let skip = self.push(Step::Read { class: every, next: split, is_plain })?;
+            self.steps[split as usize] = Step::Split(vec![start, skip]);
+            start = split;
+        }
+        Ok(self.closure(start, Before::Start))
+    }
+
+    fn push(&mut self, step: Step) -> Result<u32, TooLarge> {
+        if self.steps.len() >= self.limit {
+            return Err(TooLarge { limit: self.limit });
+        }
+        self.steps.push(step);
+        Ok(self.steps.len() as u32 - 1)
+    }
+
+    fn class(&mut self, class: &ClassUnicode) -> u32 {
+        let ranges: Vec<(u32, u32)> =
+            class.ranges().iter().map(|range| (range.start() as u32, range.end() as u32)).collect();
+        let fresh = self.classes.len() as u32;
+        *self.class_ids.entry(ranges).or_insert_with_key(|ranges| {
+            self.classes.push(ranges.clone());
+            fresh
+        })
+    }
+
+    /// The program that reads a pattern and goes on with `next`. (Patterns nest to a bounded depth.)
+    fn compile(&mut self, pattern: &Pattern, next: u32, is_plain: bool) -> Result<u32, TooLarge> {
+        match pattern {
+            Pattern::Empty => Ok(next),
+            Pattern::Class(class) => {
+                let class = self.class(class);
+                self.push(Step::Read { class, next, is_plain })
+            }
+            Pattern::Concat(parts) => {
+                parts.iter().rev().try_fold(next, |next, part| self.compile(part, next, is_plain))
+            }
+            Pattern::Alternate(parts) => {
+                let starts = parts.iter().map(|part| self.compile(part, next, is_plain));
+                let starts = starts.collect::<Result<Vec<_>, _>>()?;
+                self.push(Step::Split(starts))
+            }
+            Pattern::Repeat { inner, min, max } => self.repeat(inner, (*min, *max), next, is_plain),
+            Pattern::Start => self.push(Step::AtStart(next)),
+            Pattern::End => self.push(Step::AtEnd(next)),
+            Pattern::WordBoundary { negated } => self.push(Step::AtWordBoundary { negated: *negated, next }),
+            Pattern::LookAhead { inner, negated } => {
+                let inner = self.compile(inner, 0, false)?;
+                self.push(Step::Look { inner, negated: *negated, next })
+            }
+        }
+    }
+
+    fn repeat(
+        &mut self,
+        inner: &Pattern,
+        (min, max): (u32, Option<u32>),
+        next: u32,
+        is_plain: bool,
+    ) -> Result<u32, TooLarge> {
+        let mut start = next;
+        match max {
+            None => {
+                let split = self.push(Step::Split(Vec::new()))?;
+                let body = self.compile(inner, split, is_plain)?;
+                self.steps[split as usize] = Step::Split(vec![body, next]);
+                start = split;
+            }
+            Some(max) => {
+                for _ in min..max {
+                    let before = self.steps.len();
+                    let body = self.compile(inner, start, is_plain)?;
+                    if self.steps.len() == before {
+                        break;
+                    }
+                    start = self.push(Step::Split(vec![body, next]))?;
+                }
+            }
+        }
+        for _ in 0..min {
+            let before = self.steps.len();
+            start = self.compile(inner, start, is_plain)?;
+            if self.steps.len() == before {
+                break;
+            }
+        }
+        Ok(start)
+    }
+
+    /// What a program allows from a step on.
+    fn closure(&mut self, step: u32, before: Before) -> FormulaId {
+        if let Some(&known) = self.closures.get(&(step, before)) {
+            return known;
+        }
+        let found = self.close(step, before, &mut FxHashSet::default());
+        self.closures.insert((step, before), found);
+        found
+    }
+
+    /// `open` are the steps with conditions that lead here without a code point between: to come by them
+    /// again allows nothing new.
+    fn close(&mut self, step: u32, before: Before, open: &mut FxHashSet<u32>) -> FormulaId {
+        let (mut agenda, mut seen, mut parts) = (vec![step], FxHashSet::default(), Vec::new());
+        while let Some(at) = agenda.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            match self.steps[at as usize].clone() {
+                Step::Done => return FormulaId::ANY,
+                Step::Read { class, .. } => {
+                    if !self.classes[class as usize].is_empty() {
+                        parts.push(self.intern(Formula::Step(at)));
+                    }
+                }
+                Step::Split(nexts) => agenda.extend(nexts),
+                Step::AtStart(next) => {
+                    if before == Before::Start {
+                        agenda.push(next);
+                    }
+                }
+                conditional => {
+                    if open.insert(at) {
+                        parts.push(self.close_conditional(conditional, before, open));
+                        open.remove(&at);
+                    }
+                }
+            }
+        }
+        self.any(parts)
+    }
+
+    fn close_conditional(&mut self, step: Step, before: Before, open: &mut FxHashSet<u32>) -> FormulaId {
+        match step {
+            Step::AtEnd(next) => {
+                let rest = self.close(next, before, open);
+                self.all([FormulaId::END, rest])
+            }
+            Step::AtWordBoundary { negated, next } => {
+                let rest = self.close(next, before, open);
+                let is_word_next = (before == Before::Word) == negated;
+                let condition = if is_word_next { FormulaId::WORD } else { self.not(FormulaId::WORD) };
+                self.all([condition, rest])
+            }
+            Step::Look { inner, negated, next } => {
+                let inner = self.close(inner, before, open);
+                let condition = if negated { self.not(inner) } else { inner };
+                let rest = self.close(next, before, open);
+                self.all([condition, rest])
+            }
+            _ => FormulaId::NONE,
+        }
+    }
+
+    /// Whether the empty string is allowed.
+    pub fn accepts_empty(&self, formula: FormulaId) -> bool {
+        match &self.formulas[formula.index()] {
+            Formula::None | Formula::Word | Formula::Step(_) => false,
+            Formula::Any | Formula::End => true,
+            Formula::Words { list, from, depth, .. } => {
+                self.lists[*list as usize][*from as usize].len() == *depth as usize
+            }
+            Formula::All(parts) => parts.iter().all(|&part| self.accepts_empty(part)),
+            Formula::One(parts) => parts.iter().any(|&part| self.accepts_empty(part)),
+            Formula::Not(of) => !self.accepts_empty(*of),
+        }
+    }
+
+    /// Where each code point leads: the last of each range, and the formula.
+    pub fn row(&mut self, formula: FormulaId) -> Result<Row, TooLarge> {
+        if let Some(known) = self.rows.get(&formula) {
+            return Ok(known.clone());
+        }
+        let row = self.compute_row(formula)?;
+        if self.formulas.len() > self.limit {
+            return Err(TooLarge { limit: self.limit });
+        }
+        self.rows.insert(formula, row.clone());
+        Ok(row)
+    }
+
+    fn compute_row(&mut self, formula: FormulaId) -> Result<Row, TooLarge> {
+        Ok(match self.formulas[formula.index()].clone() {
+            Formula::None | Formula::End => [(LAST, FormulaId::NONE)].into(),
+            Formula::Any => [(LAST, FormulaId::ANY)].into(),
+            Formula::Word => {
+                let word: [(u32, u32); 4] = [(48, 57), (65, 90), (95, 95), (97, 122)];
+                row_of(word.iter().map(|&range| (range, FormulaId::ANY)))
+            }
+            Formula::Step(at) => self.step_row(at),
+            Formula::Words { list, from, to, depth } => self.words_row(list, from, to, depth),
+            Formula::Not(of) => {
+                let row = self.row(of)?;
+                let targets: Vec<_> = row.iter().map(|&(last, target)| (last, self.not(target))).collect();
+                joined(targets)
+            }
+            Formula::All(parts) => self.combined(&parts, Self::all)?,
+            Formula::One(parts) => self.combined(&parts, Self::any)?,
+        })
+    }
+
+    fn step_row(&mut self, at: u32) -> Row {
+        let Step::Read { class, next, .. } = self.steps[at as usize] else {
+            return [(LAST, FormulaId::NONE)].into();
+        };
+        let ranges = self.classes[class as usize].clone();
+        let (word, other) = (self.closure(next, Before::Word), self.closure(next, Before::Other));
+        if word == other {
+            return row_of(ranges.into_iter().map(|range| (range, other)));
+        }
+        let mut parts = Vec::new();
+        for (from, to) in ranges {
+            // The characters of `\w` are below 128.
+            for code in from..=to.min(127) {
+                parts.push(((code, code), if is_word(code) { word } else { other }));
+            }
+            if to > 127 {
+                parts.push(((from.max(128), to), other));
+            }
+        }
+        row_of(parts.into_iter())
+    }
+
+    fn words_row(&mut self, list: u32, from: u32, to: u32, depth: u32) -> Row {
+        let mut parts = Vec::new();
+        let mut at = from;
+        while at < to {
+            let Some(&c) = self.lists[list as usize][at as usize].get(depth as usize) else {
+                at += 1;
+                continue;
+            };
+            let words = &self.lists[list as usize][at as usize..to as usize];
+            let n = words.partition_point(|word| word.get(depth as usize) == Some(&c)) as u32;
+            let left = self.left_of(list, at, at + n, depth + 1);
+            parts.push(((c as u32, c as u32), left));
+            at += n;
+        }
+        row_of(parts.into_iter())
+    }
+
+    fn combined(
+        &mut self,
+        parts: &[FormulaId],
+        join: fn(&mut Self, Vec<FormulaId>) -> FormulaId,
+    ) -> Result<Row, TooLarge> {
+        let rows = parts.iter().map(|&part| self.row(part)).collect::<Result<Vec<_>, _>>()?;
+        let mut at = vec![0; rows.len()];
+        let mut targets = Vec::new();
+        loop {
+            let here: Vec<FormulaId> = rows.iter().zip(&at).map(|(row, &at)| row[at].1).collect();
+            let last = rows.iter().zip(&at).map(|(row, &at)| row[at].0).min().unwrap_or(LAST);
+            targets.push((last, join(self, here)));
+            if last >= LAST {
+                return Ok(joined(targets));
+            }
+            for (row, at) in rows.iter().zip(&mut at) {
+                *at += usize::from(row[*at].0 == last);
+            }
+        }
+    }
+
+    /// Where a code point leads.
+    pub fn step(&mut self, formula: FormulaId, code: u32) -> Result<FormulaId, TooLarge> {
+        let row = self.row(formula)?;
+        Ok(row[row.partition_point(|&(last, _)| last < code)].1)
+    }
+
+    /// Whether a string is allowed.
+    pub fn contains(&mut self, formula: FormulaId, text: &str) -> Result<bool, TooLarge> {
+        let mut at = formula;
+        for c in text.chars() {
+            at = self.step(at, c as u32)?;
+            if at == FormulaId::NONE {
+                return Ok(false);
+            }
+        }
+        Ok(self.accepts_empty(at))
+    }
+
+    /// Whether the form alone tells that some string is allowed.
+    fn is_plainly_live(&self, formula: FormulaId) -> bool {
+        match &self.formulas[formula.index()] {
+            Formula::Any | Formula::End | Formula::Word | Formula::Words { .. } => true,
+            Formula::Step(at) => matches!(self.steps[*at as usize], Step::Read { is_plain: true, .. }),
+            Formula::One(parts) => parts.iter().any(|&part| self.is_plainly_live(part)),
+            // Of infinitely many strings finitely many are left out.
+            Formula::Not(of) => matches!(self.formulas[of.index()], Formula::Words { .. } | Formula::End),
+            _ => false,
+        }
+    }
+
+    /// Whether some string is allowed.
+    pub fn is_live(&mut self, formula: FormulaId) -> Result<bool, TooLarge> {
+        if formula == FormulaId::NONE {
+            return Ok(false);
+        }
+        if self.is_plainly_live(formula) {
+            return Ok(true);
+        }
+        if let Some(&known) = self.lives.get(&formula) {
+            return Ok(known);
+        }
+        let (mut agenda, mut seen) = (vec![formula], FxHashSet::default());
+        let mut is_live = false;
+        while let Some(at) = agenda.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            if self.accepts_empty(at) || self.is_plainly_live(at) || self.lives.get(&at) == Some(&true) {
+                is_live = true;
+                break;
+            }
+            if seen.len() > self.limit {
+                return Err(TooLarge { limit: self.limit });
+            }
+            let row = self.row(at)?;
+            let targets = row.iter().map(|&(_, target)| target);
+            agenda.extend(targets.filter(|&target| target != FormulaId::NONE && self.lives.get(&target) != Some(&false)));
+        }
+        if !is_live {
+            // Whatever was reached leads nowhere either.
+            self.lives.extend(seen.into_iter().map(|at| (at, false)));
+        }
+        self.lives.insert(formula, is_live);
+        Ok(is_live)
+    }
+
+    /// Whether a string is allowed whose length is in a range.
+    pub fn has_length(&mut self, formula: FormulaId, min: u64, max: u64) -> Result<bool, TooLarge> {
+        if min > max {
+            return Ok(false);
+        }
+        if formula == FormulaId::ANY {
+            return Ok(true);
+        }
+        if (min, max) == (0, u64::MAX) {
+            return self.is_live(formula);
+        }
+        if min == 0 && self.accepts_empty(formula) {
+            return Ok(true);
+        }
+        if let Some(&known) = self.lengths.get(&(formula, min, max)) {
+            return Ok(known);
+        }
+        let found = self.find_length(formula, min, max)?;
+        self.lengths.insert((formula, min, max), found);
+        Ok(found)
+    }
+
+    /// All that is reached by strings of a length, length by length, until it repeats.
+    fn find_length(&mut self, formula: FormulaId, min: u64, max: u64) -> Result<bool, TooLarge> {
+        let mut level = vec![formula];
+        let mut known: FxHashMap<Vec<FormulaId>, u64> = FxHashMap::default();
+        let (mut accepts, mut work) = (Vec::new(), 0);
+        loop {
+            let length = accepts.len() as u64;
+            if level.contains(&FormulaId::ANY) {
+                return Ok(length <= max);
+            }
+            let is_accepted = level.iter().any(|&at| self.accepts_empty(at));
+            if length > max || length >= min && is_accepted {
+                return Ok(length <= max);
+            }
+            if let Some(&first) = known.get(&level) {
+                let period = length - first;
+                let mut later = min.max(length)..=max.min(min.max(length) + period);
+                return Ok(later.any(|length| accepts[(first + (length - first) % period) as usize]));
+            }
+            accepts.push(is_accepted);
+            work += level.len() + 1;
+            if work > self.limit {
+                return Err(TooLarge { limit: self.limit });
+            }
+            let mut next: Vec<FormulaId> = Vec::new();
+            for &at in &level {
+                next.extend(self.row(at)?.iter().map(|&(_, target)| target));
+            }
+            next.retain(|&target| target != FormulaId::NONE);
+            next.sort_unstable();
+            next.dedup();
+            known.insert(std::mem::replace(&mut level, next), length);
+        }
+    }
+}
+
+/// Ranges with targets, ascending; what lies between leads nowhere.
+fn row_of(parts: impl Iterator<Item = ((u32, u32), FormulaId)>) -> Row {
+    let mut targets = Vec::new();
+    let mut next = 0;
+    for ((from, to), target) in parts {
+        if from > next {
+            targets.push((from - 1, FormulaId::NONE));
+        }
+        targets.push((to, target));
+        next = to + 1;
+    }
+    if next <= LAST {
+        targets.push((LAST, FormulaId::NONE));
+    }
+    joined(targets)
+}
+
+/// Neighbours with one target become one.
+fn joined(targets: Vec<(u32, FormulaId)>) -> Row {
+    let mut kept: Vec<(u32, FormulaId)> = Vec::with_capacity(targets.len());
+    for (last, target) in targets {
+        match kept.last_mut() {
+            Some(before) if before.1 == target => before.0 = last,
+            _ => kept.push((last, target)),
+        }
+    }
+    kept.into()
+}
+
+/// Whether a match can only begin where the text begins.
+fn begins_at_start(pattern: &Pattern) -> bool {
+    match pattern {
+        Pattern::Start => true,
+        Pattern::Concat(parts) => parts.iter().find(|part| !matches!(part, Pattern::LookAhead { .. })).is_some_and(begins_at_start),
+        Pattern::Alternate(parts) => !parts.is_empty() && parts.iter().all(begins_at_start),
+        Pattern::Repeat { inner, min, .. } => *min > 0 && begins_at_start(inner),
+        _ => false,
+    }
+}
+
+/// Whether every step of a pattern's program has a way to the end: anchors stand at its ends only, and
+/// nothing looks ahead.
+fn is_plain(pattern: &Pattern, is_first: bool, is_last: bool) -> bool {
+    match pattern {
+        Pattern::Empty => true,
+        Pattern::Class(class) => !class.ranges().is_empty(),
+        Pattern::Start => is_first,
+        Pattern::End => is_last,
+        Pattern::WordBoundary { .. } | Pattern::LookAhead { .. } => false,
+        Pattern::Concat(parts) => {
+            let n = parts.len();
+            parts.iter().enumerate().all(|(at, part)| is_plain(part, is_first && at == 0, is_last && at + 1 == n))
+        }
+        Pattern::Alternate(parts) => parts.iter().all(|part| is_plain(part, is_first, is_last)),
+        Pattern::Repeat { inner, .. } => is_plain(inner, false, false),
+    }
+}

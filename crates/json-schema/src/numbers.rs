@@ -1,0 +1,492 @@
+//! Numbers as JSON spells them: `1`, `1.0`, `10e-1`, held against bounds and multiples exactly.
+//!
+//! A state is what was spelled so far; where nothing is asserted of the value, only the place in the notation.
+//! Whether a state can be completed is a question about values: digits so far fix a value up to more digits
+//! and a power of ten, so the values that can come of them are an interval for each power of ten. Only
+//! finitely many powers have to be looked at, those between the least and the greatest bound. Arithmetic is
+//! exact.
+
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{Signed, Zero};
+use rustc_hash::FxHashMap;
+
+use crate::atoms::Numbers;
+use crate::value::Decimal;
+
+/// An exact decimal of any size.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Exact {
+    mantissa: BigInt,
+    exponent: i64,
+}
+
+impl Exact {
+    fn of(number: Decimal) -> Self {
+        Self { mantissa: number.mantissa().into(), exponent: number.exponent().into() }
+    }
+
+    /// Both as integers of one power of ten.
+    fn aligned(&self, other: &Self) -> (BigInt, BigInt, i64) {
+        let exponent = self.exponent.min(other.exponent);
+        let scaled = |number: &Self| &number.mantissa * power(number.exponent - exponent);
+        (scaled(self), scaled(other), exponent)
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        let signs = self.mantissa.sign().cmp(&other.mantissa.sign());
+        if signs != Ordering::Equal || self.mantissa.is_zero() {
+            return signs;
+        }
+        // So that a great exponent is not written out.
+        let magnitudes = self.magnitude().cmp(&other.magnitude());
+        if magnitudes != Ordering::Equal {
+            return if self.mantissa.is_negative() { magnitudes.reverse() } else { magnitudes };
+        }
+        let (a, b, _) = self.aligned(other);
+        a.cmp(&b)
+    }
+
+    fn is_multiple_of(&self, divisor: &Self) -> bool {
+        if self.mantissa.is_zero() {
+            return true;
+        }
+        let shift = self.exponent - divisor.exponent;
+        if shift >= 0 {
+            let power = BigInt::from(10).modpow(&shift.into(), &divisor.mantissa);
+            return (&self.mantissa * power).is_multiple_of(&divisor.mantissa);
+        }
+        // A mantissa has no more factors of ten than digits.
+        -shift <= self.mantissa.bits() as i64 && self.mantissa.is_multiple_of(&(&divisor.mantissa * power(-shift)))
+    }
+
+    /// The power of ten just above its magnitude: `0.1 ≤ |self| / 10^k < 1`.
+    fn magnitude(&self) -> i64 {
+        if self.mantissa.is_zero() {
+            return 0;
+        }
+        self.mantissa.abs().to_string().len() as i64 + self.exponent
+    }
+}
+
+fn power(exponent: i64) -> BigInt {
+    BigInt::from(10).pow(u32::try_from(exponent).unwrap_or(u32::MAX))
+}
+
+/// An end of an interval: the value, and whether it is excluded; `None` if there is none.
+type Bound = Option<(Exact, bool)>;
+
+/// A set of numbers.
+#[derive(Debug)]
+struct Values {
+    min: Bound,
+    max: Bound,
+    /// All are multiples of this.
+    unit: Option<Exact>,
+    not_multiples: Vec<Exact>,
+    is_fraction: bool,
+    not_in: Vec<Exact>,
+    one_of: Option<Vec<Exact>>,
+    /// Powers of ten beyond which nothing new comes, upwards and downwards.
+    window: (i64, i64),
+}
+
+/// Multiples that are looked at for one that nothing excludes.
+const MANY: usize = 1_000;
+
+impl Values {
+    fn new(numbers: &Numbers) -> Self {
+        let list = |values: &mut dyn Iterator<Item = &Decimal>| values.map(|&value| Exact::of(value)).collect();
+        let bound = |bound: Option<(Decimal, bool)>| bound.map(|(bound, excluded)| (Exact::of(bound), excluded));
+        let mut units: Vec<Exact> = list(&mut numbers.multiples.iter());
+        if numbers.whole == Some(true) || numbers.plain == Some(true) {
+            units.push(Exact { mantissa: 1.into(), exponent: 0 });
+        }
+        let unit = units.into_iter().reduce(|a, b| {
+            let (a, b, exponent) = a.aligned(&b);
+            Exact { mantissa: a.lcm(&b), exponent }
+        });
+        let mut this = Self {
+            min: bound(numbers.min),
+            max: bound(numbers.max),
+            unit,
+            not_multiples: list(&mut numbers.not_multiples.iter()),
+            is_fraction: numbers.whole == Some(false),
+            not_in: list(&mut numbers.not_in.iter()),
+            one_of: numbers.one_of.as_ref().map(|values| list(&mut values.iter())),
+            window: (0, 0),
+        };
+        let bounds = [&this.min, &this.max].into_iter().flatten().map(|(bound, _)| bound);
+        let others = this.unit.iter().chain(&this.not_multiples).chain(&this.not_in);
+        let values = bounds.chain(others).chain(this.one_of.iter().flatten());
+        let magnitudes: Vec<i64> = values.filter(|value| !value.mantissa.is_zero()).map(Exact::magnitude).collect();
+        let least = magnitudes.iter().min().copied().unwrap_or(0).min(0);
+        let greatest = magnitudes.iter().max().copied().unwrap_or(0).max(0);
+        this.window = (least - 3, greatest + 3);
+        this
+    }
+
+    fn contains(&self, value: &Exact) -> bool {
+        let is_above = |(min, excluded): &(Exact, bool)| match value.compare(min) {
+            Greater => true,
+            Equal => !excluded,
+            Less => false,
+        };
+        let is_below = |(max, excluded): &(Exact, bool)| match value.compare(max) {
+            Less => true,
+            Equal => !excluded,
+            Greater => false,
+        };
+        let one = Exact { mantissa: 1.into(), exponent: 0 };
+        self.min.as_ref().is_none_or(is_above)
+            && self.max.as_ref().is_none_or(is_below)
+            && self.unit.as_ref().is_none_or(|unit| value.is_multiple_of(unit))
+            && !self.not_multiples.iter().any(|of| value.is_multiple_of(of))
+            && !(self.is_fraction && value.is_multiple_of(&one))
+            && !self.not_in.iter().any(|other| value.compare(other) == Equal)
+            && self.one_of.as_ref().is_none_or(|values| values.iter().any(|other| value.compare(other) == Equal))
+    }
+
+    /// Whether some number of the set lies between two, the first included and the second not.
+    fn meets(&self, from: &Exact, to: &Exact) -> bool {
+        let inside = |value: &Exact| value.compare(from) != Less && value.compare(to) == Less;
+        if let Some(values) = &self.one_of {
+            return values.iter().any(|value| inside(value) && self.contains(value));
+        }
+        let mut low = (from.clone(), false);
+        if let Some(min) = &self.min
+            && (min.0.compare(&low.0) == Greater || min.0.compare(&low.0) == Equal && min.1)
+        {
+            low = min.clone();
+        }
+        let mut high = (to.clone(), true);
+        if let Some(max) = &self.max
+            && max.0.compare(&high.0) == Less
+        {
+            high = max.clone();
+        }
+        let Some(unit) = &self.unit else {
+            // What is excluded leaves no interval empty, only points.
+            return match low.0.compare(&high.0) {
+                Less => true,
+                Equal => !low.1 && !high.1 && self.contains(&low.0),
+                Greater => false,
+            };
+        };
+        let (low, step, exponent) = low.0.aligned(unit);
+        let mut at = Exact { mantissa: low.div_ceil(&step) * &step, exponent };
+        for _ in 0..MANY + self.not_in.len() {
+            if at.compare(&high.0) == Greater {
+                return false;
+            }
+            if inside(&at) && self.contains(&at) {
+                return true;
+            }
+            at.mantissa += &step;
+        }
+        // So many multiples in a row are excluded only if the rest is.
+        false
+    }
+}
+
+/// What was spelled so far.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Spelled {
+    at: At,
+    negative: bool,
+    /// The digits without leading zeros, as far as values matter.
+    digits: Arc<str>,
+    /// How many of the digits stand behind the point (zeros in front included).
+    places: u32,
+    exponent_negative: bool,
+    exponent: u32,
+}
+
+/// A place in the notation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum At {
+    Start,
+    Minus,
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    E,
+    Sign,
+    Exponent,
+}
+
+/// A set of numbers as pieces of a JSON text. Its one label is 0.
+pub struct NumberPieces {
+    values: Option<Values>,
+    plain: Option<bool>,
+    limit: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    states: Vec<Spelled>,
+    ids: FxHashMap<Spelled, u32>,
+}
+
+/// Digits of a number, or of its exponent, beyond which it is refused.
+const MAX_DIGITS: usize = 400;
+
+impl fmt::Debug for NumberPieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NumberPieces").field("values", &self.values).finish_non_exhaustive()
+    }
+}
+
+impl NumberPieces {
+    /// The spellings of a set of numbers; at most `limit` states are made.
+    pub fn new(numbers: &Numbers, limit: usize) -> Self {
+        let plain = numbers.plain;
+        let is_free = *numbers == Numbers { plain, ..Numbers::default() } && plain != Some(true);
+        let this = Self {
+            values: (!is_free).then(|| Values::new(numbers)),
+            plain,
+            limit,
+            table: Mutex::default(),
+        };
+        let start = Spelled {
+            at: At::Start,
+            negative: false,
+            digits: "".into(),
+            places: 0,
+            exponent_negative: false,
+            exponent: 0,
+        };
+        let mut table = this.lock();
+        table.states.push(start.clone());
+        table.ids.insert(start, 0);
+        drop(table);
+        this
+    }
+
+    /// Whether there is any.
+    pub fn is_possible(&self) -> bool {
+        let start = self.lock().states[0].clone();
+        let after = |byte| self.next(&start, byte).is_some();
+        (b'0'..=b'9').any(after) || after(b'-')
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a byte makes of it, if it can still be completed.
+    fn next(&self, state: &Spelled, byte: u8) -> Option<Spelled> {
+        let mut next = state.clone();
+        let digit = byte.is_ascii_digit();
+        next.at = match (state.at, byte) {
+            (At::Start, b'-') => At::Minus,
+            (At::Start | At::Minus, b'0') => At::Zero,
+            (At::Start | At::Minus, b'1'..=b'9') => At::Whole,
+            (At::Whole, _) if digit => At::Whole,
+            (At::Zero | At::Whole, b'.') => At::Point,
+            (At::Point | At::Fraction, _) if digit => At::Fraction,
+            (At::Zero | At::Whole | At::Fraction, b'e' | b'E') => At::E,
+            (At::E, b'+' | b'-') => At::Sign,
+            (At::E | At::Sign | At::Exponent, _) if digit => At::Exponent,
+            _ => return None,
+        };
+        if self.plain == Some(true) && !matches!(next.at, At::Minus | At::Zero | At::Whole) {
+            return None;
+        }
+        if self.values.is_none() {
+            return Some(next);
+        }
+        next.negative |= byte == b'-' && next.at == At::Minus;
+        match next.at {
+            At::Zero | At::Whole | At::Fraction => {
+                if !(next.digits.is_empty() && byte == b'0') {
+                    next.digits = format!("{}{}", next.digits, char::from(byte)).into();
+                }
+                next.places += u32::from(next.at == At::Fraction);
+            }
+            At::Sign => next.exponent_negative = byte == b'-',
+            At::Exponent => {
+                next.exponent = next.exponent.saturating_mul(10).saturating_add(u32::from(byte - b'0')).min(1_000_000);
+            }
+            _ => {}
+        }
+        (next.digits.len() + next.places as usize <= 2 * MAX_DIGITS && self.can_finish(&next)).then_some(next)
+    }
+
+    fn value(state: &Spelled) -> Exact {
+        let mantissa: BigInt = state.digits.parse().unwrap_or_default();
+        let exponent = i64::from(state.exponent) * if state.exponent_negative { -1 } else { 1 };
+        let mantissa = if state.negative { -mantissa } else { mantissa };
+        Exact { mantissa, exponent: exponent - i64::from(state.places) }
+    }
+
+    fn is_whole(&self, state: &Spelled) -> bool {
+        if !matches!(state.at, At::Zero | At::Whole | At::Fraction | At::Exponent) {
+            return false;
+        }
+        let is_plain = matches!(state.at, At::Zero | At::Whole);
+        if self.plain.is_some_and(|plain| plain != is_plain) {
+            return false;
+        }
+        self.values.as_ref().is_none_or(|values| values.contains(&Self::value(state)))
+    }
+
+    fn can_finish(&self, state: &Spelled) -> bool {
+        let Some(values) = &self.values else { return true };
+        if self.is_whole(state) {
+            return true;
+        }
+        match state.at {
+            At::E | At::Sign | At::Exponent => self.exponents(values, state),
+            _ if self.plain == Some(true) => self.more_digits(values, state),
+            _ => Self::any_power(values, state),
+        }
+    }
+
+    /// Whether more digits make a whole number of it.
+    fn more_digits(&self, values: &Values, state: &Spelled) -> bool {
+        if state.at == At::Zero {
+            return false;
+        }
+        if state.digits.is_empty() {
+            let one = Spelled { digits: "1".into(), at: At::Whole, ..state.clone() };
+            let nothing = Spelled { digits: "".into(), at: At::Zero, ..state.clone() };
+            let first = (1..=9).map(|digit: u8| Spelled { digits: digit.to_string().into(), ..one.clone() });
+            return self.is_whole(&nothing)
+                || first.into_iter().any(|state| self.is_whole(&state) || self.more_digits(values, &state));
+        }
+        let value = Self::value(state);
+        let most = values.window.1.max(0) as usize + state.digits.len() + 3;
+        (1..=most as i64).any(|power| Self::meets_scaled(values, &value, state.negative, power))
+    }
+
+    /// Whether more digits and a power of ten make a number of the set of it.
+    fn any_power(values: &Values, state: &Spelled) -> bool {
+        let (low, high) = values.window;
+        let signs: &[bool] = if state.at == At::Start { &[false, true] } else { &[state.negative] };
+        signs.iter().any(|&negative| {
+            let firsts: Vec<BigInt> = if state.digits.is_empty() {
+                (1..=9).map(|digit| BigInt::from(if negative { -digit } else { digit })).collect()
+            } else {
+                vec![Self::value(&Spelled { places: 0, exponent: 0, negative, ..state.clone() }).mantissa]
+            };
+            let zero = Exact { mantissa: 0.into(), exponent: 0 };
+            state.digits.is_empty() && values.contains(&zero)
+                || firsts.into_iter().any(|mantissa| {
+                    let length = mantissa.abs().to_string().len() as i64;
+                    let value = Exact { mantissa, exponent: 0 };
+                    (low - length..=high).any(|power| Self::meets_scaled(values, &value, negative, power))
+                })
+        })
+    }
+
+    /// Whether the set has a number that begins with the digits of a value times a power of ten.
+    fn meets_scaled(values: &Values, value: &Exact, negative: bool, power: i64) -> bool {
+        let here = Exact { exponent: value.exponent + power, ..value.clone() };
+        let step = BigInt::from(if negative { -1 } else { 1 });
+        let beyond = Exact { mantissa: &here.mantissa + step, exponent: here.exponent };
+        if negative {
+            // From the lower end, which is excluded, to the upper, which is not.
+            values.contains(&here) || values.meets(&beyond, &here) && !values.only_at(&beyond, &here)
+        } else {
+            values.meets(&here, &beyond)
+        }
+    }
+
+    /// Whether an exponent that begins so makes a number of the set of it.
+    fn exponents(&self, values: &Values, state: &Spelled) -> bool {
+        let value = Self::value(&Spelled { exponent: 0, exponent_negative: false, ..state.clone() });
+        if value.mantissa.is_zero() {
+            return values.contains(&value);
+        }
+        let (low, high) = values.window;
+        let span = value.mantissa.abs().to_string().len() as i64 + value.exponent.abs() + 2;
+        let most = (high + span).max(span - low).max(0).unsigned_abs();
+        let signs: &[bool] = match state.at {
+            At::E => &[false, true],
+            _ => &[state.exponent_negative],
+        };
+        let begins = |exponent: u64| {
+            state.at != At::Exponent || state.exponent == 0 || {
+                let mut left = exponent;
+                while left > u64::from(state.exponent) {
+                    left /= 10;
+                }
+                left == u64::from(state.exponent)
+            }
+        };
+        // Beyond the window all powers are alike: one that begins so is looked at for them.
+        let mut far = u64::from(state.exponent.max(1));
+        while far <= most + 400 && far < 1_000_000 {
+            far *= 10;
+        }
+        (0..=most).filter(|&exponent| begins(exponent)).chain([far]).any(|exponent| {
+            signs.iter().any(|&negative| {
+                let exponent = exponent as i64 * if negative { -1 } else { 1 };
+                let scaled = Exact { exponent: value.exponent + exponent, ..value.clone() };
+                values.contains(&scaled)
+            })
+        })
+    }
+}
+
+impl Values {
+    /// Whether all numbers of the set between two, the first included, are the first.
+    fn only_at(&self, from: &Exact, to: &Exact) -> bool {
+        if !self.contains(from) {
+            return false;
+        }
+        let Some(unit) = &self.unit else {
+            if let Some(values) = &self.one_of {
+                let inside = |value: &&Exact| value.compare(from) == Greater && value.compare(to) == Less;
+                return !values.iter().filter(inside).any(|value| self.contains(value));
+            }
+            // An interval that goes on upwards from its lower end.
+            return self.max.as_ref().is_some_and(|(max, _)| max.compare(from) != Greater);
+        };
+        let (low, step, exponent) = from.aligned(unit);
+        let next = Exact { mantissa: low + step, exponent };
+        !self.meets(&next, to)
+    }
+}
+
+impl PieceAutomaton for NumberPieces {
+    fn start(&self) -> u32 {
+        0
+    }
+
+    fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, TooManyStates> {
+        let state = self.lock().states[state as usize].clone();
+        let Some(next) = self.next(&state, byte) else { return Ok(None) };
+        let mut table = self.lock();
+        if let Some(&known) = table.ids.get(&next) {
+            return Ok(Some(known));
+        }
+        if table.states.len() >= self.limit {
+            let what = "a number".to_owned();
+            return Err(TooManyStates { what, limit: self.limit, option: "schema_states" });
+        }
+        let fresh = table.states.len() as u32;
+        table.states.push(next.clone());
+        table.ids.insert(next, fresh);
+        Ok(Some(fresh))
+    }
+
+    fn accepts(&self, state: u32) -> Arc<[u32]> {
+        let state = self.lock().states[state as usize].clone();
+        if self.is_whole(&state) { [0].into() } else { Arc::default() }
+    }
+
+    fn live(&self, state: u32) -> Arc<[u32]> {
+        let state = self.lock().states[state as usize].clone();
+        let goes_on = (b'0'..=b'9').chain(*b"-+.eE").any(|byte| self.next(&state, byte).is_some());
+        if goes_on { [0].into() } else { Arc::default() }
+    }
+}

@@ -1,0 +1,376 @@
+//! Strings as JSON spells them: a static automaton of spellings above formulas over code points.
+//!
+//! `"a"` and `"\u0061"` are one string, and so are a surrogate pair of escapes and the character that it
+//! spells; half a pair spells nothing. What stays true: a state is made only if one of its labels can still be
+//! completed, and it holds exactly those that can. Cost of a step that was not made: the labels in progress
+//! times a binary search among ranges of code points.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
+use rustc_hash::FxHashMap;
+
+use crate::chars::{Chars, FormulaId, TooLarge};
+use crate::strings::Text;
+
+/// Some sets of strings, each a label, as pieces of a JSON text.
+pub struct StringPieces {
+    chars: Arc<Mutex<Chars>>,
+    texts: Box<[Text]>,
+    /// Lengths beyond it are alike.
+    most: u64,
+    /// What they are, for messages.
+    what: String,
+    limit: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    states: Vec<Arc<State>>,
+    ids: FxHashMap<State, u32>,
+}
+
+/// Labels with what is left of their strings.
+type Open = Box<[(u32, FormulaId)]>;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum State {
+    /// Before the opening quote.
+    Start,
+    /// Between characters: how many there are, as far as that matters, and what is in progress.
+    Inside { length: u64, open: Open },
+    /// Inside a character: how it is spelled so far.
+    Within { part: Part, length: u64, open: Open },
+    /// Inside a character of which only the length of the rest matters: what comes behind it.
+    Tail { left: u8, length: u64, open: Open },
+    /// Behind the closing quote.
+    Closed(Arc<[u32]>),
+}
+
+/// The first part of a character's spelling.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Part {
+    /// `\`
+    Escape,
+    /// `\u` and some digits, with what they are worth.
+    Unit { digits: u8, value: u32 },
+    /// The first half of a surrogate pair: its value.
+    Half { high: u32 },
+    /// That and `\`.
+    HalfEscape { high: u32 },
+    /// That and `\u` and some digits.
+    HalfUnit { high: u32, digits: u8, value: u32 },
+    /// Bytes of UTF-8: how many are to come, and the code point so far.
+    Bytes { left: u8, value: u32 },
+}
+
+impl fmt::Debug for StringPieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StringPieces").field("what", &self.what).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing is left half made: entries are added last.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl StringPieces {
+    /// The labels are the places of `texts`; every one has a string.
+    pub fn new(chars: Arc<Mutex<Chars>>, texts: Vec<Text>, what: String, limit: usize) -> Self {
+        let bounds = texts.iter().map(|text| match text.max {
+            u64::MAX => text.min,
+            max => text.min.max(max.saturating_add(1)),
+        });
+        let most = bounds.max().unwrap_or(0);
+        let this = Self { chars, texts: texts.into(), most, what, limit, table: Mutex::default() };
+        let mut table = lock(&this.table);
+        table.states.push(Arc::new(State::Start));
+        table.ids.insert(State::Start, 0);
+        drop(table);
+        this
+    }
+
+    fn state(&self, state: u32) -> Arc<State> {
+        lock(&self.table).states[state as usize].clone()
+    }
+
+    fn too_many(&self, limit: usize) -> TooManyStates {
+        TooManyStates { what: self.what.clone(), limit, option: "schema_states" }
+    }
+
+    fn next(&self, state: &State, byte: u8) -> Result<Option<State>, TooLarge> {
+        match state {
+            State::Start => {
+                if byte != b'"' {
+                    return Ok(None);
+                }
+                let open = (0..).zip(&self.texts).map(|(label, text)| (label, text.formula)).collect();
+                Ok(Some(State::Inside { length: 0, open }))
+            }
+            State::Closed(_) => Ok(None),
+            State::Inside { length, open } => match byte {
+                b'"' => Ok(self.close(*length, open)),
+                b'\\' => self.within(Part::Escape, *length, open),
+                0..=0x1f => Ok(None),
+                0x20..=0x7f => self.character(u32::from(byte), *length, open),
+                0xc2..=0xdf => self.within(Part::Bytes { left: 1, value: u32::from(byte & 0x1f) }, *length, open),
+                0xe0..=0xef => self.within(Part::Bytes { left: 2, value: u32::from(byte & 0x0f) }, *length, open),
+                0xf0..=0xf4 => self.within(Part::Bytes { left: 3, value: u32::from(byte & 0x07) }, *length, open),
+                _ => Ok(None),
+            },
+            State::Tail { left, length, open } => Ok((byte & 0xc0 == 0x80).then(|| match left {
+                1 => State::Inside { length: *length, open: open.clone() },
+                left => State::Tail { left: left - 1, length: *length, open: open.clone() },
+            })),
+            State::Within { part, length, open } => match part.step(byte) {
+                None => Ok(None),
+                Some(Ok(part)) => self.within(part, *length, open),
+                Some(Err(code)) => self.character(code, *length, open),
+            },
+        }
+    }
+
+    /// Behind the closing quote.
+    fn close(&self, length: u64, open: &Open) -> Option<State> {
+        let chars = lock(&self.chars);
+        let is_whole = |&&(label, formula): &&(u32, FormulaId)| {
+            let text = self.texts[label as usize];
+            length >= text.min && length <= text.max && chars.accepts_empty(formula)
+        };
+        let labels: Arc<[u32]> = open.iter().filter(is_whole).map(|&(label, _)| label).collect();
+        (!labels.is_empty()).then_some(State::Closed(labels))
+    }
+
+    /// Behind a character.
+    fn character(&self, code: u32, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
+        let (mut chars, length) = (lock(&self.chars), (length + 1).min(self.most));
+        let mut left = Vec::with_capacity(open.len());
+        for &(label, formula) in open {
+            let next = chars.step(formula, code)?;
+            if self.is_live(&mut chars, label, next, length)? {
+                left.push((label, next));
+            }
+        }
+        Ok((!left.is_empty()).then(|| State::Inside { length, open: left.into() }))
+    }
+
+    /// Whether a label can be completed after so many characters.
+    fn is_live(&self, chars: &mut Chars, label: u32, next: FormulaId, length: u64) -> Result<bool, TooLarge> {
+        if next == FormulaId::NONE {
+            return Ok(false);
+        }
+        let Text { min, max, .. } = self.texts[label as usize];
+        if length > max {
+            return Ok(false);
+        }
+        let most = if max == u64::MAX { max } else { max - length };
+        chars.has_length(next, min.saturating_sub(length), most)
+    }
+
+    /// Inside a character.
+    fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
+        let (mut chars, ranges) = (lock(&self.chars), part.ranges());
+        if let (Part::Bytes { left, value }, &[(from, to)]) = (part, &*ranges)
+            && (from, to) == (value << (6 * left), ((value + 1) << (6 * left)) - 1)
+            && let Some(behind) = self.behind(&mut chars, length, open, (from, to))?
+        {
+            let length = (length + 1).min(self.most);
+            return Ok((!behind.is_empty()).then_some(State::Tail { left, length, open: behind }));
+        }
+        let mut left = Vec::with_capacity(open.len());
+        for &(label, formula) in open {
+            if self.reaches(&mut chars, label, formula, (length + 1).min(self.most), &ranges)? {
+                left.push((label, formula));
+            }
+        }
+        Ok((!left.is_empty()).then(|| State::Within { part, length, open: left.into() }))
+    }
+
+    /// What is behind a character that is any of a range, if that is the same for all of them.
+    fn behind(
+        &self,
+        chars: &mut Chars,
+        length: u64,
+        open: &Open,
+        (from, to): (u32, u32),
+    ) -> Result<Option<Open>, TooLarge> {
+        let mut left = Vec::with_capacity(open.len());
+        for &(label, formula) in open {
+            let row = chars.row(formula)?;
+            let (last, next) = row[row.partition_point(|&(last, _)| last < from)];
+            if last < to {
+                return Ok(None);
+            }
+            if self.is_live(chars, label, next, (length + 1).min(self.most))? {
+                left.push((label, next));
+            }
+        }
+        Ok(Some(left.into()))
+    }
+
+    /// Whether some code point of these leads on.
+    fn reaches(
+        &self,
+        chars: &mut Chars,
+        label: u32,
+        formula: FormulaId,
+        length: u64,
+        ranges: &[(u32, u32)],
+    ) -> Result<bool, TooLarge> {
+        let row = chars.row(formula)?;
+        for &(from, to) in ranges {
+            let mut at = row.partition_point(|&(last, _)| last < from);
+            while at < row.len() && (at == 0 || row[at - 1].0 < to) {
+                if self.is_live(chars, label, row[at].1, length)? {
+                    return Ok(true);
+                }
+                at += 1;
+            }
+        }
+        Ok(false)
+    }
+
+    fn intern(&self, state: State) -> Result<u32, TooManyStates> {
+        let mut table = lock(&self.table);
+        if let Some(&known) = table.ids.get(&state) {
+            return Ok(known);
+        }
+        if table.states.len() >= self.limit {
+            return Err(self.too_many(self.limit));
+        }
+        let fresh = table.states.len() as u32;
+        table.states.push(Arc::new(state.clone()));
+        table.ids.insert(state, fresh);
+        Ok(fresh)
+    }
+}
+
+impl PieceAutomaton for StringPieces {
+    fn start(&self) -> u32 {
+        0
+    }
+
+    fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, TooManyStates> {
+        let next = self.next(&self.state(state), byte).map_err(|TooLarge { limit }| self.too_many(limit))?;
+        next.map(|next| self.intern(next)).transpose()
+    }
+
+    fn accepts(&self, state: u32) -> Arc<[u32]> {
+        match &*self.state(state) {
+            State::Closed(labels) => labels.clone(),
+            _ => Arc::default(),
+        }
+    }
+
+    fn live(&self, state: u32) -> Arc<[u32]> {
+        match &*self.state(state) {
+            State::Start => (0..self.texts.len() as u32).collect(),
+            State::Inside { open, .. } | State::Within { open, .. } | State::Tail { open, .. } => open.iter().map(|&(label, _)| label).collect(),
+            State::Closed(_) => Arc::default(),
+        }
+    }
+}
+
+impl Part {
+    /// After one more byte: a longer part, or the code point; `None` if nothing is spelled so.
+    fn step(self, byte: u8) -> Option<Result<Self, u32>> {
+        let digit = || char::from(byte).to_digit(16);
+        match self {
+            Self::Escape => match byte {
+                b'"' | b'\\' | b'/' => Some(Err(u32::from(byte))),
+                b'b' => Some(Err(8)),
+                b'f' => Some(Err(12)),
+                b'n' => Some(Err(10)),
+                b'r' => Some(Err(13)),
+                b't' => Some(Err(9)),
+                b'u' => Some(Ok(Self::Unit { digits: 0, value: 0 })),
+                _ => None,
+            },
+            Self::Unit { digits, value } => {
+                let value = value << 4 | digit()?;
+                match (digits, value) {
+                    (0..=2, _) => Some(Ok(Self::Unit { digits: digits + 1, value })),
+                    (_, 0xd800..=0xdbff) => Some(Ok(Self::Half { high: value })),
+                    (_, 0xdc00..=0xdfff) => None,
+                    _ => Some(Err(value)),
+                }
+            }
+            Self::Half { high } => (byte == b'\\').then_some(Ok(Self::HalfEscape { high })),
+            Self::HalfEscape { high } => {
+                (byte == b'u').then_some(Ok(Self::HalfUnit { high, digits: 0, value: 0 }))
+            }
+            Self::HalfUnit { high, digits, value } => {
+                let value = value << 4 | digit()?;
+                match (digits, value) {
+                    (0..=2, _) => Some(Ok(Self::HalfUnit { high, digits: digits + 1, value })),
+                    (_, 0xdc00..=0xdfff) => Some(Err(paired(high, value))),
+                    _ => None,
+                }
+            }
+            Self::Bytes { left, value } => {
+                let longer = value << 6 | u32::from(byte & 0x3f);
+                // What could be spelled with fewer bytes is not spelled with more.
+                let is_allowed = match (left, value) {
+                    (3, _) => (0x10..=0x10f).contains(&longer),
+                    (2, 0..=0xf) => longer >= 0x20,
+                    _ => true,
+                };
+                match (byte & 0xc0 == 0x80 && is_allowed, left) {
+                    (false, _) => None,
+                    (true, 1) => char::from_u32(longer).map(|c| Err(c as u32)),
+                    (true, left) => Some(Ok(Self::Bytes { left: left - 1, value: longer })),
+                }
+            }
+        }
+    }
+
+    /// The code points that can come of it, as ranges.
+    fn ranges(self) -> Vec<(u32, u32)> {
+        match self {
+            Self::Escape => vec![(0, 0x10_ffff)],
+            Self::Unit { digits, value } => {
+                let shift = 4 * (4 - u32::from(digits));
+                let (from, to) = (value << shift, (value << shift) + (1 << shift) - 1);
+                let mut ranges = Vec::new();
+                if from < 0xd800 {
+                    ranges.push((from, to.min(0xd7ff)));
+                }
+                if to >= 0xe000 {
+                    ranges.push((from.max(0xe000), to));
+                }
+                let (high, last) = (from.max(0xd800), to.min(0xdbff));
+                if high <= last {
+                    ranges.push((paired(high, 0xdc00), paired(last, 0xdfff)));
+                }
+                ranges
+            }
+            Self::Half { high } | Self::HalfEscape { high } => {
+                vec![(paired(high, 0xdc00), paired(high, 0xdfff))]
+            }
+            Self::HalfUnit { high, digits, value } => {
+                let shift = 4 * (4 - u32::from(digits));
+                let (from, to) = ((value << shift).max(0xdc00), ((value << shift) + (1 << shift) - 1).min(0xdfff));
+                if from > to { Vec::new() } else { vec![(paired(high, from), paired(high, to))] }
+            }
+            Self::Bytes { left, value } => {
+                let shift = 6 * u32::from(left);
+                let least = match (left, value) {
+                    (3, _) => 0x1_0000,
+                    (2, 0..=0xf) => 0x800,
+                    _ => 0,
+                };
+                let (from, to) = ((value << shift).max(least), (value << shift) + (1 << shift) - 1);
+                let below = (from, to.min(0xd7ff));
+                let above = (from.max(0xe000), to.min(0x10_ffff));
+                [below, above].into_iter().filter(|(from, to)| from <= to).collect()
+            }
+        }
+    }
+}
+
+fn paired(high: u32, low: u32) -> u32 {
+    0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)
+}

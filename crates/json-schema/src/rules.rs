@@ -1,0 +1,376 @@
+//! Objects and arrays as right-hand sides by automata: members in any order, each key once.
+//!
+//! A state is what was written so far as far as it matters (see [`crate::forms`]) and the place between two
+//! symbols. Only states are made from which the object or array can end, and only those that a text comes
+//! to. Cost of a state: the keys that may follow.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anygram_grammar::automata::{RuleAutomaton, TooManyStates};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::atoms::SetId;
+use crate::forms::{ArrayForm, ArrayPlace, ObjectForm, ObjectPlace};
+
+/// The symbols of an object or array, in the order of their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// `{` or `[`
+    Open,
+    /// `}` or `]` directly behind it.
+    CloseEmpty,
+    /// `}` or `]` behind a value.
+    Close,
+    /// `,`
+    Comma,
+    /// `:`
+    Colon,
+    /// A key, or a class of keys.
+    Key(u32),
+    /// A value.
+    Value(SetId),
+}
+
+const OPEN: u32 = 0;
+const CLOSE_EMPTY: u32 = 1;
+const CLOSE: u32 = 2;
+const COMMA: u32 = 3;
+const COLON: u32 = 4;
+const KEYS: u32 = 5;
+
+/// States by number.
+struct States<S> {
+    all: Vec<(Arc<S>, Option<Arc<[u32]>>)>,
+    ids: FxHashMap<Arc<S>, u32>,
+}
+
+impl<S: Clone + Eq + std::hash::Hash> States<S> {
+    fn new(start: S) -> Mutex<Self> {
+        let start = Arc::new(start);
+        Mutex::new(Self { ids: FxHashMap::from_iter([(start.clone(), 0)]), all: vec![(start, None)] })
+    }
+
+    fn intern(&mut self, state: S, what: &str, limit: usize) -> Result<u32, TooManyStates> {
+        let state = Arc::new(state);
+        if let Some(&known) = self.ids.get(&state) {
+            return Ok(known);
+        }
+        if self.all.len() >= limit {
+            return Err(TooManyStates { what: what.to_owned(), limit, option: "schema_states" });
+        }
+        let fresh = self.all.len() as u32;
+        self.all.push((state.clone(), None));
+        self.ids.insert(state, fresh);
+        Ok(fresh)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which sets have a value.
+pub type Alive = Arc<FxHashSet<SetId>>;
+
+/// The members of an object.
+pub struct ObjectRules {
+    form: ObjectForm,
+    alive: Alive,
+    sets: Vec<SetId>,
+    what: String,
+    limit: usize,
+    states: Mutex<States<(ObjectPlace, At)>>,
+}
+
+/// A place between two symbols of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum At {
+    Start,
+    /// Behind the brace.
+    First,
+    /// Behind a comma.
+    Next,
+    /// Behind a key.
+    Colon(u32),
+    /// Behind its colon.
+    Value(u32),
+    /// Behind a value.
+    Behind,
+    End,
+}
+
+impl fmt::Debug for ObjectRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectRules").field("what", &self.what).finish_non_exhaustive()
+    }
+}
+
+impl ObjectRules {
+    /// The rules of a form; `limit` bounds the states.
+    pub fn new(form: ObjectForm, alive: Alive, what: String, limit: usize) -> Self {
+        let mut sets: Vec<SetId> = form.variants.iter().flatten().map(|&(_, set)| set).collect();
+        sets.retain(|set| alive.contains(set));
+        sets.sort_unstable();
+        sets.dedup();
+        let states = States::new((form.start(), At::Start));
+        Self { form, alive, sets, what, limit, states }
+    }
+
+    /// The symbols, by number.
+    pub fn parts(&self) -> Vec<Part> {
+        let fixed = [Part::Open, Part::CloseEmpty, Part::Close, Part::Comma, Part::Colon];
+        let keys = (0..self.form.variants.len() as u32).map(Part::Key);
+        fixed.into_iter().chain(keys).chain(self.sets.iter().map(|&set| Part::Value(set))).collect()
+    }
+
+    fn value_symbol(&self, set: SetId) -> Option<u32> {
+        let at = self.sets.binary_search(&set).ok()?;
+        Some(KEYS + (self.form.variants.len() + at) as u32)
+    }
+
+    fn least(&self, place: &ObjectPlace) -> Option<u64> {
+        self.form.least(&|set| self.alive.contains(&set), place)
+    }
+
+    /// What the value behind a key may be, and where it leads.
+    fn values(&self, place: &ObjectPlace, key: u32) -> impl Iterator<Item = (u32, ObjectPlace)> {
+        let variants = self.form.variants.get(key as usize).map_or(&[][..], |variants| variants);
+        variants.iter().filter_map(move |&(borne_out, set)| {
+            if borne_out & !place.pending != 0 {
+                return None;
+            }
+            let symbol = self.value_symbol(set)?;
+            let after = self.form.after(place, key as usize, borne_out);
+            (after.n <= self.form.at_most && self.least(&after).is_some()).then_some((symbol, after))
+        })
+    }
+
+    /// The keys that may follow.
+    fn keys(&self, place: &ObjectPlace) -> impl Iterator<Item = u32> {
+        let n_listed = self.form.keys.len();
+        let is_new = move |key: usize| key >= n_listed || !place.has_seen(key);
+        // Without extras only the number of members has to be looked at, which is the same for all keys.
+        let is_plain = self.form.extras == 0;
+        let unseen = || (0..n_listed).filter(|&key| self.form.keys[key].1 && !place.has_seen(key)).count() as u64;
+        let room = if is_plain { self.form.at_most.saturating_sub(place.n.saturating_add(unseen())) } else { 0 };
+        let may_follow = move |key: usize| {
+            if !is_plain {
+                return self.values(place, key as u32).next().is_some();
+            }
+            let is_required = self.form.keys.get(key).is_some_and(|(_, required)| *required);
+            (room > 0 || is_required) && self.form.variants[key].iter().any(|(_, set)| self.alive.contains(set))
+        };
+        (0..self.form.variants.len()).filter(move |&key| is_new(key) && may_follow(key)).map(|key| key as u32)
+    }
+
+    fn compute_symbols(&self, (place, at): &(ObjectPlace, At)) -> Vec<u32> {
+        let can_end = || self.least(place) == Some(0);
+        match *at {
+            At::Start => vec![OPEN],
+            At::First | At::Next => {
+                let close = (*at == At::First && can_end()).then_some(CLOSE_EMPTY);
+                close.into_iter().chain(self.keys(place).map(|key| KEYS + key)).collect()
+            }
+            At::Colon(_) => vec![COLON],
+            At::Value(key) => {
+                let mut symbols: Vec<u32> = self.values(place, key).map(|(symbol, _)| symbol).collect();
+                symbols.sort_unstable();
+                symbols.dedup();
+                symbols
+            }
+            At::Behind => {
+                let close = can_end().then_some(CLOSE);
+                let comma = self.keys(place).next().is_some().then_some(COMMA);
+                close.into_iter().chain(comma).collect()
+            }
+            At::End => Vec::new(),
+        }
+    }
+}
+
+impl RuleAutomaton for ObjectRules {
+    fn start(&self) -> u32 {
+        0
+    }
+
+    fn symbols(&self, state: u32) -> Arc<[u32]> {
+        let (place, known) = lock(&self.states).all[state as usize].clone();
+        if let Some(known) = known {
+            return known;
+        }
+        let symbols: Arc<[u32]> = self.compute_symbols(&place).into();
+        lock(&self.states).all[state as usize].1 = Some(symbols.clone());
+        symbols
+    }
+
+    fn step(&self, state: u32, symbol: u32) -> Result<u32, TooManyStates> {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let (place, at) = &*state;
+        let next = match (*at, symbol) {
+            (At::Start, _) => (place.clone(), At::First),
+            (At::First, CLOSE_EMPTY) | (At::Behind, CLOSE) => (place.clone(), At::End),
+            (At::First | At::Next, key) => (place.clone(), At::Colon(key - KEYS)),
+            (At::Colon(key), _) => (place.clone(), At::Value(key)),
+            // Of several ways that lead on by one value, what is borne out most comes to at least as much.
+            (At::Value(key), symbol) => {
+                let ways = self.values(place, key).filter(|way| way.0 == symbol);
+                let best = ways.min_by_key(|(_, after)| after.pending.count_ones());
+                (best.map_or_else(|| place.clone(), |(_, after)| after), At::Behind)
+            }
+            (At::Behind | At::End, _) => (place.clone(), At::Next),
+        };
+        lock(&self.states).intern(next, &self.what, self.limit)
+    }
+
+    fn accepts(&self, state: u32) -> bool {
+        lock(&self.states).all[state as usize].0.1 == At::End
+    }
+
+    fn minimum(&self, state: u32) -> u32 {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let (place, at) = &*state;
+        let members = u32::try_from(self.least(place).unwrap_or(0)).unwrap_or(u32::MAX);
+        let with = |members: u32| members.saturating_mul(4);
+        match at {
+            At::Start => with(members).max(1).saturating_add(1),
+            At::First => with(members).max(1),
+            At::Next => with(members.max(1)),
+            At::Colon(_) => 3,
+            At::Value(_) => 2,
+            At::Behind => with(members).saturating_add(1),
+            At::End => 0,
+        }
+    }
+}
+
+/// The items of an array.
+pub struct ArrayRules {
+    form: ArrayForm,
+    alive: Alive,
+    sets: Vec<SetId>,
+    what: String,
+    limit: usize,
+    states: Mutex<States<(ArrayPlace, ItemAt)>>,
+}
+
+/// A place between two symbols of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum ItemAt {
+    Start,
+    First,
+    Next,
+    Behind,
+    End,
+}
+
+impl fmt::Debug for ArrayRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrayRules").field("what", &self.what).finish_non_exhaustive()
+    }
+}
+
+impl ArrayRules {
+    /// The rules of a form; `limit` bounds the states.
+    pub fn new(form: ArrayForm, alive: Alive, what: String, limit: usize) -> Self {
+        let variants = form.ranges.iter().flat_map(|(_, variants)| variants);
+        let mut sets: Vec<SetId> = variants.map(|&(_, _, set)| set).collect();
+        sets.retain(|set| alive.contains(set));
+        sets.sort_unstable();
+        sets.dedup();
+        let states = States::new((form.start(), ItemAt::Start));
+        Self { form, alive, sets, what, limit, states }
+    }
+
+    /// The symbols, by number.
+    pub fn parts(&self) -> Vec<Part> {
+        let fixed = [Part::Open, Part::CloseEmpty, Part::Close, Part::Comma];
+        fixed.into_iter().chain(self.sets.iter().map(|&set| Part::Value(set))).collect()
+    }
+
+    fn least(&self, place: &ArrayPlace) -> Option<u64> {
+        self.form.least(&|set| self.alive.contains(&set), place)
+    }
+
+    /// What the next item may be, and where it leads.
+    fn items(&self, place: &ArrayPlace) -> impl Iterator<Item = (u32, ArrayPlace)> {
+        self.form.variants(place).iter().filter_map(move |&variant| {
+            if variant.0 & !place.pending != 0 {
+                return None;
+            }
+            let at = self.sets.binary_search(&variant.2).ok()?;
+            let after = self.form.after(place, variant)?;
+            self.least(&after)?;
+            Some((4 + at as u32, after))
+        })
+    }
+}
+
+impl RuleAutomaton for ArrayRules {
+    fn start(&self) -> u32 {
+        0
+    }
+
+    fn symbols(&self, state: u32) -> Arc<[u32]> {
+        let (place, known) = lock(&self.states).all[state as usize].clone();
+        if let Some(known) = known {
+            return known;
+        }
+        let (place, at) = &*place;
+        let items = || {
+            let mut items: Vec<u32> = self.items(place).map(|(symbol, _)| symbol).collect();
+            items.sort_unstable();
+            items.dedup();
+            items
+        };
+        let is_whole = self.form.is_whole(place);
+        let symbols: Vec<u32> = match at {
+            ItemAt::Start => vec![OPEN],
+            ItemAt::First => is_whole.then_some(CLOSE_EMPTY).into_iter().chain(items()).collect(),
+            ItemAt::Next => items(),
+            ItemAt::Behind => {
+                let comma = (!items().is_empty()).then_some(COMMA);
+                is_whole.then_some(CLOSE).into_iter().chain(comma).collect()
+            }
+            ItemAt::End => Vec::new(),
+        };
+        let symbols: Arc<[u32]> = symbols.into();
+        lock(&self.states).all[state as usize].1 = Some(symbols.clone());
+        symbols
+    }
+
+    fn step(&self, state: u32, symbol: u32) -> Result<u32, TooManyStates> {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let (place, at) = &*state;
+        let next = match (at, symbol) {
+            (ItemAt::Start, _) => (place.clone(), ItemAt::First),
+            (ItemAt::First, CLOSE_EMPTY) | (ItemAt::Behind, CLOSE) => (place.clone(), ItemAt::End),
+            (ItemAt::First | ItemAt::Next, symbol) => {
+                let ways = self.items(place).filter(|way| way.0 == symbol);
+                let gain = |after: &ArrayPlace| (after.pending.count_zeros(), after.counts.iter().sum::<u64>());
+                let best = ways.max_by_key(|(_, after)| gain(after));
+                (best.map_or_else(|| place.clone(), |(_, after)| after), ItemAt::Behind)
+            }
+            (ItemAt::Behind | ItemAt::End, _) => (place.clone(), ItemAt::Next),
+        };
+        lock(&self.states).intern(next, &self.what, self.limit)
+    }
+
+    fn accepts(&self, state: u32) -> bool {
+        lock(&self.states).all[state as usize].0.1 == ItemAt::End
+    }
+
+    fn minimum(&self, state: u32) -> u32 {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let (place, at) = &*state;
+        let items = u32::try_from(self.least(place).unwrap_or(0)).unwrap_or(u32::MAX);
+        let with = |items: u32| items.saturating_mul(2);
+        match at {
+            ItemAt::Start => with(items).max(1).saturating_add(1),
+            ItemAt::First => with(items).max(1),
+            ItemAt::Next => with(items.max(1)),
+            ItemAt::Behind => with(items).saturating_add(1),
+            ItemAt::End => 0,
+        }
+    }
+}
