@@ -133,11 +133,19 @@ pub fn parse(expression: &str) -> Result<Pattern, PatternError> {
 /// As [`parse`].
 pub fn parse_within(expression: &str, limits: Limits) -> Result<Pattern, PatternError> {
     let is_syntax = |error: &PatternError| error.kind == PatternErrorKind::Syntax;
-    match parser::parse(expression, true, limits) {
+    match parse_unicode(expression, limits) {
         Err(error) if is_syntax(&error) => parser::parse(expression, false, limits)
             .map_err(|other| if is_syntax(&other) { error } else { other }),
         result => result,
     }
+}
+
+/// Reads an expression with the flag `u` alone, without Annex B.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_unicode(expression: &str, limits: Limits) -> Result<Pattern, PatternError> {
+    parser::parse(expression, true, limits)
 }
 
 impl Pattern {
