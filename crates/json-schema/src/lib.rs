@@ -7,6 +7,7 @@ pub mod document;
 pub mod format;
 pub mod forms;
 mod keywords;
+pub mod lower;
 pub mod numbers;
 pub mod pattern;
 pub mod pieces;

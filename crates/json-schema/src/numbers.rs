@@ -92,11 +92,14 @@ struct Values {
     is_fraction: bool,
     not_in: Vec<Exact>,
     one_of: Option<Vec<Exact>>,
+    /// Whether what all are multiples of is itself a multiple of what none is.
+    is_empty: bool,
     /// Powers of ten beyond which nothing new comes, upwards and downwards.
     window: (i64, i64),
 }
 
-/// Multiples that are looked at for one that nothing excludes.
+/// Multiples that are looked at for one that nothing excludes. (The multiples of a unit that are multiples of
+/// others, of which the unit is none, are every second, third and so on: never many in a row.)
 const MANY: usize = 1_000;
 
 impl Values {
@@ -119,8 +122,13 @@ impl Values {
             is_fraction: numbers.whole == Some(false),
             not_in: list(&mut numbers.not_in.iter()),
             one_of: numbers.one_of.as_ref().map(|values| list(&mut values.iter())),
+            is_empty: false,
             window: (0, 0),
         };
+        let one = Exact { mantissa: 1.into(), exponent: 0 };
+        this.is_empty = this.unit.as_ref().is_some_and(|unit| {
+            this.not_multiples.iter().any(|of| unit.is_multiple_of(of)) || this.is_fraction && unit.is_multiple_of(&one)
+        });
         let bounds = [&this.min, &this.max].into_iter().flatten().map(|(bound, _)| bound);
         let others = this.unit.iter().chain(&this.not_multiples).chain(&this.not_in);
         let values = bounds.chain(others).chain(this.one_of.iter().flatten());
@@ -155,6 +163,9 @@ impl Values {
     /// Whether some number of the set lies between two, the first included and the second not.
     fn meets(&self, from: &Exact, to: &Exact) -> bool {
         let inside = |value: &Exact| value.compare(from) != Less && value.compare(to) == Less;
+        if self.is_empty {
+            return false;
+        }
         if let Some(values) = &self.one_of {
             return values.iter().any(|value| inside(value) && self.contains(value));
         }
@@ -189,7 +200,6 @@ impl Values {
             }
             at.mantissa += &step;
         }
-        // So many multiples in a row are excluded only if the rest is.
         false
     }
 }
