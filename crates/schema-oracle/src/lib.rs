@@ -9,6 +9,7 @@
 //! | [`registry`] | [`Registry`]: documents and references |
 //! | [`evaluate`] | [`Schema::is_valid`](registry::Schema::is_valid), keyword by keyword |
 //! | [`formats`] | the nineteen formats; `FORMATS.md` defines them in prose |
+//! | [`generate`] | random schemas, values near them, random spellings of values |
 //!
 //! An answer is exact, or an [`Undecided`] that says why there is none: nothing is guessed. In particular a keyword whose value has the
 //! wrong shape (`"type": "any"`) is an error and never ignored, wherever it is asked; a schema that is never
@@ -34,6 +35,8 @@ pub mod evaluate;
 
 pub mod formats;
 mod idna;
+
+pub mod generate;
 
 pub use dialect::{Dialect, Draft};
 pub use evaluate::{Formats, Options, Undecided};

@@ -133,7 +133,7 @@ fn small_formats_are_their_patterns() {
         ),
         (
             "uuid",
-            "0aF9 01234567- - g 0aF9- ab01-",
+            "01234567-89aB- 89ab-cdEF-0123456789ab 89aB- 0123456789aB - g",
             "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}".to_owned(),
         ),
     ];

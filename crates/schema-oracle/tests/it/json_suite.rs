@@ -1,7 +1,7 @@
 //! JSONTestSuite: what a reader must accept, and what it must not.
 
+use anygram_schema_oracle::Value;
 use anygram_schema_oracle::json::{JsonErrorKind, Limits};
-use anygram_schema_oracle::{Value, json};
 use base64::Engine;
 
 use crate::data;
@@ -26,5 +26,4 @@ fn json_test_suite() {
         n_cases += 1;
     }
     assert_eq!(n_cases, 199);
-    assert!(json::MAX_NESTING >= 500, "the suite has a valid text that is 500 deep");
 }

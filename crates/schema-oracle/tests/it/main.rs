@@ -7,4 +7,5 @@ mod dialects;
 mod formats;
 mod json_suite;
 mod labels;
+mod laws;
 mod schema_suite;
