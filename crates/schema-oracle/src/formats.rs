@@ -33,7 +33,7 @@ pub fn accepts(format: &str, text: &str) -> Option<bool> {
     accepts_to(format, text, Depth::Exact)
 }
 
-/// As [`accepts`], less what no regular expression of sensible size can say: the end of `FORMATS.md` lists it.
+/// As [`accepts`], less what no regular expression of sensible size can say; `FORMATS.md` ends with a list.
 pub fn regular(format: &str, text: &str) -> Option<bool> {
     if format == "regex" { Some(true) } else { accepts_to(format, text, Depth::Regular) }
 }
@@ -302,7 +302,7 @@ fn reference(text: &str, alphabet: Alphabet, kind: Kind) -> bool {
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
     let in_fragment = |c| is_path_character(c, alphabet) || c == '/' || c == '?';
     let in_query = |c| in_fragment(c) || (alphabet == Alphabet::Unicode && is_iprivate(c));
-    // Before the first slash of a path without scheme stands no colon, so one that stands there ends a scheme.
+    // Without a scheme no colon stands before the first slash of a path, so one that does ends a scheme.
     let first = text.split('/').next().unwrap_or_default();
     let (scheme, hierarchy) = match first.find(':') {
         Some(at) => (Some(&text[..at]), &text[at + 1..]),

@@ -98,9 +98,7 @@ fn is_in(class: &Class, c: char) -> bool {
 static LETTERS_DIGITS: Class = Class::new(|| class(r"[\p{Ll}\p{Lu}\p{Lo}\p{Nd}\p{Lm}\p{Mn}\p{Mc}]"));
 static MARK: Class = Class::new(|| class(r"\p{M}"));
 static UNSTABLE: Class = Class::new(|| {
-    class(
-        r"[\p{Changes_When_NFKC_Casefolded}\p{White_Space}\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}]",
-    )
+    class(r"[\p{Changes_When_NFKC_Casefolded}\p{White_Space}\p{Noncharacter_Code_Point}\p{DI}]")
 });
 static GREEK: Class = Class::new(|| class(r"\p{Script=Greek}"));
 static HEBREW: Class = Class::new(|| class(r"\p{Script=Hebrew}"));

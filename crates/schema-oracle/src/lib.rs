@@ -11,9 +11,13 @@
 //! | [`formats`] | the nineteen formats; `FORMATS.md` defines them in prose |
 //! | [`generate`] | random schemas, values near them, random spellings of values |
 //!
-//! An answer is exact, or an [`Undecided`] that says why there is none: nothing is guessed. In particular a keyword whose value has the
-//! wrong shape (`"type": "any"`) is an error and never ignored, wherever it is asked; a schema that is never
-//! applied is never looked at.
+//! An answer is exact, or an [`Undecided`] that says why there is none: nothing is guessed. In particular a
+//! keyword whose value has the wrong shape (`"type": "any"`) is an error and never ignored, where its turn
+//! comes; a schema that is never applied is never looked at. Branches are not cut short: what one of them
+//! cannot answer, the whole cannot, even if another branch would settle it.
+//!
+//! To judge costs what it costs: items are compared pairwise, keys are searched one after the other. The
+//! 24,660 instances of JSONSchemaBench take 1.3 s, `tests/it/labels.rs` on one core of a build machine.
 //!
 //! ```
 //! use anygram_schema_oracle::{Formats, Options, Registry, Value};

@@ -47,12 +47,14 @@ fn identifiers_by_draft() {
     let nested = |id: &str| {
         format!(
             r#"{{"properties": {{"a": {{"$ref": "http://x/y#/definitions/b"}}}},
-                "definitions": {{"c": {{"{id}": "http://x/y", "definitions": {{"b": {{"type": "null"}}}}}}}}}}"#
+                "definitions": {{"c":
+                    {{"{id}": "http://x/y", "definitions": {{"b": {{"type": "null"}}}}}}}}}}"#
         )
     };
     let anchor = |key: &str, value: &str| {
         format!(
-            r##"{{"properties": {{"a": {{"$ref": "#b"}}}}, "definitions": {{"c": {{"{key}": "{value}", "type": "null"}}}}}}"##
+            r##"{{"properties": {{"a": {{"$ref": "#b"}}}}, 
+                "definitions": {{"c": {{"{key}": "{value}", "type": "null"}}}}}}"##
         )
     };
     for (names, schema, resolves) in [
@@ -83,7 +85,8 @@ fn identifiers_by_draft() {
 #[test]
 fn dynamic_references() {
     let list = r##"{"$id": "http://x/list", "$recursiveAnchor": true, "items": {"$recursiveRef": "#"}}"##;
-    let numbers = r#"{"$id": "http://x/numbers", "$recursiveAnchor": true, "type": ["array", "number"], "$ref": "list"}"#;
+    let numbers = r#"{"$id": "http://x/numbers", "$recursiveAnchor": true,
+        "type": ["array", "number"], "$ref": "list"}"#;
     let fixed = r#"{"$id": "http://x/numbers", "type": ["array", "number"], "$ref": "list"}"#;
     let ask = |schema, value| {
         let documents = [("http://x/numbers", schema), ("http://x/list", list)];
@@ -134,10 +137,10 @@ fn deep_schemas_are_an_error_and_no_overflow() {
 
 #[test]
 fn a_metaschema_can_leave_vocabularies_out() {
-    let metaschema = r#"{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "http://x/meta", "$vocabulary":
-        {"https://json-schema.org/draft/2020-12/vocab/core": true,
-         "https://json-schema.org/draft/2020-12/vocab/applicator": true,
-         "https://json-schema.org/draft/2020-12/vocab/format-assertion": true}}"#;
+    let metaschema = r#"{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "http://x/meta",
+        "$vocabulary": {"https://json-schema.org/draft/2020-12/vocab/core": true,
+            "https://json-schema.org/draft/2020-12/vocab/applicator": true,
+            "https://json-schema.org/draft/2020-12/vocab/format-assertion": true}}"#;
     for (schema, value, expected) in [
         (r#"{"$schema": "http://x/meta", "minimum": 5}"#, "1", true),
         (r#"{"$schema": "http://x/meta", "allOf": [false]}"#, "1", false),
