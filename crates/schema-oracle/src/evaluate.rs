@@ -39,6 +39,8 @@ pub enum Undecided {
     Pattern(String),
     /// Schemas apply each other more than [`MAX_DEPTH`] deep.
     TooDeep,
+    /// More than [`MAX_STEPS`] schemas would have to be applied.
+    TooMuchWork,
 }
 
 impl fmt::Display for Undecided {
@@ -50,6 +52,7 @@ impl fmt::Display for Undecided {
                 write!(f, "the value of `{keyword}` has a shape that its draft does not know")
             }
             Self::Pattern(pattern) => write!(f, "`{pattern}` is no pattern of ECMA-262"),
+            Self::TooMuchWork => write!(f, "more than {MAX_STEPS} schemas would have to be applied"),
             Self::TooDeep => write!(f, "schemas apply each other more than {MAX_DEPTH} deep"),
         }
     }
@@ -60,13 +63,17 @@ impl std::error::Error for Undecided {}
 /// How deep schemas may apply each other.
 pub const MAX_DEPTH: usize = 600;
 
+/// How often schemas may be applied for one value: a chain of definitions that each refer to the next twice
+/// takes exponential time.
+pub const MAX_STEPS: usize = 2_000_000;
+
 type Verdict = Result<bool, Undecided>;
 
 impl Schema<'_> {
     /// Whether the value is valid.
     pub fn is_valid(&self, value: &Value, options: Options) -> Verdict {
         let mut evaluation =
-            Evaluation { schema: self, options, scope: Vec::new(), active: Vec::new(), depth: 0 };
+            Evaluation { schema: self, options, scope: Vec::new(), active: Vec::new(), depth: 0, steps: 0 };
         Ok(evaluation.apply(self.index.root_of(self.root), value)?.is_some())
     }
 
@@ -156,11 +163,16 @@ struct Evaluation<'e, 'r> {
     /// The references being followed: schema, value, and the scope.
     active: Vec<(usize, usize, Vec<usize>)>,
     depth: usize,
+    steps: usize,
 }
 
 impl<'r> Evaluation<'_, 'r> {
     /// Applies a schema: what it has seen of the value, or `None` if the value is not valid.
     fn apply(&mut self, place: Place<'r>, value: &Value) -> Result<Option<Seen>, Undecided> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Err(Undecided::TooMuchWork);
+        }
         match place.schema {
             Value::Bool(valid) => Ok(valid.then(Seen::default)),
             Value::Object(_) => {

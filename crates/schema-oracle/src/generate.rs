@@ -138,6 +138,10 @@ impl Generator {
         self
     }
 
+    fn pick<'t>(&mut self, pool: &[&'t str]) -> &'t str {
+        pool[self.random.below(pool.len())]
+    }
+
     /// A document: a schema nested at most `depth` deep. If references are drawn, they are to its `$defs` and
     /// to the whole; then a value may have no answer, where they lead in a circle.
     pub fn schema(&mut self, depth: usize) -> Value {
@@ -175,26 +179,20 @@ impl Generator {
     /// A value of a keyword; `None` if it holds schemas and no more may nest.
     fn keyword(&mut self, keyword: &str, depth: usize) -> Option<Value> {
         let simple = match keyword {
-            "$ref" => {
-                text(*self.random.choose(&["#", "#/$defs/a", "#/$defs/b~1c", "#/$defs/d~0", "#/%24defs/a"]))
-            }
+            "$ref" => text(self.pick(&["#", "#/$defs/a", "#/$defs/b~1c", "#/$defs/d~0", "#/%24defs/a"])),
             "const" => self.value(1),
             "enum" => Value::Array((0..1 + self.random.below(4)).map(|_| self.value(1)).collect()),
             "dependentRequired" => {
                 object(self.keys(2).into_iter().map(|key| (key, self.required())).collect())
             }
-            "format" => text(*self.random.choose(&formats::NAMES)),
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-                number(*self.random.choose(NUMBERS))
-            }
-            "multipleOf" => number(*self.random.choose(FACTORS)),
-            "pattern" => text(*self.random.choose(PATTERNS)),
+            "format" => text(self.pick(&formats::NAMES)),
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => number(self.pick(NUMBERS)),
+            "multipleOf" => number(self.pick(FACTORS)),
+            "pattern" => text(self.pick(PATTERNS)),
             "required" => self.required(),
             "type" => self.types(),
             "uniqueItems" => Value::Bool(self.random.chance(80)),
-            _ if keyword.starts_with("max") || keyword.starts_with("min") => {
-                number(*self.random.choose(COUNTS))
-            }
+            _ if keyword.starts_with("max") || keyword.starts_with("min") => number(self.pick(COUNTS)),
             _ => return depth.checked_sub(1).map(|depth| self.applicator(keyword, depth)),
         };
         Some(simple)
@@ -232,7 +230,7 @@ impl Generator {
 
     fn types(&mut self) -> Value {
         if self.random.chance(60) {
-            return text(*self.random.choose(TYPES));
+            return text(self.pick(TYPES));
         }
         let mut types = TYPES.to_vec();
         self.random.shuffle(&mut types);
@@ -253,7 +251,7 @@ impl Generator {
 
     /// Any value, nested at most `depth` deep.
     pub fn value(&mut self, depth: usize) -> Value {
-        let name = *self.random.choose(&TYPES[..if depth == 0 { 5 } else { 7 }]);
+        let name = self.pick(&TYPES[..if depth == 0 { 5 } else { 7 }]);
         self.value_of_type(name, depth)
     }
 
@@ -262,8 +260,8 @@ impl Generator {
         match name {
             "null" => Value::Null,
             "boolean" => Value::Bool(self.random.chance(50)),
-            "integer" | "number" => number(*self.random.choose(NUMBERS)),
-            "string" => text(*self.random.choose(STRINGS)),
+            "integer" | "number" => number(self.pick(NUMBERS)),
+            "string" => text(self.pick(STRINGS)),
             "array" => Value::Array((0..self.random.below(4)).map(|_| self.value(inner)).collect()),
             _ => object(self.keys(3).into_iter().map(|key| (key, self.value(inner))).collect()),
         }
@@ -301,7 +299,7 @@ impl Generator {
                         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
                         name => name.as_str().into_iter().collect(),
                     };
-                    let name = if names.is_empty() { "null" } else { *self.random.choose(&names) };
+                    let name = if names.is_empty() { "null" } else { self.pick(&names) };
                     return self.value_of_kind(document, schema, name, (depth, fuel));
                 }
                 ("properties" | "required" | "patternProperties" | "additionalProperties", _) => {
@@ -394,7 +392,7 @@ impl Generator {
         let (mantissa, exponent) = number.parts();
         let mut digits = mantissa.magnitude().to_string();
         if digits == "0" {
-            return (*self.random.choose(&["0", "-0", "0.0", "0e5", "-0.00E-3"])).to_owned();
+            return self.pick(&["0", "-0", "0.0", "0e5", "-0.00E-3"]).to_owned();
         }
         let plain = exponent.abs() <= 20 && self.random.chance(60);
         let n_zeros = if plain { exponent.max(0) as usize } else { self.random.below(3) };
@@ -414,7 +412,7 @@ impl Generator {
         }
         if written != 0 || self.random.chance(10) {
             out.push(*self.random.choose(&['e', 'E']));
-            let sign = if written < 0 { "-" } else { *self.random.choose(&["", "+"]) };
+            let sign = if written < 0 { "-" } else { self.pick(&["", "+"]) };
             out += &format!("{sign}{}{}", self.random.choose(&["", "", "0"]), written.abs());
         }
         out

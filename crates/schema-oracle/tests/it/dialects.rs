@@ -136,6 +136,17 @@ fn deep_schemas_are_an_error_and_no_overflow() {
 }
 
 #[test]
+fn exponential_work_is_an_error() {
+    let link = |at: usize| {
+        format!(r##""{at}": {{"allOf": [{{"$ref": "#/$defs/{0}"}}, {{"$ref": "#/$defs/{0}"}}]}}"##, at + 1)
+    };
+    let links: Vec<String> = (0..40).map(link).collect();
+    let schema = format!(r##"{{"$ref": "#/$defs/0", "$defs": {{{}, "40": {{}}}}}}"##, links.join(","));
+    let answer = answer(Dialect::unstated(), &[("test:schema", &schema)], "1");
+    assert_eq!(answer, Err(Undecided::TooMuchWork));
+}
+
+#[test]
 fn a_metaschema_can_leave_vocabularies_out() {
     let metaschema = r#"{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "http://x/meta",
         "$vocabulary": {"https://json-schema.org/draft/2020-12/vocab/core": true,
