@@ -43,9 +43,9 @@ fn u_label() -> String {
 /// neighbours. What has to stand before a character is taken with it.
 fn characters() -> String {
     let pvalid = pvalid();
-    let virama = set(VIRAMA);
-    let (left, right, transparent) = (set(JOINS_LEFT), set(JOINS_RIGHT), set(r"\p{Mn}\u{1e94b}"));
-    let hebrew = set(&format!(r"\p{{Hebrew}}&&[{pvalid}]"));
+    let of = |class: &str| set(&format!("[{class}]&&[{pvalid}]"));
+    let (virama, hebrew, transparent) = (of(VIRAMA), of(r"\p{Hebrew}"), of(TRANSPARENT));
+    let (left, right) = (of(JOINS_LEFT), of(JOINS_RIGHT));
     let pvalid = set(&pvalid);
     let alternatives = [
         pvalid,
@@ -74,11 +74,14 @@ fn pvalid() -> String {
     format!("[{letters}--[{UNSTABLE}{ignorable}{blocks}{exceptions}{digits}]]{too}")
 }
 
+/// Joining_Type T.
+const TRANSPARENT: &str = r"\p{Mn}\u{1e94b}";
+
 /// Bidi_Class EN.
 const EUROPEAN_NUMBER: &str = r"\u{30}-\u{39}\u{6f0}-\u{6f9}";
 
 /// Bidi_Class NSM: the nonspacing marks but for some that are L.
-const NONSPACING: &str = r"[\p{Mn}--\u{cbf}\u{cc6}\u{1b3a}\u{1b3c}\u{1b42}\u{11a07}\u{11a08}\u{11c3f}]";
+const NONSPACING: &str = r"[\p{Mn}--\u{cbf}\u{cc6}\u{11a07}\u{11a08}\u{11c3f}]";
 
 /// The Bidi rule (RFC 5893, section 2) for all labels, if a character is R, AL or AN. What is in no other
 /// class here is L, but for the dots, which are in none.

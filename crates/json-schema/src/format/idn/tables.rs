@@ -105,7 +105,7 @@ pub(super) const RIGHT_TO_LEFT: &str = concat!(
 );
 
 /// Bidi_Class AN.
-pub(super) const ARABIC_NUMBER: &str = concat!(r"\u{660}-\u{669}\u{10d30}-\u{10d39}\u{10d40}-\u{10d49}",);
+pub(super) const ARABIC_NUMBER: &str = r"\u{660}-\u{669}\u{10d30}-\u{10d39}\u{10d40}-\u{10d49}";
 
 /// Bidi_Class ON.
 pub(super) const OTHER_NEUTRAL: &str = concat!(
