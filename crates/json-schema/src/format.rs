@@ -1,9 +1,9 @@
 //! The nineteen formats that JSON Schema asserts, as patterns.
 //!
-//! [`format()`] knows them by name; any other name is an annotation. All but `regex` are [`Pattern`]s, anchored at
-//! both ends, with look-ahead where two conditions hold at once. They are written here as expressions of
-//! ECMA-262, from the grammars of the documents named at each. All of them mean ASCII digits and letters, and
-//! no white space that is not written.
+//! [`format()`] knows them by name; any other name is an annotation. All but `regex` are [`Pattern`]s,
+//! anchored at both ends, with look-ahead where two conditions hold at once. They are written here as
+//! expressions of ECMA-262, from the grammars of the documents named at each. All of them mean ASCII digits
+//! and letters, and no white space that is not written.
 //!
 //! What no regular expression of sensible size says is left out, so that these accept more than they should:
 //!
@@ -13,9 +13,9 @@
 //! | `idn-hostname` | labels that are not in Normalization Form C, or too long as Punycode |
 //!
 //! `regex` is not regular: groups nest. It would take a counter of the groups that are open, beside a finite
-//! automaton for characters, escapes, classes and quantifiers. That is not exact either: names of groups are
-//! unique in an alternative, `\k<name>` and `\1` need a group that may come later, and `{9,10}` orders numbers
-//! of any length. So there is no automaton here; [`is_regex`] says whether a text is one.
+//! automaton for characters, escapes, classes and quantifiers. That is not exact either: the names of groups
+//! differ in an alternative, `\k<name>` and `\1` need a group that may come later, and `{9,10}` orders
+//! numbers of any length. So there is no automaton here; [`is_regex`] says whether a text is one.
 
 mod address;
 mod idn;
@@ -60,9 +60,9 @@ pub fn format(name: &str) -> Option<Format> {
     pattern::parse(&format!("^(?:{expression})$")).ok().map(Format::Pattern)
 }
 
-/// Whether a text is an expression of ECMA-262 with the flag `u`: so is what [`pattern::parse`] leaves out. `None`
-/// if it exceeds a limit. Annex B, on which `pattern` falls back, does not count here: the test suite of JSON
-/// Schema wants `\a` refused.
+/// Whether a text is an expression of ECMA-262 with the flag `u`: so is what [`pattern::parse`] leaves out.
+/// `None` if it exceeds a limit. Annex B, on which `pattern` falls back, does not count here: the test suite
+/// of JSON Schema wants `\a` refused.
 pub fn is_regex(text: &str) -> Option<bool> {
     match pattern::parse_unicode(text, Limits::default()).map_err(|error| error.kind()) {
         Ok(_) | Err(PatternErrorKind::Unsupported) => Some(true),

@@ -1,9 +1,9 @@
 //! Regular expressions as JSON Schema has them: ECMA-262, without flags but `u`, over code points.
 //!
 //! [`parse`] reads an expression with the flag `u`; if that is a syntax error, as Annex B (B.1.2) has it,
-//! where `\-` is a dash and `{` a brace. The result is a [`Pattern`], a tree over sets of code points that says
-//! which texts match: the order of alternatives, laziness and captures mean nothing. Like every expression of
-//! ECMA-262 a pattern *searches*: it matches a text if it matches some part of it, unless
+//! where `\-` is a dash and `{` a brace. The result is a [`Pattern`], a tree over sets of code points that
+//! says which texts match: the order of alternatives, laziness and captures mean nothing. Like every
+//! expression of ECMA-262 a pattern *searches*: it matches a text if it matches some part of it, unless
 //! [`Start`](Pattern::Start) and [`End`](Pattern::End) say otherwise.
 //!
 //! What is not ECMA-262, or is left out:
@@ -24,7 +24,7 @@
 //! Costs: time and memory are linear in the expression and the ranges of its classes, which
 //! [`Limits::size`] bounds. Nothing recurses on the input's depth beyond [`Limits::depth`].
 
-mod classes;
+pub(crate) mod classes;
 mod names;
 mod parser;
 mod properties;

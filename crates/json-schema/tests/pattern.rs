@@ -461,6 +461,9 @@ fn random_expressions_mean_what_regress_says() {
         if is_known(&expression) {
             continue;
         }
+        let strict = pattern::parse_unicode(&expression, Limits::default()).map_err(|error| error.kind());
+        let is_refused = regress::Regex::with_flags(&expression, "u").is_err();
+        assert_eq!(strict.err() == Some(PatternErrorKind::Syntax), is_refused, "{expression:?} with u");
         match parse(&expression) {
             Ok(_) => {
                 n_read += 1;

@@ -6,8 +6,8 @@ pub(super) fn ipv4() -> String {
     format!(r"{octet}(?:\.{octet}){{3}}")
 }
 
-/// `IPv6address` of RFC 3986, section 3.2.2, after RFC 4291, section 2.2: `::` stands for one group or more. No
-/// zone.
+/// `IPv6address` of RFC 3986, section 3.2.2, after RFC 4291, section 2.2: `::` stands for one group or more.
+/// There is no zone.
 pub(super) fn ipv6() -> String {
     let group = "[0-9A-Fa-f]{1,4}";
     let last_two = format!("(?:{group}:{group}|{})", ipv4());
@@ -32,14 +32,14 @@ pub(super) fn ipv6() -> String {
 /// A label of RFC 1123, section 2.1 (RFC 952 with digits in front): letters, digits and hyphens inside; 63.
 pub(super) const LABEL: &str = "[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?";
 
-/// RFC 1123, section 2.1, with the 253 characters that RFC 1035, section 2.3.4, leaves. What begins with `xn--`
-/// (RFC 5890) is not decoded.
+/// RFC 1123, section 2.1, with the 253 characters that RFC 1035, section 2.3.4, leaves. What begins with
+/// `xn--` (RFC 5890) is not decoded.
 pub(super) fn hostname() -> String {
     format!(r"(?=.{{1,253}}$){LABEL}(?:\.{LABEL})*")
 }
 
 /// `Mailbox` of RFC 5321, section 4.1.2; with more characters that of RFC 6531, section 3.3. Lengths are free
-/// (section 4.5.3.1 is about what servers must take), and of the address literals there are IPv4 and IPv6.
+/// (section 4.5.3.1 says what servers must take), and of the address literals there are IPv4 and IPv6.
 pub(super) fn email(more: &str) -> String {
     let atom = format!("[0-9A-Za-z!#$%&'*+/=?^_`{{|}}~{more}-]+");
     // U+0020 to U+007E but `"` and `\`.

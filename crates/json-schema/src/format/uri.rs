@@ -60,8 +60,8 @@ fn before_the_end(parts: &Parts) -> String {
     format!("[A-Za-z][0-9A-Za-z+.-]*:(?:{with_authority}|{absolute}|{rootless}|)")
 }
 
-/// `URI` of RFC 3986, section 3, or `IRI` of RFC 3987, section 2.2. Whether an authority is a name in the DNS, and
-/// which way its scripts run, is not looked at.
+/// `URI` of RFC 3986, section 3, or `IRI` of RFC 3987, section 2.2. Whether an authority is a name in the
+/// DNS, and which way its scripts run, is not looked at.
 pub(super) fn uri(international: bool) -> String {
     let parts = parts(international);
     format!("{}{}", before_the_end(&parts), parts.end)

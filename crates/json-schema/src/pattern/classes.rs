@@ -54,7 +54,7 @@ pub(super) fn named(letter: char) -> Option<ClassUnicode> {
 }
 
 /// The class that an expression of `regex-syntax` is, if it knows the names in it.
-pub(super) fn of_regex(expression: &str) -> Option<ClassUnicode> {
+pub(crate) fn of_regex(expression: &str) -> Option<ClassUnicode> {
     match regex_syntax::parse(expression).ok()?.into_kind() {
         HirKind::Class(Class::Unicode(class)) => Some(class),
         HirKind::Class(Class::Bytes(class)) => class.to_unicode_class(),
