@@ -18,7 +18,8 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::atoms::{
-    ArrayAtom, Arrays, Clause, Keys, Literal, NumberAtom, Numbers, ObjectAtom, Objects, Places, SetId, TextAtom,
+    ArrayAtom, Arrays, Clause, Keys, Literal, NumberAtom, Numbers, ObjectAtom, Objects, Places, SetId,
+    TextAtom,
 };
 use crate::document::{Documents, NodeId, ResourceId};
 use crate::refusal::{Kind, Refusal};
@@ -75,6 +76,9 @@ impl Default for Limits {
     }
 }
 
+/// Literals within literals beyond which one is taken for defined by itself.
+const MAX_NESTING: usize = 2_000;
+
 /// What a literal stands for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Meaning {
@@ -103,6 +107,15 @@ pub(crate) enum Formula {
 }
 
 impl Formula {
+    /// Adds the literals about the same value.
+    fn literals(&self, found: &mut Vec<Literal>) {
+        match self {
+            Self::Literal(literal) => found.push(*literal),
+            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.literals(found)),
+            _ => {}
+        }
+    }
+
     pub(crate) fn all(parts: Vec<Self>) -> Self {
         let mut kept = Vec::with_capacity(parts.len());
         for part in parts {
@@ -155,6 +168,10 @@ pub struct Algebra<'a> {
     scope_ids: FxHashMap<Box<[ResourceId]>, u32>,
     overlaps: FxHashMap<(Literal, Literal), bool>,
     comparing: FxHashSet<(Literal, Literal)>,
+    /// Literals whose references come to an end, by type; false while that is looked into.
+    guarded: FxHashMap<(Literal, Type), bool>,
+    /// How deep evaluation is nested.
+    depth: usize,
     n_clauses: usize,
     limits: Limits,
     pub(crate) asserts_formats: bool,
@@ -178,6 +195,8 @@ impl<'a> Algebra<'a> {
             scope_ids: FxHashMap::from_iter([(Box::default(), 0)]),
             overlaps: FxHashMap::default(),
             comparing: FxHashSet::default(),
+            guarded: FxHashMap::default(),
+            depth: 0,
             n_clauses: 0,
             limits,
             asserts_formats,
@@ -289,10 +308,11 @@ impl<'a> Algebra<'a> {
 
     /// Where a set comes from, for messages: the JSON pointers of its schemas.
     pub fn pointer(&self, set: SetId) -> String {
-        let pointers = self.sets[set.index()].iter().filter_map(|literal| match &self.meanings[literal.index()] {
-            Meaning::Node { node, .. } => Some(self.documents.node(*node).pointer.to_string()),
-            _ => None,
-        });
+        let pointers =
+            self.sets[set.index()].iter().filter_map(|literal| match &self.meanings[literal.index()] {
+                Meaning::Node { node, .. } => Some(self.documents.node(*node).pointer.to_string()),
+                _ => None,
+            });
         pointers.min_by_key(String::len).unwrap_or_default()
     }
 
@@ -546,6 +566,9 @@ impl<'a> Algebra<'a> {
         let literals = self.members(set);
         let mut clauses = Vec::new();
         for of in Type::ALL {
+            for &literal in literals.iter() {
+                self.guard(literal, of)?;
+            }
             let first = Partial::new(of, literals.iter().map(|&literal| Formula::Literal(literal)).collect());
             let mut agenda = vec![first];
             let mut finite: BTreeSet<u32> = BTreeSet::new();
@@ -643,7 +666,8 @@ impl<'a> Algebra<'a> {
 
     fn object_of(&mut self, members: &[(Arc<str>, Value)]) -> Clause {
         let n = members.len() as u64;
-        let every = members.iter().map(|(key, value)| (Keys::Key(key.clone()), self.of_const(value))).collect();
+        let every =
+            members.iter().map(|(key, value)| (Keys::Key(key.clone()), self.of_const(value))).collect();
         let has = members.iter().map(|(key, _)| key.clone()).collect();
         Clause::Object(Objects { has, at_least: n, at_most: Some(n), every, ..Objects::default() })
     }
@@ -697,12 +721,7 @@ impl<'a> Algebra<'a> {
     }
 
     /// Whether a formula contradicts what a clause in the making asserts, as far as that shows at once.
-    fn is_impossible(
-        &mut self,
-        formula: &Formula,
-        partial: &Partial,
-        depth: usize,
-    ) -> Result<bool, Refusal> {
+    fn is_impossible(&mut self, formula: &Formula, partial: &Partial, depth: usize) -> Result<bool, Refusal> {
         Ok(match formula {
             Formula::False => true,
             Formula::Literal(literal) => {
@@ -721,9 +740,9 @@ impl<'a> Algebra<'a> {
                 false
             }
             Formula::Number(atom) => !partial.numbers.clone().add(atom),
-            Formula::Object(atom @ (ObjectAtom::Has(_) | ObjectAtom::Every(Keys::Key(_), Literal::FALSE))) => {
-                !partial.objects.clone().add(atom)
-            }
+            Formula::Object(
+                atom @ (ObjectAtom::Has(_) | ObjectAtom::Every(Keys::Key(_), Literal::FALSE)),
+            ) => !partial.objects.clone().add(atom),
             _ => false,
         })
     }
@@ -766,10 +785,59 @@ impl<'a> Algebra<'a> {
         partial.of != Type::Bool || partial.bools != [false; 2]
     }
 
+    /// Checks that a literal is not defined by itself, about one and the same value.
+    fn guard(&mut self, literal: Literal, of: Type) -> Result<(), Refusal> {
+        let mut path = vec![(literal, None::<Vec<Literal>>)];
+        while let Some((at, below)) = path.last_mut() {
+            let at = *at;
+            let Some(below) = below else {
+                match self.guarded.insert((at, of), false) {
+                    Some(true) => {
+                        self.guarded.insert((at, of), true);
+                        path.pop();
+                    }
+                    Some(false) => return Err(self.circular(at)),
+                    None => {
+                        let formula = self.formula(at, of)?;
+                        let mut found = Vec::new();
+                        formula.literals(&mut found);
+                        if let Some(last) = path.last_mut() {
+                            last.1 = Some(found);
+                        }
+                    }
+                }
+                continue;
+            };
+            match below.pop() {
+                Some(next) => path.push((next, None)),
+                None => {
+                    self.guarded.insert((at, of), true);
+                    path.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn circular(&self, literal: Literal) -> Refusal {
+        let pointer = match &self.meanings[literal.index()] {
+            Meaning::Node { node, .. } => self.documents.node(*node).pointer.to_string(),
+            _ => String::new(),
+        };
+        let message = "its references lead back to itself without a step into the value: it says nothing";
+        Refusal::new(Kind::Unsupported, &pointer, message).keyword("$ref")
+    }
+
     /// Whether a literal holds of a value.
     pub fn contains(&mut self, literal: Literal, value: &Value) -> Result<bool, Refusal> {
-        let formula = self.formula(literal, Type::of(value))?;
-        self.holds(&formula, value)
+        if self.depth > MAX_NESTING {
+            return Err(self.circular(literal));
+        }
+        self.depth += 1;
+        let formula = self.formula(literal, Type::of(value));
+        let holds = formula.and_then(|formula| self.holds(&formula, value));
+        self.depth -= 1;
+        holds
     }
 
     fn holds(&mut self, formula: &Formula, value: &Value) -> Result<bool, Refusal> {

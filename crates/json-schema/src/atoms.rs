@@ -73,13 +73,15 @@ impl Numbers {
     pub fn add(&mut self, atom: &NumberAtom) -> bool {
         match atom {
             NumberAtom::Min(bound, exclusive) => {
-                let tighter = |&(old, was): &(Decimal, bool)| old > *bound || old == *bound && (was || !exclusive);
+                let tighter =
+                    |&(old, was): &(Decimal, bool)| old > *bound || old == *bound && (was || !exclusive);
                 if !self.min.as_ref().is_some_and(tighter) {
                     self.min = Some((*bound, *exclusive));
                 }
             }
             NumberAtom::Max(bound, exclusive) => {
-                let tighter = |&(old, was): &(Decimal, bool)| old < *bound || old == *bound && (was || !exclusive);
+                let tighter =
+                    |&(old, was): &(Decimal, bool)| old < *bound || old == *bound && (was || !exclusive);
                 if !self.max.as_ref().is_some_and(tighter) {
                     self.max = Some((*bound, *exclusive));
                 }

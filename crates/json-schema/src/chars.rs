@@ -58,7 +58,12 @@ enum Formula {
     Step(u32),
     /// What is left of some words of a list: those from `from` to `to`, of which `depth` code points were
     /// read.
-    Words { list: u32, from: u32, to: u32, depth: u32 },
+    Words {
+        list: u32,
+        from: u32,
+        to: u32,
+        depth: u32,
+    },
     All(Box<[FormulaId]>),
     One(Box<[FormulaId]>),
     Not(FormulaId),
@@ -68,12 +73,23 @@ enum Formula {
 #[derive(Clone, Debug)]
 enum Step {
     /// Reads a code point of a class.
-    Read { class: u32, next: u32, is_plain: bool },
+    Read {
+        class: u32,
+        next: u32,
+        is_plain: bool,
+    },
     Split(Vec<u32>),
     AtStart(u32),
     AtEnd(u32),
-    AtWordBoundary { negated: bool, next: u32 },
-    Look { inner: u32, negated: bool, next: u32 },
+    AtWordBoundary {
+        negated: bool,
+        next: u32,
+    },
+    Look {
+        inner: u32,
+        negated: bool,
+        next: u32,
+    },
     /// Whatever follows.
     Done,
 }
@@ -148,7 +164,10 @@ impl Chars {
         }
         kept.sort_unstable();
         kept.dedup();
-        if kept.iter().any(|&part| matches!(self.formulas[part.index()], Formula::Not(of) if kept.contains(&of))) {
+        if kept
+            .iter()
+            .any(|&part| matches!(self.formulas[part.index()], Formula::Not(of) if kept.contains(&of)))
+        {
             return FormulaId::NONE;
         }
         match kept.len() {
@@ -210,7 +229,8 @@ impl Chars {
         let is_plain = is_plain(pattern, true, true);
         let mut start = self.compile(pattern, 0, is_plain)?;
         if !begins_at_start(pattern) {
-            let every = self.class(&ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)]));
+            let every =
+                self.class(&ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)]));
             let split = self.push(Step::Split(Vec::new()))?;
             let skip = self.push(Step::Read { class: every, next: split, is_plain })?;
             self.steps[split as usize] = Step::Split(vec![start, skip]);
@@ -527,7 +547,10 @@ impl Chars {
             }
             let row = self.row(at)?;
             let targets = row.iter().map(|&(_, target)| target);
-            agenda.extend(targets.filter(|&target| target != FormulaId::NONE && self.lives.get(&target) != Some(&false)));
+            agenda.extend(
+                targets
+                    .filter(|&target| target != FormulaId::NONE && self.lives.get(&target) != Some(&false)),
+            );
         }
         if !is_live {
             // Whatever was reached leads nowhere either.
@@ -628,7 +651,9 @@ fn joined(targets: Vec<(u32, FormulaId)>) -> Row {
 fn begins_at_start(pattern: &Pattern) -> bool {
     match pattern {
         Pattern::Start => true,
-        Pattern::Concat(parts) => parts.iter().find(|part| !matches!(part, Pattern::LookAhead { .. })).is_some_and(begins_at_start),
+        Pattern::Concat(parts) => {
+            parts.iter().find(|part| !matches!(part, Pattern::LookAhead { .. })).is_some_and(begins_at_start)
+        }
         Pattern::Alternate(parts) => !parts.is_empty() && parts.iter().all(begins_at_start),
         Pattern::Repeat { inner, min, .. } => *min > 0 && begins_at_start(inner),
         _ => false,
@@ -646,7 +671,10 @@ fn is_plain(pattern: &Pattern, is_first: bool, is_last: bool) -> bool {
         Pattern::WordBoundary { .. } | Pattern::LookAhead { .. } => false,
         Pattern::Concat(parts) => {
             let n = parts.len();
-            parts.iter().enumerate().all(|(at, part)| is_plain(part, is_first && at == 0, is_last && at + 1 == n))
+            parts
+                .iter()
+                .enumerate()
+                .all(|(at, part)| is_plain(part, is_first && at == 0, is_last && at + 1 == n))
         }
         Pattern::Alternate(parts) => parts.iter().all(|part| is_plain(part, is_first, is_last)),
         Pattern::Repeat { inner, .. } => is_plain(inner, false, false),

@@ -244,12 +244,7 @@ impl<'a> Documents<'a> {
         self.resources[within.index()].anchors.entry(name).or_insert((value, pointer.clone(), is_dynamic));
     }
 
-    fn resolve_address(
-        &self,
-        within: ResourceId,
-        address: &str,
-        pointer: &str,
-    ) -> Result<String, Refusal> {
+    fn resolve_address(&self, within: ResourceId, address: &str, pointer: &str) -> Result<String, Refusal> {
         let refused = || Refusal::new(Kind::Syntax, pointer, format!("no address: {address:?}"));
         let relative = IriRef::parse(address).map_err(|_| refused())?;
         let base = &self.resources[within.index()].address;
@@ -399,9 +394,11 @@ fn subschemas<'a>(
         if MAPS.contains(&key) {
             let members = value.members().unwrap_or_default().iter();
             let places = members.filter(|(_, member)| is_schema(member));
-            agenda.extend(places.map(|(name, member)| {
-                (member, within, format!("{pointer}/{key}/{}", escaped(name)).into())
-            }));
+            agenda.extend(
+                places.map(|(name, member)| {
+                    (member, within, format!("{pointer}/{key}/{}", escaped(name)).into())
+                }),
+            );
         }
     }
 }

@@ -151,7 +151,10 @@ impl Algebra<'_> {
             }
             Clause::Text(atoms) => {
                 let text = self.strings.text(atoms);
-                let has = self.strings.has_text(text).map_err(|refusal| Refusal { at: at.to_owned(), ..refusal })?;
+                let has = self
+                    .strings
+                    .has_text(text)
+                    .map_err(|refusal| Refusal { at: at.to_owned(), ..refusal })?;
                 has.then_some(Form::Text(text))
             }
             Clause::Array(arrays) => Some(Form::Array(self.array_form(arrays, at)?)),
@@ -170,7 +173,8 @@ impl Algebra<'_> {
         if extras.len() + contains.len() > MAX_EXTRAS {
             return Err(too_many(at, "assertions about some item", MAX_EXTRAS));
         }
-        let places = arrays.every.iter().map(|(places, _)| places).chain(extras.iter().map(|(places, _)| places));
+        let places =
+            arrays.every.iter().map(|(places, _)| places).chain(extras.iter().map(|(places, _)| places));
         let starts: BTreeSet<u64> =
             places.flat_map(|places| [Some(places.from), places.to]).flatten().chain([0]).collect();
         let mut ranges = Vec::with_capacity(starts.len());
@@ -183,7 +187,8 @@ impl Algebra<'_> {
             for chosen in submasks(here) {
                 for held in 0..1u32 << contains.len() {
                     let mut literals = base.clone();
-                    literals.extend((0..extras.len()).filter(|at| chosen >> at & 1 == 1).map(|at| extras[at].1));
+                    literals
+                        .extend((0..extras.len()).filter(|at| chosen >> at & 1 == 1).map(|at| extras[at].1));
                     for (at, &(literal, _, max)) in contains.iter().enumerate() {
                         match (held >> at & 1 == 1, max) {
                             (true, _) => literals.push(literal),

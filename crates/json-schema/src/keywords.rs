@@ -71,7 +71,11 @@ impl<'a> Algebra<'a> {
         Some(self.below(reading, value, keyword))
     }
 
-    fn schemas(&mut self, reading: &Reading<'a>, keyword: &'static str) -> Result<Option<Vec<Literal>>, Refusal> {
+    fn schemas(
+        &mut self,
+        reading: &Reading<'a>,
+        keyword: &'static str,
+    ) -> Result<Option<Vec<Literal>>, Refusal> {
         let Some(value) = reading.value.get(keyword) else { return Ok(None) };
         let items = value.items().ok_or_else(|| self.wrong(reading, keyword, "a list of schemas"))?;
         let below = |(at, item): (usize, &'a Value)| self.below(reading, item, &format!("{keyword}/{at}"));
@@ -94,7 +98,12 @@ impl<'a> Algebra<'a> {
         Ok(Some(number.to_integer().and_then(|count| u64::try_from(count).ok()).unwrap_or(u64::MAX)))
     }
 
-    fn texts(&self, reading: &Reading<'a>, keyword: &'static str, value: &Value) -> Result<Vec<Arc<str>>, Refusal> {
+    fn texts(
+        &self,
+        reading: &Reading<'a>,
+        keyword: &'static str,
+        value: &Value,
+    ) -> Result<Vec<Arc<str>>, Refusal> {
         let texts = || value.items()?.iter().map(|item| item.text().cloned()).collect::<Option<Vec<_>>>();
         texts().ok_or_else(|| self.wrong(reading, keyword, "a list of strings"))
     }
@@ -268,7 +277,8 @@ impl<'a> Algebra<'a> {
         if let Some(value) = reading.value.get("format")
             && self.asserts_formats
             && let Some(name) = value.text()
-            && let Some(format) = self.strings.format(name).map_err(|why| self.unsupported(reading, "format", &why))?
+            && let Some(format) =
+                self.strings.format(name).map_err(|why| self.unsupported(reading, "format", &why))?
         {
             parts.push(Formula::Text(TextAtom::Format(format, true)));
         }
@@ -301,15 +311,17 @@ impl<'a> Algebra<'a> {
             push(ArrayAtom::Unique(true));
         }
         let is_new = reading.draft >= Draft::Draft2020;
-        let (prefix, rest) = match (self.schemas(reading, "prefixItems")?.filter(|_| is_new), reading.value.get("items")) {
-            (Some(prefix), Some(_)) => (prefix, self.schema(reading, "items")),
-            (Some(prefix), None) => (prefix, None),
-            // Drafts up to 2019-09 have a list here; it has no other meaning later.
-            (None, Some(Value::Array(_))) => {
-                (self.schemas(reading, "items")?.unwrap_or_default(), self.schema(reading, "additionalItems"))
-            }
-            (None, _) => (Vec::new(), self.schema(reading, "items")),
-        };
+        let (prefix, rest) =
+            match (self.schemas(reading, "prefixItems")?.filter(|_| is_new), reading.value.get("items")) {
+                (Some(prefix), Some(_)) => (prefix, self.schema(reading, "items")),
+                (Some(prefix), None) => (prefix, None),
+                // Drafts up to 2019-09 have a list here; it has no other meaning later.
+                (None, Some(Value::Array(_))) => (
+                    self.schemas(reading, "items")?.unwrap_or_default(),
+                    self.schema(reading, "additionalItems"),
+                ),
+                (None, _) => (Vec::new(), self.schema(reading, "items")),
+            };
         let n = prefix.len() as u64;
         for (at, literal) in (0..).zip(prefix) {
             push(ArrayAtom::Every(Places { from: at, to: Some(at + 1) }, literal));
@@ -328,7 +340,9 @@ impl<'a> Algebra<'a> {
                 max => ArrayAtom::Contains(literal, min, max),
             });
         }
-        if reading.draft >= Draft::Draft2019 && self.schema(reading, "unevaluatedItems").is_some_and(|l| l != Literal::TRUE) {
+        if reading.draft >= Draft::Draft2019
+            && self.schema(reading, "unevaluatedItems").is_some_and(|l| l != Literal::TRUE)
+        {
             return Err(self.unsupported(reading, "unevaluatedItems", "not supported yet"));
         }
         Ok(Formula::all(parts))
@@ -399,11 +413,15 @@ impl<'a> Algebra<'a> {
                 let then = match value {
                     Value::Array(_) => {
                         let keys = self.texts(reading, keyword, value)?;
-                        Formula::all(keys.into_iter().map(|key| Formula::Object(ObjectAtom::Has(key))).collect())
+                        Formula::all(
+                            keys.into_iter().map(|key| Formula::Object(ObjectAtom::Has(key))).collect(),
+                        )
                     }
                     // Draft 3 had a single key.
                     Value::String(key) => Formula::Object(ObjectAtom::Has(key.clone())),
-                    value => Formula::Literal(self.below(reading, value, &format!("{keyword}/{}", escaped(key)))),
+                    value => {
+                        Formula::Literal(self.below(reading, value, &format!("{keyword}/{}", escaped(key))))
+                    }
                 };
                 let absent = ObjectAtom::Every(Keys::Key(key.clone()), Literal::FALSE);
                 parts.push(Formula::any(vec![Formula::Object(absent), then]));

@@ -1,4 +1,20 @@
-//! JSON Schema as a grammar.
+//! JSON Schema as a grammar: every draft from 4 to 2020-12.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`read`](mod@read), [`value`] | JSON texts and values, numbers exactly |
+//! | [`document`] | schemas in their documents: drafts, addresses, anchors, references |
+//! | `keywords` | what each keyword asserts of values of one type |
+//! | [`algebra`], [`atoms`] | sets of literals (schemas and their negations), expanded to clauses |
+//! | [`forms`] | clauses with all below them resolved; which sets have a value at all |
+//! | [`strings`], [`chars`] | patterns, formats and lengths as automata over code points |
+//! | [`pattern`], [`mod@format`] | expressions of ECMA-262; the nineteen formats |
+//! | [`pieces`], [`numbers`] | strings and numbers as JSON spells them, as automata over bytes |
+//! | [`rules`] | objects and arrays as automata over terminals and values |
+//! | [`lower`] | all of it as the parts of a grammar |
+//! | [`refusal`] | why a schema is refused |
+//!
+//! What is not exact is refused by keyword and place, never weakened.
 
 pub mod algebra;
 pub mod atoms;
@@ -16,3 +32,56 @@ pub mod refusal;
 pub mod rules;
 pub mod strings;
 pub mod value;
+
+use crate::algebra::{Algebra, Limits};
+use crate::document::{Documents, Draft};
+use crate::forms::Forms;
+use crate::lower::{Lowered, Whitespace, lower};
+use crate::refusal::{Kind, Refusal};
+use crate::value::Value;
+
+/// How a schema is read, and what its texts look like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What may stand between the parts of a text.
+    pub whitespace: Whitespace,
+    /// Whether `format` is an assertion, or else an annotation.
+    pub asserts_formats: bool,
+    /// The draft of documents that name none.
+    pub draft: Draft,
+    /// Documents that references may point into, by their addresses. None is ever fetched.
+    pub documents: Vec<(String, String)>,
+    /// Bounds on what a schema may expand to.
+    pub limits: Limits,
+    /// States that one automaton may make while texts are read.
+    pub schema_states: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            whitespace: Whitespace::default(),
+            asserts_formats: true,
+            draft: Draft::Draft2020,
+            documents: Vec::new(),
+            limits: Limits::default(),
+            schema_states: 1_000_000,
+        }
+    }
+}
+
+/// The parts of the grammar of a schema's texts.
+pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
+    let document = |text: &str| {
+        read::read(text)
+            .map_err(|error| Refusal::new(Kind::Syntax, "", format!("the schema is no JSON: {error}")))
+    };
+    let schema = document(schema)?;
+    let others = options.documents.iter().map(|(address, text)| Ok((address.as_str(), document(text)?)));
+    let others: Vec<(&str, Value)> = others.collect::<Result<_, Refusal>>()?;
+    let others = others.iter().map(|(address, document)| (*address, document));
+    let documents = Documents::new(&schema, others, options.draft)?;
+    let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits);
+    let forms = Forms::new(&mut algebra)?;
+    lower(algebra, forms, options.whitespace, options.schema_states)
+}

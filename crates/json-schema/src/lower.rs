@@ -106,7 +106,12 @@ impl Whitespace {
 }
 
 /// Lowers the forms of an algebra.
-pub fn lower(algebra: Algebra<'_>, forms: Forms, whitespace: Whitespace, limit: usize) -> Result<Lowered, Refusal> {
+pub fn lower(
+    algebra: Algebra<'_>,
+    forms: Forms,
+    whitespace: Whitespace,
+    limit: usize,
+) -> Result<Lowered, Refusal> {
     if !forms.alive.contains(&forms.root) {
         let message = "no value is valid: what it asks for contradicts itself";
         return Err(Refusal::new(Kind::Unsatisfiable, &algebra.pointer(forms.root), message));
@@ -306,7 +311,10 @@ impl Lowering {
         let pieces = StringPieces::new(self.chars.clone(), texts, format!("keys of {name}"), self.limit);
         self.out.pieces.push(Arc::new(pieces));
         let automaton = self.out.pieces.len() - 1;
-        (0..).zip(names).map(|(label, name)| self.terminal(name, Source::Automaton(automaton, label))).collect()
+        (0..)
+            .zip(names)
+            .map(|(label, name)| self.terminal(name, Source::Automaton(automaton, label)))
+            .collect()
     }
 
     fn array(&mut self, form: &ArrayForm, set: SetId) -> NonterminalId {

@@ -62,7 +62,8 @@ impl Exact {
             return (&self.mantissa * power).is_multiple_of(&divisor.mantissa);
         }
         // A mantissa has no more factors of ten than digits.
-        -shift <= self.mantissa.bits() as i64 && self.mantissa.is_multiple_of(&(&divisor.mantissa * power(-shift)))
+        -shift <= self.mantissa.bits() as i64
+            && self.mantissa.is_multiple_of(&(&divisor.mantissa * power(-shift)))
     }
 
     /// The power of ten just above its magnitude: `0.1 ≤ |self| / 10^k < 1`.
@@ -104,8 +105,10 @@ const MANY: usize = 1_000;
 
 impl Values {
     fn new(numbers: &Numbers) -> Self {
-        let list = |values: &mut dyn Iterator<Item = &Decimal>| values.map(|&value| Exact::of(value)).collect();
-        let bound = |bound: Option<(Decimal, bool)>| bound.map(|(bound, excluded)| (Exact::of(bound), excluded));
+        let list =
+            |values: &mut dyn Iterator<Item = &Decimal>| values.map(|&value| Exact::of(value)).collect();
+        let bound =
+            |bound: Option<(Decimal, bool)>| bound.map(|(bound, excluded)| (Exact::of(bound), excluded));
         let mut units: Vec<Exact> = list(&mut numbers.multiples.iter());
         if numbers.whole == Some(true) || numbers.plain == Some(true) {
             units.push(Exact { mantissa: 1.into(), exponent: 0 });
@@ -127,12 +130,14 @@ impl Values {
         };
         let one = Exact { mantissa: 1.into(), exponent: 0 };
         this.is_empty = this.unit.as_ref().is_some_and(|unit| {
-            this.not_multiples.iter().any(|of| unit.is_multiple_of(of)) || this.is_fraction && unit.is_multiple_of(&one)
+            this.not_multiples.iter().any(|of| unit.is_multiple_of(of))
+                || this.is_fraction && unit.is_multiple_of(&one)
         });
         let bounds = [&this.min, &this.max].into_iter().flatten().map(|(bound, _)| bound);
         let others = this.unit.iter().chain(&this.not_multiples).chain(&this.not_in);
         let values = bounds.chain(others).chain(this.one_of.iter().flatten());
-        let magnitudes: Vec<i64> = values.filter(|value| !value.mantissa.is_zero()).map(Exact::magnitude).collect();
+        let magnitudes: Vec<i64> =
+            values.filter(|value| !value.mantissa.is_zero()).map(Exact::magnitude).collect();
         let least = magnitudes.iter().min().copied().unwrap_or(0).min(0);
         let greatest = magnitudes.iter().max().copied().unwrap_or(0).max(0);
         this.window = (least - 3, greatest + 3);
@@ -157,7 +162,10 @@ impl Values {
             && !self.not_multiples.iter().any(|of| value.is_multiple_of(of))
             && !(self.is_fraction && value.is_multiple_of(&one))
             && !self.not_in.iter().any(|other| value.compare(other) == Equal)
-            && self.one_of.as_ref().is_none_or(|values| values.iter().any(|other| value.compare(other) == Equal))
+            && self
+                .one_of
+                .as_ref()
+                .is_none_or(|values| values.iter().any(|other| value.compare(other) == Equal))
     }
 
     /// Whether some number of the set lies between two, the first included and the second not.
@@ -259,12 +267,8 @@ impl NumberPieces {
     pub fn new(numbers: &Numbers, limit: usize) -> Self {
         let plain = numbers.plain;
         let is_free = *numbers == Numbers { plain, ..Numbers::default() } && plain != Some(true);
-        let this = Self {
-            values: (!is_free).then(|| Values::new(numbers)),
-            plain,
-            limit,
-            table: Mutex::default(),
-        };
+        let this =
+            Self { values: (!is_free).then(|| Values::new(numbers)), plain, limit, table: Mutex::default() };
         let start = Spelled {
             at: At::Start,
             negative: false,
@@ -323,7 +327,8 @@ impl NumberPieces {
             }
             At::Sign => next.exponent_negative = byte == b'-',
             At::Exponent => {
-                next.exponent = next.exponent.saturating_mul(10).saturating_add(u32::from(byte - b'0')).min(1_000_000);
+                next.exponent =
+                    next.exponent.saturating_mul(10).saturating_add(u32::from(byte - b'0')).min(1_000_000);
             }
             _ => {}
         }

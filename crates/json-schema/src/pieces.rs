@@ -116,9 +116,15 @@ impl StringPieces {
                 b'\\' => self.within(Part::Escape, *length, open),
                 0..=0x1f => Ok(None),
                 0x20..=0x7f => self.character(u32::from(byte), *length, open),
-                0xc2..=0xdf => self.within(Part::Bytes { left: 1, value: u32::from(byte & 0x1f) }, *length, open),
-                0xe0..=0xef => self.within(Part::Bytes { left: 2, value: u32::from(byte & 0x0f) }, *length, open),
-                0xf0..=0xf4 => self.within(Part::Bytes { left: 3, value: u32::from(byte & 0x07) }, *length, open),
+                0xc2..=0xdf => {
+                    self.within(Part::Bytes { left: 1, value: u32::from(byte & 0x1f) }, *length, open)
+                }
+                0xe0..=0xef => {
+                    self.within(Part::Bytes { left: 2, value: u32::from(byte & 0x0f) }, *length, open)
+                }
+                0xf0..=0xf4 => {
+                    self.within(Part::Bytes { left: 3, value: u32::from(byte & 0x07) }, *length, open)
+                }
                 _ => Ok(None),
             },
             State::Tail { left, length, open } => Ok((byte & 0xc0 == 0x80).then(|| match left {
@@ -268,7 +274,9 @@ impl PieceAutomaton for StringPieces {
     fn live(&self, state: u32) -> Arc<[u32]> {
         match &*self.state(state) {
             State::Start => (0..self.texts.len() as u32).collect(),
-            State::Inside { open, .. } | State::Within { open, .. } | State::Tail { open, .. } => open.iter().map(|&(label, _)| label).collect(),
+            State::Inside { open, .. } | State::Within { open, .. } | State::Tail { open, .. } => {
+                open.iter().map(|&(label, _)| label).collect()
+            }
             State::Closed(_) => Arc::default(),
         }
     }
@@ -352,7 +360,8 @@ impl Part {
             }
             Self::HalfUnit { high, digits, value } => {
                 let shift = 4 * (4 - u32::from(digits));
-                let (from, to) = ((value << shift).max(0xdc00), ((value << shift) + (1 << shift) - 1).min(0xdfff));
+                let (from, to) =
+                    ((value << shift).max(0xdc00), ((value << shift) + (1 << shift) - 1).min(0xdfff));
                 if from > to { Vec::new() } else { vec![(paired(high, from), paired(high, to))] }
             }
             Self::Bytes { left, value } => {

@@ -222,7 +222,8 @@ impl Reader<'_> {
     }
 
     fn hex(&mut self) -> Result<u32, ReadError> {
-        let digits = self.text.get(self.at..self.at + 4).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let digits =
+            self.text.get(self.at..self.at + 4).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
         let code = digits.and_then(|hex| u32::from_str_radix(hex, 16).ok());
         let code = code.ok_or_else(|| self.error("expected four hexadecimal digits"))?;
         self.at += 4;
@@ -243,7 +244,9 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_refused() {
-        for text in ["", "01", "1.", "[1,]", "{\"a\":1,}", "\"\\ud800\"", "{\"a\":1,\"a\":2}", "nul", "1 2", "\"\t\""] {
+        for text in
+            ["", "01", "1.", "[1,]", "{\"a\":1,}", "\"\\ud800\"", "{\"a\":1,\"a\":2}", "nul", "1 2", "\"\t\""]
+        {
             assert!(read(text).is_err(), "{text}");
         }
         assert!(read(&"[".repeat(100_000)).is_err());

@@ -152,14 +152,17 @@ impl ObjectRules {
         let is_new = move |key: usize| key >= n_listed || !place.has_seen(key);
         // Without extras only the number of members has to be looked at, which is the same for all keys.
         let is_plain = self.form.extras == 0;
-        let unseen = || (0..n_listed).filter(|&key| self.form.keys[key].1 && !place.has_seen(key)).count() as u64;
-        let room = if is_plain { self.form.at_most.saturating_sub(place.n.saturating_add(unseen())) } else { 0 };
+        let unseen =
+            || (0..n_listed).filter(|&key| self.form.keys[key].1 && !place.has_seen(key)).count() as u64;
+        let room =
+            if is_plain { self.form.at_most.saturating_sub(place.n.saturating_add(unseen())) } else { 0 };
         let may_follow = move |key: usize| {
             if !is_plain {
                 return self.values(place, key as u32).next().is_some();
             }
             let is_required = self.form.keys.get(key).is_some_and(|(_, required)| *required);
-            (room > 0 || is_required) && self.form.variants[key].iter().any(|(_, set)| self.alive.contains(set))
+            (room > 0 || is_required)
+                && self.form.variants[key].iter().any(|(_, set)| self.alive.contains(set))
         };
         (0..self.form.variants.len()).filter(move |&key| is_new(key) && may_follow(key)).map(|key| key as u32)
     }
@@ -347,7 +350,8 @@ impl RuleAutomaton for ArrayRules {
             (ItemAt::First, CLOSE_EMPTY) | (ItemAt::Behind, CLOSE) => (place.clone(), ItemAt::End),
             (ItemAt::First | ItemAt::Next, symbol) => {
                 let ways = self.items(place).filter(|way| way.0 == symbol);
-                let gain = |after: &ArrayPlace| (after.pending.count_zeros(), after.counts.iter().sum::<u64>());
+                let gain =
+                    |after: &ArrayPlace| (after.pending.count_zeros(), after.counts.iter().sum::<u64>());
                 let best = ways.max_by_key(|(_, after)| gain(after));
                 (best.map_or_else(|| place.clone(), |(_, after)| after), ItemAt::Behind)
             }

@@ -284,7 +284,8 @@ mod tests {
         for same in [["1", "1.0", "1e0", "10e-1", "0.1e1"], ["-0", "0", "0.0", "0e9", "-0.00"]] {
             assert!(same.iter().all(|text| read(text) == read(same[0])), "{same:?}");
         }
-        let ascending = ["-1e30", "-12", "-2", "-1.5", "-0.01", "0", "0.001", "0.01", "1", "1.5", "9", "10", "1e40"];
+        let ascending =
+            ["-1e30", "-12", "-2", "-1.5", "-0.01", "0", "0.001", "0.01", "1", "1.5", "9", "10", "1e40"];
         for pair in ascending.windows(2) {
             assert!(read(pair[0]) < read(pair[1]), "{pair:?}");
         }
@@ -296,12 +297,19 @@ mod tests {
     #[test]
     fn multiples_are_exact() {
         let read = |text: &str| Decimal::parse(text).unwrap();
-        for (number, divisor) in
-            [("4.5", "1.5"), ("0.3", "0.1"), ("1e300", "8"), ("0", "7"), ("-19.99", "0.01"), ("3e2", "0.0001")]
-        {
+        for (number, divisor) in [
+            ("4.5", "1.5"),
+            ("0.3", "0.1"),
+            ("1e300", "8"),
+            ("0", "7"),
+            ("-19.99", "0.01"),
+            ("3e2", "0.0001"),
+        ] {
             assert!(read(number).is_multiple_of(read(divisor)), "{number} {divisor}");
         }
-        for (number, divisor) in [("4", "1.5"), ("0.35", "0.1"), ("1e300", "7"), ("0.0075", "0.01"), ("1", "2")] {
+        for (number, divisor) in
+            [("4", "1.5"), ("0.35", "0.1"), ("1e300", "7"), ("0.0075", "0.01"), ("1", "2")]
+        {
             assert!(!read(number).is_multiple_of(read(divisor)), "{number} {divisor}");
         }
     }

@@ -16,6 +16,8 @@ pub enum Formats {
     Assert,
     /// It says nothing, except where a metaschema demands `format-assertion`.
     Annotate,
+    /// They are asserted as far as a pattern can tell.
+    AssertRegular,
 }
 
 /// How a value is judged.
@@ -305,9 +307,13 @@ impl<'r> Evaluation<'_, 'r> {
         if let Some(pattern) = frame.string("pattern")? {
             valid &= self.schema.finds(pattern, text)?;
         }
-        let asserted = self.options.formats == Formats::Assert || frame.dialect.asserts_formats;
+        let asserted = self.options.formats != Formats::Annotate || frame.dialect.asserts_formats;
         if let Some(format) = frame.string("format")?.filter(|_| asserted) {
-            valid &= formats::accepts(format, text).unwrap_or(true);
+            let accepts = match self.options.formats {
+                Formats::AssertRegular => formats::regular,
+                _ => formats::accepts,
+            };
+            valid &= accepts(format, text).unwrap_or(true);
         }
         Ok(valid)
     }

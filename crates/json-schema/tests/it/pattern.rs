@@ -1,7 +1,5 @@
 //! Patterns against `regress`, which reads ECMA-262 independently.
 
-mod matcher;
-
 use anygram_bits::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -29,7 +27,7 @@ fn parse(expression: &str) -> Result<pattern::Pattern, pattern::PatternError> {
 fn agrees<'t>(expression: &str, texts: impl IntoIterator<Item = &'t str>) -> Result<(), String> {
     let ours = parse(expression).map_err(|error| format!("{expression:?} is refused: {error}"))?;
     let theirs = regress(expression).ok_or_else(|| format!("{expression:?} is refused by regress"))?;
-    let differs = |text: &&str| matcher::is_match(&ours, text) != theirs.find(text).is_some();
+    let differs = |text: &&str| crate::matcher::is_match(&ours, text) != theirs.find(text).is_some();
     let differs = texts.into_iter().find(differs);
     differs.map_or(Ok(()), |text| Err(format!("{expression:?} as {ours:?} on {text:?}")))
 }
@@ -564,7 +562,11 @@ fn patterns_of_the_benchmark_mean_what_regress_says() {
         }
         for text in texts {
             let is_match = theirs.find(&text).is_some();
-            assert_eq!(matcher::is_match(&ours, &text), is_match, "{expression:?} as {ours:?} on {text:?}");
+            assert_eq!(
+                crate::matcher::is_match(&ours, &text),
+                is_match,
+                "{expression:?} as {ours:?} on {text:?}"
+            );
             n_matches += usize::from(is_match);
             n_texts += 1;
         }

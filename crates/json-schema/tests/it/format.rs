@@ -1,7 +1,5 @@
 //! Formats against what the test suite of JSON Schema says, and tables of our own.
 
-mod matcher;
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -39,7 +37,7 @@ fn all() -> BTreeMap<&'static str, Format> {
 
 fn accepts(format: &Format, text: &str) -> bool {
     match format {
-        Format::Pattern(pattern) => matcher::is_match(pattern, text),
+        Format::Pattern(pattern) => crate::matcher::is_match(pattern, text),
         Format::EcmaRegex => format::is_regex(text).unwrap(),
         _ => panic!(),
     }

@@ -1,0 +1,96 @@
+//! Random schemas against the evaluator of `schema-oracle`, which shares nothing with this crate.
+
+use anygram_bits::Random;
+use anygram_json_schema::refusal::Kind;
+use anygram_json_schema::{Options, lowered};
+use anygram_schema_oracle::generate::{Generator, KEYWORDS};
+use anygram_schema_oracle::{Formats, Options as OracleOptions, Registry, Value};
+
+use crate::simulate::Simulation;
+
+/// How many seeds are run.
+fn seeds() -> u64 {
+    std::env::var("ANYGRAM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(300)
+}
+
+#[test]
+fn random_schemas_have_the_values_that_the_evaluator_says() {
+    let (mut n_valid, mut n_invalid, mut n_refused, mut given_up) = (0, 0, 0, 0);
+    let only = std::env::var("ANYGRAM_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
+    for seed in only.map_or(0..seeds(), |seed| seed..seed + 1) {
+        let keywords: Vec<&str> =
+            KEYWORDS.iter().copied().filter(|keyword| !keyword.starts_with("unevaluated")).collect();
+        let mut generator = Generator::new(seed).with_keywords(&keywords);
+        let schema = generator.schema(3);
+        let mut registry = Registry::default();
+        registry.add("test:schema", schema.clone());
+        let oracle = registry.schema("test:schema").unwrap();
+        let options = OracleOptions { formats: Formats::AssertRegular };
+        let values: Vec<Value> = (0..20).map(|_| generator.value_for(&schema, 3)).collect();
+        let expected: Vec<_> = values.iter().map(|value| oracle.is_valid(value, options)).collect();
+        let text = Generator::new(seed).spell(&schema);
+        let grammar = match lowered(&text, &Options::default()) {
+            Ok(grammar) => grammar,
+            Err(refusal) => {
+                n_refused += 1;
+                let is_empty = refusal.kind == Kind::Unsatisfiable;
+                assert!(!is_empty || !expected.contains(&Ok(true)), "seed {seed}: {text}: {refusal}");
+                continue;
+            }
+        };
+        let simulation = Simulation::new(&grammar);
+        for (value, expected) in values.iter().zip(expected) {
+            let Ok(expected) = expected else { continue };
+            let spelled = generator.spell(value);
+            let Some(read) = simulation.read(spelled.as_bytes()) else {
+                given_up += 1;
+                continue;
+            };
+            assert_eq!(read.is_valid, expected, "seed {seed}: {text}\n{spelled} viable to {}", read.viable);
+            if expected { n_valid += 1 } else { n_invalid += 1 }
+        }
+    }
+    println!("{n_valid} valid, {n_invalid} invalid, {n_refused} schemas refused, {given_up} given up");
+    assert!(only.is_some() || n_valid > 500 && n_invalid > 500);
+}
+
+/// What is viable can be completed: a random walk that only takes bytes that are viable never gets stuck.
+#[test]
+fn what_is_viable_goes_on() {
+    let mut n_steps = 0;
+    for seed in 0..seeds() / 6 {
+        let keywords: Vec<&str> =
+            KEYWORDS.iter().copied().filter(|keyword| !keyword.starts_with("unevaluated")).collect();
+        let mut generator = Generator::new(seed + 1_000_000).with_keywords(&keywords);
+        let schema = generator.schema(3);
+        let text = generator.spell(&schema);
+        let Ok(grammar) = lowered(&text, &Options::default()) else { continue };
+        let simulation = Simulation::new(&grammar);
+        let mut random = Random::new(seed);
+        let mut written: Vec<u8> = Vec::new();
+        let bytes: Vec<u8> = (b' '..=b'~').chain(*b"\n\xc3\xa9\xf0\x9f\x98\x80").collect();
+        for _ in 0..30 {
+            let is_viable = |byte: u8| {
+                let text: Vec<u8> = written.iter().copied().chain([byte]).collect();
+                simulation.read(&text).is_none_or(|read| read.viable == text.len())
+            };
+            let viable: Vec<u8> = bytes.iter().copied().filter(|&byte| is_viable(byte)).collect();
+            let is_valid = simulation.read(&written).is_none_or(|read| read.is_valid);
+            let all = |byte: u8| !bytes.contains(&byte) && is_viable(byte);
+            assert!(
+                is_valid || !viable.is_empty() || (0..=255).any(all),
+                "seed {seed}: {text}\n{}",
+                String::from_utf8_lossy(&written)
+            );
+            // What is not blank or an escape comes first, so that the walk comes somewhere.
+            let better: Vec<u8> = viable.iter().copied().filter(|byte| !b" \n\\".contains(byte)).collect();
+            let from = if better.is_empty() { &viable } else { &better };
+            if from.is_empty() {
+                break;
+            }
+            written.push(from[random.below(from.len())]);
+            n_steps += 1;
+        }
+    }
+    assert!(n_steps > 1_000, "{n_steps}");
+}
