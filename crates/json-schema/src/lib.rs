@@ -12,6 +12,7 @@
 //! | [`pieces`], [`numbers`] | strings and numbers as JSON spells them, as automata over bytes |
 //! | [`rules`] | objects and arrays as automata over terminals and values |
 //! | [`lower`] | all of it as the parts of a grammar |
+//! | `metaschemas` | the drafts' own schemas, for references to them |
 //! | [`refusal`] | why a schema is refused |
 //!
 //! What is not exact is refused by keyword and place, never weakened.
@@ -24,6 +25,7 @@ pub mod format;
 pub mod forms;
 mod keywords;
 pub mod lower;
+mod metaschemas;
 pub mod numbers;
 pub mod pattern;
 pub mod pieces;
@@ -78,7 +80,15 @@ pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
     };
     let schema = document(schema)?;
     let others = options.documents.iter().map(|(address, text)| Ok((address.as_str(), document(text)?)));
-    let others: Vec<(&str, Value)> = others.collect::<Result<_, Refusal>>()?;
+    let mut others: Vec<(&str, Value)> = others.collect::<Result<_, Refusal>>()?;
+    let known = std::iter::once(&schema).chain(others.iter().map(|(_, document)| document));
+    let known: Vec<(&str, &str)> = known.flat_map(metaschemas::referred_to).collect();
+    for (address, text) in known {
+        // What the caller supplied comes first.
+        if !others.iter().any(|&(other, _)| other == address) {
+            others.push((address, document(text)?));
+        }
+    }
     let others = others.iter().map(|(address, document)| (*address, document));
     let documents = Documents::new(&schema, others, options.draft)?;
     let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits);
