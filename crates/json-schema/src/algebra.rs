@@ -175,6 +175,44 @@ pub struct Algebra<'a> {
     n_clauses: usize,
     limits: Limits,
     pub(crate) asserts_formats: bool,
+    pub(crate) order: KeyOrder,
+    /// Whether objects that declare keys have no others, unless a keyword asks for them.
+    pub(crate) declared_only: bool,
+}
+
+/// The order of an object's keys.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum KeyOrder {
+    /// Any.
+    #[default]
+    Any,
+    /// As schemas declare them; others come last.
+    Schema,
+    /// These come first, in this order; others in any.
+    First(Vec<String>),
+}
+
+impl KeyOrder {
+    /// The rank of keys that nobody names.
+    pub(crate) fn other_rank(&self) -> u32 {
+        match self {
+            Self::Any => 0,
+            Self::Schema => u32::MAX,
+            Self::First(keys) => keys.len() as u32,
+        }
+    }
+
+    /// The rank of a key in an object of which schemas declare keys in some orders.
+    pub(crate) fn rank(&self, key: &str, orders: &BTreeSet<(u32, Arc<[Arc<str>]>)>) -> u32 {
+        let rank = match self {
+            Self::Any => Some(0),
+            Self::Schema => {
+                orders.iter().flat_map(|(_, keys)| &**keys).position(|declared| **declared == *key)
+            }
+            Self::First(keys) => Some(keys.iter().position(|first| first == key).unwrap_or(keys.len())),
+        };
+        rank.map_or(u32::MAX, |rank| rank as u32)
+    }
 }
 
 impl<'a> Algebra<'a> {
@@ -200,10 +238,17 @@ impl<'a> Algebra<'a> {
             n_clauses: 0,
             limits,
             asserts_formats,
+            order: KeyOrder::Any,
+            declared_only: false,
         };
         this.literal(Meaning::True);
         this.literal(Meaning::False);
         this
+    }
+
+    /// Sets the order of keys, and whether only declared ones are written.
+    pub fn with_keys(self, order: KeyOrder, declared_only: bool) -> Self {
+        Self { order, declared_only, ..self }
     }
 
     /// The set of the schema itself.
@@ -425,6 +470,8 @@ impl<'a> Algebra<'a> {
             ObjectAtom::Every(keys, literal) => ObjectAtom::Some(keys.clone(), self.negated(*literal)),
             ObjectAtom::Some(keys, literal) => ObjectAtom::Every(keys.clone(), self.negated(*literal)),
             ObjectAtom::Names(literal) => ObjectAtom::Some(Keys::Unlike(*literal), Literal::TRUE),
+            // It asserts nothing.
+            ObjectAtom::Order(..) => return Formula::False,
         })
     }
 
@@ -879,6 +926,7 @@ impl<'a> Algebra<'a> {
             ObjectAtom::Has(key) => members.iter().any(|(name, _)| name == key),
             ObjectAtom::AtLeast(least) => n >= *least,
             ObjectAtom::AtMost(most) => n <= *most,
+            ObjectAtom::Order(..) => true,
             ObjectAtom::Names(literal) => {
                 for (name, _) in members {
                     if !self.contains(*literal, &Value::String(name.clone()))? {

@@ -206,6 +206,8 @@ pub enum ObjectAtom {
     Some(Keys, Literal),
     /// All keys are so.
     Names(Literal),
+    /// A schema declares these keys in this order; schemas are numbered.
+    Order(u32, Arc<[Arc<str>]>),
 }
 
 /// What is asserted of an object.
@@ -223,6 +225,8 @@ pub struct Objects {
     pub some: BTreeSet<(Keys, Literal)>,
     /// What holds of all keys.
     pub names: BTreeSet<Literal>,
+    /// The keys that schemas declare, in their order.
+    pub orders: BTreeSet<(u32, Arc<[Arc<str>]>)>,
 }
 
 impl Objects {
@@ -239,6 +243,7 @@ impl Objects {
             ObjectAtom::Some(Keys::Key(key), Literal::TRUE) => drop(self.has.insert(key.clone())),
             ObjectAtom::Some(keys, literal) => drop(self.some.insert((keys.clone(), *literal))),
             ObjectAtom::Names(literal) => drop(self.names.insert(*literal)),
+            ObjectAtom::Order(schema, keys) => drop(self.orders.insert((*schema, keys.clone()))),
         }
         let least = self.at_least.max(self.has.len() as u64);
         let is_forbidden = |key: &Arc<str>| self.every.contains(&(Keys::Key(key.clone()), Literal::FALSE));

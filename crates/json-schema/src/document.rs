@@ -135,6 +135,7 @@ impl<'a> Documents<'a> {
         for (address, document) in others {
             this.add(document, address, draft)?;
         }
+        this.check_metaschema(schema)?;
         Ok(this)
     }
 
@@ -174,6 +175,19 @@ impl<'a> Documents<'a> {
             subschemas(members.iter(), within, &pointer, &mut agenda);
         }
         Ok(())
+    }
+
+    /// Refuses a document whose metaschema has a vocabulary of its own: which keywords mean something then?
+    fn check_metaschema(&self, document: &'a Value) -> Result<(), Refusal> {
+        let Some(uri) = document.get("$schema").and_then(Value::text) else { return Ok(()) };
+        let own = self.by_address.get(uri.trim_end_matches('#')).map(|id| &self.resources[id.index()]);
+        match own {
+            Some(own) if Draft::by_uri(uri).is_none() && own.root.get("$vocabulary").is_some() => {
+                let message = format!("the metaschema {uri} chooses vocabularies, which is not supported");
+                Err(Refusal::new(Kind::Unsupported, "", message).keyword("$schema"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn resource(&mut self, root: &'a Value, address: String, draft: Draft, pointer: Arc<str>) -> ResourceId {

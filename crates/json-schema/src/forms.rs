@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::algebra::Algebra;
+use crate::algebra::{Algebra, KeyOrder};
 use crate::atoms::{Arrays, Clause, Keys, Literal, Numbers, Objects, SetId};
 use crate::chars::FormulaId;
 use crate::refusal::{Kind, Refusal};
@@ -26,6 +26,10 @@ const MAX_CLASSES: usize = 1_000;
 pub struct ObjectForm {
     /// The keys that are told apart, and whether each is required.
     pub keys: Vec<(Arc<str>, bool)>,
+    /// Of each key its rank: members come in ascending order of these. Keys of one rank come in any order.
+    pub ranks: Vec<u32>,
+    /// The rank of the other keys.
+    pub other_rank: u32,
     /// The other keys, by what they share.
     pub classes: Vec<FormulaId>,
     /// Of each key, then of each class: what the value may be, and which extras it then bears out.
@@ -217,6 +221,10 @@ impl Algebra<'_> {
             return Err(too_many(at, "assertions about some member", MAX_EXTRAS));
         }
         let mut listed: BTreeSet<Arc<str>> = objects.has.clone();
+        listed.extend(objects.orders.iter().flat_map(|(_, keys)| keys.iter().cloned()));
+        if let KeyOrder::First(keys) = &self.order {
+            listed.extend(keys.iter().map(|key| Arc::from(key.as_str())));
+        }
         let mut patterns = BTreeSet::new();
         let mut unlike = BTreeSet::new();
         for keys in objects.every.iter().map(|(keys, _)| keys).chain(extras.iter().map(|(keys, _)| keys)) {
@@ -233,6 +241,8 @@ impl Algebra<'_> {
         }
         let mut form = ObjectForm {
             keys: Vec::new(),
+            ranks: Vec::new(),
+            other_rank: self.order.other_rank(),
             classes: Vec::new(),
             variants: Vec::new(),
             extras: (1 << extras.len()) - 1,
@@ -249,10 +259,19 @@ impl Algebra<'_> {
             let variants = self.variants(base, here, &extras);
             if is_required || variants.iter().any(|&(_, set)| !self.is_false(set)) {
                 form.keys.push((key.clone(), is_required));
+                form.ranks.push(self.order.rank(key, &objects.orders));
                 form.variants.push(variants);
             }
         }
-        self.add_classes(objects, (&listed, &patterns, &unlike), &extras, at, &mut form)?;
+        // Without declared keys an object is a map, whose keys nobody declares.
+        let declares = !objects.orders.is_empty();
+        if !(self.declared_only
+            && declares
+            && objects.at_least <= form.keys.len() as u64
+            && extras.is_empty())
+        {
+            self.add_classes(objects, (&listed, &patterns, &unlike), &extras, at, &mut form)?;
+        }
         Ok(form)
     }
 
@@ -386,6 +405,8 @@ pub struct ObjectPlace {
     pub pending: Extras,
     /// How many members there are, up to what can matter.
     pub n: u64,
+    /// The least rank that the next key may have.
+    pub rank: u32,
 }
 
 impl ObjectPlace {
@@ -398,7 +419,18 @@ impl ObjectPlace {
 impl ObjectForm {
     /// Before the first member.
     pub fn start(&self) -> ObjectPlace {
-        ObjectPlace { seen: vec![0; self.keys.len().div_ceil(64)].into(), pending: self.extras, n: 0 }
+        let seen = vec![0; self.keys.len().div_ceil(64)].into();
+        ObjectPlace { seen, pending: self.extras, n: 0, rank: 0 }
+    }
+
+    /// The rank of a key, or of a class of keys.
+    pub fn rank(&self, key: usize) -> u32 {
+        self.ranks.get(key).copied().unwrap_or(self.other_rank)
+    }
+
+    /// Whether a key, or a class of keys, may still come.
+    pub fn may_come(&self, place: &ObjectPlace, key: usize) -> bool {
+        self.rank(key) >= place.rank && (key >= self.keys.len() || !place.has_seen(key))
     }
 
     /// Behind one more member.
@@ -407,6 +439,7 @@ impl ObjectForm {
         if key < self.keys.len() {
             next.seen[key / 64] |= 1 << (key % 64);
         }
+        next.rank = self.rank(key);
         next.pending &= !borne_out;
         let most = if self.at_most == u64::MAX { self.at_least } else { self.at_least.max(self.at_most + 1) };
         next.n = (next.n + 1).min(most);
@@ -418,11 +451,12 @@ impl ObjectForm {
         let is_alive = |key: usize| self.variants[key].iter().any(|&(_, set)| alive(set));
         let (mut required, mut optional) = (0, 0u64);
         for (key, (_, is_required)) in self.keys.iter().enumerate() {
-            match (place.has_seen(key), is_required) {
-                (true, _) => {}
-                (false, true) if !is_alive(key) => return None,
-                (false, true) => required += 1,
-                (false, false) => optional += u64::from(is_alive(key)),
+            match (self.may_come(place, key), is_required) {
+                (false, true) if !place.has_seen(key) => return None,
+                (false, _) => {}
+                (true, true) if !is_alive(key) => return None,
+                (true, true) => required += 1,
+                (true, false) => optional += u64::from(is_alive(key)),
             }
         }
         let mut used = Vec::new();
@@ -451,7 +485,7 @@ impl ObjectForm {
         let mut least: Option<u64> = None;
         for (key, variants) in self.variants.iter().enumerate() {
             let listed = self.keys.get(key);
-            if listed.is_some() && (place.has_seen(key) || used.contains(&key)) {
+            if !self.may_come(place, key) || listed.is_some() && used.contains(&key) {
                 continue;
             }
             let cost = u64::from(!listed.is_some_and(|(_, required)| *required));

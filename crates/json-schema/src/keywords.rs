@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::algebra::{Algebra, Formula, Type};
+use crate::algebra::{Algebra, Formula, KeyOrder, Type};
 use crate::atoms::{ArrayAtom, Keys, Literal, NumberAtom, ObjectAtom, Places, TextAtom};
 use crate::document::{Draft, NodeId, escaped};
 use crate::refusal::{Kind, Refusal};
@@ -383,6 +383,10 @@ impl<'a> Algebra<'a> {
             let literal = self.below(reading, value, &format!("properties/{}", escaped(key)));
             listed.push(key.clone());
             parts.push(Formula::Object(ObjectAtom::Every(Keys::Key(key.clone()), literal)));
+        }
+        if !listed.is_empty() && (self.order == KeyOrder::Schema || self.declared_only) {
+            let keys = listed.clone().into();
+            parts.push(Formula::Object(ObjectAtom::Order(reading.node.0, keys)));
         }
         let mut patterns = Vec::new();
         for (pattern, value) in self.fields(reading, "patternProperties")? {

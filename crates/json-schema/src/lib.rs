@@ -35,10 +35,11 @@ pub mod rules;
 pub mod strings;
 pub mod value;
 
-use crate::algebra::{Algebra, Limits};
+use crate::algebra::{Algebra, KeyOrder, Limits};
 use crate::document::{Documents, Draft};
 use crate::forms::Forms;
 use crate::lower::{Lowered, Whitespace, lower};
+use crate::pieces::Escapes;
 use crate::refusal::{Kind, Refusal};
 use crate::value::Value;
 
@@ -47,6 +48,12 @@ use crate::value::Value;
 pub struct Options {
     /// What may stand between the parts of a text.
     pub whitespace: Whitespace,
+    /// The order of an object's keys.
+    pub key_order: KeyOrder,
+    /// Which characters may be spelled by escapes.
+    pub escapes: Escapes,
+    /// Whether objects that declare keys have no others, unless a keyword asks for them.
+    pub declared_only: bool,
     /// Whether `format` is an assertion, or else an annotation.
     pub asserts_formats: bool,
     /// The draft of documents that name none.
@@ -63,6 +70,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             whitespace: Whitespace::default(),
+            key_order: KeyOrder::default(),
+            escapes: Escapes::default(),
+            declared_only: false,
             asserts_formats: true,
             draft: Draft::Draft2020,
             documents: Vec::new(),
@@ -91,7 +101,8 @@ pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
     }
     let others = others.iter().map(|(address, document)| (*address, document));
     let documents = Documents::new(&schema, others, options.draft)?;
-    let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits);
+    let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits)
+        .with_keys(options.key_order.clone(), options.declared_only);
     let forms = Forms::new(&mut algebra)?;
-    lower(algebra, forms, options.whitespace, options.schema_states)
+    lower(algebra, forms, options.whitespace, (options.escapes, options.schema_states))
 }

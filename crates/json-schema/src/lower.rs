@@ -12,7 +12,7 @@ use crate::atoms::{Numbers, SetId};
 use crate::chars::Chars;
 use crate::forms::{ArrayForm, Form, Forms, ObjectForm};
 use crate::numbers::NumberPieces;
-use crate::pieces::StringPieces;
+use crate::pieces::{Escapes, StringPieces};
 use crate::refusal::{Kind, Refusal};
 use crate::rules::{Alive, ArrayRules, ObjectRules, Part};
 use crate::strings::Text;
@@ -110,7 +110,7 @@ pub fn lower(
     algebra: Algebra<'_>,
     forms: Forms,
     whitespace: Whitespace,
-    limit: usize,
+    (escapes, limit): (Escapes, usize),
 ) -> Result<Lowered, Refusal> {
     if !forms.alive.contains(&forms.root) {
         let message = "no value is valid: what it asks for contradicts itself";
@@ -138,6 +138,7 @@ pub fn lower(
         texts: FxHashMap::default(),
         numbers: FxHashMap::default(),
         agenda: Vec::new(),
+        escapes,
         limit,
     };
     for (name, expression) in whitespace.fixed() {
@@ -164,6 +165,7 @@ struct Lowering {
     texts: FxHashMap<Text, TerminalId>,
     numbers: FxHashMap<Numbers, TerminalId>,
     agenda: Vec<SetId>,
+    escapes: Escapes,
     limit: usize,
 }
 
@@ -262,7 +264,8 @@ impl Lowering {
             return known;
         }
         let name = format!("string of #{}", self.names[&set]);
-        let pieces = StringPieces::new(self.chars.clone(), vec![text], name.clone(), self.limit);
+        let pieces =
+            StringPieces::new(self.chars.clone(), vec![text], name.clone(), (self.escapes, self.limit));
         self.out.pieces.push(Arc::new(pieces));
         let terminal = self.terminal(name, Source::Automaton(self.out.pieces.len() - 1, 0));
         self.texts.insert(text, terminal);
@@ -308,7 +311,12 @@ impl Lowering {
         let names = form.keys.iter().map(|(key, _)| format!("{key:?}"));
         let others = form.classes.iter().map(|_| format!("other key of {name}"));
         let names: Vec<String> = names.chain(others).collect();
-        let pieces = StringPieces::new(self.chars.clone(), texts, format!("keys of {name}"), self.limit);
+        let pieces = StringPieces::new(
+            self.chars.clone(),
+            texts,
+            format!("keys of {name}"),
+            (self.escapes, self.limit),
+        );
         self.out.pieces.push(Arc::new(pieces));
         let automaton = self.out.pieces.len() - 1;
         (0..)

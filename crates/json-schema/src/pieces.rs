@@ -14,6 +14,16 @@ use rustc_hash::FxHashMap;
 use crate::chars::{Chars, FormulaId, TooLarge};
 use crate::strings::Text;
 
+/// Which characters may be spelled by escapes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Escapes {
+    /// All.
+    #[default]
+    Any,
+    /// By `\u` only those that cannot stand by themselves.
+    Needed,
+}
+
 /// Some sets of strings, each a label, as pieces of a JSON text.
 pub struct StringPieces {
     chars: Arc<Mutex<Chars>>,
@@ -22,6 +32,7 @@ pub struct StringPieces {
     most: u64,
     /// What they are, for messages.
     what: String,
+    escapes: Escapes,
     limit: usize,
     table: Mutex<Table>,
 }
@@ -79,13 +90,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl StringPieces {
     /// The labels are the places of `texts`; every one has a string.
-    pub fn new(chars: Arc<Mutex<Chars>>, texts: Vec<Text>, what: String, limit: usize) -> Self {
+    pub fn new(
+        chars: Arc<Mutex<Chars>>,
+        texts: Vec<Text>,
+        what: String,
+        (escapes, limit): (Escapes, usize),
+    ) -> Self {
         let bounds = texts.iter().map(|text| match text.max {
             u64::MAX => text.min,
             max => text.min.max(max.saturating_add(1)),
         });
         let most = bounds.max().unwrap_or(0);
-        let this = Self { chars, texts: texts.into(), most, what, limit, table: Mutex::default() };
+        let this = Self { chars, texts: texts.into(), most, what, escapes, limit, table: Mutex::default() };
         let mut table = lock(&this.table);
         table.states.push(Arc::new(State::Start));
         table.ids.insert(State::Start, 0);
@@ -134,6 +150,9 @@ impl StringPieces {
             State::Within { part, length, open } => match part.step(byte) {
                 None => Ok(None),
                 Some(Ok(part)) => self.within(part, *length, open),
+                Some(Err(code)) if code > 0x1f && self.escapes == Escapes::Needed && part.is_unit() => {
+                    Ok(None)
+                }
                 Some(Err(code)) => self.character(code, *length, open),
             },
         }
@@ -178,7 +197,14 @@ impl StringPieces {
 
     /// Inside a character.
     fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
-        let (mut chars, ranges) = (lock(&self.chars), part.ranges());
+        let mut ranges = part.ranges();
+        if self.escapes == Escapes::Needed && part.is_unit() {
+            ranges.retain_mut(|(from, to)| {
+                *to = (*to).min(0x1f);
+                from <= to
+            });
+        }
+        let mut chars = lock(&self.chars);
         if let (Part::Bytes { left, value }, &[(from, to)]) = (part, &*ranges)
             && (from, to) == (value << (6 * left), ((value + 1) << (6 * left)) - 1)
             && let Some(behind) = self.behind(&mut chars, length, open, (from, to))?
@@ -283,6 +309,11 @@ impl PieceAutomaton for StringPieces {
 }
 
 impl Part {
+    /// Whether it is `\u` and what follows it.
+    fn is_unit(self) -> bool {
+        !matches!(self, Self::Escape | Self::Bytes { .. })
+    }
+
     /// After one more byte: a longer part, or the code point; `None` if nothing is spelled so.
     fn step(self, byte: u8) -> Option<Result<Self, u32>> {
         let digit = || char::from(byte).to_digit(16);

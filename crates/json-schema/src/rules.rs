@@ -149,19 +149,23 @@ impl ObjectRules {
     /// The keys that may follow.
     fn keys(&self, place: &ObjectPlace) -> impl Iterator<Item = u32> {
         let n_listed = self.form.keys.len();
-        let is_new = move |key: usize| key >= n_listed || !place.has_seen(key);
+        let is_new = move |key: usize| self.form.may_come(place, key);
         // Without extras only the number of members has to be looked at, which is the same for all keys.
         let is_plain = self.form.extras == 0;
         let unseen =
             || (0..n_listed).filter(|&key| self.form.keys[key].1 && !place.has_seen(key)).count() as u64;
         let room =
             if is_plain { self.form.at_most.saturating_sub(place.n.saturating_add(unseen())) } else { 0 };
+        // A key may not pass over one that is required.
+        let unseen_rank = (0..n_listed).filter(|&key| self.form.keys[key].1 && !place.has_seen(key));
+        let most = unseen_rank.map(|key| self.form.ranks[key]).min().unwrap_or(u32::MAX);
         let may_follow = move |key: usize| {
-            if !is_plain {
+            if !is_plain || self.form.at_least > 0 && most < u32::MAX {
                 return self.values(place, key as u32).next().is_some();
             }
             let is_required = self.form.keys.get(key).is_some_and(|(_, required)| *required);
             (room > 0 || is_required)
+                && self.form.rank(key) <= most
                 && self.form.variants[key].iter().any(|(_, set)| self.alive.contains(set))
         };
         (0..self.form.variants.len()).filter(move |&key| is_new(key) && may_follow(key)).map(|key| key as u32)

@@ -4,5 +4,7 @@ mod bench;
 mod format;
 mod laws;
 mod matcher;
+mod options;
 mod pattern;
 mod simulate;
+mod suite;
