@@ -84,8 +84,20 @@ const MAX_NESTING: usize = 2_000;
 enum Meaning {
     True,
     False,
-    Node { node: NodeId, scope: u32, negated: bool },
-    Const { value: u32, negated: bool },
+    Node {
+        node: NodeId,
+        scope: u32,
+        negated: bool,
+    },
+    Const {
+        value: u32,
+        negated: bool,
+    },
+    /// Some of these hold, or none does.
+    Either {
+        literals: Box<[Literal]>,
+        negated: bool,
+    },
 }
 
 /// What is asserted of a value whose type is known.
@@ -290,8 +302,22 @@ impl<'a> Algebra<'a> {
             Meaning::False => return Literal::TRUE,
             Meaning::Node { node, scope, negated } => Meaning::Node { node, scope, negated: !negated },
             Meaning::Const { value, negated } => Meaning::Const { value, negated: !negated },
+            Meaning::Either { literals, negated } => Meaning::Either { literals, negated: !negated },
         };
         self.literal(meaning)
+    }
+
+    /// The literal that holds where one of some does.
+    pub(crate) fn either(&mut self, mut literals: Vec<Literal>) -> Literal {
+        literals.retain(|&literal| literal != Literal::FALSE);
+        if literals.contains(&Literal::TRUE) {
+            return Literal::TRUE;
+        }
+        match *literals {
+            [] => Literal::FALSE,
+            [only] => only,
+            _ => self.literal(Meaning::Either { literals: literals.into(), negated: false }),
+        }
     }
 
     pub(crate) fn value(&mut self, value: &Value) -> u32 {
@@ -374,6 +400,13 @@ impl<'a> Algebra<'a> {
             Meaning::Const { value, negated: true } => {
                 let value = self.values[value as usize].clone();
                 self.not_const(&value, of)
+            }
+            Meaning::Either { literals, negated } => {
+                let mut parts = Vec::with_capacity(literals.len());
+                for literal in literals {
+                    parts.push(Formula::Literal(if negated { self.negated(literal) } else { literal }));
+                }
+                if negated { Formula::all(parts) } else { Formula::any(parts) }
             }
             Meaning::Node { node, scope, negated: true } => {
                 let positive = self.of_node(node, scope);

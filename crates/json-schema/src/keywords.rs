@@ -10,12 +10,12 @@ use crate::strings::PatternId;
 use crate::value::{Decimal, Value};
 
 /// A schema object that is read for one type.
-struct Reading<'a> {
-    node: NodeId,
-    scope: u32,
-    draft: Draft,
-    value: &'a Value,
-    of: Type,
+pub(crate) struct Reading<'a> {
+    pub node: NodeId,
+    pub scope: u32,
+    pub draft: Draft,
+    pub value: &'a Value,
+    pub of: Type,
 }
 
 type Found = Result<Formula, Refusal>;
@@ -82,7 +82,7 @@ impl<'a> Algebra<'a> {
         Ok(Some(items.iter().enumerate().map(below).collect()))
     }
 
-    fn fields(
+    pub(crate) fn fields(
         &mut self,
         reading: &Reading<'a>,
         keyword: &'static str,
@@ -110,6 +110,16 @@ impl<'a> Algebra<'a> {
 
     fn reference(&mut self, reading: &Reading<'a>) -> Found {
         let mut parts = Vec::new();
+        for target in self.targets(reading)? {
+            let scope = self.entered(reading.scope, target);
+            parts.push(Formula::Literal(self.of_node(target, scope)));
+        }
+        Ok(Formula::all(parts))
+    }
+
+    /// The schemas that a schema's references point to.
+    pub(crate) fn targets(&mut self, reading: &Reading<'a>) -> Result<Vec<NodeId>, Refusal> {
+        let mut targets = Vec::new();
         for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
             let Some(value) = reading.value.get(keyword) else { continue };
             let is_known = match keyword {
@@ -121,21 +131,14 @@ impl<'a> Algebra<'a> {
                 continue;
             }
             let text = value.text().ok_or_else(|| self.wrong(reading, "$ref", "an address"))?;
-            let target = match keyword {
+            let scope = self.scope(reading.scope);
+            targets.push(match keyword {
                 "$ref" => self.documents.resolve(reading.node, text)?,
-                "$dynamicRef" => {
-                    let scope = self.scope(reading.scope);
-                    self.documents.resolve_dynamic(reading.node, text, &scope)?
-                }
-                _ => {
-                    let scope = self.scope(reading.scope);
-                    self.documents.resolve_recursive(reading.node, &scope)?
-                }
-            };
-            let scope = self.entered(reading.scope, target);
-            parts.push(Formula::Literal(self.of_node(target, scope)));
+                "$dynamicRef" => self.documents.resolve_dynamic(reading.node, text, &scope)?,
+                _ => self.documents.resolve_recursive(reading.node, &scope)?,
+            });
         }
-        Ok(Formula::all(parts))
+        Ok(targets)
     }
 
     fn combined(&mut self, reading: &Reading<'a>) -> Found {
@@ -285,7 +288,7 @@ impl<'a> Algebra<'a> {
         Ok(Formula::all(parts))
     }
 
-    fn pattern(
+    pub(crate) fn pattern(
         &mut self,
         reading: &Reading<'a>,
         keyword: &'static str,
@@ -341,9 +344,9 @@ impl<'a> Algebra<'a> {
             });
         }
         if reading.draft >= Draft::Draft2019
-            && self.schema(reading, "unevaluatedItems").is_some_and(|l| l != Literal::TRUE)
+            && let Some(literal) = self.schema(reading, "unevaluatedItems")
         {
-            return Err(self.unsupported(reading, "unevaluatedItems", "not supported yet"));
+            parts.push(self.unevaluated(reading, literal)?);
         }
         Ok(Formula::all(parts))
     }
@@ -370,9 +373,9 @@ impl<'a> Algebra<'a> {
         self.properties(reading, &mut parts)?;
         self.dependencies(reading, &mut parts)?;
         if reading.draft >= Draft::Draft2019
-            && self.schema(reading, "unevaluatedProperties").is_some_and(|literal| literal != Literal::TRUE)
+            && let Some(literal) = self.schema(reading, "unevaluatedProperties")
         {
-            return Err(self.unsupported(reading, "unevaluatedProperties", "not supported yet"));
+            parts.push(self.unevaluated(reading, literal)?);
         }
         Ok(Formula::all(parts))
     }

@@ -5,6 +5,7 @@
 //! | [`read`](mod@read), [`value`] | JSON texts and values, numbers exactly |
 //! | [`document`] | schemas in their documents: drafts, addresses, anchors, references |
 //! | `keywords` | what each keyword asserts of values of one type |
+//! | `unevaluated` | what no other keyword looked at |
 //! | [`algebra`], [`atoms`] | sets of literals (schemas and their negations), expanded to clauses |
 //! | [`forms`] | clauses with all below them resolved; which sets have a value at all |
 //! | [`strings`], [`chars`] | patterns, formats and lengths as automata over code points |
@@ -33,6 +34,7 @@ pub mod read;
 pub mod refusal;
 pub mod rules;
 pub mod strings;
+mod unevaluated;
 pub mod value;
 
 use crate::algebra::{Algebra, KeyOrder, Limits};
