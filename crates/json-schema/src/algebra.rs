@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::atoms::{
     ArrayAtom, Arrays, Clause, Keys, Literal, NumberAtom, Numbers, ObjectAtom, Objects, Places, SetId,
-    TextAtom,
+    TextAtom, Way,
 };
 use crate::document::{Documents, NodeId, ResourceId};
 use crate::refusal::{Kind, Refusal};
@@ -78,6 +78,9 @@ impl Default for Limits {
 
 /// Literals within literals beyond which one is taken for defined by itself.
 const MAX_NESTING: usize = 2_000;
+
+/// Alternatives that an object's automaton may wait for.
+const MANY_WAYS: usize = 1_000;
 
 /// What a literal stands for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -794,10 +797,44 @@ impl<'a> Algebra<'a> {
                     partial.agenda.append(&mut kept);
                     is_settled = false;
                 }
-                _ => partial.choices.push(kept),
+                // Ways that concern members stay together: the object's automaton waits for any of them.
+                _ => match self.ways(&kept, partial.of)? {
+                    Some(ways) => drop(partial.objects.any.insert(ways.into_iter().collect())),
+                    None => partial.choices.push(kept),
+                },
             }
         }
         if is_settled { Ok(Settled::Open) } else { self.settle(partial) }
+    }
+
+    /// Alternatives as ways for an object to be, if they are nothing else.
+    fn ways(&mut self, alternatives: &[Formula], of: Type) -> Result<Option<BTreeSet<Way>>, Refusal> {
+        if of != Type::Object {
+            return Ok(None);
+        }
+        let (mut ways, mut agenda, mut n) = (BTreeSet::new(), alternatives.to_vec(), 0);
+        while let Some(formula) = agenda.pop() {
+            n += 1;
+            let way = match formula {
+                Formula::Any(parts) => {
+                    agenda.extend(parts);
+                    continue;
+                }
+                Formula::Literal(literal) if n < MANY_WAYS => {
+                    agenda.push((*self.formula(literal, of)?).clone());
+                    continue;
+                }
+                Formula::False => continue,
+                Formula::Object(ObjectAtom::Has(key)) => Way::Some(Keys::Key(key), Literal::TRUE),
+                Formula::Object(ObjectAtom::Some(keys, literal)) => Way::Some(keys, literal),
+                Formula::Object(ObjectAtom::AtLeast(n)) => Way::AtLeast(n),
+                Formula::Object(ObjectAtom::AtMost(n)) => Way::AtMost(n),
+                Formula::Object(ObjectAtom::Every(Keys::Key(key), Literal::FALSE)) => Way::Lacks(key),
+                _ => return Ok(None),
+            };
+            ways.insert(way);
+        }
+        Ok(Some(ways))
     }
 
     /// Whether a formula contradicts what a clause in the making asserts, as far as that shows at once.

@@ -210,6 +210,19 @@ pub enum ObjectAtom {
     Order(u32, Arc<[Arc<str>]>),
 }
 
+/// One of several ways for an object to be as it should.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Way {
+    /// It lacks this key.
+    Lacks(Arc<str>),
+    /// It has at least so many members.
+    AtLeast(u64),
+    /// It has at most so many.
+    AtMost(u64),
+    /// There is a member with such a key that is so.
+    Some(Keys, Literal),
+}
+
 /// What is asserted of an object.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Objects {
@@ -223,6 +236,8 @@ pub struct Objects {
     pub every: BTreeSet<(Keys, Literal)>,
     /// What holds of some member each.
     pub some: BTreeSet<(Keys, Literal)>,
+    /// Of each of these, one way at least.
+    pub any: BTreeSet<Box<[Way]>>,
     /// What holds of all keys.
     pub names: BTreeSet<Literal>,
     /// The keys that schemas declare, in their order.

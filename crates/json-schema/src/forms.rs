@@ -1,22 +1,25 @@
 //! Clauses with everything below them resolved: which keys there are, what stands behind each, and which
 //! sets have a value at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::algebra::{Algebra, KeyOrder};
-use crate::atoms::{Arrays, Clause, Keys, Literal, Numbers, Objects, SetId};
+use crate::atoms::{Arrays, Clause, Keys, Literal, Numbers, Objects, SetId, Way};
 use crate::chars::FormulaId;
 use crate::refusal::{Kind, Refusal};
-use crate::strings::Text;
+use crate::strings::{PatternId, Text};
 
-/// What is asserted of some member or item beyond the rest: by number, as a set of bits.
+/// What of an object or array has to be borne out by some member or item: by number, as a set of bits.
 pub type Extras = u32;
 
 /// Assertions about some member or item that one object or array may carry.
-const MAX_EXTRAS: usize = 8;
+const MAX_EXTRAS: usize = 24;
+
+/// Of these, those that may concern one member or item.
+const MAX_EXTRAS_OF_ONE: u32 = 8;
 
 /// Classes of keys that one object may have.
 const MAX_CLASSES: usize = 1_000;
@@ -32,14 +35,25 @@ pub struct ObjectForm {
     pub other_rank: u32,
     /// The other keys, by what they share.
     pub classes: Vec<FormulaId>,
-    /// Of each key, then of each class: what the value may be, and which extras it then bears out.
+    /// Of each key, then of each class: what the value may be, and which demands it then meets.
     pub variants: Vec<Vec<(Extras, SetId)>>,
-    /// The extras that some member has to bear out.
-    pub extras: Extras,
+    /// What some member has to meet, if the object is not as it should for another reason.
+    pub demands: Vec<Demand>,
     /// The fewest members.
     pub at_least: u64,
     /// The most.
     pub at_most: u64,
+}
+
+/// What excuses an object from a demand on its members.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Demand {
+    /// That it lacks one of these keys.
+    pub lacks: Vec<usize>,
+    /// That it has at least so many members.
+    pub at_least: Option<u64>,
+    /// That it has at most so many.
+    pub at_most: Option<u64>,
 }
 
 /// What an item may be: the extras that it bears out, what it contains (by number), and the set.
@@ -128,7 +142,7 @@ impl Forms {
         loop {
             let alive = &self.alive;
             let is_alive = |form: &Form| match form {
-                Form::Object(form) => form.least(&|set| alive.contains(&set), &form.start()).is_some(),
+                Form::Object(form) => form.can_end(&|set| alive.contains(&set), &form.start()),
                 Form::Array(form) => form.least(&|set| alive.contains(&set), &form.start()).is_some(),
                 _ => true,
             };
@@ -216,51 +230,62 @@ impl Algebra<'_> {
     }
 
     fn object_form(&mut self, objects: &Objects, at: &str) -> Result<ObjectForm, Refusal> {
-        let extras: Vec<(Keys, Literal)> = objects.some.iter().cloned().collect();
-        if extras.len() > MAX_EXTRAS {
+        let units = objects.some.iter().map(|(keys, literal)| [Way::Some(keys.clone(), *literal)].into());
+        let wishes: Vec<Box<[Way]>> = units.chain(objects.any.iter().cloned()).collect();
+        if wishes.len() > MAX_EXTRAS {
             return Err(too_many(at, "assertions about some member", MAX_EXTRAS));
         }
-        let mut listed: BTreeSet<Arc<str>> = objects.has.clone();
-        listed.extend(objects.orders.iter().flat_map(|(_, keys)| keys.iter().cloned()));
-        if let KeyOrder::First(keys) = &self.order {
-            listed.extend(keys.iter().map(|key| Arc::from(key.as_str())));
-        }
-        let mut patterns = BTreeSet::new();
-        let mut unlike = BTreeSet::new();
-        for keys in objects.every.iter().map(|(keys, _)| keys).chain(extras.iter().map(|(keys, _)| keys)) {
-            match keys {
-                Keys::Key(key) => drop(listed.insert(key.clone())),
-                Keys::Pattern(pattern) => drop(patterns.insert(*pattern)),
-                Keys::Others(keys, others) => {
-                    listed.extend(keys.iter().cloned());
-                    patterns.extend(others.iter().copied());
+        // What members are asked for, and the demands that each thing meets.
+        let mut extras: BTreeMap<(Keys, Literal), Extras> = BTreeMap::new();
+        for (number, ways) in wishes.iter().enumerate() {
+            for way in ways {
+                if let Way::Some(keys, literal) = way {
+                    *extras.entry((keys.clone(), *literal)).or_default() |= 1 << number;
                 }
-                Keys::Unlike(literal) => drop(unlike.insert(*literal)),
-                Keys::All => {}
             }
         }
+        let extras: Vec<Extra> =
+            extras.into_iter().map(|((keys, literal), meets)| Extra { keys, literal, meets }).collect();
+        let tests = Tests::new(objects, &extras, &wishes, &self.order);
         let mut form = ObjectForm {
             keys: Vec::new(),
             ranks: Vec::new(),
             other_rank: self.order.other_rank(),
             classes: Vec::new(),
             variants: Vec::new(),
-            extras: (1 << extras.len()) - 1,
+            demands: vec![Demand::default(); wishes.len()],
             at_least: objects.at_least,
             at_most: objects.at_most.unwrap_or(u64::MAX),
         };
-        for key in &listed {
+        for key in &tests.listed {
             let base = self.member(objects, key)?;
-            let mut here: Extras = 0;
-            for (at, (keys, _)) in extras.iter().enumerate() {
-                here |= Extras::from(self.selects(keys, key)?) << at;
+            let mut here = Vec::new();
+            for extra in &extras {
+                if self.selects(&extra.keys, key)? {
+                    here.push(extra);
+                }
             }
             let is_required = objects.has.contains(key);
-            let variants = self.variants(base, here, &extras);
-            if is_required || variants.iter().any(|&(_, set)| !self.is_false(set)) {
-                form.keys.push((key.clone(), is_required));
-                form.ranks.push(self.order.rank(key, &objects.orders));
-                form.variants.push(variants);
+            let variants = self.variants(base, &here, at)?;
+            let lacks = Way::Lacks(key.clone());
+            let number = form.keys.len();
+            for (demand, _) in form.demands.iter_mut().zip(&wishes).filter(|(_, ways)| ways.contains(&lacks))
+            {
+                demand.lacks.push(number);
+            }
+            form.keys.push((key.clone(), is_required));
+            form.ranks.push(self.order.rank(key, &objects.orders));
+            form.variants.push(variants);
+        }
+        for (demand, ways) in form.demands.iter_mut().zip(&wishes) {
+            for way in ways {
+                match *way {
+                    Way::AtLeast(n) => {
+                        demand.at_least = Some(demand.at_least.map_or(n, |least| least.min(n)))
+                    }
+                    Way::AtMost(n) => demand.at_most = Some(demand.at_most.map_or(n, |most| most.max(n))),
+                    Way::Lacks(_) | Way::Some(..) => {}
+                }
             }
         }
         // Without declared keys an object is a map, whose keys nobody declares.
@@ -268,9 +293,9 @@ impl Algebra<'_> {
         if !(self.declared_only
             && declares
             && objects.at_least <= form.keys.len() as u64
-            && extras.is_empty())
+            && wishes.is_empty())
         {
-            self.add_classes(objects, (&listed, &patterns, &unlike), &extras, at, &mut form)?;
+            self.add_classes(objects, &tests, &extras, at, &mut form)?;
         }
         Ok(form)
     }
@@ -279,49 +304,93 @@ impl Algebra<'_> {
         *self.members(set) == [Literal::FALSE]
     }
 
-    fn variants(&mut self, base: SetId, here: Extras, extras: &[(Keys, Literal)]) -> Vec<(Extras, SetId)> {
-        let base = self.members(base);
-        let mut variants = Vec::new();
-        for chosen in submasks(here) {
-            let more = (0..extras.len()).filter(|at| chosen >> at & 1 == 1).map(|at| extras[at].1);
-            let set = self.set(base.iter().copied().chain(more));
-            variants.push((chosen, set));
+    /// What a value may be: as it has to, or besides as some extras want it.
+    fn variants(&mut self, base: SetId, here: &[&Extra], at: &str) -> Result<Vec<(Extras, SetId)>, Refusal> {
+        if here.len() as u32 > MAX_EXTRAS_OF_ONE {
+            return Err(too_many(at, "assertions about one member", MAX_EXTRAS_OF_ONE as usize));
         }
-        variants
+        let base = self.members(base);
+        let mut variants: Vec<(Extras, SetId)> = Vec::new();
+        let mut chosen: Vec<u32> = (0..1u32 << here.len()).collect();
+        chosen.sort_unstable_by_key(|chosen| chosen.count_ones());
+        for chosen in chosen {
+            let taken = || (0..here.len()).filter(|at| chosen >> at & 1 == 1).map(|at| here[at]);
+            let meets = taken().fold(0, |meets, extra| meets | extra.meets);
+            let more: Vec<Literal> = taken().map(|extra| extra.literal).collect();
+            let set = self.set(base.iter().copied().chain(more));
+            if !variants.contains(&(meets, set)) && !self.is_false(set) {
+                variants.push((meets, set));
+            }
+        }
+        Ok(variants)
     }
 
     /// The keys that are not listed, told apart by the patterns that find them.
     fn add_classes(
         &mut self,
         objects: &Objects,
-        (listed, patterns, unlike): (
-            &BTreeSet<Arc<str>>,
-            &BTreeSet<crate::strings::PatternId>,
-            &BTreeSet<Literal>,
-        ),
-        extras: &[(Keys, Literal)],
+        tests: &Tests,
+        extras: &[Extra],
         at: &str,
         form: &mut ObjectForm,
     ) -> Result<(), Refusal> {
-        let mut tests: Vec<(Keys, FormulaId)> = Vec::new();
-        for &pattern in patterns {
-            tests.push((Keys::Pattern(pattern), self.strings.of_pattern(pattern)));
+        let mut selectors: Vec<(Keys, FormulaId)> = Vec::new();
+        for &pattern in &tests.patterns {
+            selectors.push((Keys::Pattern(pattern), self.strings.of_pattern(pattern)));
         }
-        for &literal in unlike {
+        for &literal in &tests.unlike {
             let like = self.names(literal, at)?;
-            tests.push((Keys::Unlike(literal), self.strings.chars.not(like)));
+            selectors.push((Keys::Unlike(literal), self.strings.chars.not(like)));
         }
-        let known = self.strings.chars.words(listed.iter().map(|key| &**key));
+        let known = self.strings.chars.words(tests.listed.iter().map(|key| &**key));
         let mut rest = vec![self.strings.chars.not(known)];
         for &literal in &objects.names {
             rest.push(self.names(literal, at)?);
         }
-        let mut classes: Vec<(FormulaId, Vec<bool>)> = vec![(self.strings.chars.all(rest), Vec::new())];
+        let rest = self.strings.chars.all(rest);
+        let mut joined: BTreeMap<(SetId, Vec<usize>), Vec<FormulaId>> = BTreeMap::new();
+        for (class, holds) in self.classes(rest, &selectors, at)? {
+            let selects = |keys: &Keys| match keys {
+                Keys::Key(_) => false,
+                Keys::All => true,
+                Keys::Others(_, others) => !selectors.iter().zip(&holds).any(|((test, _), &holds)| {
+                    holds && matches!(test, Keys::Pattern(pattern) if others.contains(pattern))
+                }),
+                keys => selectors.iter().zip(&holds).any(|((test, _), &holds)| holds && test == keys),
+            };
+            let literals: Vec<Literal> =
+                objects.every.iter().filter(|(keys, _)| selects(keys)).map(|&(_, literal)| literal).collect();
+            let here = (0..extras.len()).filter(|&at| selects(&extras[at].keys)).collect();
+            let base = self.set(literals);
+            if !self.is_false(base) {
+                joined.entry((base, here)).or_default().push(class);
+            }
+        }
+        for ((base, here), classes) in joined {
+            form.classes.push(self.strings.chars.any(classes));
+            let here: Vec<&Extra> = here.into_iter().map(|at| &extras[at]).collect();
+            let variants = self.variants(base, &here, at)?;
+            form.variants.push(variants);
+        }
+        Ok(())
+    }
+
+    /// Strings cut into classes by tests: each with the tests that hold of its strings.
+    fn classes(
+        &mut self,
+        all: FormulaId,
+        tests: &[(Keys, FormulaId)],
+        at: &str,
+    ) -> Result<Vec<(FormulaId, Vec<bool>)>, Refusal> {
         let failed = |error: crate::chars::TooLarge| {
             let message = format!("its patterns of keys need more than {} automaton states", error.limit);
             Refusal::new(Kind::Limit, at, message)
         };
-        for (_, test) in &tests {
+        let mut classes: Vec<(FormulaId, Vec<bool>)> = Vec::new();
+        if self.strings.chars.is_live(all).map_err(failed)? {
+            classes.push((all, Vec::new()));
+        }
+        for (_, test) in tests {
             let mut finer = Vec::with_capacity(classes.len() + 1);
             for (class, holds) in classes {
                 for is in [true, false] {
@@ -337,35 +406,7 @@ impl Algebra<'_> {
             }
             classes = finer;
         }
-        let mut joined: FxHashMap<(SetId, Extras), Vec<FormulaId>> = FxHashMap::default();
-        for (class, holds) in classes {
-            if !self.strings.chars.is_live(class).map_err(failed)? {
-                continue;
-            }
-            let selects = |keys: &Keys| match keys {
-                Keys::Key(_) => false,
-                Keys::All => true,
-                Keys::Others(_, others) => !tests.iter().zip(&holds).any(|((test, _), &holds)| {
-                    holds && matches!(test, Keys::Pattern(pattern) if others.contains(pattern))
-                }),
-                keys => tests.iter().zip(&holds).any(|((test, _), &holds)| holds && test == keys),
-            };
-            let literals: Vec<Literal> =
-                objects.every.iter().filter(|(keys, _)| selects(keys)).map(|&(_, literal)| literal).collect();
-            let here = (0..extras.len()).filter(|&at| selects(&extras[at].0)).map(|at| 1 << at).sum();
-            let base = self.set(literals);
-            if !self.is_false(base) {
-                joined.entry((base, here)).or_default().push(class);
-            }
-        }
-        let mut joined: Vec<_> = joined.into_iter().collect();
-        joined.sort_unstable_by_key(|(key, _)| *key);
-        for ((base, here), classes) in joined {
-            form.classes.push(self.strings.chars.any(classes));
-            let variants = self.variants(base, here, extras);
-            form.variants.push(variants);
-        }
-        Ok(())
+        Ok(classes)
     }
 
     /// The strings of which a literal holds, as one formula.
@@ -384,6 +425,50 @@ impl Algebra<'_> {
             }
         }
         Ok(self.strings.chars.any(parts))
+    }
+}
+
+/// Something that members are asked for, and the demands that it meets.
+struct Extra {
+    keys: Keys,
+    literal: Literal,
+    meets: Extras,
+}
+
+/// What tells the keys of an object apart.
+struct Tests {
+    listed: BTreeSet<Arc<str>>,
+    patterns: BTreeSet<PatternId>,
+    unlike: BTreeSet<Literal>,
+}
+
+impl Tests {
+    fn new(objects: &Objects, extras: &[Extra], wishes: &[Box<[Way]>], order: &KeyOrder) -> Self {
+        let mut listed: BTreeSet<Arc<str>> = objects.has.clone();
+        listed.extend(objects.orders.iter().flat_map(|(_, keys)| keys.iter().cloned()));
+        if let KeyOrder::First(keys) = order {
+            listed.extend(keys.iter().map(|key| Arc::from(key.as_str())));
+        }
+        for way in wishes.iter().flat_map(|ways| ways.iter()) {
+            if let Way::Lacks(key) = way {
+                listed.insert(key.clone());
+            }
+        }
+        let mut this = Self { listed, patterns: BTreeSet::new(), unlike: BTreeSet::new() };
+        let all = objects.every.iter().map(|(keys, _)| keys).chain(extras.iter().map(|extra| &extra.keys));
+        for keys in all {
+            match keys {
+                Keys::Key(key) => drop(this.listed.insert(key.clone())),
+                Keys::Pattern(pattern) => drop(this.patterns.insert(*pattern)),
+                Keys::Others(keys, others) => {
+                    this.listed.extend(keys.iter().cloned());
+                    this.patterns.extend(others.iter().copied());
+                }
+                Keys::Unlike(literal) => drop(this.unlike.insert(*literal)),
+                Keys::All => {}
+            }
+        }
+        this
     }
 }
 
@@ -420,7 +505,7 @@ impl ObjectForm {
     /// Before the first member.
     pub fn start(&self) -> ObjectPlace {
         let seen = vec![0; self.keys.len().div_ceil(64)].into();
-        ObjectPlace { seen, pending: self.extras, n: 0, rank: 0 }
+        ObjectPlace { seen, pending: (1 << self.demands.len()) - 1, n: 0, rank: 0 }
     }
 
     /// The rank of a key, or of a class of keys.
@@ -434,77 +519,141 @@ impl ObjectForm {
     }
 
     /// Behind one more member.
-    pub fn after(&self, place: &ObjectPlace, key: usize, borne_out: Extras) -> ObjectPlace {
+    pub fn after(&self, place: &ObjectPlace, key: usize, met: Extras) -> ObjectPlace {
         let mut next = place.clone();
         if key < self.keys.len() {
             next.seen[key / 64] |= 1 << (key % 64);
         }
         next.rank = self.rank(key);
-        next.pending &= !borne_out;
-        let most = if self.at_most == u64::MAX { self.at_least } else { self.at_least.max(self.at_most + 1) };
-        next.n = (next.n + 1).min(most);
+        next.pending &= !met;
+        let bounds = self.demands.iter().flat_map(|demand| [demand.at_least, demand.at_most]).flatten();
+        let bounds = bounds.chain([self.at_least]).chain((self.at_most != u64::MAX).then_some(self.at_most));
+        next.n = (next.n + 1).min(bounds.max().unwrap_or(0).saturating_add(1));
         next
     }
 
-    /// The fewest members with which an object ends from a place on; `None` if it cannot.
-    pub fn least(&self, alive: &dyn Fn(SetId) -> bool, place: &ObjectPlace) -> Option<u64> {
-        let is_alive = |key: usize| self.variants[key].iter().any(|&(_, set)| alive(set));
-        let (mut required, mut optional) = (0, 0u64);
-        for (key, (_, is_required)) in self.keys.iter().enumerate() {
-            match (self.may_come(place, key), is_required) {
-                (false, true) if !place.has_seen(key) => return None,
-                (false, _) => {}
-                (true, true) if !is_alive(key) => return None,
-                (true, true) => required += 1,
-                (true, false) => optional += u64::from(is_alive(key)),
-            }
-        }
-        let mut used = Vec::new();
-        let more = required + self.bear_out(alive, place, place.pending, &mut used)?;
-        let missing = self.at_least.saturating_sub(place.n);
-        let has_others = (self.keys.len()..self.variants.len()).any(is_alive);
-        if missing > required + optional && !has_others {
-            return None;
-        }
-        let more = more.max(missing);
-        (place.n.saturating_add(more) <= self.at_most).then_some(more)
+    /// Whether the object may end at a place.
+    pub fn is_whole(&self, place: &ObjectPlace) -> bool {
+        let has_required = (0..).zip(&self.keys).all(|(key, (_, required))| !required || place.has_seen(key));
+        let is_excused = |demand: &Demand| {
+            demand.lacks.iter().any(|&key| !place.has_seen(key))
+                || demand.at_least.is_some_and(|least| place.n >= least)
+                || demand.at_most.is_some_and(|most| place.n <= most)
+        };
+        let pending = self.demands.iter().enumerate().filter(|(number, _)| place.pending >> number & 1 == 1);
+        has_required
+            && place.n >= self.at_least
+            && place.n <= self.at_most
+            && pending.into_iter().all(|(_, demand)| is_excused(demand))
     }
 
-    /// The fewest members, required ones aside, that bear out what is pending.
-    fn bear_out(
-        &self,
-        alive: &dyn Fn(SetId) -> bool,
-        place: &ObjectPlace,
-        pending: Extras,
-        used: &mut Vec<usize>,
-    ) -> Option<u64> {
-        if pending == 0 {
-            return Some(0);
+    /// A bound from below on the members that are still to come.
+    pub fn at_least_more(&self, place: &ObjectPlace) -> u64 {
+        let required =
+            (0..).zip(&self.keys).filter(|&(key, (_, required))| *required && !place.has_seen(key));
+        (required.count() as u64).max(self.at_least.saturating_sub(place.n))
+    }
+
+    /// Whether an object can end from a place on.
+    pub fn can_end(&self, alive: &dyn Fn(SetId) -> bool, place: &ObjectPlace) -> bool {
+        let is_alive = |key: usize| self.variants[key].iter().any(|&(_, set)| alive(set));
+        for (key, (_, is_required)) in self.keys.iter().enumerate() {
+            if *is_required && !place.has_seen(key) && !(self.may_come(place, key) && is_alive(key)) {
+                return false;
+            }
         }
-        let first = pending & pending.wrapping_neg();
-        let mut least: Option<u64> = None;
-        for (key, variants) in self.variants.iter().enumerate() {
-            let listed = self.keys.get(key);
-            if !self.may_come(place, key) || listed.is_some() && used.contains(&key) {
+        let mut plan = Plan { form: self, alive, place, used: Vec::new(), lacking: Vec::new() };
+        plan.meets(place.pending, 0, (self.at_least, self.at_most))
+    }
+}
+
+/// Members that are to come, while it is looked for a way to meet what is pending.
+struct Plan<'a> {
+    form: &'a ObjectForm,
+    alive: &'a dyn Fn(SetId) -> bool,
+    place: &'a ObjectPlace,
+    used: Vec<usize>,
+    lacking: Vec<usize>,
+}
+
+impl Plan<'_> {
+    /// Whether what is pending can be met or excused, with so many optional members so far and a number of
+    /// members in a range.
+    fn meets(&mut self, pending: Extras, optional: u64, (least, most): (u64, u64)) -> bool {
+        if least > most {
+            return false;
+        }
+        if pending == 0 {
+            return self.has_room(optional, (least, most));
+        }
+        let number = pending.trailing_zeros();
+        let (form, rest) = (self.form, pending & !(1 << number));
+        let demand = &form.demands[number as usize];
+        for &key in &demand.lacks {
+            if self.place.has_seen(key) || form.keys[key].1 || self.used.contains(&key) {
                 continue;
             }
-            let cost = u64::from(!listed.is_some_and(|(_, required)| *required));
-            for &(chosen, set) in variants {
-                if chosen & first == 0 || chosen & !pending != 0 || !alive(set) {
+            self.lacking.push(key);
+            let meets = self.meets(rest, optional, (least, most));
+            self.lacking.pop();
+            if meets {
+                return true;
+            }
+        }
+        if demand.at_most.is_some_and(|bound| self.meets(rest, optional, (least, most.min(bound))))
+            || demand.at_least.is_some_and(|bound| self.meets(rest, optional, (least.max(bound), most)))
+        {
+            return true;
+        }
+        self.is_borne_out(number, (pending, optional), (least, most))
+    }
+
+    /// Whether a member meets a demand, and others the rest.
+    fn is_borne_out(&mut self, number: u32, (pending, optional): (Extras, u64), range: (u64, u64)) -> bool {
+        let form = self.form;
+        for (key, variants) in form.variants.iter().enumerate() {
+            let is_listed = key < form.keys.len();
+            let is_taken = is_listed && (self.used.contains(&key) || self.lacking.contains(&key));
+            if is_taken || !form.may_come(self.place, key) {
+                continue;
+            }
+            let more = u64::from(!(is_listed && form.keys[key].1));
+            for &(met, set) in variants {
+                if met >> number & 1 == 0 || !(self.alive)(set) {
                     continue;
                 }
-                used.push(key);
-                let rest = self.bear_out(alive, place, pending & !chosen, used);
-                used.pop();
-                if let Some(rest) = rest {
-                    least = Some(least.map_or(cost + rest, |least| least.min(cost + rest)));
-                    if least == Some(0) {
-                        return least;
-                    }
+                self.used.push(key);
+                let meets = self.meets(pending & !met, optional + more, range);
+                self.used.pop();
+                if meets {
+                    return true;
                 }
             }
         }
-        least
+        false
+    }
+
+    /// Whether the number of members can be in a range.
+    fn has_room(&self, optional: u64, (least, most): (u64, u64)) -> bool {
+        let (form, place) = (self.form, self.place);
+        let is_alive = |key: usize| form.variants[key].iter().any(|&(_, set)| (self.alive)(set));
+        let n_listed = form.keys.len();
+        let required = (0..n_listed).filter(|&key| form.keys[key].1 && !place.has_seen(key)).count() as u64;
+        let fewest = place.n.saturating_add(required + optional);
+        if fewest > most {
+            return false;
+        }
+        if fewest >= least || (n_listed..form.variants.len()).any(is_alive) {
+            return true;
+        }
+        let is_free = |&key: &usize| {
+            !form.keys[key].1
+                && form.may_come(place, key)
+                && !self.used.contains(&key)
+                && !self.lacking.contains(&key)
+                && is_alive(key)
+        };
+        fewest + (0..n_listed).filter(is_free).count() as u64 >= least
     }
 }
 

@@ -228,7 +228,7 @@ impl Lowering {
             }
             Form::Object(form) => {
                 let alive = self.alive.clone();
-                if form.least(&|set| alive.contains(&set), &form.start()).is_some() {
+                if form.can_end(&|set| alive.contains(&set), &form.start()) {
                     let object = self.object(form, set);
                     self.rule(lhs, vec![Symbol::Nonterminal(object)]);
                 }

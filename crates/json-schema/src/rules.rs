@@ -129,20 +129,21 @@ impl ObjectRules {
         Some(KEYS + (self.form.variants.len() + at) as u32)
     }
 
-    fn least(&self, place: &ObjectPlace) -> Option<u64> {
-        self.form.least(&|set| self.alive.contains(&set), place)
+    fn can_end(&self, place: &ObjectPlace) -> bool {
+        self.form.can_end(&|set| self.alive.contains(&set), place)
     }
 
     /// What the value behind a key may be, and where it leads.
     fn values(&self, place: &ObjectPlace, key: u32) -> impl Iterator<Item = (u32, ObjectPlace)> {
         let variants = self.form.variants.get(key as usize).map_or(&[][..], |variants| variants);
-        variants.iter().filter_map(move |&(borne_out, set)| {
-            if borne_out & !place.pending != 0 {
+        variants.iter().filter_map(move |&(met, set)| {
+            // What meets nothing that is pending is no reason to ask for more than has to be.
+            if met != 0 && met & place.pending == 0 {
                 return None;
             }
             let symbol = self.value_symbol(set)?;
-            let after = self.form.after(place, key as usize, borne_out);
-            (after.n <= self.form.at_most && self.least(&after).is_some()).then_some((symbol, after))
+            let after = self.form.after(place, key as usize, met);
+            (after.n <= self.form.at_most && self.can_end(&after)).then_some((symbol, after))
         })
     }
 
@@ -151,7 +152,7 @@ impl ObjectRules {
         let n_listed = self.form.keys.len();
         let is_new = move |key: usize| self.form.may_come(place, key);
         // Without extras only the number of members has to be looked at, which is the same for all keys.
-        let is_plain = self.form.extras == 0;
+        let is_plain = self.form.demands.is_empty();
         let unseen =
             || (0..n_listed).filter(|&key| self.form.keys[key].1 && !place.has_seen(key)).count() as u64;
         let room =
@@ -172,7 +173,7 @@ impl ObjectRules {
     }
 
     fn compute_symbols(&self, (place, at): &(ObjectPlace, At)) -> Vec<u32> {
-        let can_end = || self.least(place) == Some(0);
+        let can_end = || self.form.is_whole(place);
         match *at {
             At::Start => vec![OPEN],
             At::First | At::Next => {
@@ -237,7 +238,7 @@ impl RuleAutomaton for ObjectRules {
     fn minimum(&self, state: u32) -> u32 {
         let state = lock(&self.states).all[state as usize].0.clone();
         let (place, at) = &*state;
-        let members = u32::try_from(self.least(place).unwrap_or(0)).unwrap_or(u32::MAX);
+        let members = u32::try_from(self.form.at_least_more(place)).unwrap_or(u32::MAX);
         let with = |members: u32| members.saturating_mul(4);
         match at {
             At::Start => with(members).max(1).saturating_add(1),
