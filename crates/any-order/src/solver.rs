@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
+use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
@@ -14,6 +15,7 @@ use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
 use crate::counters::Counters;
 use crate::decision::{Decision, Undecided};
+use crate::error::{CanvasCause, CanvasError};
 use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
 use crate::relaxed::Relaxed;
@@ -48,33 +50,6 @@ impl Witness {
         });
         tokens.copied().take_while(|token| !is_eos(token)).collect()
     }
-}
-
-/// A question that cannot be asked.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CanvasQuestionError {
-    /// A token is not in the vocabulary.
-    #[error("slot {slot}: token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The slot.
-        slot: usize,
-        /// The id.
-        id: u32,
-        /// The number of tokens.
-        size: usize,
-    },
-    /// A proposal is not about a hole.
-    #[error("proposal {proposal}: slot {slot} is no hole; propose tokens for holes only")]
-    NoHole {
-        /// The number of the proposal.
-        proposal: usize,
-        /// Its slot.
-        slot: usize,
-    },
-    /// The tables could not be made.
-    #[error(transparent)]
-    Limit(#[from] StepError),
 }
 
 /// How it is decided whether a canvas is completable.
@@ -145,7 +120,7 @@ pub struct Solver {
 
 impl Solver {
     /// Empty tables for a constraint.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         Ok(Self {
             tables: Tables::new(constraint)?,
             matcher: constraint.matcher()?,
@@ -191,7 +166,7 @@ impl Solver {
     ///
     /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last
     /// witness still fits, it is the answer; that costs O(slots).
-    pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasQuestionError> {
+    pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasError> {
         self.check(canvas)?;
         if let Some(witness) = self.fits(canvas) {
             return Ok(Decision::Yes(witness.clone()));
@@ -212,13 +187,13 @@ impl Solver {
         &mut self,
         canvas: &Canvas,
         proposals: &[(usize, TokenId)],
-    ) -> Result<Vec<Decision>, CanvasQuestionError> {
+    ) -> Result<Vec<Decision>, CanvasError> {
         self.check(canvas)?;
         let mut kept = canvas.slots().to_vec();
         let mut answers = Vec::with_capacity(proposals.len());
         for (proposal, &(slot, token)) in proposals.iter().enumerate() {
             if canvas.slots().get(slot) != Some(&Slot::Hole) {
-                return Err(CanvasQuestionError::NoHole { proposal, slot });
+                return Err(CanvasCause::NoHole { proposal, slot }.into());
             }
             if kept[slot] != Slot::Hole {
                 // Another token stands there by now.
@@ -242,7 +217,7 @@ impl Solver {
     }
 
     /// The least number of text tokens in a completion.
-    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Decision<usize>, CanvasQuestionError> {
+    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Decision<usize>, CanvasError> {
         let witness = match self.completable(canvas)? {
             Decision::Yes(witness) => witness,
             Decision::No => return Ok(Decision::No),
@@ -276,7 +251,7 @@ impl Solver {
     }
 
     /// Replaces tables that have grown too large.
-    pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
+    pub(crate) fn renew(&mut self) -> Result<(), CanvasError> {
         if self.tables.is_full() {
             self.merging = MergingPace::default();
         }
@@ -292,13 +267,13 @@ impl Solver {
         Ok(())
     }
 
-    pub(crate) fn check(&self, canvas: &Canvas) -> Result<(), CanvasQuestionError> {
+    pub(crate) fn check(&self, canvas: &Canvas) -> Result<(), CanvasError> {
         let size = self.constraint().vocabulary().len();
         for (slot, content) in canvas.slots().iter().enumerate() {
             if let Slot::Fixed(token) = content
                 && token.index() >= size
             {
-                return Err(CanvasQuestionError::UnknownToken { slot, id: token.0, size });
+                return Err(CanvasCause::UnknownToken { slot, id: token.0, size }.into());
             }
         }
         Ok(())
@@ -658,12 +633,11 @@ impl Solver {
         for &token in text {
             match self.matcher.advance(token) {
                 Ok(()) => {}
-                Err(MatchError::Limit(error @ StepError::Undecided { .. })) if as_prefix => {
-                    return Err(error);
-                }
                 // Whether the text so far can be completed was not decided; but it is only asked what the
                 // whole text is.
-                Err(MatchError::Limit(StepError::Undecided { .. })) => return self.is_sentence(text),
+                Err(error) if error.kind() == ErrorKind::Undecided && !as_prefix => {
+                    return self.is_sentence(text);
+                }
                 Err(MatchError::Limit(error)) => return Err(error),
                 Err(_) => return Ok(false),
             }

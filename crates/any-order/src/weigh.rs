@@ -12,9 +12,9 @@
 //!   instead (`gumbel`), which is as exact.
 
 use anygram_bits::Random;
-use anygram_bits::work::{Stopped, Work};
+use anygram_bits::work::Work;
+use anygram_left_to_right::Constraint;
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::{Constraint, MatchError};
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -22,9 +22,10 @@ use std::collections::BinaryHeap;
 
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::Decision;
+use crate::error::{CanvasCause, CanvasError};
 use crate::gumbel;
 use crate::log_probs::log_sum;
-use crate::log_probs::{LogProbs, LogProbsError, Row};
+use crate::log_probs::{LogProbs, Row};
 use crate::subsets::{Subset, Subsets};
 use crate::tables::Tables;
 
@@ -73,28 +74,6 @@ pub struct SampleOptions {
     pub count: usize,
 }
 
-/// A question about weights that cannot be asked.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WeighError {
-    /// The log-probabilities do not fit.
-    #[error(transparent)]
-    LogProbs(#[from] LogProbsError),
-    /// A token is not in the vocabulary.
-    #[error("slot {slot}: token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The slot.
-        slot: usize,
-        /// The id.
-        id: u32,
-        /// The number of tokens.
-        size: usize,
-    },
-    /// The tables could not be made.
-    #[error(transparent)]
-    Limit(#[from] StepError),
-}
-
 /// Answers questions about the weights of completions of one constraint's canvases, and keeps its tables from
 /// one to the next.
 ///
@@ -107,7 +86,7 @@ pub struct Weigher {
 
 impl Weigher {
     /// Empty tables for a constraint.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default() })
     }
 
@@ -137,7 +116,7 @@ impl Weigher {
         canvas: &Canvas,
         log_probs: &LogProbs,
         tail: Tail,
-    ) -> Result<Decision<Assignment>, WeighError> {
+    ) -> Result<Decision<Assignment>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
         Ok(Decision::of(question.best()))
@@ -154,7 +133,7 @@ impl Weigher {
         canvas: &Canvas,
         log_probs: &LogProbs,
         options: SampleOptions,
-    ) -> Result<Decision<Vec<Assignment>>, WeighError> {
+    ) -> Result<Decision<Vec<Assignment>>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
         let SampleOptions { tail, seed, count } = options;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
@@ -165,7 +144,7 @@ impl Weigher {
             SampleBy::All => {
                 let for_layers = question.limit / LAYERS_SHARE;
                 match question.sample(&mut random, count, for_layers) {
-                    Err(StepError::Stopped(Stopped::OutOfSteps { option: OPTION, .. })) => {
+                    Err(error) if error.limit().is_some_and(|(option, _)| option == OPTION) => {
                         *question.work = Work::new(question.limit - for_layers, OPTION);
                         gumbel::sample(&mut question, &mut random, count)
                     }
@@ -176,7 +155,7 @@ impl Weigher {
         Ok(Decision::of(drawn))
     }
 
-    fn begin(&mut self, canvas: &Canvas, log_probs: &LogProbs) -> Result<Work, WeighError> {
+    fn begin(&mut self, canvas: &Canvas, log_probs: &LogProbs) -> Result<Work, CanvasError> {
         let constraint = self.constraint().clone();
         let size = constraint.vocabulary().len();
         log_probs.check(canvas, size)?;
@@ -184,7 +163,7 @@ impl Weigher {
             if let Slot::Fixed(token) = content
                 && token.index() >= size
             {
-                return Err(WeighError::UnknownToken { slot, id: token.0, size });
+                return Err(CanvasCause::UnknownToken { slot, id: token.0, size }.into());
             }
         }
         if self.subsets.is_full() {

@@ -11,9 +11,10 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
 use crate::budget::{Budgets, Question};
+use crate::error::{CompileCause, CompileError, MatchError, StepCause, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::{CompileError, Language, StepError};
+use crate::language::Language;
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
 use crate::read::read_token;
@@ -43,7 +44,7 @@ impl Constraint {
                 SpecialToken::Name(name) => vocabulary.special_by_name(name),
                 SpecialToken::Id(id) => Some(TokenId(*id)).filter(|token| token.index() < vocabulary.len()),
             };
-            let token = token.ok_or_else(|| CompileError::UnknownToken { name: terminal.name.clone() })?;
+            let token = token.ok_or_else(|| CompileCause::UnknownToken { name: terminal.name.clone() })?;
             specials.push((token, TerminalId::new(at)));
         }
         Ok(Self::of(language, vocabulary, specials))
@@ -180,65 +181,6 @@ impl Session {
             budgets: old.budgets.take(),
         })
     }
-}
-
-/// An operation that failed. The state has not changed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MatchError {
-    /// The token is not allowed here.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// A limit was reached.
-    #[error(transparent)]
-    Limit(#[from] StepError),
-    /// The id is not in the vocabulary.
-    #[error("token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The id.
-        id: u32,
-        /// The number of tokens.
-        size: usize,
-    },
-    /// More tokens to take back than there are.
-    #[error("cannot take back {asked} tokens of {present}")]
-    RollbackTooFar {
-        /// How many were asked for.
-        asked: usize,
-        /// How many there are.
-        present: usize,
-    },
-    /// A draft names itself, or a later draft of the list, as its predecessor.
-    #[error("draft {draft} follows draft {after}, which does not stand before it")]
-    DraftOrder {
-        /// The draft.
-        draft: usize,
-        /// The one that it follows.
-        after: usize,
-    },
-    /// The caller's buffer has fewer rows than there are masks.
-    #[error("{needed} masks need as many rows, given {given}")]
-    TooFewRows {
-        /// Rows needed.
-        needed: usize,
-        /// Rows given.
-        given: usize,
-    },
-    /// The tokens that end an output cannot be these, or not now.
-    #[error("{}", match id {
-        Some(id) => format!("token {id} cannot end an output: it has bytes; give special tokens"),
-        None => "the tokens that end an output can be set only while it is empty; reset it first".to_owned(),
-    })]
-    Eos {
-        /// The token that has bytes, if that is why.
-        id: Option<u32>,
-    },
-    /// No tokens spell the text.
-    #[error("{why}")]
-    Encode {
-        /// What the vocabulary says.
-        why: String,
-    },
 }
 
 /// A token that may come, see [`Matcher::draft_masks`].
@@ -536,7 +478,8 @@ impl Matcher {
     #[doc(alias("accept_string", "consume_text"))]
     pub fn advance_text(&mut self, text: impl AsRef<[u8]>) -> Result<usize, MatchError> {
         let tokens = self.constraint.vocabulary().encode(text);
-        let tokens = tokens.map_err(|error| MatchError::Encode { why: error.to_string() })?;
+        let tokens =
+            tokens.map_err(|error| MatchError::Encode { kind: error.kind(), why: error.to_string() })?;
         self.advance_all(&tokens)?;
         Ok(tokens.len())
     }
@@ -705,11 +648,13 @@ impl Matcher {
             self.renew(true)?;
         }
         match operation(self) {
-            Err(MatchError::Limit(StepError::Recognizer(RecognizerError::TooManyItems { .. }))) => {
+            Err(MatchError::Limit(StepError(StepCause::Recognizer(RecognizerError::TooManyItems {
+                ..
+            })))) => {
                 self.renew(true)?;
                 operation(self)
             }
-            Err(MatchError::Limit(StepError::Lexer(_))) => {
+            Err(MatchError::Limit(StepError(StepCause::Lexer(_)))) => {
                 self.renew(false)?;
                 operation(self)
             }
