@@ -73,7 +73,7 @@ impl Vocabulary {
     /// ```
     ///
     /// # Errors
-    /// [`TooLarge`](ErrorKind::Limit) if there are more ids or bytes than the [crate](crate) takes.
+    /// [`Limit`](ErrorKind::Limit) if there are more ids or bytes than the [crate](crate) takes.
     pub fn from_tokens<T: AsRef<[u8]>>(
         tokens: impl IntoIterator<Item = T>,
         special: SpecialIds,

@@ -127,7 +127,7 @@ mod tiktoken {
                 parse("YQ== 0\nYg== 3\nYw== 3\n"),
                 &["line 2 (byte 7) and line 3 (byte 14)", "same id, 3"]
             ),
-            InvalidArgument
+            Syntax
         );
         assert_eq!(refused(parse(&format!("YQ== {MAX_TOKENS}")), &["line 1", "limit"]), Limit);
         assert_eq!(refused(parse("YQ== 18446744073709551615"), &["limit"]), Limit);
@@ -296,7 +296,7 @@ mod hugging_face {
         let far = text.replace("\"id\": 23", "\"id\": 4000000000");
         assert_eq!(refused(parse(Format::HuggingFace, &far), &["4000000000"]), ErrorKind::Limit);
         let twice = text.replace("\"id\": 23", "\"id\": 22");
-        assert_eq!(refused(parse(Format::HuggingFace, &twice), &["22"]), ErrorKind::InvalidArgument);
+        assert_eq!(refused(parse(Format::HuggingFace, &twice), &["22"]), ErrorKind::Syntax);
         let hole = text.replace("\"id\": 23", "\"id\": 40");
         let vocabulary = parse(Format::HuggingFace, &hole).unwrap();
         assert_eq!((vocabulary.len(), vocabulary.is_special(TokenId(30))), (41, true));
