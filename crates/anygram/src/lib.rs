@@ -91,19 +91,6 @@ pub use anygram_recognizer::probe::Probe;
 pub use anygram_recognizer::{Engine, RecognizerLimits};
 pub use anygram_vocab::{Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, Vocabulary};
 
-/// The crates below the public API, as this workspace's programs use them. **Unstable**: anything here may
-/// change in any version, without a line in the changelog. If you need something from here, tell us: it
-/// belongs into the public API.
-pub mod parts {
-    pub use anygram_any_order as any_order;
-    pub use anygram_bits as bits;
-    pub use anygram_grammar as grammar;
-    pub use anygram_left_to_right as left_to_right;
-    pub use anygram_lexer as lexer;
-    pub use anygram_recognizer as recognizer;
-    pub use anygram_vocab as vocab;
-}
-
 /// How a grammar is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]

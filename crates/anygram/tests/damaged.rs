@@ -104,7 +104,7 @@ fn shared_files() -> Option<Vec<(PathBuf, Vec<u8>)>> {
 
 /// What became of one copy.
 fn answer(format: GrammarFormat, bytes: &[u8]) -> &'static str {
-    let source = match anygram::parts::grammar::diagnostic::decode(bytes) {
+    let source = match anygram_grammar::diagnostic::decode(bytes) {
         Ok(source) => source,
         Err(error) => {
             assert!(error.span().end <= bytes.len());

@@ -204,7 +204,7 @@ fn the_valiant_chart_reads_them_too() {
 
 #[test]
 fn bytes_that_are_no_text_are_refused_where_they_stand() {
-    let error = anygram::parts::grammar::diagnostic::decode(b"start: \"a\xff\"").unwrap_err();
+    let error = anygram_grammar::diagnostic::decode(b"start: \"a\xff\"").unwrap_err();
     assert_eq!((error.line(), error.column()), (1, 10));
 }
 
