@@ -32,6 +32,22 @@ pub enum End {
 /// A value. Every change can be undone by its opposite, and equal canvases have equal answers. The
 /// [`Solver`](crate::Solver) keeps what it has computed; the canvas does not. Changes of one slot cost O(1),
 /// those of gaps O(slots).
+///
+/// ```
+/// use anygram_any_order::{Canvas, End, Slot};
+/// use anygram_vocab::TokenId;
+///
+/// // A token, two tokens to be found, any number of tokens.
+/// let slots = vec![Slot::Fixed(TokenId(7)), Slot::Hole, Slot::Hole, Slot::Gap];
+/// let mut canvas = Canvas::new(slots, End::Sentence);
+/// assert_eq!(canvas.set(1, TokenId(5))?, Slot::Hole);
+/// canvas.pin(1)?;
+/// assert!(canvas.clear(1).is_err());
+/// canvas.split(3, &[TokenId(8)])?; // the token is somewhere in the gap
+/// assert_eq!(canvas.slots()[3..], [Slot::Gap, Slot::Fixed(TokenId(8)), Slot::Gap]);
+/// assert_eq!(canvas.holes().collect::<Vec<_>>(), [2]);
+/// # Ok::<(), anygram_any_order::CanvasError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Canvas {
     slots: Vec<Slot>,

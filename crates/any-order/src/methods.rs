@@ -67,6 +67,30 @@ impl Method {
 }
 
 /// Answers by any method.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, Lookahead, Method, Methods, Slot};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, _, _] = [0, 1, 2, 3].map(TokenId);
+/// let mut methods = Methods::new(&constraint)?;
+/// // One token between the brackets of `( _ ) )`: nothing suits.
+/// let slots = vec![Slot::Fixed(open), Slot::Hole, Slot::Fixed(close), Slot::Fixed(close)];
+/// let canvas = Canvas::new(slots, End::Sentence);
+/// for (method, says) in [(Method::Exact, Some(false)), (Method::Intersection, Some(true))] {
+///     let verdict = methods.completable(&canvas, method, None, Lookahead::default())?;
+///     // For `intersection` a run of holes has any number of tokens, so it cannot know.
+///     assert_eq!((verdict.decision.decided(), verdict.proven), (says, method == Method::Exact));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Methods {
     pub(crate) solver: Solver,
     pub(crate) matcher: Matcher,

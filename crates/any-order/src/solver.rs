@@ -104,6 +104,33 @@ pub(crate) struct MergingPace {
 /// Answers questions about canvases of one constraint. Its tables make later questions faster.
 ///
 /// Takes as much memory as a [`Matcher`]; use one per thread.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, Slot, Solver};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
+/// let mut solver = Solver::new(&constraint)?;
+/// let canvas = Canvas::new(vec![Slot::Fixed(open), Slot::Hole, Slot::Hole], End::Sentence);
+/// let witness = solver.completable(&canvas)?.yes().ok_or("it is completable")?;
+/// assert_eq!(witness.text(&constraint), [open, x, close]);
+/// let admissible = solver.admissible(&canvas)?; // a mask for each hole
+/// assert_eq!(admissible.masks[0].iter().collect::<Vec<_>>(), [x]);
+/// // Of proposals each is kept that suits those before it.
+/// let answers = solver.compatible(&canvas, &[(2, close), (1, open), (1, x)])?;
+/// assert_eq!(answers.iter().map(|answer| answer.is_yes()).collect::<Vec<_>>(), [true, false, true]);
+/// // The shortest sentence that begins with it has three tokens.
+/// let gap = Canvas::new(vec![Slot::Fixed(open), Slot::Gap], End::Sentence);
+/// assert_eq!(solver.minimum(&gap)?.yes(), Some(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Solver {
     pub(crate) tables: Tables,
     matcher: Matcher,
@@ -668,6 +695,30 @@ impl Solver {
 /// of solver is random. It can change which witness is found and what stays undecided at a limit, but no
 /// decided answer. There are as many threads as solvers, of rayon's pool in which this is called. No solver,
 /// no answers.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, Slot, Solver, batch_canvases};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, _, _, _] = [0, 1, 2, 3].map(TokenId);
+/// let mut solvers = [Solver::new(&constraint)?, Solver::new(&constraint)?];
+/// let canvases = [1, 2, 3, 4].map(|n_slots| {
+///     let mut slots = vec![Slot::Hole; n_slots];
+///     slots[0] = Slot::Fixed(open);
+///     Canvas::new(slots, End::Sentence)
+/// });
+/// let answers = batch_canvases(&mut solvers, &canvases, |solver, canvas| solver.completable(canvas));
+/// let answers: Vec<bool> = answers.into_iter().map(|answer| answer.is_ok_and(|it| it.is_yes())).collect();
+/// assert_eq!(answers, [false, false, true, true]); // `(x)`, and `(x)` with EOS behind it
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn batch_canvases<T: Send>(
     solvers: &mut [Solver],
     canvases: &[Canvas],

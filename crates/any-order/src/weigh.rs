@@ -79,6 +79,30 @@ pub struct SampleOptions {
 ///
 /// Costs memory like a [`Matcher`](anygram_left_to_right::Matcher); use one a thread. Equal questions have
 /// equal answers, whatever was asked before, unless a limit is hit.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, LogProbs, SampleOptions, Slot, Tail, Weigher};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
+/// // The model likes `x` best everywhere. Rows are log-probabilities of the four tokens.
+/// let log_probs = LogProbs::dense(&[-2.0, -3.0, -0.5, -5.0].repeat(3), 4)?;
+/// let canvas = Canvas::new(vec![Slot::Hole; 3], End::Prefix { remaining: Some(1) });
+/// let mut weigher = Weigher::new(&constraint)?;
+/// let best = weigher.best(&canvas, &log_probs, Tail::Counted)?.yes().ok_or("it is completable")?;
+/// assert_eq!((best.tokens, best.log_prob), (vec![open, x, close], -5.5));
+/// let options = SampleOptions { tail: Tail::Counted, seed: 1, count: 2 };
+/// let samples = weigher.sample(&canvas, &log_probs, options)?.yes().ok_or("it is completable")?;
+/// assert_eq!(samples.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Weigher {
     subsets: Subsets,
     by: SampleBy,

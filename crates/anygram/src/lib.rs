@@ -148,6 +148,24 @@ impl GrammarFormat {
 }
 
 /// Options for compiling grammars.
+///
+/// ```
+/// use anygram::{Compiler, ErrorKind, GrammarFormat, LexerMode};
+///
+/// let source = r#"
+///     list: NAME ("," NAME)*
+///     NAME: /[a-z]+/
+/// "#;
+/// let compiler = Compiler::default().start("list").lexer(LexerMode::Longest);
+/// let language = compiler.compile(GrammarFormat::Lark, source)?;
+/// assert!(language.read(b"one,two")?.is_sentence);
+///
+/// let error = compiler.compile(GrammarFormat::Lark, "list: NAME").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Syntax);
+/// let place = error.grammar_error().ok_or("its text is the reason")?;
+/// assert_eq!((place.line(), place.column(), place.message()), (1, 7, "`NAME` is not defined"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("GrammarCompiler", "ParserFactory"))]
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {

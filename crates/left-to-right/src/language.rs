@@ -126,6 +126,18 @@ pub struct LanguageOptions {
 }
 
 /// A compiled grammar: immutable, shared by all outputs.
+///
+/// ```
+/// use anygram_left_to_right::{Language, LanguageOptions};
+///
+/// let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// let language = Language::new(grammar, &LanguageOptions::default())?;
+/// assert!(language.read(b"((x))")?.is_sentence);
+///
+/// let reading = language.read(b"(x]")?; // up to where, and what could have stood there
+/// assert_eq!((reading.length, reading.is_viable, reading.expected), (2, false, vec!["\")\"".to_owned()]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Language {
     grammar: Grammar,

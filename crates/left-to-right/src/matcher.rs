@@ -21,6 +21,26 @@ use crate::read::read_token;
 use crate::rows::MaskRows;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anygram_left_to_right::{Constraint, ErrorKind, Language, LanguageOptions};
+/// use anygram_vocab::Vocabulary;
+///
+/// let language = |source: &str| -> Result<_, Box<dyn std::error::Error>> {
+///     let grammar = anygram_grammar::lark::parse(source, &Default::default())?;
+///     Ok(Arc::new(Language::new(grammar, &LanguageOptions::default())?))
+/// };
+/// let constraint = Constraint::new(language(r#"start: "yes" | "no""#)?, Vocabulary::builtin())?;
+/// let mut matchers = [constraint.matcher()?, constraint.matcher()?]; // one for each output
+/// matchers[0].advance_text("yes")?;
+/// assert!(matchers[0].is_sentence() && !matchers[1].is_sentence());
+///
+/// // A grammar can name special tokens; the vocabulary needs to have them.
+/// let error = Constraint::new(language(r#"start: "x" <|call|>"#)?, Vocabulary::builtin()).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::UnknownToken);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("CompiledGrammar", "TokenizerInfo", "Guide"))]
 #[derive(Clone, Debug)]
 pub struct Constraint(Arc<Inner>);
@@ -184,6 +204,26 @@ impl Session {
 }
 
 /// A token that may come, see [`Matcher::draft_masks`].
+///
+/// ```
+/// # use anygram_left_to_right::{Draft, MaskRows};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matcher = constraint.matcher()?;
+/// let [open, close, x] = ["(", ")", "x"].map(|text| constraint.vocabulary().encode(text).unwrap()[0]);
+/// // A tree: `(`, after it `x` or `)`.
+/// let drafts = [(open, None), (x, Some(0)), (close, Some(0))].map(|(token, after)| Draft { token, after });
+/// let mut words = vec![0; drafts.len() * constraint.mask_words()];
+/// let rows = MaskRows::new(&mut words, constraint.mask_words());
+/// assert_eq!(matcher.draft_masks(&drafts, rows)?, [true, true, false]);
+/// assert!(matcher.tokens().is_empty()); // drafts are not appended
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Draft {
     /// The token.
@@ -263,6 +303,31 @@ struct Position {
 ///
 /// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops
 /// positions.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matcher = constraint.matcher()?;
+/// let [open, close, x] = ["(", ")", "x"].map(|text| constraint.vocabulary().encode(text).unwrap()[0]);
+/// let mask = matcher.mask()?; // which tokens may come first
+/// assert!(mask.contains(open) && mask.contains(x) && !mask.contains(close));
+///
+/// matcher.advance_all(&[open, x])?;
+/// let error = matcher.advance(x).unwrap_err(); // refused; the state is as it was
+/// assert!(error.to_string().contains("expected"), "{error}");
+///
+/// let mut other = matcher.fork();
+/// other.advance(close)?;
+/// assert!(other.is_sentence() && !matcher.is_sentence());
+/// matcher.rollback(1)?; // takes back `x`
+/// assert_eq!(matcher.tokens(), [open]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("GrammarMatcher", "LLMatcher", "Constraint", "logits processor"))]
 #[derive(Clone)]
 pub struct Matcher {
@@ -977,6 +1042,26 @@ impl Matcher {
 ///
 /// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
 /// threads are those of rayon's pool in which this is called.
+///
+/// ```
+/// # use anygram_left_to_right::{MaskRows, batch_masks};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matchers = [constraint.matcher()?, constraint.matcher()?];
+/// matchers[0].advance_text("(x")?;
+/// let width = constraint.mask_words();
+/// let mut words = vec![0; 2 * width];
+/// let results = batch_masks(&mut matchers, MaskRows::new(&mut words, width));
+/// assert!(results.iter().all(Result::is_ok));
+/// assert_eq!(words[..width], *matchers[0].mask()?.words());
+/// assert_eq!(words[width..], *matchers[1].mask()?.words());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("batch_fill_next_token_bitmask", "fill_next_token_bitmask_par"))]
 pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Result<(), MatchError>> {
     let (needed, given) = (matchers.len(), rows.len());

@@ -12,6 +12,19 @@ use std::sync::Arc;
 /// Costs, with n the number of ids: look-ups O(1); `with_…` O(1) plus the number of names, and O(n) only
 /// where an ordinary token becomes special; encoding as described in the [crate's](crate) loaders; about 60
 /// bytes of memory a token.
+///
+/// ```
+/// use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
+///
+/// // A file of a model, here a JSON array: `null` has no bytes.
+/// let options = LoadOptions { eos: vec![3], ..LoadOptions::default() };
+/// let vocabulary = Vocabulary::from_bytes(Format::JsonArray, br#"["a", "b", "ab", null]"#, &options)?;
+/// let tokens = vocabulary.encode("abb")?;
+/// assert_eq!(tokens, [TokenId(2), TokenId(1)]);
+/// assert_eq!(vocabulary.decode(&tokens)?, b"abb");
+/// assert_eq!((vocabulary.bytes(TokenId(2)), vocabulary.eos()), (Some(&b"ab"[..]), &[TokenId(3)][..]));
+/// # Ok::<(), anygram_vocab::VocabError>(())
+/// ```
 #[derive(Clone)]
 pub struct Vocabulary {
     tokens: Arc<Tokens>,

@@ -163,6 +163,43 @@ impl Decoded {
 }
 
 /// Fills canvases of one constraint by one strategy.
+///
+/// ```
+/// # use anygram_any_order::decode::{DecodeOptions, Decoder, Exact, ExactBy, Model, ModelError, OpenSlots, View};
+/// # use anygram_any_order::{Canvas, End, Slot};
+/// struct Flat;
+///
+/// /// All tokens are equally likely everywhere.
+/// impl Model for Flat {
+///     fn vocabulary_size(&self) -> usize {
+///         4
+///     }
+///     fn open_slots(&self) -> OpenSlots {
+///         OpenSlots::Noise
+///     }
+///     fn log_probs(&mut self, _view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
+///         rows.fill(-2.0);
+///         Ok(())
+///     }
+/// }
+///
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
+/// let strategy = Exact::new(&constraint, ExactBy::Compatible)?;
+/// let mut decoder = Decoder::new(&constraint, Box::new(strategy));
+/// let canvas = Canvas::new([Slot::Fixed(open), Slot::Hole, Slot::Hole].to_vec(), End::Sentence);
+/// let decoded = decoder.decode(&canvas, &mut Flat, &DecodeOptions::default())?;
+/// assert_eq!(decoded.tokens(), Some(vec![open, x, close]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Decoder {
     constraint: Constraint,
     strategy: Box<dyn Strategy>,
