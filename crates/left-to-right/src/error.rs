@@ -116,8 +116,8 @@ impl From<StepError> for CompileError {
 /// Work on a text that ended without an answer: a limit was reached, somebody cancelled, or a device failed.
 /// The state is as it was.
 ///
-/// It is a type of its own because outputs ([`MatchError::Limit`]), canvases and open answers have it as their
-/// cause.
+/// It is a type of its own because outputs ([`MatchError::Limit`]), canvases and open answers have it as
+/// their cause.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct StepError(#[from] pub(crate) StepCause);

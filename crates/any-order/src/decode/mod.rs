@@ -165,7 +165,8 @@ impl Decoded {
 /// Fills canvases of one constraint by one strategy.
 ///
 /// ```
-/// # use anygram_any_order::decode::{DecodeOptions, Decoder, Exact, ExactBy, Model, ModelError, OpenSlots, View};
+/// # use anygram_any_order::decode::{DecodeOptions, Decoder, Exact, ExactBy};
+/// # use anygram_any_order::decode::{Model, ModelError, OpenSlots, View};
 /// # use anygram_any_order::{Canvas, End, Slot};
 /// struct Flat;
 ///

@@ -48,7 +48,8 @@ fn pipeline(bytes: &[u8], head: &Head) -> Result<Tokenizer, VocabError> {
         VocabError::new(ErrorKind::Syntax, format!("the `tokenizers` library refuses the file: {e}"))
     };
     let build = || -> Result<Tokenizer, Box<dyn std::error::Error + Send + Sync>> {
-        // By `FromStr`, which that crate has compiled: to read its types from anything else compiles them here.
+        // By `FromStr`, which that crate has compiled: reading its types from anything else compiles them
+        // here.
         let mut tokenizer: Tokenizer = plain(bytes, head)?.parse()?;
         tokenizer.set_encode_special_tokens(true);
         Ok(tokenizer)
