@@ -7,11 +7,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anygram::parts::bits::Random;
 use anygram::{
     Canvas, Compiler, Constraint, Decision, End, Floor, LoadOptions, LogProbs, Slot, Tail, TokenId,
     Vocabulary, Weigher,
 };
+use anygram_bits::Random;
 use anyhow::{Result, ensure};
 
 use crate::canvas::Texts;

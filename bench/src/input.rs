@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anygram::parts::bits::{BitSet, Random};
-use anygram::parts::grammar::cfg::Cfg;
-use anygram::parts::grammar::ir::{NonterminalId, Rule, Symbol, TerminalId};
-use anygram::parts::recognizer::{Edge, Recognizer};
 use anygram::{Compiler, GrammarFormat, Language, LexerMode};
+use anygram_bits::{BitSet, Random};
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::{NonterminalId, Rule, Symbol, TerminalId};
+use anygram_recognizer::{Edge, Recognizer};
 use anyhow::{Context, Result, anyhow};
 
 /// The Lark files of a folder and of those in it, in order.
@@ -83,7 +83,7 @@ pub fn pieces(language: &Language, engine: &mut dyn Recognizer, text: &[u8]) -> 
 }
 
 /// The edges of a piece.
-pub fn edges(from: anygram::parts::recognizer::StateId, labels: &[TerminalId]) -> Vec<Edge> {
+pub fn edges(from: anygram_recognizer::StateId, labels: &[TerminalId]) -> Vec<Edge> {
     labels.iter().map(|&label| Edge { from, terminal: Some(label) }).collect()
 }
 

@@ -6,11 +6,11 @@
 
 use std::path::PathBuf;
 
-use anygram::parts::any_order::intersection::{
+use anygram::{Canvas, Compiler, Constraint, End, LexerMode, LoadOptions, Slot, Solver, Vocabulary};
+use anygram_any_order::intersection::{
     Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions,
 };
-use anygram::parts::bits::Random;
-use anygram::{Canvas, Compiler, Constraint, End, LexerMode, LoadOptions, Slot, Solver, Vocabulary};
+use anygram_bits::Random;
 use anyhow::{Result, ensure};
 
 use crate::canvas::{Texts, questions};

@@ -8,11 +8,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anygram::parts::bits::Random;
 use anygram::{
     Canvas, Compiler, Constraint, Decision, LoadOptions, LogProbs, Lookahead, Method, Methods, Slot, TokenId,
     Vocabulary,
 };
+use anygram_bits::Random;
 use anyhow::{Context, Result, ensure};
 
 use crate::canvas::{Question, Texts};

@@ -1,7 +1,7 @@
 //! Simulated marginals: what a model that knows a text more or less well might say about its holes.
 
-use anygram::parts::bits::Random;
 use anygram::{Canvas, Floor, LogProbs, TokenId};
+use anygram_bits::Random;
 use anyhow::Result;
 
 /// Each hole lists some tokens of the workload's texts with normal noise on the scale of logits, the true

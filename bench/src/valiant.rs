@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anygram::parts::bits::work::Work;
-use anygram::parts::grammar::cfg::Cfg;
-use anygram::parts::grammar::ir::TerminalId;
-use anygram::parts::grammar::normal::NormalForm;
-use anygram::parts::recognizer::earley::Earley;
-use anygram::parts::recognizer::valiant::Valiant;
-use anygram::parts::recognizer::{Recognizer, RecognizerLimits};
 use anygram::{Compiler, Constraint, Engine, Language, LoadOptions, TokenId, Vocabulary};
+use anygram_bits::work::Work;
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::TerminalId;
+use anygram_grammar::normal::NormalForm;
+use anygram_recognizer::earley::Earley;
+use anygram_recognizer::valiant::Valiant;
+use anygram_recognizer::{Recognizer, RecognizerLimits};
 use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use anygram::parts::bits::Random;
-use anygram::parts::grammar::ir::Symbol;
-use anygram::parts::recognizer::Edge;
-use anygram::parts::vocab::Format;
 use anygram::{
     Compiler, Constraint, Engine, GrammarFormat, LexerMode, LoadOptions, Matcher, TokenId, Vocabulary,
 };
+use anygram_bits::Random;
 use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
 use anygram_cuda::{PoolOptions, SharedCharts};
+use anygram_grammar::ir::Symbol;
+use anygram_recognizer::Edge;
+use anygram_vocab::Format;
 use anyhow::{Result, anyhow, ensure};
 
 use super::{Bench, LEVELS, Setting, Times, lock};

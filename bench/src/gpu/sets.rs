@@ -1,6 +1,6 @@
 //! Measures the OR of token sets into masks.
 
-use anygram::parts::bits::Random;
+use anygram_bits::Random;
 use anyhow::{Result, ensure};
 
 use super::{Bench, Times};

@@ -1,11 +1,11 @@
 //! Measures steps of the parser on dense charts.
 
-use anygram::parts::grammar::cfg::Cfg;
-use anygram::parts::grammar::ir::TerminalId;
-use anygram::parts::grammar::normal::NormalForm;
-use anygram::parts::recognizer::valiant::Valiant;
-use anygram::parts::recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anygram_cuda::{Charts, Image, PoolOptions, SequenceId};
+use anygram_grammar::cfg::Cfg;
+use anygram_grammar::ir::TerminalId;
+use anygram_grammar::normal::NormalForm;
+use anygram_recognizer::valiant::Valiant;
+use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, StateId};
 use anyhow::{Result, ensure};
 
 use super::{Bench, Part, Setting, Times, part, refused};

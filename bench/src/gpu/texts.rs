@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use anygram::parts::grammar::ir::{Pattern, TerminalKind, literal};
-use anygram::parts::grammar::normal::NormalForm;
-use anygram::parts::recognizer::Edge;
 use anygram::{
     Compiler, Constraint, Engine, Grammar, GrammarFormat, Language, LoadOptions, TokenId, Vocabulary,
 };
 use anygram_cuda::output::{Output, WholeStep};
 use anygram_cuda::turn::Turn;
 use anygram_cuda::{ChartError, Image, PoolOptions, SequenceId, SharedCharts};
+use anygram_grammar::ir::{Pattern, TerminalKind, literal};
+use anygram_grammar::normal::NormalForm;
+use anygram_recognizer::Edge;
 use anyhow::{Context, Result, ensure};
 
 use super::{Bench, LEVELS, NotHere, Part, Setting, Times, lock, part, refused};

@@ -1,8 +1,8 @@
 //! Checks the answers: compares masks with what single tokens do.
 
-use anygram::parts::bits::Random;
-use anygram::parts::left_to_right::mask::get_bit;
 use anygram::{Matcher, TokenId, Vocabulary};
+use anygram_bits::Random;
+use anygram_left_to_right::mask::get_bit;
 
 use super::engine::matcher;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anygram::parts::left_to_right::mask::get_bit;
 use anygram::{Compiler, Constraint, GrammarFormat, MatchError, Matcher, TokenId, Vocabulary};
+use anygram_left_to_right::mask::get_bit;
 
 /// The name of our own engine.
 pub const OURS: &str = "anygram";

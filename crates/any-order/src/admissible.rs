@@ -21,12 +21,13 @@ use crate::admit::{self, Admitted, Fillings};
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::{Decision, Undecided};
+use crate::error::CanvasError;
 use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
 use crate::plan::{Place, Plan};
 use crate::right::Right;
 use crate::search::{Depth, LITTLE_ROOM, Search, Sought, Verdicts};
-use crate::solver::{By, CanvasQuestionError, Filling, Solver, Witness};
+use crate::solver::{By, Filling, Solver, Witness};
 
 /// What each hole of a canvas can hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -162,7 +163,7 @@ struct Question<'a> {
 
 impl Solver {
     /// For every hole the tokens that can be put there and leave the canvas completable.
-    pub fn admissible(&mut self, canvas: &Canvas) -> Result<Admissible, CanvasQuestionError> {
+    pub fn admissible(&mut self, canvas: &Canvas) -> Result<Admissible, CanvasError> {
         self.check(canvas)?;
         self.renew()?;
         self.tables.renew_costs();

@@ -2,6 +2,8 @@
 
 use anygram_vocab::TokenId;
 
+use crate::error::{CanvasCause, CanvasError};
+
 /// One slot of a canvas.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Slot {
@@ -30,43 +32,27 @@ pub enum End {
 /// A value. Every change can be undone by its opposite, and equal canvases have equal answers. The
 /// [`Solver`](crate::Solver) keeps what it has computed; the canvas does not. Changes of one slot cost O(1),
 /// those of gaps O(slots).
+///
+/// ```
+/// use anygram_any_order::{Canvas, End, Slot};
+/// use anygram_vocab::TokenId;
+///
+/// // A token, two tokens to be found, any number of tokens.
+/// let slots = vec![Slot::Fixed(TokenId(7)), Slot::Hole, Slot::Hole, Slot::Gap];
+/// let mut canvas = Canvas::new(slots, End::Sentence);
+/// assert_eq!(canvas.set(1, TokenId(5))?, Slot::Hole);
+/// canvas.pin(1)?;
+/// assert!(canvas.clear(1).is_err());
+/// canvas.split(3, &[TokenId(8)])?; // the token is somewhere in the gap
+/// assert_eq!(canvas.slots()[3..], [Slot::Gap, Slot::Fixed(TokenId(8)), Slot::Gap]);
+/// assert_eq!(canvas.holes().collect::<Vec<_>>(), [2]);
+/// # Ok::<(), anygram_any_order::CanvasError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Canvas {
     slots: Vec<Slot>,
     pinned: Vec<bool>,
     end: End,
-}
-
-/// A change that a canvas does not allow; it is as it was.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CanvasError {
-    /// The slot does not exist.
-    #[error("there is no slot {slot}: the canvas has {n_slots}")]
-    NoSuchSlot {
-        /// The number asked for.
-        slot: usize,
-        /// How many there are.
-        n_slots: usize,
-    },
-    /// The slot is pinned.
-    #[error("slot {slot} is pinned; unpin it first")]
-    Pinned {
-        /// Its number.
-        slot: usize,
-    },
-    /// The operation needs a gap, and the slot is none.
-    #[error("slot {slot} is not a gap; only gaps can be split, closed and merged")]
-    NoGap {
-        /// Its number.
-        slot: usize,
-    },
-    /// The operation needs a token or a hole, and the slot is a gap.
-    #[error("slot {slot} is a gap, which holds any number of tokens; split it to put tokens there")]
-    IsGap {
-        /// Its number.
-        slot: usize,
-    },
 }
 
 impl Canvas {
@@ -147,7 +133,7 @@ impl Canvas {
         self.check_gap(first)?;
         self.check_gap(last)?;
         if let Some(slot) = (first..=last).find(|&slot| self.pinned[slot]) {
-            return Err(CanvasError::Pinned { slot });
+            return Err(CanvasCause::Pinned { slot }.into());
         }
         self.slots.drain(first..last.max(first));
         self.pinned.drain(first..last.max(first));
@@ -157,7 +143,7 @@ impl Canvas {
     /// Opens a gap before a slot, or at the end.
     pub fn open(&mut self, slot: usize) -> Result<(), CanvasError> {
         if slot > self.slots.len() {
-            return Err(CanvasError::NoSuchSlot { slot, n_slots: self.slots.len() });
+            return Err(CanvasCause::NoSuchSlot { slot, n_slots: self.slots.len() }.into());
         }
         self.slots.insert(slot, Slot::Gap);
         self.pinned.insert(slot, false);
@@ -167,23 +153,23 @@ impl Canvas {
     fn replace(&mut self, slot: usize, new: Slot) -> Result<Slot, CanvasError> {
         self.check(slot)?;
         match self.slots[slot] {
-            _ if self.pinned[slot] => Err(CanvasError::Pinned { slot }),
-            Slot::Gap => Err(CanvasError::IsGap { slot }),
+            _ if self.pinned[slot] => Err(CanvasCause::Pinned { slot }.into()),
+            Slot::Gap => Err(CanvasCause::IsGap { slot }.into()),
             _ => Ok(std::mem::replace(&mut self.slots[slot], new)),
         }
     }
 
     fn check(&self, slot: usize) -> Result<(), CanvasError> {
         let n_slots = self.slots.len();
-        if slot < n_slots { Ok(()) } else { Err(CanvasError::NoSuchSlot { slot, n_slots }) }
+        if slot < n_slots { Ok(()) } else { Err(CanvasCause::NoSuchSlot { slot, n_slots }.into()) }
     }
 
     fn check_gap(&self, slot: usize) -> Result<(), CanvasError> {
         self.check(slot)?;
         match self.slots[slot] {
-            Slot::Gap if self.pinned[slot] => Err(CanvasError::Pinned { slot }),
+            Slot::Gap if self.pinned[slot] => Err(CanvasCause::Pinned { slot }.into()),
             Slot::Gap => Ok(()),
-            Slot::Fixed(_) | Slot::Hole => Err(CanvasError::NoGap { slot }),
+            Slot::Fixed(_) | Slot::Hole => Err(CanvasCause::NoGap { slot }.into()),
         }
     }
 }
@@ -224,10 +210,10 @@ mod tests {
         let mut changed = canvas();
         changed.pin(0).unwrap();
         let pinned = changed.clone();
-        assert_eq!(changed.set(0, TokenId(3)), Err(CanvasError::Pinned { slot: 0 }));
-        assert_eq!(changed.clear(2), Err(CanvasError::IsGap { slot: 2 }));
-        assert_eq!(changed.split(1, &[]), Err(CanvasError::NoGap { slot: 1 }));
-        assert_eq!(changed.pin(4), Err(CanvasError::NoSuchSlot { slot: 4, n_slots: 4 }));
+        assert_eq!(changed.set(0, TokenId(3)), Err(CanvasCause::Pinned { slot: 0 }.into()));
+        assert_eq!(changed.clear(2), Err(CanvasCause::IsGap { slot: 2 }.into()));
+        assert_eq!(changed.split(1, &[]), Err(CanvasCause::NoGap { slot: 1 }.into()));
+        assert_eq!(changed.pin(4), Err(CanvasCause::NoSuchSlot { slot: 4, n_slots: 4 }.into()));
         assert_eq!(changed, pinned);
         changed.unpin(0).unwrap();
         assert_eq!(changed, canvas());

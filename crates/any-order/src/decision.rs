@@ -1,5 +1,6 @@
 //! The one shape of an answer that may stay open.
 
+use anygram_bits::ErrorKind;
 use anygram_bits::work::Stopped;
 use anygram_left_to_right::language::StepError;
 
@@ -45,9 +46,21 @@ pub enum Undecided {
     Between,
 }
 
+#[doc(hidden)]
 impl From<Stopped> for Undecided {
     fn from(stopped: Stopped) -> Self {
         Self::Limit(stopped.into())
+    }
+}
+
+impl Undecided {
+    /// [`ErrorKind::Undecided`], or that of the step that ended early: [`ErrorKind::Limit`],
+    /// [`ErrorKind::Cancelled`], [`ErrorKind::Device`].
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Limit(error) => error.kind(),
+            Self::Between => ErrorKind::Undecided,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`intersection`] | the method of IG-CD and EPIC: gaps for holes, and a search over the implicit intersection grammar |
 //! | [`lookahead`] | LAVE's verification |
 //! | [`decode`] | the decoding loop, and what each method does in it |
+//! | [`error`] | the error of all of these |
 //! | `subsets` | texts as states of a deterministic automaton |
 //! | `gumbel` | samples by a search |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
@@ -27,6 +28,7 @@
 pub mod canvas;
 pub mod decision;
 pub mod decode;
+pub mod error;
 pub mod intersection;
 pub mod log_probs;
 pub mod lookahead;
@@ -51,18 +53,19 @@ mod subsets;
 mod tables;
 
 pub use admissible::Admissible;
-pub use canvas::{Canvas, CanvasError, End, Slot};
+pub use canvas::{Canvas, End, Slot};
 pub use counters::{Counters, StageCount};
 pub use decision::{Decision, Undecided, Verdict};
 pub use decode::{
     DecodeError, DecodeOptions, Decoded, Decoder, Model, ModelError, OpenSlots, STRATEGIES, Strategy, Trace,
     View,
 };
+pub use error::CanvasError;
 pub use intersection::{
     Complete, Intersected, Intersection, IntersectionBy, IntersectionOptions, IntersectionStats,
 };
-pub use log_probs::{Floor, LogProbs, LogProbsError};
+pub use log_probs::{Floor, LogProbs};
 pub use lookahead::Lookahead;
-pub use methods::{Method, MethodError, Methods};
-pub use solver::{By, CanvasQuestionError, Filling, Solver, Witness, batch_canvases};
-pub use weigh::{Assignment, SampleBy, SampleOptions, Tail, WeighError, Weigher};
+pub use methods::{Method, Methods};
+pub use solver::{By, Filling, Solver, Witness, batch_canvases};
+pub use weigh::{Assignment, SampleBy, SampleOptions, Tail, Weigher};

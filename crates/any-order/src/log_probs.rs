@@ -4,6 +4,7 @@ use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
 use crate::canvas::{Canvas, Slot};
+use crate::error::{CanvasCause, CanvasError};
 
 /// What a token that is not listed weighs, where only the likeliest of a hole are.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -40,68 +41,12 @@ pub(crate) struct Row {
     pub floor: Option<f64>,
 }
 
-/// Log-probabilities that cannot be used.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LogProbsError {
-    /// There are more or fewer rows than holes.
-    #[error("{n_rows} rows of log-probabilities for {n_holes} holes; give one row for each hole, in order")]
-    Rows {
-        /// The rows.
-        n_rows: usize,
-        /// The holes.
-        n_holes: usize,
-    },
-    /// A dense array is not `[holes, tokens]`.
-    #[error("{n_values} log-probabilities do not divide into rows of {size} tokens")]
-    Shape {
-        /// How many there are.
-        n_values: usize,
-        /// The size of the vocabulary.
-        size: usize,
-    },
-    /// A token is not in the vocabulary.
-    #[error("log-probabilities of hole {hole}: token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The number of the hole.
-        hole: usize,
-        /// The id.
-        id: u32,
-        /// The size of the vocabulary.
-        size: usize,
-    },
-    /// A token is listed twice.
-    #[error("log-probabilities of hole {hole}: token {id} is listed twice")]
-    Twice {
-        /// The number of the hole.
-        hole: usize,
-        /// The id.
-        id: u32,
-    },
-    /// A number is no logarithm of a weight.
-    #[error("log-probabilities of hole {hole}: token {id} has {value}; give a number or minus infinity")]
-    NoWeight {
-        /// The number of the hole.
-        hole: usize,
-        /// The id.
-        id: u32,
-        /// The number.
-        value: f64,
-    },
-    /// The canvas has a gap.
-    #[error("slot {slot} is a gap; weights and `lookahead` are for canvases of holes and fixed tokens")]
-    Gap {
-        /// The slot.
-        slot: usize,
-    },
-}
-
 impl LogProbs {
     /// All tokens of all holes: `[holes, tokens]`, row by row, for a vocabulary of `size` tokens.
-    pub fn dense(values: &[f32], size: usize) -> Result<Self, LogProbsError> {
+    pub fn dense(values: &[f32], size: usize) -> Result<Self, CanvasError> {
         let n_values = values.len();
         if size == 0 || !n_values.is_multiple_of(size) {
-            return Err(LogProbsError::Shape { n_values, size });
+            return Err(CanvasCause::Shape { n_values, size }.into());
         }
         let row = |(hole, values): (usize, &[f32])| {
             let mut ranked = Vec::with_capacity(size);
@@ -113,17 +58,17 @@ impl LogProbs {
             }
             Ok(Row { ranked, n_sorted: 0, listed: None, values: values.to_vec(), floor: None })
         };
-        Ok(Self { rows: values.chunks(size).enumerate().map(row).collect::<Result<_, _>>()? })
+        Ok(Self { rows: values.chunks(size).enumerate().map(row).collect::<Result<_, CanvasError>>()? })
     }
 
     /// Some tokens of every hole, in any order; what all others weigh says `floor`.
-    pub fn listed(rows: &[Vec<(TokenId, f64)>], floor: Floor) -> Result<Self, LogProbsError> {
+    pub fn listed(rows: &[Vec<(TokenId, f64)>], floor: Floor) -> Result<Self, CanvasError> {
         let row = |(hole, pairs): (usize, &Vec<(TokenId, f64)>)| {
             let mut listed = FxHashMap::default();
             for &(token, value) in pairs {
                 check(hole, token, value)?;
                 if listed.insert(token, value).is_some() {
-                    return Err(LogProbsError::Twice { hole, id: token.0 });
+                    return Err(CanvasCause::Twice { hole, id: token.0 }.into());
                 }
             }
             let ranked: Vec<_> =
@@ -139,25 +84,25 @@ impl LogProbs {
             };
             Ok(Row { ranked, n_sorted: 0, listed: Some(listed), values: Vec::new(), floor })
         };
-        Ok(Self { rows: rows.iter().enumerate().map(row).collect::<Result<_, _>>()? })
+        Ok(Self { rows: rows.iter().enumerate().map(row).collect::<Result<_, CanvasError>>()? })
     }
 
     /// Whether these are for a canvas without gaps and a vocabulary of this size.
-    pub(crate) fn check(&self, canvas: &Canvas, size: usize) -> Result<(), LogProbsError> {
+    pub(crate) fn check(&self, canvas: &Canvas, size: usize) -> Result<(), CanvasError> {
         Self::check_gaps(canvas)?;
         let (n_rows, n_holes) = (self.rows.len(), canvas.holes().count());
         if n_rows != n_holes {
-            return Err(LogProbsError::Rows { n_rows, n_holes });
+            return Err(CanvasCause::Rows { n_rows, n_holes }.into());
         }
         for (hole, row) in self.rows.iter().enumerate() {
             match &row.listed {
                 None if row.values.len() != size => {
-                    return Err(LogProbsError::Shape { n_values: row.values.len(), size });
+                    return Err(CanvasCause::Shape { n_values: row.values.len(), size }.into());
                 }
                 None => {}
                 Some(listed) => {
                     if let Some(token) = listed.keys().filter(|token| token.index() >= size).min() {
-                        return Err(LogProbsError::UnknownToken { hole, id: token.0, size });
+                        return Err(CanvasCause::UnknownInRow { hole, id: token.0, size }.into());
                     }
                 }
             }
@@ -165,9 +110,9 @@ impl LogProbs {
         Ok(())
     }
 
-    pub(crate) fn check_gaps(canvas: &Canvas) -> Result<(), LogProbsError> {
+    pub(crate) fn check_gaps(canvas: &Canvas) -> Result<(), CanvasError> {
         match canvas.slots().iter().position(|slot| *slot == Slot::Gap) {
-            Some(slot) => Err(LogProbsError::Gap { slot }),
+            Some(slot) => Err(CanvasCause::Gap { slot }.into()),
             None => Ok(()),
         }
     }
@@ -178,13 +123,13 @@ impl LogProbs {
     }
 
     /// One hole: the log-probabilities of all tokens times a factor.
-    pub(crate) fn scaled(values: &[f32], scale: f64) -> Result<Self, LogProbsError> {
+    pub(crate) fn scaled(values: &[f32], scale: f64) -> Result<Self, CanvasError> {
         let values: Vec<f32> = values.iter().map(|&value| (f64::from(value) * scale) as f32).collect();
         Self::dense(&values, values.len())
     }
 
     /// One hole: so many of the likeliest of all tokens, times a factor; the others weigh the floor.
-    pub(crate) fn likeliest(values: &[f32], scale: f64, count: usize) -> Result<Self, LogProbsError> {
+    pub(crate) fn likeliest(values: &[f32], scale: f64, count: usize) -> Result<Self, CanvasError> {
         let all = values.iter().enumerate().filter(|(_, value)| **value > f32::NEG_INFINITY);
         let mut all: Vec<(TokenId, f64)> =
             all.map(|(id, &value)| (TokenId::new(id), f64::from(value))).collect();
@@ -211,8 +156,8 @@ impl LogProbs {
 
     /// The holes of these, one after the other.
     pub(crate) fn joined(
-        parts: impl Iterator<Item = Result<Self, LogProbsError>>,
-    ) -> Result<Self, LogProbsError> {
+        parts: impl Iterator<Item = Result<Self, CanvasError>>,
+    ) -> Result<Self, CanvasError> {
         let mut rows = Vec::new();
         for part in parts {
             rows.extend(part?.rows);
@@ -225,9 +170,9 @@ impl LogProbs {
     }
 }
 
-fn check(hole: usize, token: TokenId, value: f64) -> Result<(), LogProbsError> {
+fn check(hole: usize, token: TokenId, value: f64) -> Result<(), CanvasError> {
     let is_weight = !value.is_nan() && value < f64::INFINITY;
-    if is_weight { Ok(()) } else { Err(LogProbsError::NoWeight { hole, id: token.0, value }) }
+    if is_weight { Ok(()) } else { Err(CanvasCause::NoWeight { hole, id: token.0, value }.into()) }
 }
 
 /// Of a dense row so many are sorted at first, then twice as many: mostly few are looked at.

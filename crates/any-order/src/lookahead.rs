@@ -10,8 +10,9 @@ use rustc_hash::FxHashSet;
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::{Decision, Undecided, Verdict};
 use crate::decode::Rows;
+use crate::error::CanvasError;
 use crate::log_probs::LogProbs;
-use crate::methods::{MethodError, Methods};
+use crate::methods::Methods;
 use crate::plan::is_tail;
 
 /// What `lookahead` draws and asks.
@@ -73,7 +74,7 @@ impl Methods {
         canvas: &Canvas,
         marginals: Marginals<'_>,
         options: Lookahead,
-    ) -> Result<Looked, MethodError> {
+    ) -> Result<Looked, CanvasError> {
         let size = self.solver.constraint().vocabulary().len();
         match marginals {
             Marginals::LogProbs(log_probs) => log_probs.check(canvas, size)?,
@@ -143,7 +144,7 @@ impl Methods {
         Ok(why.map_or(Verdict::no(false), Verdict::unknown).into())
     }
 
-    fn exactly(&mut self, canvas: &Canvas, n_before: usize) -> Result<Looked, MethodError> {
+    fn exactly(&mut self, canvas: &Canvas, n_before: usize) -> Result<Looked, CanvasError> {
         let verdict = Verdict::exact(self.solver.completable(canvas)?);
         let fixed = canvas.slots()[..n_before].iter().map(|slot| match slot {
             Slot::Fixed(token) => Some(*token),

@@ -12,16 +12,16 @@
 //! | `forced-sequential` | the text before the first hole or gap | not proven where there is one | proven |
 //! | `none` | nothing | not proven | never said |
 
-use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::{BatchOptions, Constraint, MatchError, Matcher};
+use anygram_left_to_right::{BatchOptions, Constraint, Matcher};
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::Verdict;
+use crate::error::{CanvasCause, CanvasError};
 use crate::intersection::{Intersected, Intersection, IntersectionOptions};
-use crate::log_probs::{LogProbs, LogProbsError};
+use crate::log_probs::LogProbs;
 use crate::lookahead::{Lookahead, Marginals};
-use crate::solver::{CanvasQuestionError, Solver};
+use crate::solver::Solver;
 
 /// A way to answer whether a canvas is completable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -66,22 +66,31 @@ impl Method {
     }
 }
 
-/// A question that a method does not accept.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MethodError {
-    /// The canvas is not valid.
-    #[error(transparent)]
-    Canvas(#[from] CanvasQuestionError),
-    /// The log-probabilities do not fit, or the canvas has a gap and the method knows none.
-    #[error(transparent)]
-    LogProbs(#[from] LogProbsError),
-    /// Computing masks failed.
-    #[error(transparent)]
-    Match(#[from] MatchError),
-}
-
 /// Answers by any method.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, Lookahead, Method, Methods, Slot};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, _, _] = [0, 1, 2, 3].map(TokenId);
+/// let mut methods = Methods::new(&constraint)?;
+/// // One token between the brackets of `( _ ) )`: nothing suits.
+/// let slots = vec![Slot::Fixed(open), Slot::Hole, Slot::Fixed(close), Slot::Fixed(close)];
+/// let canvas = Canvas::new(slots, End::Sentence);
+/// for (method, says) in [(Method::Exact, Some(false)), (Method::Intersection, Some(true))] {
+///     let verdict = methods.completable(&canvas, method, None, Lookahead::default())?;
+///     // For `intersection` a run of holes has any number of tokens, so it cannot know.
+///     assert_eq!((verdict.decision.decided(), verdict.proven), (says, method == Method::Exact));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Methods {
     pub(crate) solver: Solver,
     pub(crate) matcher: Matcher,
@@ -92,7 +101,7 @@ pub struct Methods {
 
 impl Methods {
     /// Empty tables for a constraint.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         Ok(Self {
             solver: Solver::new(constraint)?,
             matcher: constraint.matcher()?,
@@ -103,7 +112,7 @@ impl Methods {
 
     /// Lets `lookahead` check fillings on so many threads of rayon's pool, with tables for each. The answers
     /// are the same.
-    pub fn on_threads(mut self, n_threads: usize) -> Result<Self, MatchError> {
+    pub fn on_threads(mut self, n_threads: usize) -> Result<Self, CanvasError> {
         let n_threads = n_threads.max(1);
         let options = BatchOptions { n_outputs: n_threads, n_tables: n_threads };
         self.checkers = self.solver.constraint().matchers(options)?;
@@ -124,7 +133,7 @@ impl Methods {
         method: Method,
         log_probs: Option<&LogProbs>,
         lookahead: Lookahead,
-    ) -> Result<Verdict, MethodError> {
+    ) -> Result<Verdict, CanvasError> {
         match method {
             Method::Exact => Ok(Verdict::exact(self.solver.completable(canvas)?)),
             Method::Intersection => Ok(self.intersection(canvas, &IntersectionOptions::default())?.verdict),
@@ -142,12 +151,12 @@ impl Methods {
         &mut self,
         canvas: &Canvas,
         options: &IntersectionOptions,
-    ) -> Result<Intersected, MethodError> {
+    ) -> Result<Intersected, CanvasError> {
         let engine = match &mut self.intersection {
             Some(engine) => engine,
             none => none.insert(Intersection::new(self.solver.constraint())?),
         };
-        Ok(engine.completable(canvas, options)?)
+        engine.completable(canvas, options)
     }
 
     /// As [`Solver::compatible`], by a method: of proposals (a slot and a token) in the given order each is
@@ -160,7 +169,7 @@ impl Methods {
         method: Method,
         log_probs: Option<&LogProbs>,
         lookahead: Lookahead,
-    ) -> Result<Vec<Verdict>, MethodError> {
+    ) -> Result<Vec<Verdict>, CanvasError> {
         if let Some(log_probs) = log_probs {
             log_probs.check(canvas, self.solver.constraint().vocabulary().len())?;
         }
@@ -169,7 +178,7 @@ impl Methods {
         let mut verdicts = Vec::with_capacity(proposals.len());
         for (proposal, &(slot, token)) in proposals.iter().enumerate() {
             if canvas.slots().get(slot) != Some(&Slot::Hole) {
-                return Err(CanvasQuestionError::NoHole { proposal, slot }.into());
+                return Err(CanvasCause::NoHole { proposal, slot }.into());
             }
             let before = std::mem::replace(&mut kept[slot], Slot::Fixed(token));
             if before != Slot::Hole && before != kept[slot] {
@@ -191,7 +200,7 @@ impl Methods {
         Ok(verdicts)
     }
 
-    fn forced_sequential(&mut self, canvas: &Canvas) -> Result<Verdict, MethodError> {
+    fn forced_sequential(&mut self, canvas: &Canvas) -> Result<Verdict, CanvasError> {
         let open = canvas.slots().iter().position(|slot| !matches!(slot, Slot::Fixed(_)));
         let Some(open) = open else { return Ok(Verdict::exact(self.solver.completable(canvas)?)) };
         let before = Canvas::new(canvas.slots()[..open].to_vec(), End::Prefix { remaining: None });
@@ -200,11 +209,5 @@ impl Methods {
             verdict = Verdict::yes(None, false);
         }
         Ok(verdict)
-    }
-}
-
-impl From<StepError> for MethodError {
-    fn from(error: StepError) -> Self {
-        Self::Canvas(error.into())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::LexerMode;
+use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
@@ -14,6 +15,7 @@ use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
 use crate::counters::Counters;
 use crate::decision::{Decision, Undecided};
+use crate::error::{CanvasCause, CanvasError};
 use crate::lattice::{Lattice, Merging};
 use crate::plan::{Place, Plan};
 use crate::relaxed::Relaxed;
@@ -48,33 +50,6 @@ impl Witness {
         });
         tokens.copied().take_while(|token| !is_eos(token)).collect()
     }
-}
-
-/// A question that cannot be asked.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CanvasQuestionError {
-    /// A token is not in the vocabulary.
-    #[error("slot {slot}: token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The slot.
-        slot: usize,
-        /// The id.
-        id: u32,
-        /// The number of tokens.
-        size: usize,
-    },
-    /// A proposal is not about a hole.
-    #[error("proposal {proposal}: slot {slot} is no hole; propose tokens for holes only")]
-    NoHole {
-        /// The number of the proposal.
-        proposal: usize,
-        /// Its slot.
-        slot: usize,
-    },
-    /// The tables could not be made.
-    #[error(transparent)]
-    Limit(#[from] StepError),
 }
 
 /// How it is decided whether a canvas is completable.
@@ -129,6 +104,33 @@ pub(crate) struct MergingPace {
 /// Answers questions about canvases of one constraint. Its tables make later questions faster.
 ///
 /// Takes as much memory as a [`Matcher`]; use one per thread.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, Slot, Solver};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
+/// let mut solver = Solver::new(&constraint)?;
+/// let canvas = Canvas::new(vec![Slot::Fixed(open), Slot::Hole, Slot::Hole], End::Sentence);
+/// let witness = solver.completable(&canvas)?.yes().ok_or("it is completable")?;
+/// assert_eq!(witness.text(&constraint), [open, x, close]);
+/// let admissible = solver.admissible(&canvas)?; // a mask for each hole
+/// assert_eq!(admissible.masks[0].iter().collect::<Vec<_>>(), [x]);
+/// // Of proposals each is kept that suits those before it.
+/// let answers = solver.compatible(&canvas, &[(2, close), (1, open), (1, x)])?;
+/// assert_eq!(answers.iter().map(|answer| answer.is_yes()).collect::<Vec<_>>(), [true, false, true]);
+/// // The shortest sentence that begins with it has three tokens.
+/// let gap = Canvas::new(vec![Slot::Fixed(open), Slot::Gap], End::Sentence);
+/// assert_eq!(solver.minimum(&gap)?.yes(), Some(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Solver {
     pub(crate) tables: Tables,
     matcher: Matcher,
@@ -145,7 +147,7 @@ pub struct Solver {
 
 impl Solver {
     /// Empty tables for a constraint.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         Ok(Self {
             tables: Tables::new(constraint)?,
             matcher: constraint.matcher()?,
@@ -191,7 +193,7 @@ impl Solver {
     ///
     /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last
     /// witness still fits, it is the answer; that costs O(slots).
-    pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasQuestionError> {
+    pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasError> {
         self.check(canvas)?;
         if let Some(witness) = self.fits(canvas) {
             return Ok(Decision::Yes(witness.clone()));
@@ -212,13 +214,13 @@ impl Solver {
         &mut self,
         canvas: &Canvas,
         proposals: &[(usize, TokenId)],
-    ) -> Result<Vec<Decision>, CanvasQuestionError> {
+    ) -> Result<Vec<Decision>, CanvasError> {
         self.check(canvas)?;
         let mut kept = canvas.slots().to_vec();
         let mut answers = Vec::with_capacity(proposals.len());
         for (proposal, &(slot, token)) in proposals.iter().enumerate() {
             if canvas.slots().get(slot) != Some(&Slot::Hole) {
-                return Err(CanvasQuestionError::NoHole { proposal, slot });
+                return Err(CanvasCause::NoHole { proposal, slot }.into());
             }
             if kept[slot] != Slot::Hole {
                 // Another token stands there by now.
@@ -242,7 +244,7 @@ impl Solver {
     }
 
     /// The least number of text tokens in a completion.
-    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Decision<usize>, CanvasQuestionError> {
+    pub fn minimum(&mut self, canvas: &Canvas) -> Result<Decision<usize>, CanvasError> {
         let witness = match self.completable(canvas)? {
             Decision::Yes(witness) => witness,
             Decision::No => return Ok(Decision::No),
@@ -276,7 +278,7 @@ impl Solver {
     }
 
     /// Replaces tables that have grown too large.
-    pub(crate) fn renew(&mut self) -> Result<(), CanvasQuestionError> {
+    pub(crate) fn renew(&mut self) -> Result<(), CanvasError> {
         if self.tables.is_full() {
             self.merging = MergingPace::default();
         }
@@ -292,13 +294,13 @@ impl Solver {
         Ok(())
     }
 
-    pub(crate) fn check(&self, canvas: &Canvas) -> Result<(), CanvasQuestionError> {
+    pub(crate) fn check(&self, canvas: &Canvas) -> Result<(), CanvasError> {
         let size = self.constraint().vocabulary().len();
         for (slot, content) in canvas.slots().iter().enumerate() {
             if let Slot::Fixed(token) = content
                 && token.index() >= size
             {
-                return Err(CanvasQuestionError::UnknownToken { slot, id: token.0, size });
+                return Err(CanvasCause::UnknownToken { slot, id: token.0, size }.into());
             }
         }
         Ok(())
@@ -658,12 +660,11 @@ impl Solver {
         for &token in text {
             match self.matcher.advance(token) {
                 Ok(()) => {}
-                Err(MatchError::Limit(error @ StepError::Undecided { .. })) if as_prefix => {
-                    return Err(error);
-                }
                 // Whether the text so far can be completed was not decided; but it is only asked what the
                 // whole text is.
-                Err(MatchError::Limit(StepError::Undecided { .. })) => return self.is_sentence(text),
+                Err(error) if error.kind() == ErrorKind::Undecided && !as_prefix => {
+                    return self.is_sentence(text);
+                }
                 Err(MatchError::Limit(error)) => return Err(error),
                 Err(_) => return Ok(false),
             }
@@ -694,6 +695,30 @@ impl Solver {
 /// of solver is random. It can change which witness is found and what stays undecided at a limit, but no
 /// decided answer. There are as many threads as solvers, of rayon's pool in which this is called. No solver,
 /// no answers.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, Slot, Solver, batch_canvases};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, _, _, _] = [0, 1, 2, 3].map(TokenId);
+/// let mut solvers = [Solver::new(&constraint)?, Solver::new(&constraint)?];
+/// let canvases = [1, 2, 3, 4].map(|n_slots| {
+///     let mut slots = vec![Slot::Hole; n_slots];
+///     slots[0] = Slot::Fixed(open);
+///     Canvas::new(slots, End::Sentence)
+/// });
+/// let answers = batch_canvases(&mut solvers, &canvases, |solver, canvas| solver.completable(canvas));
+/// let answers: Vec<bool> = answers.into_iter().map(|answer| answer.is_ok_and(|it| it.is_yes())).collect();
+/// assert_eq!(answers, [false, false, true, true]); // `(x)`, and `(x)` with EOS behind it
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn batch_canvases<T: Send>(
     solvers: &mut [Solver],
     canvases: &[Canvas],

@@ -12,9 +12,9 @@
 //!   instead (`gumbel`), which is as exact.
 
 use anygram_bits::Random;
-use anygram_bits::work::{Stopped, Work};
+use anygram_bits::work::Work;
+use anygram_left_to_right::Constraint;
 use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::{Constraint, MatchError};
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -22,9 +22,10 @@ use std::collections::BinaryHeap;
 
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::Decision;
+use crate::error::{CanvasCause, CanvasError};
 use crate::gumbel;
 use crate::log_probs::log_sum;
-use crate::log_probs::{LogProbs, LogProbsError, Row};
+use crate::log_probs::{LogProbs, Row};
 use crate::subsets::{Subset, Subsets};
 use crate::tables::Tables;
 
@@ -73,33 +74,35 @@ pub struct SampleOptions {
     pub count: usize,
 }
 
-/// A question about weights that cannot be asked.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WeighError {
-    /// The log-probabilities do not fit.
-    #[error(transparent)]
-    LogProbs(#[from] LogProbsError),
-    /// A token is not in the vocabulary.
-    #[error("slot {slot}: token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The slot.
-        slot: usize,
-        /// The id.
-        id: u32,
-        /// The number of tokens.
-        size: usize,
-    },
-    /// The tables could not be made.
-    #[error(transparent)]
-    Limit(#[from] StepError),
-}
-
 /// Answers questions about the weights of completions of one constraint's canvases, and keeps its tables from
 /// one to the next.
 ///
 /// Costs memory like a [`Matcher`](anygram_left_to_right::Matcher); use one a thread. Equal questions have
 /// equal answers, whatever was asked before, unless a limit is hit.
+///
+/// ```
+/// # use anygram_any_order::{Canvas, End, LogProbs, SampleOptions, Slot, Tail, Weigher};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
+/// // The model likes `x` best everywhere. Rows are log-probabilities of the four tokens.
+/// let log_probs = LogProbs::dense(&[-2.0, -3.0, -0.5, -5.0].repeat(3), 4)?;
+/// let canvas = Canvas::new(vec![Slot::Hole; 3], End::Prefix { remaining: Some(1) });
+/// let mut weigher = Weigher::new(&constraint)?;
+/// let best = weigher.best(&canvas, &log_probs, Tail::Counted)?.yes().ok_or("it is completable")?;
+/// assert_eq!((best.tokens, best.log_prob), (vec![open, x, close], -5.5));
+/// let options = SampleOptions { tail: Tail::Counted, seed: 1, count: 2 };
+/// let samples = weigher.sample(&canvas, &log_probs, options)?.yes().ok_or("it is completable")?;
+/// assert_eq!(samples.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Weigher {
     subsets: Subsets,
     by: SampleBy,
@@ -107,7 +110,7 @@ pub struct Weigher {
 
 impl Weigher {
     /// Empty tables for a constraint.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default() })
     }
 
@@ -137,7 +140,7 @@ impl Weigher {
         canvas: &Canvas,
         log_probs: &LogProbs,
         tail: Tail,
-    ) -> Result<Decision<Assignment>, WeighError> {
+    ) -> Result<Decision<Assignment>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
         Ok(Decision::of(question.best()))
@@ -154,7 +157,7 @@ impl Weigher {
         canvas: &Canvas,
         log_probs: &LogProbs,
         options: SampleOptions,
-    ) -> Result<Decision<Vec<Assignment>>, WeighError> {
+    ) -> Result<Decision<Vec<Assignment>>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
         let SampleOptions { tail, seed, count } = options;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
@@ -165,7 +168,7 @@ impl Weigher {
             SampleBy::All => {
                 let for_layers = question.limit / LAYERS_SHARE;
                 match question.sample(&mut random, count, for_layers) {
-                    Err(StepError::Stopped(Stopped::OutOfSteps { option: OPTION, .. })) => {
+                    Err(error) if error.limit().is_some_and(|(option, _)| option == OPTION) => {
                         *question.work = Work::new(question.limit - for_layers, OPTION);
                         gumbel::sample(&mut question, &mut random, count)
                     }
@@ -176,7 +179,7 @@ impl Weigher {
         Ok(Decision::of(drawn))
     }
 
-    fn begin(&mut self, canvas: &Canvas, log_probs: &LogProbs) -> Result<Work, WeighError> {
+    fn begin(&mut self, canvas: &Canvas, log_probs: &LogProbs) -> Result<Work, CanvasError> {
         let constraint = self.constraint().clone();
         let size = constraint.vocabulary().len();
         log_probs.check(canvas, size)?;
@@ -184,7 +187,7 @@ impl Weigher {
             if let Slot::Fixed(token) = content
                 && token.index() >= size
             {
-                return Err(WeighError::UnknownToken { slot, id: token.0, size });
+                return Err(CanvasCause::UnknownToken { slot, id: token.0, size }.into());
             }
         }
         if self.subsets.is_full() {

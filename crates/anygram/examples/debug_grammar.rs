@@ -2,19 +2,16 @@
 //!
 //! `cargo run --release -p anygram --example debug_grammar`
 
-use anygram::{Compiler, Constraint, Error, GrammarFormat, MatchError, Vocabulary};
+use anygram::{Compiler, Constraint, GrammarFormat, MatchError, Vocabulary};
 
 /// Runs the example.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A mistake in the grammar is shown where it stands.
     let broken = "start: greeting NAM\ngreeting: \"hello \"\nNAME: /[A-Z][a-z]*/\n";
-    match Compiler::default().compile(GrammarFormat::Lark, broken) {
-        Err(Error::Grammar(error)) => {
-            println!("{}", error.render("greeting.lark", broken));
-            assert_eq!((error.line(), error.column()), (1, 17));
-        }
-        other => return Err(format!("it is broken: {other:?}").into()),
-    }
+    let error = Compiler::default().compile(GrammarFormat::Lark, broken).unwrap_err();
+    let error = error.grammar_error().ok_or("its text is the reason")?;
+    println!("{}", error.render("greeting.lark", broken));
+    assert_eq!((error.line(), error.column()), (1, 17));
 
     // A text that is refused says at which token, byte and with what instead.
     let fixed = broken.replace("NAM\n", "NAME\n");

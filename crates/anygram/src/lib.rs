@@ -33,6 +33,32 @@
 //! | [`Weigher`] | the likeliest completion of a canvas by log-probabilities, and exact samples |
 //! | [`Methods`] | the published methods (IG-CD, LAVE, …) answer whether a canvas is completable |
 //! | [`Decoder`] | the loop in which a [`Model`] fills a canvas by a strategy of [`decode::STRATEGIES`] |
+//!
+//! # Errors
+//!
+//! Each error has a `kind()`, an [`ErrorKind`] that all of them share, and where a limit was reached
+//! `limit()`, its name and value for [`Limits::set`].
+//!
+//! | error | of |
+//! |---|---|
+//! | [`CompileError`] | compiling a grammar and joining it with a vocabulary; [`GrammarError`] in it knows the place |
+//! | [`VocabError`] | loading and using a vocabulary |
+//! | [`MatchError`] | outputs; [`Refusal`] in it says why a token is not allowed |
+//! | [`CanvasError`] | canvases, log-probabilities, and all questions about them |
+//! | [`DecodeError`] | the decoding loop |
+//! | [`StepError`] | reading texts, and the cause in [`MatchError`] and [`Undecided`]: a limit, a request to stop |
+//!
+//! ```
+//! use anygram::{Compiler, ErrorKind, GrammarFormat, Limits};
+//!
+//! let mut limits = Limits::default();
+//! limits.set("dfa_states", 10);
+//! let compile = |limits| Compiler::default().limits(limits).compile(GrammarFormat::Regex, "[ab]*a[ab]{9}c");
+//! let error = compile(limits).unwrap_err();
+//! assert_eq!((error.kind(), error.limit()), (ErrorKind::Limit, Some(("dfa_states", 10))));
+//! limits.set("dfa_states", 10_000);
+//! assert!(compile(limits).is_ok());
+//! ```
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,40 +71,25 @@ pub use anygram_any_order::intersection::{
     Complete, FormSizes, Infilling, Intersected, IntersectionBy, IntersectionOptions, IntersectionStats,
 };
 pub use anygram_any_order::{
-    Admissible, Assignment, Canvas, CanvasError, CanvasQuestionError, Counters, Decision, End, Filling,
-    Floor, LogProbs, LogProbsError, Lookahead, Method, MethodError, Methods, SampleBy, SampleOptions, Slot,
-    Solver, StageCount, Tail, Undecided, Verdict, WeighError, Weigher, Witness, batch_canvases,
+    Admissible, Assignment, Canvas, CanvasError, Counters, Decision, End, Filling, Floor, LogProbs,
+    Lookahead, Method, Methods, SampleBy, SampleOptions, Slot, Solver, StageCount, Tail, Undecided, Verdict,
+    Weigher, Witness, batch_canvases,
 };
-pub use anygram_bits::work::{Cancel, Stopped};
+pub use anygram_bits::ErrorKind;
+pub use anygram_bits::work::Cancel;
 pub use anygram_grammar::ir;
 pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
-pub use anygram_grammar::{ErrorKind, GrammarError, Warning};
-pub use anygram_left_to_right::language::{Reader, Reading, StepError};
+pub use anygram_grammar::{GrammarError, Warning};
+pub use anygram_left_to_right::language::{Reader, Reading};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
-    MatchError, Matcher, MemoCounts, Refusal, batch_masks,
+    MatchError, Matcher, MemoCounts, Refusal, StepError, batch_masks,
 };
-pub use anygram_lexer::transducer::LexingError;
-pub use anygram_lexer::{LexerError, LexerLimits};
+pub use anygram_lexer::LexerLimits;
 pub use anygram_recognizer::probe::Probe;
-pub use anygram_recognizer::{Engine, RecognizerError, RecognizerLimits};
-pub use anygram_vocab::{
-    Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, VocabErrorKind, Vocabulary,
-};
-
-/// The crates below the public API, as this workspace's programs use them. **Unstable**: anything here may
-/// change in any version, without a line in the changelog. If you need something from here, tell us: it
-/// belongs into the public API.
-pub mod parts {
-    pub use anygram_any_order as any_order;
-    pub use anygram_bits as bits;
-    pub use anygram_grammar as grammar;
-    pub use anygram_left_to_right as left_to_right;
-    pub use anygram_lexer as lexer;
-    pub use anygram_recognizer as recognizer;
-    pub use anygram_vocab as vocab;
-}
+pub use anygram_recognizer::{Engine, RecognizerLimits};
+pub use anygram_vocab::{Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, Vocabulary};
 
 /// How a grammar is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -136,19 +147,25 @@ impl GrammarFormat {
     }
 }
 
-/// A grammar that cannot be used.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The text of the grammar has an error; [`GrammarError::render`] shows where.
-    #[error(transparent)]
-    Grammar(#[from] GrammarError),
-    /// The grammar as a whole cannot be compiled, or a limit was reached.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-}
-
 /// Options for compiling grammars.
+///
+/// ```
+/// use anygram::{Compiler, ErrorKind, GrammarFormat, LexerMode};
+///
+/// let source = r#"
+///     list: NAME ("," NAME)*
+///     NAME: /[a-z]+/
+/// "#;
+/// let compiler = Compiler::default().start("list").lexer(LexerMode::Longest);
+/// let language = compiler.compile(GrammarFormat::Lark, source)?;
+/// assert!(language.read(b"one,two")?.is_sentence);
+///
+/// let error = compiler.compile(GrammarFormat::Lark, "list: NAME").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Syntax);
+/// let place = error.grammar_error().ok_or("its text is the reason")?;
+/// assert_eq!((place.line(), place.column(), place.message()), (1, 7, "`NAME` is not defined"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("GrammarCompiler", "ParserFactory"))]
 #[derive(Clone, Debug, Default)]
 pub struct Compiler {
@@ -198,7 +215,7 @@ impl Compiler {
         self
     }
 
-    /// Another thread can cancel the compilation, which then fails with [`Stopped::Cancelled`].
+    /// Another thread can cancel the compilation, which then fails as [`ErrorKind::Cancelled`].
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = Some(cancel);
         self
@@ -229,7 +246,7 @@ impl Compiler {
     /// In GBNF and EBNF the regular parts of rules become terminals. If their automata get too large, and
     /// only the language matters (`scannerless`), the grammar is read again with strings and classes as
     /// terminals.
-    pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, Error> {
+    pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>, CompileError> {
         let grammar = self.read(format, source)?;
         let joins = matches!(format, GrammarFormat::Gbnf | GrammarFormat::Ebnf);
         if !joins || self.options.lexer.unwrap_or(grammar.default_lexer) != LexerMode::Scannerless {
@@ -239,7 +256,7 @@ impl Compiler {
         let entries = &mut first.options.limits.lexer.union_entries;
         *entries = JOINED_UNION_ENTRIES.min(*entries);
         match first.compile_grammar(grammar) {
-            Err(Error::Compile(error)) if is_too_large(&error) => {
+            Err(error) if is_too_large(&error) => {
                 self.compile_grammar(self.read_joined(format, source, false)?)
             }
             result => result,
@@ -247,7 +264,7 @@ impl Compiler {
     }
 
     /// Compiles a grammar that was read or built.
-    pub fn compile_grammar(&self, grammar: Grammar) -> Result<Arc<Language>, Error> {
+    pub fn compile_grammar(&self, grammar: Grammar) -> Result<Arc<Language>, CompileError> {
         let language = match &self.cancel {
             Some(cancel) => Language::cancellable(grammar, &self.options, cancel.clone()),
             None => Language::new(grammar, &self.options),
@@ -263,9 +280,7 @@ const JOINED_UNION_ENTRIES: usize = 2_000_000;
 
 /// Whether smaller terminals could help.
 fn is_too_large(error: &CompileError) -> bool {
-    use anygram_lexer::LexerError::{TerminalTooLarge, UnionTooLarge};
-    use anygram_lexer::transducer::LexingError::Limit;
-    matches!(error, CompileError::Lexing(Limit(TerminalTooLarge { .. } | UnionTooLarge { .. })))
+    matches!(error.limit(), Some(("nfa_states" | "dfa_states" | "union_entries", _)))
 }
 
 /// The examples of the README are tests.

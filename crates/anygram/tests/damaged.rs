@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anygram::{Compiler, Constraint, Error, GrammarFormat, Vocabulary};
+use anygram::{Compiler, Constraint, GrammarFormat, Vocabulary};
 use anygram_bits::Random;
 use anygram_testkit::shared::data;
 use peak_alloc::PeakAlloc;
@@ -104,7 +104,7 @@ fn shared_files() -> Option<Vec<(PathBuf, Vec<u8>)>> {
 
 /// What became of one copy.
 fn answer(format: GrammarFormat, bytes: &[u8]) -> &'static str {
-    let source = match anygram::parts::grammar::diagnostic::decode(bytes) {
+    let source = match anygram_grammar::diagnostic::decode(bytes) {
         Ok(source) => source,
         Err(error) => {
             assert!(error.span().end <= bytes.len());
@@ -119,7 +119,11 @@ fn answer(format: GrammarFormat, bytes: &[u8]) -> &'static str {
             matcher.mask().unwrap();
             "compiled"
         }
-        Err(Error::Grammar(error)) => {
+        Err(error) => {
+            let Some(error) = error.grammar_error() else {
+                assert!(!error.to_string().is_empty());
+                return "no language, or a limit";
+            };
             assert!(error.span().start <= error.span().end && error.span().end <= source.len(), "{error}");
             let rendered = error.render("grammar", source);
             assert!(
@@ -128,10 +132,6 @@ fn answer(format: GrammarFormat, bytes: &[u8]) -> &'static str {
                 rendered.len()
             );
             "refused"
-        }
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            "no language, or a limit"
         }
     }
 }

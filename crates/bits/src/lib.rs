@@ -1,10 +1,12 @@
-//! Typed indices, bit sets, counted work and repeatable draws: what every other crate speaks of.
+//! Typed indices, bit sets, counted work, repeatable draws and kinds of errors: what every other crate speaks
+//! of.
 //!
 //! Nothing here knows what a grammar or a token is. The crate is where wide kernels (AVX2, AVX-512) and their
 //! portable twins are, and the only one of the CPU crates that contains `unsafe`, in [`kernels`].
 
 mod bit_set;
 mod compact_set;
+mod error;
 mod index;
 pub mod kernels;
 mod random;
@@ -12,4 +14,5 @@ pub mod work;
 
 pub use bit_set::BitSet;
 pub use compact_set::CompactSet;
+pub use error::ErrorKind;
 pub use random::Random;

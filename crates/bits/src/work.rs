@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::ErrorKind;
+
 /// A request to stop, shared between the one who works and the one who waits.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -39,6 +41,24 @@ pub enum Stopped {
     /// Somebody asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl Stopped {
+    /// [`ErrorKind::Limit`] or [`ErrorKind::Cancelled`].
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::OutOfSteps { .. } => ErrorKind::Limit,
+            Self::Cancelled => ErrorKind::Cancelled,
+        }
+    }
+
+    /// The limit that was reached: the option that sets it, and its value.
+    pub fn limit(&self) -> Option<(&'static str, u64)> {
+        match *self {
+            Self::OutOfSteps { limit, option } => Some((option, limit)),
+            Self::Cancelled => None,
+        }
+    }
 }
 
 /// A count of steps, with a limit.

@@ -252,7 +252,7 @@ fn chosen(_: &Language, _: usize) -> Option<bool> {
 /// Whether the Valiant chart suits a grammar best on the CPU.
 #[cfg(feature = "cuda")]
 fn is_ambiguous(language: &Language) -> bool {
-    language.probe().is_some_and(anygram::parts::recognizer::probe::Probe::is_ambiguous)
+    language.probe().is_some_and(anygram_recognizer::probe::Probe::is_ambiguous)
 }
 
 /// What there is to say about `--engine cuda` for a grammar: whether it can be, and why `auto` does or does

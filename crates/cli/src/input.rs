@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    Compiler, Constraint, Engine, Error, GrammarFormat, Language, LexerMode, Limits, LoadOptions, SpecialIds,
-    Ties, Vocabulary,
+    CompileError, Compiler, Constraint, Engine, GrammarFormat, Language, LexerMode, Limits, LoadOptions,
+    SpecialIds, Ties, Vocabulary,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -195,13 +195,11 @@ impl GrammarArgs {
     }
 
     /// An error with its place in the file.
-    pub fn explain(&self, error: Error, source: &str) -> anyhow::Error {
+    pub fn explain(&self, error: CompileError, source: &str) -> anyhow::Error {
         let name = self.grammar.display();
-        match error {
-            Error::Grammar(error) => {
-                Rendered(error.render(&name.to_string(), source).trim_end().to_owned()).into()
-            }
-            error => anyhow!("{name}: {error}"),
+        match error.grammar_error() {
+            Some(error) => Rendered(error.render(&name.to_string(), source).trim_end().to_owned()).into(),
+            None => anyhow!("{name}: {error}"),
         }
     }
 }

@@ -19,9 +19,9 @@ use anygram_left_to_right::frontier::{Frontier, Stepper};
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::set_bit;
 use anygram_left_to_right::sequences::Sequences;
-use anygram_left_to_right::{Constraint, MaskRows, MatchError, Matcher};
+use anygram_left_to_right::{Constraint, ErrorKind, MaskRows, MatchError, Matcher};
 use anygram_lexer::transducer::{LexemeId, Place};
-use anygram_recognizer::{Edge, Mark, RecognizerError, StateId};
+use anygram_recognizer::{Edge, Mark, StateId};
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
@@ -483,7 +483,7 @@ impl OutputError {
         match self {
             // The device says otherwise than the host: a defect that nobody should cover up.
             Self::Chart(error) => !matches!(error, ChartError::Unknown { .. }),
-            Self::Step(error) => matches!(error, StepError::Recognizer(RecognizerError::Device { .. })),
+            Self::Step(error) => error.kind() == ErrorKind::Device,
             Self::Refused { .. } | Self::UnknownToken { .. } | Self::Match(_) => false,
         }
     }
@@ -497,7 +497,10 @@ impl OutputError {
                 // Other outputs of the batch needed the room.
                 too_large || matches!(error, ChartError::TreeDropped { .. })
             }
-            Self::Step(error) => matches!(error, StepError::Lexer(_) | StepError::Stopped(_)),
+            Self::Step(error) => match error.kind() {
+                ErrorKind::Limit => error.limit().is_none_or(|(name, _)| name != "parser_items"),
+                kind => kind == ErrorKind::Cancelled,
+            },
             Self::Refused { .. } | Self::UnknownToken { .. } | Self::Match(_) => false,
         }
     }

@@ -1,6 +1,6 @@
 //! Errors of plans and of files of lines.
 
-use anygram::{CanvasQuestionError, CompileError, DecodeError, Error, MatchError, StepError, VocabError};
+use anygram::{CanvasError, CompileError, DecodeError, MatchError, StepError, VocabError};
 use anygram_models::SmallModelError;
 
 /// Why something was not measured or not told.
@@ -49,10 +49,7 @@ pub enum EvalError {
     /// A file could not be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// A grammar of a task.
-    #[error(transparent)]
-    Grammar(#[from] Error),
-    /// A grammar and a vocabulary.
+    /// A grammar of a task, or a grammar and a vocabulary.
     #[error(transparent)]
     Compile(#[from] CompileError),
     /// A state of an output.
@@ -72,7 +69,7 @@ pub enum EvalError {
     Decode(#[from] DecodeError),
     /// A canvas.
     #[error(transparent)]
-    Canvas(#[from] CanvasQuestionError),
+    Canvas(#[from] CanvasError),
     /// Threads could not be had.
     #[error("threads: {0}")]
     Threads(String),

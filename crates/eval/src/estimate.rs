@@ -1,6 +1,6 @@
 //! Estimates from a few tries per prompt, and paired differences between methods on the same prompts.
 
-use anygram::parts::bits::Random;
+use anygram_bits::Random;
 
 /// The chance that of `k` tries at least one succeeds, when `c` of `n` did: `1 - C(n-c, k) / C(n, k)`,
 /// without bias (Chen et al. 2021, *Evaluating Large Language Models Trained on Code*, equation 1). `None` if

@@ -9,9 +9,9 @@
 use std::time::Instant;
 
 use anygram::decode::{DecodeOptions, Decoder, Model, ModelError, OpenSlots, View};
-use anygram::parts::any_order::intersection::{Complete, Intersection, IntersectionOptions};
-use anygram::parts::bits::Random;
 use anygram::{Canvas, Constraint, Decision, End, Filling, Slot, Solver, TokenId, Witness};
+use anygram_any_order::intersection::{Complete, Intersection, IntersectionOptions};
+use anygram_bits::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::{EvalError, Method};
@@ -106,7 +106,7 @@ pub fn infill(
             let begun = Instant::now();
             let said = intersection.completable(&gaps, &drawn)?;
             let us = micros(begun);
-            let tokens_in = |infilling: &anygram::parts::any_order::intersection::Infilling| {
+            let tokens_in = |infilling: &anygram_any_order::intersection::Infilling| {
                 let kept = text.len() - regions.iter().map(|region| region.len()).sum::<usize>();
                 infilling.text.len().saturating_sub(kept)
             };

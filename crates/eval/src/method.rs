@@ -1,7 +1,7 @@
 //! A strategy of the decoding loop by name, with optional parameters.
 
 use anygram::decode::{Lave, Named, STRATEGIES, Strategy};
-use anygram::{Constraint, Lookahead, MatchError};
+use anygram::{Constraint, DecodeError, Lookahead};
 
 use crate::EvalError;
 
@@ -75,7 +75,7 @@ impl Method {
     }
 
     /// A new strategy for a constraint.
-    pub fn make(&self, constraint: &Constraint) -> Result<Box<dyn Strategy>, MatchError> {
+    pub fn make(&self, constraint: &Constraint) -> Result<Box<dyn Strategy>, DecodeError> {
         if let Some(Parameters { fillings, attempts, counts_room }) = self.lookahead {
             let lookahead = Lookahead { fillings, counts_room, seed: 0 };
             return Ok(Box::new(Lave::new(constraint)?.lookahead(lookahead).attempts(attempts)));

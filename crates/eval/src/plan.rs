@@ -2,7 +2,7 @@
 
 use anygram::DecodeOptions;
 use anygram::decode::Sampling;
-use anygram::parts::bits::Random;
+use anygram_bits::Random;
 use anygram_models::Kind;
 use anygram_models::tasks::Task;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anygram::decode::{Decoded, Event, Recorded, Why};
-use anygram::parts::any_order::intersection::{Complete, Intersection, IntersectionOptions};
 use anygram::{Canvas, Compiler, Constraint, Decision, Decoder, End, GrammarFormat, Slot, Solver, TokenId};
+use anygram_any_order::intersection::{Complete, Intersection, IntersectionOptions};
 use anygram_models::tasks::{Example, Split, Task};
 use anygram_models::{EOS, Session, vocabulary};
 

@@ -9,41 +9,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use anygram_bits::ErrorKind;
 use ariadne::{CharSet, Config, Label, Report, ReportKind};
 
 use crate::ir::Span;
 
-/// What is wrong, for programs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The text is not of the grammar language.
-    Syntax,
-    /// A name without a definition.
-    UndefinedSymbol,
-    /// A name with two definitions.
-    DuplicateDefinition,
-    /// Part of the grammar language that this program does not have, or that has no meaning here.
-    Unsupported,
-    /// A regular expression that is none.
-    InvalidRegex,
-    /// An escape sequence that stands for no character.
-    InvalidEscape,
-    /// A terminal that is defined by itself.
-    RecursiveTerminal,
-    /// A range or a repetition whose end lies before its start.
-    EmptyRange,
-    /// The grammar grows or nests beyond a limit.
-    TooLarge,
-    /// The start rule does not exist.
-    MissingStart,
-    /// The source is not UTF-8.
-    InvalidUtf8,
-    /// A file that is imported cannot be read, or imports itself.
-    Import,
-}
-
-/// Why a text is not a grammar.
+/// Why a text is not a grammar: the place, what is wrong there, and a way out.
+///
+/// It is a type of its own because it alone has a place in a source. An error of compiling contains it where
+/// the text is the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GrammarError(Box<Inner>);
 
@@ -72,7 +46,7 @@ pub(crate) struct ImportedFile {
 impl GrammarError {
     /// An error at a place. Line and column are those of the start of the text until
     /// [`located`](Self::located).
-    pub fn new(kind: ErrorKind, span: Span, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
         let (file, label_file) = (None, None);
         Self(Box::new(Inner {
@@ -89,13 +63,13 @@ impl GrammarError {
     }
 
     /// The same with a second place and what it has to do with the first.
-    pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
+    pub(crate) fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.0.label = Some((span, text.into()));
         self
     }
 
     /// The same with a sentence of help.
-    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
     }
@@ -114,7 +88,7 @@ impl GrammarError {
     }
 
     /// The same with line and column counted in the source that the spans are of.
-    pub fn located(mut self, source: &str) -> Self {
+    pub(crate) fn located(mut self, source: &str) -> Self {
         let file = self.0.file.clone();
         let source = file.as_ref().map_or(source, |file| &file.text);
         let before = &source[..floor_boundary(source, self.0.span.start)];
@@ -284,7 +258,7 @@ pub fn decode(bytes: &[u8]) -> Result<&str, GrammarError> {
         let at = error.valid_up_to();
         let message = format!("byte 0x{:02x} at offset {at} is not UTF-8", bytes[at]);
         let valid = std::str::from_utf8(&bytes[..at]).unwrap_or_default();
-        GrammarError::new(ErrorKind::InvalidUtf8, at..at + 1, message)
+        GrammarError::new(ErrorKind::Syntax, at..at + 1, message)
             .with_help("save the file as UTF-8")
             .located(valid)
     })
@@ -383,6 +357,6 @@ Error: no
     #[test]
     fn bytes_that_are_no_text() {
         let error = decode(b"a: b\n\xff").unwrap_err();
-        assert_eq!((error.kind(), error.line(), error.column()), (ErrorKind::InvalidUtf8, 2, 1));
+        assert_eq!((error.kind(), error.line(), error.column()), (ErrorKind::Syntax, 2, 1));
     }
 }

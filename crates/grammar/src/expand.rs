@@ -43,7 +43,7 @@ impl Budget {
 
     fn exceeded(&self, span: &Span) -> GrammarError {
         let message = format!("the grammar grows beyond the limit of {} symbols here", self.limit);
-        GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
+        GrammarError::new(ErrorKind::Limit, span.clone(), message)
             .with_help("use smaller counts, or raise the limit `grammar_size`")
     }
 }
@@ -322,7 +322,7 @@ mod tests {
         expander.repeat(x.clone(), 1000, Some(1_000_000), place).unwrap();
         assert!(expander.rules.len() < 1500, "{}", expander.rules.len());
         let error = expander.repeat(x.clone(), 99_999_999, Some(99_999_999), place).unwrap_err();
-        assert_eq!((error.kind(), error.span()), (ErrorKind::TooLarge, 3..4));
+        assert_eq!((error.kind(), error.span()), (ErrorKind::Limit, 3..4));
         let mut tiny = Expander::new(vec![], Budget::new(5));
         assert!(
             tiny.repeat(x, 5, Some(5), place)

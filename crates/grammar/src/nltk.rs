@@ -113,7 +113,7 @@ fn read(source: &str) -> Result<File<'_>> {
         }
     }
     if file.productions.is_empty() {
-        let error = GrammarError::new(ErrorKind::MissingStart, 0..0, "there are no productions");
+        let error = GrammarError::new(ErrorKind::Syntax, 0..0, "there are no productions");
         return Err(error.with_help("write `S -> NP VP`, one or more on a line of their own"));
     }
     Ok(file)
@@ -343,7 +343,7 @@ fn start(
         return Ok(number);
     }
     let message = format!("the start `{name}` has no production");
-    let error = GrammarError::new(ErrorKind::MissingStart, span, message);
+    let error = GrammarError::new(ErrorKind::Syntax, span, message);
     let defined = names.nonterminals[..n_defined].iter().map(|nonterminal| &nonterminal.name[..]);
     Err(match closest(name, defined) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
@@ -469,10 +469,10 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        use ErrorKind::{MissingStart, Syntax, Unsupported};
+        use ErrorKind::{Syntax, Unsupported};
         for (source, kind, span, message) in [
-            ("", MissingStart, 0..0, "no productions"),
-            ("# x\n%start S", MissingStart, 0..0, "no productions"),
+            ("", Syntax, 0..0, "no productions"),
+            ("# x\n%start S", Syntax, 0..0, "no productions"),
             ("S -> 'a", Syntax, 5..7, "not closed"),
             ("S -> ''", Unsupported, 5..7, "empty word"),
             ("S -> NP[NUM=sg] VP", Unsupported, 5..15, "feature structures"),
@@ -493,6 +493,6 @@ mod tests {
             assert!(error.message().contains(message), "{source:?}: {error}");
         }
         let small = NltkOptions { max_size: 5, ..NltkOptions::default() };
-        assert_eq!(parse("S -> 'a' 'b' 'c' 'd' 'e'", &small).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(parse("S -> 'a' 'b' 'c' 'd' 'e'", &small).unwrap_err().kind(), ErrorKind::Limit);
     }
 }

@@ -29,7 +29,7 @@ fn lower(source: &str, options: &RegexOptions) -> Result<Grammar, GrammarError> 
     const START: &str = "start";
     if let Some(name) = options.start.as_ref().filter(|&name| name != START) {
         let message = format!("there is no rule `{name}` to start from");
-        return Err(GrammarError::new(ErrorKind::MissingStart, 0..0, message)
+        return Err(GrammarError::new(ErrorKind::Syntax, 0..0, message)
             .with_help("a regular expression has no rules; leave the start out"));
     }
     let (text, offset) = expression(source);
@@ -98,13 +98,13 @@ mod tests {
     #[test]
     fn errors_have_places_in_the_file() {
         let error = |source| parse(source, &RegexOptions::default()).unwrap_err();
-        assert_eq!((error("^a(b").kind(), error("^a(b").span()), (ErrorKind::InvalidRegex, 2..3));
+        assert_eq!((error("^a(b").kind(), error("^a(b").span()), (ErrorKind::Syntax, 2..3));
         assert_eq!(
             (error("\u{feff}ab\\b").kind(), error("\u{feff}ab\\b").span()),
             (ErrorKind::Unsupported, 5..7)
         );
         assert_eq!((error("x\n(?=a)").line(), error("x\n(?=a)").column()), (2, 1));
         let options = RegexOptions { start: Some("root".to_owned()) };
-        assert_eq!(parse("a", &options).unwrap_err().kind(), ErrorKind::MissingStart);
+        assert_eq!(parse("a", &options).unwrap_err().kind(), ErrorKind::Syntax);
     }
 }

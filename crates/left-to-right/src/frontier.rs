@@ -19,6 +19,7 @@ use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Place, Prospect,
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
+use crate::error::StepCause;
 use crate::language::{Language, StepError};
 
 /// One reading of a text.
@@ -110,7 +111,7 @@ impl Stepper {
     }
 
     /// Empty tables in which equal readings that were reached by different ways are one [`Config`]: see
-    /// [`Language::interning_recognizer`].
+    /// [`Choice::interning_recognizer`](anygram_recognizer::Choice::interning_recognizer).
     pub fn interning(language: &Language) -> Result<Self, RecognizerError> {
         Ok(Self::with(language, language.interning_recognizer()?))
     }
@@ -699,7 +700,7 @@ impl Stepper {
                         None => {}
                     }
                     if seen.len() > limit {
-                        return Err(StepError::Undecided { limit });
+                        return Err(StepCause::Undecided { limit }.into());
                     }
                     // A terminal weighs as much as a few bytes, so that long ones are finished before others
                     // are begun.

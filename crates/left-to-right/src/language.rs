@@ -1,15 +1,17 @@
 //! A grammar compiled for one lexer mode and one engine.
 
-use anygram_bits::work::{Cancel, Stopped, Work};
+use anygram_bits::work::{Cancel, Work};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_grammar::{Warning, analysis};
+use anygram_lexer::LexerLimits;
 use anygram_lexer::boundary::OwnDebts;
-use anygram_lexer::transducer::{Lexing, LexingError};
-use anygram_lexer::{LexerError, LexerLimits};
+use anygram_lexer::transducer::Lexing;
 pub use anygram_recognizer::Engine;
 use anygram_recognizer::probe::Probe;
 use anygram_recognizer::{Choice, Recognizer, RecognizerError, RecognizerLimits, Relation};
 
+use crate::error::CompileCause;
+pub use crate::error::{CompileError, StepError};
 use crate::frontier::{Frontier, Stepper};
 
 /// Bounds on the work and the memory of one grammar and one output.
@@ -123,49 +125,19 @@ pub struct LanguageOptions {
     pub limits: Limits,
 }
 
-/// A grammar that cannot be compiled.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CompileError {
-    /// No text is a sentence, or a limit of lexing was hit.
-    #[error(transparent)]
-    Lexing(#[from] LexingError),
-    /// A limit of parsing was hit.
-    #[error(transparent)]
-    Recognizer(#[from] RecognizerError),
-    /// The rules derive sentences, but none can be cut into the terminals that they need.
-    #[error(
-        "the language is empty: in lexer mode {} longer matches of some terminals always take what others \
-         need; use `scannerless`",
-        mode.name()
-    )]
-    NoneCanBeCut {
-        /// The mode.
-        mode: LexerMode,
-    },
-    /// Compiling reached its limit of steps, or was cancelled.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-    /// Undecided: the grammar may have no sentence at all.
-    #[error(
-        "whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`"
-    )]
-    Undecided {
-        /// The limit in force.
-        limit: usize,
-    },
-    /// The grammar names a token that the vocabulary does not have.
-    #[error(
-        "the grammar names the token {name}, which the vocabulary does not have; name one of its special \
-         tokens"
-    )]
-    UnknownToken {
-        /// The name as the grammar has it.
-        name: String,
-    },
-}
-
 /// A compiled grammar: immutable, shared by all outputs.
+///
+/// ```
+/// use anygram_left_to_right::{Language, LanguageOptions};
+///
+/// let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// let language = Language::new(grammar, &LanguageOptions::default())?;
+/// assert!(language.read(b"((x))")?.is_sentence);
+///
+/// let reading = language.read(b"(x]")?; // up to where, and what could have stood there
+/// assert_eq!((reading.length, reading.is_viable, reading.expected), (2, false, vec!["\")\"".to_owned()]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Language {
     grammar: Grammar,
@@ -207,8 +179,8 @@ impl Language {
             own_spelling,
             compile_steps: work.used(),
         };
-        let empty = CompileError::NoneCanBeCut { mode };
-        let mut stepper = Stepper::new(&language)?;
+        let empty = CompileError::from(CompileCause::NoneCanBeCut { mode });
+        let mut stepper = Stepper::new(&language).map_err(StepError::from)?;
         match stepper.start(&language) {
             Ok(Some(start)) => match stepper.is_viable(&language, &start) {
                 Ok(false) => Err(empty),
@@ -293,7 +265,7 @@ impl Language {
     }
 
     /// A fresh recognizer for searches, see [`Choice::interning_recognizer`].
-    pub fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
+    pub(crate) fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
         self.choice.interning_recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
     }
 
@@ -371,39 +343,4 @@ pub struct Reading {
     pub is_sentence: bool,
     /// The names of the terminals that could have stood, or gone on, after that prefix.
     pub expected: Vec<String>,
-}
-
-/// A limit was hit; the state is as it was.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StepError {
-    /// In lexing.
-    #[error(transparent)]
-    Lexer(#[from] LexerError),
-    /// In parsing.
-    #[error(transparent)]
-    Recognizer(#[from] RecognizerError),
-    /// It takes too long.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-    /// It is not known whether the text can be completed.
-    #[error(
-        "whether this text can be completed was not decided in {limit} steps; use the lexer mode \
-         `longest` or raise the limit `search_steps`"
-    )]
-    Undecided {
-        /// The limit in force.
-        limit: usize,
-    },
-}
-
-impl From<StepError> for CompileError {
-    fn from(error: StepError) -> Self {
-        match error {
-            StepError::Lexer(error) => Self::Lexing(LexingError::Limit(error)),
-            StepError::Recognizer(error) => Self::Recognizer(error),
-            StepError::Stopped(error) => Self::Stopped(error),
-            StepError::Undecided { limit } => Self::Undecided { limit },
-        }
-    }
 }

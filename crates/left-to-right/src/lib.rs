@@ -11,6 +11,7 @@
 //! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
 //! | [`budget`] | what fits into a budget of tokens, exactly |
 //! | [`forced`] | what every continuation begins with |
+//! | [`error`] | errors of compiling and of outputs, each with a kind |
 //! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
@@ -21,6 +22,7 @@
 mod ample;
 pub mod budget;
 pub mod costs;
+pub mod error;
 pub mod example;
 pub mod explain;
 pub mod forced;
@@ -33,8 +35,10 @@ pub mod read;
 mod rows;
 pub mod sequences;
 
+pub use anygram_bits::ErrorKind;
+pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;
-pub use language::{CompileError, Engine, Language, LanguageOptions, Limits};
-pub use matcher::{BatchOptions, Constraint, Draft, MatchError, Matcher, Refusal, Warm, batch_masks};
+pub use language::{Engine, Language, LanguageOptions, Limits};
+pub use matcher::{BatchOptions, Constraint, Draft, Matcher, Refusal, Warm, batch_masks};
 pub use memo::MemoCounts;
 pub use rows::MaskRows;

@@ -11,15 +11,36 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
 use crate::budget::{Budgets, Question};
+use crate::error::{CompileCause, CompileError, MatchError, StepCause, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::{CompileError, Language, StepError};
+use crate::language::Language;
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
 use crate::read::read_token;
 use crate::rows::MaskRows;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anygram_left_to_right::{Constraint, ErrorKind, Language, LanguageOptions};
+/// use anygram_vocab::Vocabulary;
+///
+/// let language = |source: &str| -> Result<_, Box<dyn std::error::Error>> {
+///     let grammar = anygram_grammar::lark::parse(source, &Default::default())?;
+///     Ok(Arc::new(Language::new(grammar, &LanguageOptions::default())?))
+/// };
+/// let constraint = Constraint::new(language(r#"start: "yes" | "no""#)?, Vocabulary::builtin())?;
+/// let mut matchers = [constraint.matcher()?, constraint.matcher()?]; // one for each output
+/// matchers[0].advance_text("yes")?;
+/// assert!(matchers[0].is_sentence() && !matchers[1].is_sentence());
+///
+/// // A grammar can name special tokens; the vocabulary needs to have them.
+/// let error = Constraint::new(language(r#"start: "x" <|call|>"#)?, Vocabulary::builtin()).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::UnknownToken);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("CompiledGrammar", "TokenizerInfo", "Guide"))]
 #[derive(Clone, Debug)]
 pub struct Constraint(Arc<Inner>);
@@ -43,7 +64,7 @@ impl Constraint {
                 SpecialToken::Name(name) => vocabulary.special_by_name(name),
                 SpecialToken::Id(id) => Some(TokenId(*id)).filter(|token| token.index() < vocabulary.len()),
             };
-            let token = token.ok_or_else(|| CompileError::UnknownToken { name: terminal.name.clone() })?;
+            let token = token.ok_or_else(|| CompileCause::UnknownToken { name: terminal.name.clone() })?;
             specials.push((token, TerminalId::new(at)));
         }
         Ok(Self::of(language, vocabulary, specials))
@@ -182,66 +203,27 @@ impl Session {
     }
 }
 
-/// An operation that failed. The state has not changed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MatchError {
-    /// The token is not allowed here.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// A limit was reached.
-    #[error(transparent)]
-    Limit(#[from] StepError),
-    /// The id is not in the vocabulary.
-    #[error("token {id} is not in the vocabulary of {size} tokens")]
-    UnknownToken {
-        /// The id.
-        id: u32,
-        /// The number of tokens.
-        size: usize,
-    },
-    /// More tokens to take back than there are.
-    #[error("cannot take back {asked} tokens of {present}")]
-    RollbackTooFar {
-        /// How many were asked for.
-        asked: usize,
-        /// How many there are.
-        present: usize,
-    },
-    /// A draft names itself, or a later draft of the list, as its predecessor.
-    #[error("draft {draft} follows draft {after}, which does not stand before it")]
-    DraftOrder {
-        /// The draft.
-        draft: usize,
-        /// The one that it follows.
-        after: usize,
-    },
-    /// The caller's buffer has fewer rows than there are masks.
-    #[error("{needed} masks need as many rows, given {given}")]
-    TooFewRows {
-        /// Rows needed.
-        needed: usize,
-        /// Rows given.
-        given: usize,
-    },
-    /// The tokens that end an output cannot be these, or not now.
-    #[error("{}", match id {
-        Some(id) => format!("token {id} cannot end an output: it has bytes; give special tokens"),
-        None => "the tokens that end an output can be set only while it is empty; reset it first".to_owned(),
-    })]
-    Eos {
-        /// The token that has bytes, if that is why.
-        id: Option<u32>,
-    },
-    /// No tokens spell the text.
-    #[error("{why}")]
-    Encode {
-        /// What the vocabulary says.
-        why: String,
-    },
-}
-
 /// A token that may come, see [`Matcher::draft_masks`].
+///
+/// ```
+/// # use anygram_left_to_right::{Draft, MaskRows};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matcher = constraint.matcher()?;
+/// let [open, close, x] = ["(", ")", "x"].map(|text| constraint.vocabulary().encode(text).unwrap()[0]);
+/// // A tree: `(`, after it `x` or `)`.
+/// let drafts = [(open, None), (x, Some(0)), (close, Some(0))].map(|(token, after)| Draft { token, after });
+/// let mut words = vec![0; drafts.len() * constraint.mask_words()];
+/// let rows = MaskRows::new(&mut words, constraint.mask_words());
+/// assert_eq!(matcher.draft_masks(&drafts, rows)?, [true, true, false]);
+/// assert!(matcher.tokens().is_empty()); // drafts are not appended
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Draft {
     /// The token.
@@ -321,6 +303,31 @@ struct Position {
 ///
 /// A clone is a fork: it costs a copy of the list of positions and shares all tables. Rollback drops
 /// positions.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matcher = constraint.matcher()?;
+/// let [open, close, x] = ["(", ")", "x"].map(|text| constraint.vocabulary().encode(text).unwrap()[0]);
+/// let mask = matcher.mask()?; // which tokens may come first
+/// assert!(mask.contains(open) && mask.contains(x) && !mask.contains(close));
+///
+/// matcher.advance_all(&[open, x])?;
+/// let error = matcher.advance(x).unwrap_err(); // refused; the state is as it was
+/// assert!(error.to_string().contains("expected"), "{error}");
+///
+/// let mut other = matcher.fork();
+/// other.advance(close)?;
+/// assert!(other.is_sentence() && !matcher.is_sentence());
+/// matcher.rollback(1)?; // takes back `x`
+/// assert_eq!(matcher.tokens(), [open]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("GrammarMatcher", "LLMatcher", "Constraint", "logits processor"))]
 #[derive(Clone)]
 pub struct Matcher {
@@ -536,7 +543,8 @@ impl Matcher {
     #[doc(alias("accept_string", "consume_text"))]
     pub fn advance_text(&mut self, text: impl AsRef<[u8]>) -> Result<usize, MatchError> {
         let tokens = self.constraint.vocabulary().encode(text);
-        let tokens = tokens.map_err(|error| MatchError::Encode { why: error.to_string() })?;
+        let tokens =
+            tokens.map_err(|error| MatchError::Encode { kind: error.kind(), why: error.to_string() })?;
         self.advance_all(&tokens)?;
         Ok(tokens.len())
     }
@@ -705,11 +713,13 @@ impl Matcher {
             self.renew(true)?;
         }
         match operation(self) {
-            Err(MatchError::Limit(StepError::Recognizer(RecognizerError::TooManyItems { .. }))) => {
+            Err(MatchError::Limit(StepError(StepCause::Recognizer(RecognizerError::TooManyItems {
+                ..
+            })))) => {
                 self.renew(true)?;
                 operation(self)
             }
-            Err(MatchError::Limit(StepError::Lexer(_))) => {
+            Err(MatchError::Limit(StepError(StepCause::Lexer(_)))) => {
                 self.renew(false)?;
                 operation(self)
             }
@@ -1032,6 +1042,26 @@ impl Matcher {
 ///
 /// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
 /// threads are those of rayon's pool in which this is called.
+///
+/// ```
+/// # use anygram_left_to_right::{MaskRows, batch_masks};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matchers = [constraint.matcher()?, constraint.matcher()?];
+/// matchers[0].advance_text("(x")?;
+/// let width = constraint.mask_words();
+/// let mut words = vec![0; 2 * width];
+/// let results = batch_masks(&mut matchers, MaskRows::new(&mut words, width));
+/// assert!(results.iter().all(Result::is_ok));
+/// assert_eq!(words[..width], *matchers[0].mask()?.words());
+/// assert_eq!(words[width..], *matchers[1].mask()?.words());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias("batch_fill_next_token_bitmask", "fill_next_token_bitmask_par"))]
 pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Result<(), MatchError>> {
     let (needed, given) = (matchers.len(), rows.len());

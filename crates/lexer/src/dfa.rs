@@ -592,8 +592,11 @@ impl Nfa {
                 };
                 next.push(id);
             }
-            if sets.len() > limits.dfa_states || entries > 8 * limits.nfa_states {
+            if sets.len() > limits.dfa_states {
                 return Err(DfaError::TooManyDfaStates);
+            }
+            if entries > limits.nfa_states.saturating_mul(8) {
+                return Err(DfaError::TooManyNfaStates);
             }
             at += 1;
         }

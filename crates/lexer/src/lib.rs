@@ -19,6 +19,7 @@
 //! must not accept any more (see [`transducer`]). Obligations make the guess exact: of all the guesses
 //! exactly the longest match survives.
 
+use anygram_bits::ErrorKind;
 use anygram_bits::work::Stopped;
 
 pub mod boundary;
@@ -93,4 +94,25 @@ pub enum LexerError {
         /// The limit in force.
         limit: usize,
     },
+}
+
+impl LexerError {
+    /// [`ErrorKind::Limit`] or [`ErrorKind::Cancelled`].
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Stopped(stopped) => stopped.kind(),
+            _ => ErrorKind::Limit,
+        }
+    }
+
+    /// The limit that was reached: the option that sets it, and its value. `None` if no option sets it.
+    pub fn limit(&self) -> Option<(&'static str, u64)> {
+        match *self {
+            Self::TerminalTooLarge { limit, option, .. } => Some((option, limit as u64)),
+            Self::UnionTooLarge { limit } => Some(("union_entries", limit as u64)),
+            Self::TooManyLexemes { limit } => Some(("lexemes", limit as u64)),
+            Self::Stopped(stopped) => stopped.limit(),
+            Self::TooDeep { .. } => None,
+        }
+    }
 }

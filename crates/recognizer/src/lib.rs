@@ -23,7 +23,7 @@ pub use anygram_grammar::relation::Relation;
 pub use earley::View;
 pub use engine::{Choice, Engine};
 
-use anygram_bits::{BitSet, index_type};
+use anygram_bits::{BitSet, ErrorKind, index_type};
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Symbol, TerminalId};
 
@@ -83,6 +83,24 @@ pub enum RecognizerError {
         /// What it lacks.
         reason: &'static str,
     },
+}
+
+impl RecognizerError {
+    /// [`ErrorKind::Limit`] or [`ErrorKind::Device`].
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TooManyItems { .. } => ErrorKind::Limit,
+            Self::Device { .. } => ErrorKind::Device,
+        }
+    }
+
+    /// The limit that was reached: the option that sets it, and its value.
+    pub fn limit(&self) -> Option<(&'static str, u64)> {
+        match *self {
+            Self::TooManyItems { limit } => Some(("parser_items", limit as u64)),
+            Self::Device { .. } => None,
+        }
+    }
 }
 
 /// An engine over one grammar.

@@ -3,29 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What kind of thing went wrong. More kinds may come.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum VocabErrorKind {
-    /// The file could not be opened, read or decompressed.
-    Io,
-    /// The file is not written in its format.
-    Syntax,
-    /// A token is not valid base64.
-    InvalidBase64,
-    /// Text that must be UTF-8 is not.
-    InvalidUtf8,
-    /// Two tokens claim one id, or two ids one name.
-    DuplicateId,
-    /// A valid file, or an option, of a kind that this crate does not read.
-    Unsupported,
-    /// An id that the vocabulary does not have.
-    UnknownToken,
-    /// The file, or an id in it, is beyond a limit.
-    TooLarge,
-    /// No sequence of tokens spells the text.
-    CannotEncode,
-}
+use anygram_bits::ErrorKind;
 
 /// Why a vocabulary could not be loaded or changed, or a text not encoded or decoded.
 ///
@@ -36,20 +14,20 @@ pub struct VocabError(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    kind: VocabErrorKind,
+    kind: ErrorKind,
     message: String,
     path: Option<PathBuf>,
     source: Option<std::io::Error>,
 }
 
 impl VocabError {
-    pub(crate) fn new(kind: VocabErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner { kind, message: message.into(), path: None, source: None }))
     }
 
     pub(crate) fn io(doing: &str, source: std::io::Error) -> Self {
         let message = format!("cannot {doing}: {source}");
-        Self(Box::new(Inner { kind: VocabErrorKind::Io, message, path: None, source: Some(source) }))
+        Self(Box::new(Inner { kind: ErrorKind::Io, message, path: None, source: Some(source) }))
     }
 
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
@@ -58,7 +36,7 @@ impl VocabError {
     }
 
     /// What kind of error this is.
-    pub fn kind(&self) -> VocabErrorKind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 

@@ -55,7 +55,8 @@ mod trie;
 mod vocabulary;
 
 pub use alphabet::{Alphabet, Inside};
-pub use error::{VocabError, VocabErrorKind};
+pub use anygram_bits::ErrorKind;
+pub use error::VocabError;
 pub use load::{Format, LoadOptions};
 pub use token_mask::{Logit, TokenMask};
 pub use trie::{Children, Node, NodeId, TokenTrie};

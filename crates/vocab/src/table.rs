@@ -1,6 +1,6 @@
 //! The bytes of all tokens in one block, and the way back from bytes to token.
 
-use crate::{MAX_TOKENS, TokenId, TokenTrie, VocabError, VocabErrorKind};
+use crate::{ErrorKind, MAX_TOKENS, TokenId, TokenTrie, VocabError};
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
@@ -68,7 +68,7 @@ impl TableBuilder {
     pub fn check_id(id: u64) -> Result<TokenId, VocabError> {
         if id >= MAX_TOKENS as u64 {
             return Err(VocabError::new(
-                VocabErrorKind::TooLarge,
+                ErrorKind::Limit,
                 format!("token id {id} is beyond the limit of {MAX_TOKENS} tokens: is this a vocabulary?"),
             ));
         }
@@ -96,7 +96,7 @@ impl TableBuilder {
     pub fn check_size(&self) -> Result<(), VocabError> {
         if self.blob.len() > MAX_TOTAL_BYTES {
             return Err(VocabError::new(
-                VocabErrorKind::TooLarge,
+                ErrorKind::Limit,
                 format!(
                     "the tokens have more than {MAX_TOTAL_BYTES} bytes in all, the limit: is this a \
                      vocabulary?"
@@ -117,7 +117,7 @@ impl TableBuilder {
             if earlier != 0 {
                 let (first, second) = (place(earlier as usize - 1), place(number as usize - 1));
                 return Err(VocabError::new(
-                    VocabErrorKind::DuplicateId,
+                    ErrorKind::Syntax,
                     format!("{first} and {second} have the same id, {}: remove one of these tokens", id.0),
                 ));
             }
@@ -262,8 +262,8 @@ mod tests {
         builder.push(TokenId(1), b"a");
         builder.push(TokenId(1), b"b");
         let error = builder.finish(|n| format!("place {n}")).unwrap_err();
-        assert_eq!(error.kind(), VocabErrorKind::DuplicateId);
+        assert_eq!(error.kind(), ErrorKind::Syntax);
         assert!(error.to_string().contains("place 0 and place 1 have the same id, 1"), "{error}");
-        assert_eq!(TableBuilder::check_id(MAX_TOKENS as u64).unwrap_err().kind(), VocabErrorKind::TooLarge);
+        assert_eq!(TableBuilder::check_id(MAX_TOKENS as u64).unwrap_err().kind(), ErrorKind::Limit);
     }
 }

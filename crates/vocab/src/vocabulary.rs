@@ -2,7 +2,7 @@
 
 use crate::encode::Encoder;
 use crate::table::{TableBuilder, Tokens};
-use crate::{TokenId, TokenTrie, VocabError, VocabErrorKind};
+use crate::{ErrorKind, TokenId, TokenTrie, VocabError};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -12,6 +12,19 @@ use std::sync::Arc;
 /// Costs, with n the number of ids: look-ups O(1); `with_…` O(1) plus the number of names, and O(n) only
 /// where an ordinary token becomes special; encoding as described in the [crate's](crate) loaders; about 60
 /// bytes of memory a token.
+///
+/// ```
+/// use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
+///
+/// // A file of a model, here a JSON array: `null` has no bytes.
+/// let options = LoadOptions { eos: vec![3], ..LoadOptions::default() };
+/// let vocabulary = Vocabulary::from_bytes(Format::JsonArray, br#"["a", "b", "ab", null]"#, &options)?;
+/// let tokens = vocabulary.encode("abb")?;
+/// assert_eq!(tokens, [TokenId(2), TokenId(1)]);
+/// assert_eq!(vocabulary.decode(&tokens)?, b"abb");
+/// assert_eq!((vocabulary.bytes(TokenId(2)), vocabulary.eos()), (Some(&b"ab"[..]), &[TokenId(3)][..]));
+/// # Ok::<(), anygram_vocab::VocabError>(())
+/// ```
 #[derive(Clone)]
 pub struct Vocabulary {
     tokens: Arc<Tokens>,
@@ -73,7 +86,7 @@ impl Vocabulary {
     /// ```
     ///
     /// # Errors
-    /// [`TooLarge`](VocabErrorKind::TooLarge) if there are more ids or bytes than the [crate](crate) takes.
+    /// [`Limit`](ErrorKind::Limit) if there are more ids or bytes than the [crate](crate) takes.
     pub fn from_tokens<T: AsRef<[u8]>>(
         tokens: impl IntoIterator<Item = T>,
         special: SpecialIds,
@@ -194,7 +207,7 @@ impl Vocabulary {
                 Some(bytes) if bytes == name.as_bytes() => losing.push(id),
                 Some(bytes) => {
                     return Err(VocabError::new(
-                        VocabErrorKind::DuplicateId,
+                        ErrorKind::InvalidArgument,
                         format!(
                             "token {} cannot be the special token `{name}`: it is the ordinary token {}; \
                              is the id right?",
@@ -241,7 +254,7 @@ impl Vocabulary {
         for (i, &id) in ids.iter().enumerate() {
             if id.index() >= self.n_ids {
                 return Err(VocabError::new(
-                    VocabErrorKind::UnknownToken,
+                    ErrorKind::UnknownToken,
                     format!(
                         "token {} at place {i} does not exist: the vocabulary has {} ids",
                         id.0, self.n_ids
@@ -323,7 +336,7 @@ impl fmt::Debug for Vocabulary {
 
 impl Names {
     fn add(&mut self, id: TokenId, name: &str) -> Result<(), VocabError> {
-        let taken = |text: String| Err(VocabError::new(VocabErrorKind::DuplicateId, text));
+        let taken = |text: String| Err(VocabError::new(ErrorKind::InvalidArgument, text));
         match (self.by_id.get(&id), self.by_name.get(name)) {
             (None, None) => {}
             (Some(old), _) if **old == *name => return Ok(()),

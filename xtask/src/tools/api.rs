@@ -2,8 +2,7 @@
 //! `docs/api.txt`, which somebody reads.
 //!
 //! `anygram` only hands out what other crates define, so its items are looked up there: the `use` lines of
-//! its source say where, and rustdoc's JSON says what the items have. The module `parts` is left out, since
-//! it promises nothing.
+//! its source say where, and rustdoc's JSON says what the items have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Methods that are asked about each proposal, and do nothing else.
 
-use anygram_left_to_right::{Constraint, MatchError};
+use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
 
 use super::DecodeError;
@@ -19,7 +19,7 @@ pub struct Asked {
 
 impl Asked {
     /// For a constraint.
-    pub fn new(constraint: &Constraint, method: Method) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint, method: Method) -> Result<Self, DecodeError> {
         Ok(Self { methods: Methods::new(constraint)?, method })
     }
 

@@ -1,6 +1,6 @@
 //! Ours: what is kept leaves the canvas completable, exactly.
 
-use anygram_left_to_right::{Constraint, MatchError};
+use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
 
 use super::DecodeError;
@@ -57,7 +57,7 @@ enum Known {
 
 impl Exact {
     /// For a constraint.
-    pub fn new(constraint: &Constraint, by: ExactBy) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint, by: ExactBy) -> Result<Self, DecodeError> {
         Ok(Self {
             solver: Solver::new(constraint)?,
             weigher: Weigher::new(constraint)?,

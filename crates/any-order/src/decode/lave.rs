@@ -1,6 +1,6 @@
 //! LAVE's loop (Zhang et al. 2026, algorithm 1): verification by lookahead, and recovery from the cache.
 
-use anygram_left_to_right::{Constraint, MatchError, Matcher};
+use anygram_left_to_right::{Constraint, Matcher};
 use anygram_vocab::TokenId;
 
 use super::rows::Rows;
@@ -35,7 +35,7 @@ impl Lave {
     pub const ATTEMPTS: usize = 5;
 
     /// For a constraint, with the paper's N and τ.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, DecodeError> {
         Ok(Self {
             methods: Methods::new(constraint)?,
             matcher: constraint.matcher()?,
@@ -68,7 +68,7 @@ impl Lave {
     }
 
     /// Checks fillings on so many threads; the answers are the same.
-    pub fn on_threads(mut self, n_threads: usize) -> Result<Self, MatchError> {
+    pub fn on_threads(mut self, n_threads: usize) -> Result<Self, DecodeError> {
         self.methods = self.methods.on_threads(n_threads)?;
         Ok(self)
     }

@@ -71,6 +71,7 @@ pub mod trace;
 
 mod run;
 
+use anygram_bits::ErrorKind;
 use anygram_left_to_right::{Constraint, MatchError};
 use anygram_vocab::TokenId;
 
@@ -86,12 +87,11 @@ pub use strategy::{Named, Recovery, STRATEGIES, Strategy};
 pub use trace::{Event, Ground, Judgement, Proposal, Trace, Why};
 
 use crate::canvas::{Canvas, Slot};
-use crate::log_probs::LogProbsError;
-use crate::methods::MethodError;
-use crate::solver::CanvasQuestionError;
-use crate::weigh::WeighError;
+use crate::error::CanvasError;
 
 /// Why a canvas could not be filled.
+///
+/// An enum because models and strategies of users return it too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -109,21 +109,35 @@ pub enum DecodeError {
         /// The size of the vocabulary.
         size: usize,
     },
-    /// What the model wrote are no log-probabilities.
+    /// A question about the canvas could not be answered, or what the model wrote are no log-probabilities.
     #[error(transparent)]
-    LogProbs(#[from] LogProbsError),
-    /// A method could not be asked.
-    #[error(transparent)]
-    Method(#[from] MethodError),
-    /// The solver could not be asked.
-    #[error(transparent)]
-    Canvas(#[from] CanvasQuestionError),
-    /// The weights could not be used.
-    #[error(transparent)]
-    Weigh(#[from] WeighError),
-    /// Computing masks failed.
-    #[error(transparent)]
-    Match(#[from] MatchError),
+    Canvas(#[from] CanvasError),
+}
+
+impl DecodeError {
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Options(_) | Self::Columns { .. } => ErrorKind::InvalidArgument,
+            Self::Model(_) => ErrorKind::Model,
+            Self::Canvas(error) => error.kind(),
+        }
+    }
+
+    /// The limit that was reached: its name, which [`Limits::set`](anygram_left_to_right::Limits::set) takes,
+    /// and its value.
+    pub fn limit(&self) -> Option<(&'static str, u64)> {
+        match self {
+            Self::Canvas(error) => error.limit(),
+            _ => None,
+        }
+    }
+}
+
+impl From<MatchError> for DecodeError {
+    fn from(error: MatchError) -> Self {
+        Self::Canvas(error.into())
+    }
 }
 
 /// How a run ended.
@@ -149,6 +163,44 @@ impl Decoded {
 }
 
 /// Fills canvases of one constraint by one strategy.
+///
+/// ```
+/// # use anygram_any_order::decode::{DecodeOptions, Decoder, Exact, ExactBy};
+/// # use anygram_any_order::decode::{Model, ModelError, OpenSlots, View};
+/// # use anygram_any_order::{Canvas, End, Slot};
+/// struct Flat;
+///
+/// /// All tokens are equally likely everywhere.
+/// impl Model for Flat {
+///     fn vocabulary_size(&self) -> usize {
+///         4
+///     }
+///     fn open_slots(&self) -> OpenSlots {
+///         OpenSlots::Noise
+///     }
+///     fn log_probs(&mut self, _view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
+///         rows.fill(-2.0);
+///         Ok(())
+///     }
+/// }
+///
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let special = SpecialIds { eos: vec![3], ..SpecialIds::default() };
+/// # let vocabulary = Vocabulary::from_tokens(["(", ")", "x", ""], special)?;
+/// # let constraint = Constraint::new(language, vocabulary)?;
+/// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
+/// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
+/// let strategy = Exact::new(&constraint, ExactBy::Compatible)?;
+/// let mut decoder = Decoder::new(&constraint, Box::new(strategy));
+/// let canvas = Canvas::new([Slot::Fixed(open), Slot::Hole, Slot::Hole].to_vec(), End::Sentence);
+/// let decoded = decoder.decode(&canvas, &mut Flat, &DecodeOptions::default())?;
+/// assert_eq!(decoded.tokens(), Some(vec![open, x, close]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Decoder {
     constraint: Constraint,
     strategy: Box<dyn Strategy>,

@@ -10,7 +10,8 @@ use rustc_hash::FxHashSet;
 
 use super::options::{Order, Sampling};
 use crate::canvas::Canvas;
-use crate::log_probs::{LogProbs, LogProbsError};
+use crate::error::{CanvasCause, CanvasError};
+use crate::log_probs::LogProbs;
 
 /// The distributions of slots, ascending by slot, of which strategies take away what cannot be put.
 ///
@@ -67,7 +68,7 @@ impl Rows {
         columns: usize,
         size: usize,
         never: Option<TokenId>,
-    ) -> Result<Self, LogProbsError> {
+    ) -> Result<Self, CanvasError> {
         let row = |(hole, (&slot, values)): (usize, (&usize, &[f32]))| {
             let mut log_probs = values[..size].to_vec();
             if let Some(never) = never.and_then(|token| log_probs.get_mut(token.index())) {
@@ -85,7 +86,7 @@ impl Rows {
             })
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
-        Ok(Self { rows: rows.collect::<Result<_, _>>()?, focus: None })
+        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None })
     }
 
     /// The slots that are open and have a distribution.
@@ -179,7 +180,7 @@ impl Rows {
         canvas: &Canvas,
         listed: Option<usize>,
         temperature: f64,
-    ) -> Result<LogProbs, LogProbsError> {
+    ) -> Result<LogProbs, CanvasError> {
         let scale = if temperature > 0.0 { 1.0 / temperature } else { 1.0 };
         let rows = canvas.holes().map(|slot| {
             let row = self.row(slot).map(|row| (&row.log_probs[..], scale));
@@ -193,7 +194,7 @@ impl Rows {
     }
 
     /// The same, dense, with the lowest less 10 for tokens that the model excludes.
-    pub(crate) fn widened(&self, canvas: &Canvas) -> Result<LogProbs, LogProbsError> {
+    pub(crate) fn widened(&self, canvas: &Canvas) -> Result<LogProbs, CanvasError> {
         LogProbs::joined(canvas.holes().map(|slot| {
             let Some(row) = self.row(slot) else { return Ok(LogProbs::flat()) };
             let finite = row.log_probs.iter().copied().filter(|value| *value > f32::NEG_INFINITY);
@@ -259,10 +260,10 @@ impl Rows {
 }
 
 /// Takes the logarithm of the sum off all values, which may be all minus infinity.
-fn normalize(hole: usize, values: &mut [f32]) -> Result<(), LogProbsError> {
+fn normalize(hole: usize, values: &mut [f32]) -> Result<(), CanvasError> {
     for (id, &value) in values.iter().enumerate() {
         if value.is_nan() || value == f32::INFINITY {
-            return Err(LogProbsError::NoWeight { hole, id: id as u32, value: value.into() });
+            return Err(CanvasCause::NoWeight { hole, id: id as u32, value: value.into() }.into());
         }
     }
     let top = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -23,7 +23,7 @@ pub struct Sequential {
 
 impl Sequential {
     /// For a constraint.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, DecodeError> {
         Ok(Self { matcher: constraint.matcher()?, has_budget: false, last: None })
     }
 

@@ -1,7 +1,7 @@
 //! The trait for decoding methods, and all methods by name.
 
 use anygram_bits::Random;
-use anygram_left_to_right::{Constraint, MatchError};
+use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
 
 use super::asked::Asked;
@@ -90,12 +90,12 @@ pub struct Named {
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    make: fn(&Constraint) -> Result<Box<dyn Strategy>, MatchError>,
+    make: fn(&Constraint) -> Result<Box<dyn Strategy>, DecodeError>,
 }
 
 impl Named {
     /// A new one, for a constraint.
-    pub fn make(&self, constraint: &Constraint) -> Result<Box<dyn Strategy>, MatchError> {
+    pub fn make(&self, constraint: &Constraint) -> Result<Box<dyn Strategy>, DecodeError> {
         (self.make)(constraint)
     }
 

@@ -20,13 +20,15 @@
 use anygram_bits::Random;
 use anygram_bits::work::Work;
 use anygram_grammar::normal::NormalForm;
+use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::{Undecided, Verdict};
-use crate::solver::{CanvasQuestionError, Filling, Witness};
+use crate::error::{CanvasCause, CanvasError};
+use crate::solver::{Filling, Witness};
 
 mod automaton;
 mod completions;
@@ -193,7 +195,7 @@ enum Found {
 impl Intersection {
     /// Normal forms and empty tables for a constraint. Cost: linear in the grammar, and the closure of its
     /// unit rules.
-    pub fn new(constraint: &Constraint) -> Result<Self, MatchError> {
+    pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         let rules = Rules::new(&constraint.language().lexing().cfg);
         Ok(Self {
             constraint: constraint.clone(),
@@ -239,7 +241,7 @@ impl Intersection {
         &mut self,
         canvas: &Canvas,
         options: &IntersectionOptions,
-    ) -> Result<Intersected, CanvasQuestionError> {
+    ) -> Result<Intersected, CanvasError> {
         self.check(canvas)?;
         if !options.memoize || self.tables.is_full(self.constraint.language().lexing()) {
             self.tables = Tables::new(&self.constraint);
@@ -278,13 +280,13 @@ impl Intersection {
         }
     }
 
-    fn check(&self, canvas: &Canvas) -> Result<(), CanvasQuestionError> {
+    fn check(&self, canvas: &Canvas) -> Result<(), CanvasError> {
         let size = self.constraint.vocabulary().len();
         for (slot, content) in canvas.slots().iter().enumerate() {
             if let Slot::Fixed(token) = content
                 && token.index() >= size
             {
-                return Err(CanvasQuestionError::UnknownToken { slot, id: token.0, size });
+                return Err(CanvasCause::UnknownToken { slot, id: token.0, size }.into());
             }
         }
         Ok(())
@@ -397,7 +399,7 @@ impl Intersection {
                 }
                 Ok(false) => {}
                 // Whether the prefix is viable; another draw may be easier to tell.
-                Err(StepError::Undecided { .. }) if !is_fixed => {}
+                Err(error) if !is_fixed && error.kind() == ErrorKind::Undecided => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -18,7 +18,7 @@ use super::lexings::Lexings;
 use super::{Intersection, IntersectionOptions};
 use crate::canvas::{Canvas, Slot};
 use crate::decision::Decision;
-use crate::solver::CanvasQuestionError;
+use crate::error::{CanvasCause, CanvasError};
 
 /// Which terminals can follow each other, begin and end.
 pub(super) struct Neighbours {
@@ -139,10 +139,10 @@ impl Intersection {
         canvas: &Canvas,
         proposals: &[(usize, TokenId)],
         options: &IntersectionOptions,
-    ) -> Result<Subset, CanvasQuestionError> {
+    ) -> Result<Subset, CanvasError> {
         for (proposal, &(slot, _)) in proposals.iter().enumerate() {
             if canvas.slots().get(slot) != Some(&Slot::Hole) {
-                return Err(CanvasQuestionError::NoHole { proposal, slot });
+                return Err(CanvasCause::NoHole { proposal, slot }.into());
             }
         }
         let mut subset = Subset { kept: 0, decision: Decision::No, checks: (0, 0) };

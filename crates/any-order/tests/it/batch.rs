@@ -32,7 +32,7 @@ fn of_many_canvases() {
 
     let ask = |solver: &mut Solver, canvas: &Canvas| {
         let completable = solver.completable(canvas)?.decided();
-        Ok::<_, anygram_any_order::CanvasQuestionError>((completable, solver.admissible(canvas)?))
+        Ok::<_, anygram_any_order::CanvasError>((completable, solver.admissible(canvas)?))
     };
     let mut alone = Solver::new(&constraint).unwrap();
     let expected: Vec<_> = canvases.iter().map(|canvas| ask(&mut alone, canvas)).collect();

@@ -810,7 +810,7 @@ fn what_cannot_be_is_said() {
             Ok(())
         }
     }
-    assert!(matches!(run(&mut Broken, plain), Err(DecodeError::LogProbs(_))));
+    assert!(matches!(run(&mut Broken, plain), Err(DecodeError::Canvas(_))));
     // A row that excludes everything: `none` is stuck, `exact` knows better.
     struct Silent;
     impl Model for Silent {

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anygram::parts::grammar::ambiguity::hints;
-use anygram::parts::left_to_right::example::{Examples, contexts};
-use anygram::parts::lexer::overlap::overlaps;
-use anygram::parts::lexer::words::Words;
 use anygram::{Compiler, GrammarFormat, LexerMode};
+use anygram_grammar::ambiguity::hints;
+use anygram_left_to_right::example::{Examples, contexts};
+use anygram_lexer::overlap::overlaps;
+use anygram_lexer::words::Words;
 use anygram_testkit::shared::data;
 
 fn grammars(folder: &Path) -> Vec<PathBuf> {

@@ -1,6 +1,7 @@
 //! All tests of this crate's interface, as one program: it is linked once.
 
 mod engines;
+mod errors;
 mod examples;
 mod formats;
 mod lark_comparison;

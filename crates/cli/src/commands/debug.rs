@@ -2,12 +2,12 @@ use std::io::{BufWriter, Write};
 
 use anygram::Language;
 use anygram::Vocabulary;
-use anygram::parts::bits::work::Work;
-use anygram::parts::grammar::ir::{Grammar, Symbol, TerminalId};
-use anygram::parts::grammar::normal::{NormalForm, NormalId};
-use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
-use anygram::parts::left_to_right::mask::MASK_BITS;
-use anygram::parts::left_to_right::sequences::{Rows, Sequences};
+use anygram_bits::work::Work;
+use anygram_grammar::ir::{Grammar, Symbol, TerminalId};
+use anygram_grammar::normal::{NormalForm, NormalId};
+use anygram_left_to_right::frontier::{Frontier, Stepper};
+use anygram_left_to_right::mask::MASK_BITS;
+use anygram_left_to_right::sequences::{Rows, Sequences};
 use anyhow::{Result, bail};
 use clap::{Subcommand, ValueEnum};
 
@@ -326,11 +326,7 @@ fn chart(args: &GrammarArgs, text: &[u8], output: &mut dyn Write) -> Result<()> 
     }
     for state in 0..stepper.recognizer().n_states() {
         writeln!(output, "state {state}")?;
-        write!(
-            output,
-            "{}",
-            stepper.recognizer().dump(anygram::parts::recognizer::StateId::new(state), &name)
-        )?;
+        write!(output, "{}", stepper.recognizer().dump(anygram_recognizer::StateId::new(state), &name))?;
     }
     Ok(())
 }

@@ -2,8 +2,8 @@ use std::io::Write;
 use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
-use anygram::parts::lexer::dfa::{DEAD, START};
 use anygram::{Compiler, Constraint, GrammarFormat, Language, Matcher, TokenId, Vocabulary};
+use anygram_lexer::dfa::{DEAD, START};
 use anyhow::Result;
 
 use crate::excerpt::{Excerpt, listing};

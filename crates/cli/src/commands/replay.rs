@@ -2,8 +2,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anygram::parts::left_to_right::mask::get_bit;
 use anygram::{TokenId, Vocabulary};
+use anygram_left_to_right::mask::get_bit;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

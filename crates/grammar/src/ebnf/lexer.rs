@@ -264,7 +264,7 @@ impl<'s> Lexer<'s> {
         }
         let id = digits.parse().map_err(|_| {
             let message = format!("token id {digits} is too large: at most {}", u32::MAX);
-            GrammarError::new(ErrorKind::TooLarge, at..at + len, message)
+            GrammarError::new(ErrorKind::Limit, at..at + len, message)
         })?;
         Ok((SpecialToken::Id(id), len))
     }
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(kinds("<[12]><think>", Gbnf).unwrap(), tokens);
         for (bad, kind) in [
             ("<[x]>", ErrorKind::Syntax),
-            ("<[99999999999]>", ErrorKind::TooLarge),
+            ("<[99999999999]>", ErrorKind::Limit),
             ("<a\n>", ErrorKind::Syntax),
             ("!<[12]>", ErrorKind::Unsupported),
             ("! <[12]>", ErrorKind::Syntax),

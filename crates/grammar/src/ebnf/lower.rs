@@ -93,13 +93,9 @@ impl<'f, 's> Lowering<'f, 's> {
             if self.dialect == Dialect::Ebnf {
                 let first = self.file.rules[self.rules[number]].name_span.clone();
                 let message = format!("`{}` is defined twice", rule.name);
-                return Err(GrammarError::new(
-                    ErrorKind::DuplicateDefinition,
-                    rule.name_span.clone(),
-                    message,
-                )
-                .with_label(first, "first defined here")
-                .with_help("join the two with `|`, or rename one"));
+                return Err(GrammarError::new(ErrorKind::Syntax, rule.name_span.clone(), message)
+                    .with_label(first, "first defined here")
+                    .with_help("join the two with `|`, or rename one"));
             }
             self.rules[number] = at;
         }
@@ -120,11 +116,8 @@ impl<'f, 's> Lowering<'f, 's> {
             return Ok(NonterminalId::new(0));
         }
         let name = name.unwrap_or("root");
-        let error = GrammarError::new(
-            ErrorKind::MissingStart,
-            0..0,
-            format!("there is no rule `{name}` to start from"),
-        );
+        let error =
+            GrammarError::new(ErrorKind::Syntax, 0..0, format!("there is no rule `{name}` to start from"));
         const LISTED: usize = 20;
         let names = || self.rules.iter().map(|&at| self.file.rules[at].name);
         let listed = names().take(LISTED).collect::<Vec<_>>().join(", ");
@@ -144,7 +137,7 @@ impl<'f, 's> Lowering<'f, 's> {
                 continue;
             }
             let message = format!("there is no rule `{name}`");
-            let error = GrammarError::new(ErrorKind::UndefinedSymbol, node.span.clone(), message);
+            let error = GrammarError::new(ErrorKind::Syntax, node.span.clone(), message);
             return Err(match closest(name, self.rules.iter().map(|&at| self.file.rules[at].name)) {
                 _ if name == "." => error.with_help("for any character write `[\\x00-\\U0010FFFF]`"),
                 Some(near) => error.with_help(format!("did you mean `{near}`?")),
@@ -273,7 +266,7 @@ impl<'f, 's> Lowering<'f, 's> {
             NodeKind::Text { raw, escapes: false } => Piece::literal(raw),
             NodeKind::Class(raw) => Piece::class(text::class(raw, span.start + 1, self.dialect)?),
             NodeKind::Char(digits) => {
-                let invalid = |message| GrammarError::new(ErrorKind::InvalidEscape, span.clone(), message);
+                let invalid = |message| GrammarError::new(ErrorKind::Syntax, span.clone(), message);
                 let c = text::numbered(digits).map_err(invalid)?;
                 Piece::literal(c.encode_utf8(&mut [0; 4]))
             }
@@ -312,7 +305,7 @@ impl<'f, 's> Lowering<'f, 's> {
     fn checked(&self, piece: Piece, span: &Span) -> Result<Piece> {
         if piece.depth > DEPTH_LIMIT {
             let message = format!("this difference nests deeper than {DEPTH_LIMIT} operations");
-            return Err(GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
+            return Err(GrammarError::new(ErrorKind::Limit, span.clone(), message)
                 .with_help("write it with fewer parentheses and repetitions"));
         }
         // The price is paid where the piece becomes a terminal; here it only has to be one that can be paid.

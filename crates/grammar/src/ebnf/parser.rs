@@ -387,7 +387,7 @@ impl<'s> Parser<'s> {
         if let Some(max) = max.filter(|&max| max < min) {
             let span = open.start..self.token().span.end;
             let message = format!("`{{{min},{max}}}` allows no number of times");
-            return Err(GrammarError::new(ErrorKind::EmptyRange, span, message)
+            return Err(GrammarError::new(ErrorKind::Syntax, span, message)
                 .with_help("the smaller number comes first"));
         }
         self.repeat(frame, min, max)
@@ -403,7 +403,7 @@ impl<'s> Parser<'s> {
         }
         let count = digits.parse().map_err(|_| {
             let message = format!("{digits} times is too much: at most {}", u32::MAX);
-            GrammarError::new(ErrorKind::TooLarge, self.token().span.clone(), message)
+            GrammarError::new(ErrorKind::Limit, self.token().span.clone(), message)
         })?;
         self.bump();
         Ok(count)

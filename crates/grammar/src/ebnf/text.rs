@@ -53,7 +53,7 @@ pub(crate) fn class(raw: &str, offset: usize, dialect: Dialect) -> Result<ClassU
         }
         if last < first {
             let message = format!("the range from {first:?} to {last:?} is empty");
-            return Err(GrammarError::new(ErrorKind::EmptyRange, offset + start..offset + at, message)
+            return Err(GrammarError::new(ErrorKind::Syntax, offset + start..offset + at, message)
                 .with_help(
                     "the smaller character comes first; a minus stands at the end of the class, or as `\\-`",
                 ));
@@ -158,7 +158,7 @@ fn hexadecimal(raw: &str, at: usize, offset: usize, letter: char, dialect: Diale
 }
 
 fn invalid(at: usize, len: usize, message: String) -> GrammarError {
-    GrammarError::new(ErrorKind::InvalidEscape, at..at + len, message)
+    GrammarError::new(ErrorKind::Syntax, at..at + len, message)
 }
 
 #[cfg(test)]
@@ -204,12 +204,12 @@ mod tests {
             ("a\\q", 11..13),
         ] {
             let error = string(raw, 10, Gbnf).unwrap_err();
-            assert_eq!((error.kind(), error.span()), (ErrorKind::InvalidEscape, span), "{raw}");
+            assert_eq!((error.kind(), error.span()), (ErrorKind::Syntax, span), "{raw}");
         }
         let error = |raw, dialect| class(raw, 10, dialect).unwrap_err();
-        assert_eq!((error("xz-a", Gbnf).kind(), error("xz-a", Gbnf).span()), (ErrorKind::EmptyRange, 11..14));
+        assert_eq!((error("xz-a", Gbnf).kind(), error("xz-a", Gbnf).span()), (ErrorKind::Syntax, 11..14));
         assert_eq!((error("^", Gbnf).kind(), error("^", Gbnf).span()), (ErrorKind::Syntax, 9..12));
         assert_eq!(error(r"\d", Ebnf).kind(), ErrorKind::Unsupported);
-        assert_eq!(error("#xFFFFFFFFFFF", Ebnf).kind(), ErrorKind::InvalidEscape);
+        assert_eq!(error("#xFFFFFFFFFFF", Ebnf).kind(), ErrorKind::Syntax);
     }
 }

@@ -137,7 +137,7 @@ impl<'s> Files<'s> {
         };
         if self.parts.len() > MAX_FILES {
             let message = format!("more than {MAX_FILES} files are imported");
-            return Err(error(ErrorKind::TooLarge, message, "join some of them"));
+            return Err(error(ErrorKind::Limit, message, "join some of them"));
         }
         let mut path: PathBuf = names.iter().collect();
         path.as_mut_os_string().push(".lark");
@@ -149,14 +149,14 @@ impl<'s> Files<'s> {
         {
             let message = format!("`{name}` is no path below the folder of the grammar");
             return Err(error(
-                ErrorKind::Import,
+                ErrorKind::Io,
                 message,
                 "a path is made of names and dots: `%import .folder.file.rule`",
             ));
         }
         let unreadable = |why: String| {
             error(
-                ErrorKind::Import,
+                ErrorKind::Io,
                 format!("cannot read `{name}`: {why}"),
                 "files are looked for beside the grammar",
             )
@@ -164,7 +164,7 @@ impl<'s> Files<'s> {
         let bytes = read_below(folder, &path, *left).map_err(|why| unreadable(why.to_string()))?;
         let Some(bytes) = bytes else {
             let message = format!("the imported files have more than {MAX_BYTES} bytes");
-            return Err(error(ErrorKind::TooLarge, message, "import less"));
+            return Err(error(ErrorKind::Limit, message, "import less"));
         };
         *left -= bytes.len() as u64;
         let text = diagnostic::decode(&bytes).map_err(|error| unreadable(error.message().to_owned()))?;

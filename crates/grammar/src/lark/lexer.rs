@@ -284,7 +284,7 @@ impl<'s> Lexer<'s> {
             if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) {
                 let id = id.parse().map_err(|_| {
                     let message = format!("token id {id} is too large: at most {}", u32::MAX);
-                    GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
+                    GrammarError::new(ErrorKind::Limit, span.clone(), message)
                 })?;
                 self.at = span.end;
                 return Ok(TokenKind::Special(SpecialToken::Id(id)));
@@ -419,7 +419,7 @@ mod tests {
         }
         assert_eq!(kinds("@sub_1 a").unwrap_err().span(), 0..6);
         assert_eq!(kinds("<a").unwrap_err().kind(), ErrorKind::Syntax);
-        assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::Limit);
     }
 
     #[test]

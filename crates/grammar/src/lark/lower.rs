@@ -146,7 +146,7 @@ impl<'f> Lowering<'f> {
 
     fn undefined(&self, name: &str, span: &Span) -> GrammarError {
         let message = format!("`{name}` is not defined");
-        let error = GrammarError::new(ErrorKind::UndefinedSymbol, span.clone(), message);
+        let error = GrammarError::new(ErrorKind::Syntax, span.clone(), message);
         if library::is_common(name) {
             return error.with_help(format!("add `%import common.{name}`"));
         }
@@ -205,7 +205,7 @@ impl<'f> Lowering<'f> {
                 if let Some(other) = other.or(seen.insert(text, span).cloned()) {
                     let message =
                         format!("the parameter `{text}` has the name of another parameter or of a rule");
-                    return Err(GrammarError::new(ErrorKind::DuplicateDefinition, span.clone(), message)
+                    return Err(GrammarError::new(ErrorKind::Syntax, span.clone(), message)
                         .with_label(other, "the other")
                         .with_help("rename one of them"));
                 }
@@ -232,7 +232,7 @@ impl<'f> Lowering<'f> {
     fn directives(&self) -> Result<(LexerMode, Option<&'f Name<'f>>)> {
         let (mut lexer, mut start): (Option<(LexerMode, &Span)>, Option<&Name<'_>>) = (None, None);
         let twice = |what: &str, span: &Span, first: &Span| {
-            GrammarError::new(ErrorKind::DuplicateDefinition, span.clone(), format!("`{what}` is said twice"))
+            GrammarError::new(ErrorKind::Syntax, span.clone(), format!("`{what}` is said twice"))
                 .with_label(first.clone(), "first said here")
                 .with_help("leave one of them out")
         };
@@ -270,7 +270,7 @@ impl<'f> Lowering<'f> {
             (None, Some(_)) => format!("the start symbol `{name}` is a terminal; it has to be a rule"),
             (None, None) => format!("there is no rule `{name}` to start from"),
         };
-        let error = GrammarError::new(ErrorKind::MissingStart, span, message);
+        let error = GrammarError::new(ErrorKind::Syntax, span, message);
         const LISTED: usize = 20;
         let mut rules = self.root.rules.order.iter().filter(|rule| self.nonterminals.contains_key(rule));
         let names: Vec<&str> =
@@ -358,7 +358,7 @@ impl<'f> Lowering<'f> {
             true => format!("the terminal `{name}` is defined by itself"),
             false => format!("the terminal `{name}` is defined by itself, through {}", through.join(", ")),
         };
-        GrammarError::new(ErrorKind::RecursiveTerminal, span.clone(), message)
+        GrammarError::new(ErrorKind::Syntax, span.clone(), message)
             .with_label(self.names.terminals[at].span.clone(), "defined here")
             .with_help("repeat with `*` or `+`, or make it a rule (lower case)")
     }

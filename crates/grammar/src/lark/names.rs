@@ -180,7 +180,7 @@ impl<'f> Names<'f> {
 
     fn cyclic(&self, file: FileId, span: Span) -> GrammarError {
         let name = if file == 0 { "the grammar" } else { self.files.name(file) };
-        GrammarError::new(ErrorKind::Import, span, format!("`{name}` is imported by itself"))
+        GrammarError::new(ErrorKind::Io, span, format!("`{name}` is imported by itself"))
             .with_help("put what both files need into a third one")
     }
 
@@ -246,7 +246,7 @@ impl<'f> Names<'f> {
         for &(name, alias) in &import.names {
             let Some(pattern) = library::find(definitions, &name.text) else {
                 let message = format!("the library `{library}` has no `{}`", name.text);
-                let error = GrammarError::new(ErrorKind::UndefinedSymbol, name.span.clone(), message);
+                let error = GrammarError::new(ErrorKind::Syntax, name.span.clone(), message);
                 return Err(match closest(&name.text, definitions.iter().map(|&(known, _)| known)) {
                     Some(near) => error.with_help(format!("did you mean `{near}`?")),
                     None => error,
@@ -296,7 +296,7 @@ impl<'f> Names<'f> {
             {
                 let message =
                     format!("`{}` is imported twice, as `{first}` and as `{}`", name.text, local.text);
-                return Err(GrammarError::new(ErrorKind::DuplicateDefinition, local.span.clone(), message)
+                return Err(GrammarError::new(ErrorKind::Syntax, local.span.clone(), message)
                     .with_help(format!("define the other by the one: `{}: {first}`", local.text)));
             }
         }
@@ -344,7 +344,7 @@ impl<'f> Names<'f> {
         }
         let taken = |name: &str, first: Span| {
             let message = format!("`{name}` is imported here, but defined already");
-            GrammarError::new(ErrorKind::DuplicateDefinition, import.span.clone(), message)
+            GrammarError::new(ErrorKind::Syntax, import.span.clone(), message)
                 .with_label(first, "first defined here")
                 .with_help("give it another name: `%import .file.name -> other`")
         };
@@ -368,7 +368,7 @@ impl<'f> Names<'f> {
     fn missing(&self, name: &Name<'_>, scope: ScopeId) -> GrammarError {
         let file = self.scopes[scope].file;
         let message = format!("`{}` has no `{}`", self.files.name(file), name.text);
-        let error = GrammarError::new(ErrorKind::UndefinedSymbol, name.span.clone(), message);
+        let error = GrammarError::new(ErrorKind::Syntax, name.span.clone(), message);
         let defined = self.trees[file].items.iter().filter_map(|item| match item {
             Item::Rule { name, .. } | Item::Terminal { name, .. } => Some(name.text.as_ref()),
             _ => None,
@@ -443,7 +443,7 @@ impl<'f> Names<'f> {
         let mut pairs = parameters.iter().zip(rule.parameters);
         if parameters.len() != rule.parameters.len() || pairs.any(|(a, b)| a.text != b.text) {
             let message = format!("`{}` is extended with other parameters", name.text);
-            return Err(GrammarError::new(ErrorKind::DuplicateDefinition, name.span.clone(), message)
+            return Err(GrammarError::new(ErrorKind::Syntax, name.span.clone(), message)
                 .with_label(rule.span.clone(), "its definition")
                 .with_help("an extension repeats the parameters of the template"));
         }
@@ -495,7 +495,7 @@ impl<'f> Names<'f> {
             _ => return Ok(()),
         };
         let message = format!("there is no `{}` yet to {verb}", name.text);
-        Err(GrammarError::new(ErrorKind::UndefinedSymbol, name.span.clone(), message)
+        Err(GrammarError::new(ErrorKind::Syntax, name.span.clone(), message)
             .with_help(format!("import or define it before, or leave out `%{verb}`")))
     }
 
@@ -505,7 +505,7 @@ impl<'f> Names<'f> {
         let same_file = self.files.file_at(known.start) == self.files.file_at(name.span.start);
         let later = same_file && name.span.start < known.start;
         let (first, second) = if later { (&name.span, known) } else { (known, &name.span) };
-        GrammarError::new(ErrorKind::DuplicateDefinition, second.clone(), message)
+        GrammarError::new(ErrorKind::Syntax, second.clone(), message)
             .with_label(first.clone(), "first defined here")
             .with_help(
                 "join the two with `|`, rename one, or write `%override` or `%extend` before the second",

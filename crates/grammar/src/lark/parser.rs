@@ -260,7 +260,7 @@ impl<'s> Parser<'s> {
         };
         let priority = digits.parse().map_err(|_| {
             let message = format!("priority {digits} is out of range: from {} to {}", i32::MIN, i32::MAX);
-            GrammarError::new(ErrorKind::TooLarge, self.token.span.clone(), message)
+            GrammarError::new(ErrorKind::Limit, self.token.span.clone(), message)
         })?;
         self.bump()?;
         Ok(priority)
@@ -791,15 +791,11 @@ impl<'s> Parser<'s> {
         let TokenKind::Number(digits) = self.token.kind else { return Err(self.expected("a number")) };
         let span = self.token.span.clone();
         if digits.starts_with('-') {
-            return Err(GrammarError::new(
-                ErrorKind::EmptyRange,
-                span,
-                "a number of times cannot be negative",
-            ));
+            return Err(GrammarError::new(ErrorKind::Syntax, span, "a number of times cannot be negative"));
         }
         let count = digits.parse().map_err(|_| {
             let message = format!("{digits} times is too much: at most {}", u32::MAX);
-            GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
+            GrammarError::new(ErrorKind::Limit, span.clone(), message)
         })?;
         self.bump()?;
         Ok((count, span))
@@ -808,5 +804,5 @@ impl<'s> Parser<'s> {
 
 fn no_times(min: u32, max: u32, span: Span) -> GrammarError {
     let message = format!("`{min}..{max}` allows no number of times");
-    GrammarError::new(ErrorKind::EmptyRange, span, message).with_help("the smaller number comes first")
+    GrammarError::new(ErrorKind::Syntax, span, message).with_help("the smaller number comes first")
 }

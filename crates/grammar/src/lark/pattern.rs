@@ -50,7 +50,7 @@ impl Piece {
     fn composed(pattern: Pattern, size: usize, span: &Span) -> Result<Self> {
         if pattern.depth() > Pattern::MAX_DEPTH {
             let message = format!("this terminal nests deeper than {} operations", Pattern::MAX_DEPTH);
-            return Err(GrammarError::new(ErrorKind::TooLarge, span.clone(), message)
+            return Err(GrammarError::new(ErrorKind::Limit, span.clone(), message)
                 .with_help("use a rule where the nesting matters"));
         }
         Ok(Self { pattern, key: None, size })
@@ -106,7 +106,7 @@ pub(crate) fn range_piece(from: &(&str, Span), to: &(&str, Span), span: &Span) -
     let (first, last) = (bound(from)?, bound(to)?);
     if last < first {
         let message = format!("the range from {first:?} to {last:?} is empty");
-        return Err(GrammarError::new(ErrorKind::EmptyRange, span.clone(), message));
+        return Err(GrammarError::new(ErrorKind::Syntax, span.clone(), message));
     }
     let class = ClassUnicode::new([ClassUnicodeRange::new(first, last)]);
     Ok(Piece::leaf(Hir::class(Class::Unicode(class)), Some(Key::Range { first, last })))

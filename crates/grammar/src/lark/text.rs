@@ -23,7 +23,7 @@ pub(crate) fn decode(raw: &str, offset: usize) -> Result<String, GrammarError> {
                 let len = 2 + n_digits(letter);
                 let span = offset + at..offset + at + len.min(raw.len() - at);
                 let value = code_point(&raw[at..])
-                    .map_err(|message| GrammarError::new(ErrorKind::InvalidEscape, span, message))?;
+                    .map_err(|message| GrammarError::new(ErrorKind::Syntax, span, message))?;
                 (value, len)
             }
             Some(_) => ('\\', 1),
@@ -99,7 +99,7 @@ mod tests {
             [(r"ab\x4", 12..15), (r"\xgg", 10..14), (r"\ud800", 10..16), (r"\U00110000", 10..20)]
         {
             let error = decode(raw, 10).unwrap_err();
-            assert_eq!((error.kind(), error.span()), (ErrorKind::InvalidEscape, span), "{raw}");
+            assert_eq!((error.kind(), error.span()), (ErrorKind::Syntax, span), "{raw}");
         }
         assert!(decode("\\xé", 0).is_err());
     }

@@ -8,8 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anygram_grammar::ir::LexerMode;
-use anygram_left_to_right::language::StepError;
-use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, MatchError, Matcher};
+use anygram_left_to_right::{Constraint, Engine, ErrorKind, Language, LanguageOptions, MatchError, Matcher};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};
 use anygram_testkit::oracle::Oracle;
 use anygram_testkit::random::Random;
@@ -130,7 +129,7 @@ fn symbols(id: u32, token: &Option<Vec<u8>>) -> Option<Vec<Sym>> {
 }
 
 fn is_undecided(error: &MatchError) -> bool {
-    matches!(error, MatchError::Limit(StepError::Undecided { .. }))
+    error.kind() == ErrorKind::Undecided
 }
 
 /// Calls a check for each case, mode and engine.

@@ -11,11 +11,9 @@ use std::sync::Arc;
 
 use anygram_grammar::ir::{LexerMode, TerminalId, TerminalKind};
 use anygram_left_to_right::frontier::{Frontier, Stepper, Symbol};
-use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{
-    CompileError, Constraint, Engine, Language, LanguageOptions, MatchError, Matcher,
+    Constraint, Engine, ErrorKind, Language, LanguageOptions, MatchError, Matcher, StepError,
 };
-use anygram_lexer::transducer::LexingError;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{Edge, Recognizer, RecognizerLimits, laws as recognizer_laws};
 use anygram_testkit::generate::{CALL, EOS, RandomCase};
@@ -88,14 +86,14 @@ fn for_each_case(check: impl Fn(&RandomCase, &Judge, &Language, &mut Tally) -> R
                 };
                 let result = match Language::new(case.grammar.clone(), &options) {
                     Ok(language) => check(&case, &judge, &language, &mut tally),
-                    Err(
-                        CompileError::Lexing(LexingError::EmptyLanguage { .. })
-                        | CompileError::NoneCanBeCut { .. },
-                    ) => {
+                    Err(error) if error.kind() == ErrorKind::Unsatisfiable => {
                         empty += 1;
                         is_empty(&case)
                     }
-                    Err(CompileError::Undecided { .. }) if mode == LexerMode::Contextual => {
+                    Err(error)
+                        if mode == LexerMode::Contextual
+                            && error.limit().is_some_and(|(name, _)| name == "search_steps") =>
+                    {
                         unknown += 1;
                         Ok(())
                     }
@@ -126,6 +124,11 @@ fn for_each_case(check: impl Fn(&RandomCase, &Judge, &Language, &mut Tally) -> R
         failures.len(),
         failures[..failures.len().min(3)].join("\n")
     );
+}
+
+/// Whether an error means that nothing was decided, which may happen in this mode.
+fn is_undecided(language: &Language, kind: ErrorKind) -> bool {
+    language.mode() == LexerMode::Contextual && kind == ErrorKind::Undecided
 }
 
 /// Whether brute force finds no sentence either.
@@ -191,7 +194,7 @@ impl Reader<'_> {
         tally.verdicts += 1;
         let viable = match self.stepper.is_viable(self.language, frontier) {
             Ok(viable) => viable,
-            Err(StepError::Undecided { .. }) if self.language.mode() == LexerMode::Contextual => {
+            Err(error) if is_undecided(self.language, error.kind()) => {
                 tally.undecided += 1;
                 return Ok(None);
             }
@@ -207,7 +210,7 @@ impl Reader<'_> {
                 }
                 Ok(None) => nothing(),
                 // There is one, but the search for it takes too long.
-                Err(StepError::Undecided { .. }) if self.language.mode() == LexerMode::Contextual => {
+                Err(error) if is_undecided(self.language, error.kind()) => {
                     tally.undecided += 1;
                     match oracle.completion(case, text) {
                         Completion::NoneWithin { exhausted: true } => nothing(),
@@ -294,9 +297,7 @@ fn masks_are_those_of_brute_force() {
             for &token in tokens.iter().take(6) {
                 let mask = match matcher.mask() {
                     Ok(mask) => mask,
-                    Err(MatchError::Limit(StepError::Undecided { .. }))
-                        if language.mode() == LexerMode::Contextual =>
-                    {
+                    Err(error) if is_undecided(language, error.kind()) => {
                         break;
                     }
                     Err(error) => return Err(error.to_string()),
@@ -413,11 +414,7 @@ fn matchers_obey_the_laws() {
                         tally.undecided += 1;
                     }
                 }
-                Err(MatchError::Limit(StepError::Undecided { .. }))
-                    if language.mode() == LexerMode::Contextual =>
-                {
-                    tally.undecided += 1
-                }
+                Err(error) if is_undecided(language, error.kind()) => tally.undecided += 1,
                 Err(error) => return Err(error.to_string()),
             }
         }

@@ -22,7 +22,7 @@ pub(crate) use pieces::{PieceEncoder, Scored};
 #[cfg(feature = "tokenizers")]
 use crate::load::HuggingFaceEncoder;
 use crate::table::Tokens;
-use crate::{TokenId, VocabError, VocabErrorKind};
+use crate::{ErrorKind, TokenId, VocabError};
 use fancy_regex::{Regex, RegexBuilder};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,14 +45,14 @@ impl Encoder {
     pub fn encode(&self, tokens: &Tokens, text: &[u8]) -> Result<Vec<TokenId>, VocabError> {
         if text.len() >= u32::MAX as usize {
             return Err(VocabError::new(
-                VocabErrorKind::TooLarge,
+                ErrorKind::Limit,
                 format!("the text has {} bytes, the limit is {}: encode it in parts", text.len(), u32::MAX),
             ));
         }
         #[cfg(not(feature = "tokenizers"))]
         if matches!(self, Self::Unavailable) {
             return Err(VocabError::new(
-                VocabErrorKind::Unsupported,
+                ErrorKind::Unsupported,
                 "a text is encoded with a tokenizer.json only if the crate was built with the feature \
                  `tokenizers`: \
                  add it to `anygram` in Cargo.toml, or give tokens",
@@ -147,7 +147,7 @@ fn cannot_encode(text: &[u8], stuck: usize) -> VocabError {
         None => format!("every token that fits at the end, offset {stuck}, is longer than the text"),
     };
     VocabError::new(
-        VocabErrorKind::CannotEncode,
+        ErrorKind::CannotEncode,
         format!("{what}: the vocabulary cannot spell this text (does it have a token for every byte?)"),
     )
 }
@@ -175,7 +175,7 @@ impl RankEncoder {
     pub fn new(pattern: &str) -> Result<Self, VocabError> {
         let pattern = RegexBuilder::new(pattern).backtrack_limit(100_000_000).build().map_err(|e| {
             VocabError::new(
-                VocabErrorKind::Syntax,
+                ErrorKind::Syntax,
                 format!("the pre-tokenizer pattern is not a regular expression: {e}"),
             )
         })?;
@@ -471,7 +471,7 @@ mod tests {
         let encoder = Encoder::Ranks(Box::new(RankEncoder::new(RankEncoder::DEFAULT_PATTERN).unwrap()));
         assert_eq!(encoder.encode(&tokens, b"abc").unwrap(), [TokenId(0), TokenId(3)]);
         let error = encoder.encode(&tokens, b"ab ab c").unwrap_err();
-        assert_eq!(error.kind(), VocabErrorKind::CannotEncode);
+        assert_eq!(error.kind(), ErrorKind::CannotEncode);
         assert!(error.to_string().contains("0x20 at offset 2"), "{error}");
     }
 }

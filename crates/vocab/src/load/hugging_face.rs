@@ -14,7 +14,7 @@
 
 use crate::encode::Encoder;
 use crate::table::{TableBuilder, Tokens};
-use crate::{TokenId, VocabError, VocabErrorKind, Vocabulary};
+use crate::{ErrorKind, TokenId, VocabError, Vocabulary};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -167,7 +167,7 @@ fn added_tokens(head: &Head) -> Result<Vec<(TokenId, &Added)>, VocabError> {
 fn spelling(head: &Head) -> Result<Spelling, VocabError> {
     let unsupported = |what: String| {
         VocabError::new(
-            VocabErrorKind::Unsupported,
+            ErrorKind::Unsupported,
             format!(
                 "{what}: of tokenizer.json files, BPE and Unigram models are read whose tokens are \
                  byte-level, or have \

@@ -13,7 +13,7 @@ mod tiktoken;
 #[cfg(feature = "tokenizers")]
 pub(crate) use pipeline::HuggingFaceEncoder;
 
-use crate::{SpecialIds, VocabError, VocabErrorKind, Vocabulary};
+use crate::{ErrorKind, SpecialIds, VocabError, Vocabulary};
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
@@ -113,7 +113,7 @@ impl Vocabulary {
     fn from_unpacked(format: Format, bytes: &[u8], options: &LoadOptions) -> Result<Self, VocabError> {
         if format != Format::Tiktoken && (options.pattern.is_some() || options.id_offset != 0) {
             return Err(VocabError::new(
-                VocabErrorKind::Unsupported,
+                ErrorKind::Unsupported,
                 "a pre-tokenizer pattern and an id offset are for .tiktoken files only: leave them out",
             ));
         }
@@ -133,7 +133,7 @@ fn read(path: &Path) -> Result<Vec<u8>, VocabError> {
     let file = std::fs::File::open(path).map_err(|e| VocabError::io("open the vocabulary", e))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(VocabError::new(
-            VocabErrorKind::Io,
+            ErrorKind::Io,
             "a folder, not a file: name the vocabulary in it, such as its tokenizer.json",
         ));
     }
@@ -146,7 +146,7 @@ fn read_limited(from: impl Read, doing: &str) -> Result<Vec<u8>, VocabError> {
     from.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|e| VocabError::io(doing, e))?;
     if bytes.len() > MAX_FILE_BYTES {
         return Err(VocabError::new(
-            VocabErrorKind::TooLarge,
+            ErrorKind::Limit,
             format!("the vocabulary has more than {MAX_FILE_BYTES} bytes, the limit: is this a vocabulary?"),
         ));
     }
@@ -161,10 +161,10 @@ fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, VocabError> {
         false => Cow::Borrowed(bytes),
     };
     if content.trim_ascii().is_empty() {
-        Err(VocabError::new(VocabErrorKind::Syntax, "the file is empty: get it again"))
+        Err(VocabError::new(ErrorKind::Syntax, "the file is empty: get it again"))
     } else if content.starts_with(b"version https://git-lfs") {
         let what = "a pointer of Git LFS, not the file itself: get that with `git lfs pull`";
-        Err(VocabError::new(VocabErrorKind::Syntax, what))
+        Err(VocabError::new(ErrorKind::Syntax, what))
     } else {
         Ok(content)
     }
@@ -178,7 +178,7 @@ fn guess(bytes: &[u8]) -> Result<Format, VocabError> {
         // The first field of the message, a piece.
         _ if bytes.first() == Some(&0x0a) => Ok(Format::SentencePiece),
         _ => Err(VocabError::new(
-            VocabErrorKind::Unsupported,
+            ErrorKind::Unsupported,
             "not a kind of vocabulary that is read: give a tokenizer.json, a .tiktoken file, a \
              SentencePiece model (each \
              may have .gz), or a JSON array of tokens",
@@ -188,5 +188,5 @@ fn guess(bytes: &[u8]) -> Result<Format, VocabError> {
 
 /// A syntax error of a JSON file, with its line and column.
 fn json_error(error: &serde_json::Error) -> VocabError {
-    VocabError::new(VocabErrorKind::Syntax, format!("not the JSON expected: {error}"))
+    VocabError::new(ErrorKind::Syntax, format!("not the JSON expected: {error}"))
 }

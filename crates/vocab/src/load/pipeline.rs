@@ -6,7 +6,7 @@
 //! for in the text. The caller checks that the tokens spell the text.
 
 use super::hugging_face::{Head, is_space_mark, kind_of, steps};
-use crate::{TokenId, VocabError, VocabErrorKind};
+use crate::{ErrorKind, TokenId, VocabError};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,10 +45,11 @@ impl HuggingFaceEncoder {
 /// The file's pipeline without what changes the text.
 fn pipeline(bytes: &[u8], head: &Head) -> Result<Tokenizer, VocabError> {
     let refused = |e: &dyn std::fmt::Display| {
-        VocabError::new(VocabErrorKind::Syntax, format!("the `tokenizers` library refuses the file: {e}"))
+        VocabError::new(ErrorKind::Syntax, format!("the `tokenizers` library refuses the file: {e}"))
     };
     let build = || -> Result<Tokenizer, Box<dyn std::error::Error + Send + Sync>> {
-        // By `FromStr`, which that crate has compiled: to read its types from anything else compiles them here.
+        // By `FromStr`, which that crate has compiled: reading its types from anything else compiles them
+        // here.
         let mut tokenizer: Tokenizer = plain(bytes, head)?.parse()?;
         tokenizer.set_encode_special_tokens(true);
         Ok(tokenizer)

@@ -8,7 +8,7 @@
 use super::hugging_face::fallback_byte;
 use crate::encode::{Encoder, PieceEncoder, Scored};
 use crate::table::{TableBuilder, Tokens};
-use crate::{VocabError, VocabErrorKind, Vocabulary};
+use crate::{ErrorKind, VocabError, Vocabulary};
 
 /// How the model cuts a text, as the format numbers it.
 #[derive(Clone, Copy)]
@@ -50,14 +50,14 @@ pub(super) fn load(bytes: &[u8]) -> Result<Vocabulary, VocabError> {
         let message = format!(
             "a SentencePiece model without {what}: the file is cut off, or of another kind; get it again"
         );
-        VocabError::new(VocabErrorKind::Syntax, message)
+        VocabError::new(ErrorKind::Syntax, message)
     };
     if pieces.is_empty() {
         return Err(lacks("pieces"));
     }
     if !escapes_spaces {
         return Err(VocabError::new(
-            VocabErrorKind::Unsupported,
+            ErrorKind::Unsupported,
             "a SentencePiece model that does not write `▁` for a space (`escape_whitespaces`): convert it \
              to a \
              tokenizer.json, or to a JSON array of tokens",
@@ -94,7 +94,7 @@ fn build(pieces: &[Piece], model: ModelType) -> Result<Vocabulary, VocabError> {
                 let byte = fallback_byte(piece.text).ok_or_else(|| {
                     let message =
                         format!("piece {} is of type byte, but `{}` is not like `<0x0A>`", id.0, piece.text);
-                    VocabError::new(VocabErrorKind::Syntax, message)
+                    VocabError::new(ErrorKind::Syntax, message)
                 })?;
                 builder.push(id, &[byte]);
                 last_resort.push(id);
@@ -128,10 +128,7 @@ fn piece(message: &[u8], offset: usize) -> Result<Piece<'_>, VocabError> {
         match field? {
             (1, at, Payload::Bytes(text)) => {
                 piece.text = std::str::from_utf8(text).map_err(|_| {
-                    VocabError::new(
-                        VocabErrorKind::InvalidUtf8,
-                        format!("byte {at}: the text of a piece is not UTF-8"),
-                    )
+                    VocabError::new(ErrorKind::Syntax, format!("byte {at}: the text of a piece is not UTF-8"))
                 })?;
             }
             (2, _, Payload::Fixed32(score)) => piece.score = score,
@@ -178,7 +175,7 @@ enum Payload<'a> {
 
 fn damaged(offset: usize, what: &str) -> VocabError {
     VocabError::new(
-        VocabErrorKind::Syntax,
+        ErrorKind::Syntax,
         format!(
             "byte {offset}: {what}: the SentencePiece model is damaged, or the file is of another kind; \
              get it again"

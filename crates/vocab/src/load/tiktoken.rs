@@ -3,7 +3,7 @@
 use super::LoadOptions;
 use crate::encode::{Encoder, RankEncoder};
 use crate::table::{TableBuilder, Tokens};
-use crate::{TokenId, VocabError, VocabErrorKind, Vocabulary};
+use crate::{ErrorKind, TokenId, VocabError, Vocabulary};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -17,14 +17,14 @@ pub(super) fn load(bytes: &[u8], options: &LoadOptions) -> Result<Vocabulary, Vo
             let line = String::from_utf8_lossy(&line[..line.len().min(60)]);
             let what =
                 format!("`{line}` is not a token in base64, a space and a rank; is the file complete?");
-            wrong(VocabErrorKind::Syntax, what)
+            wrong(ErrorKind::Syntax, what)
         })?;
         let id = TableBuilder::check_id(rank.saturating_add(options.id_offset.into()))
             .map_err(|e| wrong(e.kind(), e.to_string()))?;
         let start = builder.blob().len();
         STANDARD.decode_vec(token, builder.blob()).map_err(|e| {
             let what = format!("the token of rank {rank} is not base64: {e}; get the file again");
-            wrong(VocabErrorKind::InvalidBase64, what)
+            wrong(ErrorKind::Syntax, what)
         })?;
         builder.push_written(id, start);
         builder.check_size()?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anygram_testkit::random::Random;
-use anygram_vocab::{SpecialIds, TokenId, TokenMask, VocabErrorKind, Vocabulary};
+use anygram_vocab::{ErrorKind, SpecialIds, TokenId, TokenMask, Vocabulary};
 
 #[test]
 fn a_mask_is_a_set() {
@@ -69,5 +69,5 @@ fn a_vocabulary_of_tokens() {
     assert_eq!(vocabulary.encode("aba").unwrap(), [TokenId(3), TokenId(0)]);
     let huge = vec![vec![b'x'; 1 << 24]; 3];
     let error = Vocabulary::from_tokens(&huge, SpecialIds::default()).unwrap_err();
-    assert_eq!(error.kind(), VocabErrorKind::TooLarge);
+    assert_eq!(error.kind(), ErrorKind::Limit);
 }

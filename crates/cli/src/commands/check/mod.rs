@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use anygram::parts::left_to_right::explain::explain;
-use anygram::parts::lexer::words::Words;
+use anygram_left_to_right::explain::explain;
+use anygram_lexer::words::Words;
 use anyhow::{Context, Result};
 
 use crate::input::{self, GrammarArgs};

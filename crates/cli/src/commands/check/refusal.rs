@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use anygram::parts::grammar::ir::{TerminalId, TerminalKind};
-use anygram::parts::left_to_right::explain::Explanation;
-use anygram::parts::lexer::words::Words;
 use anygram::{Language, Reading};
+use anygram_grammar::ir::{TerminalId, TerminalKind};
+use anygram_left_to_right::explain::Explanation;
+use anygram_lexer::words::Words;
 
 use super::{NO, NOT_YET, quoted};
 use crate::excerpt::{Excerpt, listing};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use anygram::parts::grammar::ambiguity::hints;
-use anygram::parts::grammar::ir::{Span, Terminal, TerminalId, TerminalKind};
-use anygram::parts::left_to_right::example::{Examples, contexts};
-use anygram::parts::lexer::overlap::{Overlaps, overlaps};
-use anygram::parts::lexer::words::Words;
 use anygram::{Engine, Language, LexerMode};
+use anygram_grammar::ambiguity::hints;
+use anygram_grammar::ir::{Span, Terminal, TerminalId, TerminalKind};
+use anygram_left_to_right::example::{Examples, contexts};
+use anygram_lexer::overlap::{Overlaps, overlaps};
+use anygram_lexer::words::Words;
 use anyhow::Result;
 
 use super::{NOT_YET, quoted};
@@ -155,7 +155,7 @@ fn completions(language: &Language) -> Option<&'static str> {
 }
 
 /// The names that the author of the grammar gave.
-fn names(grammar: &anygram::Grammar, set: &anygram::parts::bits::BitSet) -> String {
+fn names(grammar: &anygram::Grammar, set: &anygram_bits::BitSet) -> String {
     let given = set
         .iter()
         .filter_map(|at| grammar.nonterminals.get(at))

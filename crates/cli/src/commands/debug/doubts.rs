@@ -5,11 +5,11 @@ use std::collections::hash_map::Entry;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anygram::parts::left_to_right::frontier::{Frontier, Stepper};
-use anygram::parts::left_to_right::mask::MASK_BITS;
-use anygram::parts::left_to_right::sequences::{Rows, Sequences};
-use anygram::parts::lexer::transducer::Place;
 use anygram::{Language, TokenId, Vocabulary};
+use anygram_left_to_right::frontier::{Frontier, Stepper};
+use anygram_left_to_right::mask::MASK_BITS;
+use anygram_left_to_right::sequences::{Rows, Sequences};
+use anygram_lexer::transducer::Place;
 use anyhow::{Context, Result};
 
 use crate::input::{GrammarArgs, VocabArgs};
