@@ -945,7 +945,8 @@ mod tests {
             Rule { lhs: NonterminalId(0), rhs: vec![a, s] },
             Rule { lhs: NonterminalId(0), rhs: vec![a] },
         ];
-        let cfg = Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: NonterminalId(0) };
+        let cfg =
+            Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: NonterminalId(0), automata: Vec::new() };
         Earley::new(cfg, RecognizerLimits::default()).unwrap()
     }
 

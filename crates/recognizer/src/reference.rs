@@ -320,7 +320,13 @@ mod tests {
         let rules = rules
             .iter()
             .map(|&(lhs, rhs)| Rule { lhs: NonterminalId(lhs), rhs: rhs.iter().map(symbol).collect() });
-        Cfg { n_terminals: 3, n_nonterminals: 3, rules: rules.collect(), start: NonterminalId(0) }
+        Cfg {
+            n_terminals: 3,
+            n_nonterminals: 3,
+            rules: rules.collect(),
+            start: NonterminalId(0),
+            automata: Vec::new(),
+        }
     }
 
     fn run(engine: &mut Reference, terminals: &[u32]) -> Option<StateId> {
