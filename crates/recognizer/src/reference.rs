@@ -51,6 +51,9 @@ pub struct Reference {
 impl Reference {
     /// An engine for a reduced grammar.
     pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        if !cfg.automata.is_empty() {
+            return Err(RecognizerError::Automata { engine: "reference" });
+        }
         let mut this = Self {
             by_lhs: cfg.rules_by_lhs(),
             nullable: cfg.nullable(),

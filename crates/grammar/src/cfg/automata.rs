@@ -32,6 +32,8 @@ pub struct Automaton {
     pub automaton: Arc<dyn RuleAutomaton>,
     /// What each of these numbers stands for.
     pub symbols: Arc<[Symbol]>,
+    /// The symbols with their numbers, sorted.
+    numbers: Arc<[(Symbol, u32)]>,
 }
 
 impl PartialEq for Automaton {
@@ -48,6 +50,13 @@ impl Automaton {
     /// The nonterminals whose rules are those of the superset.
     fn made_up(&self) -> [NonterminalId; 4] {
         [self.lhs, self.any, self.begun, self.rest]
+    }
+
+    /// The automaton's numbers of a symbol, sorted.
+    pub fn numbers_of(&self, symbol: Symbol) -> impl Iterator<Item = u32> {
+        let from = self.numbers.partition_point(|number| number.0 < symbol);
+        let numbers = self.numbers[from..].iter().take_while(move |number| number.0 == symbol);
+        numbers.map(|&(_, number)| number)
     }
 
     /// The symbols that can come next in a state, with the automaton's numbers for them. Numbers without a
@@ -111,7 +120,9 @@ impl Cfg {
                 self.rules.push(Rule { lhs: of, rhs: vec![Symbol::Nonterminal(lhs)] });
             }
             let (any, begun, rest) = (make(), make(), make());
-            let automaton = Automaton { lhs, any, begun, rest, automaton, symbols };
+            let mut numbers: Vec<(Symbol, u32)> = symbols.iter().copied().zip(0..).collect();
+            numbers.sort_unstable();
+            let automaton = Automaton { lhs, any, begun, rest, automaton, symbols, numbers: numbers.into() };
             self.rules.extend(automaton.rules());
             self.automata.push(automaton);
         }
