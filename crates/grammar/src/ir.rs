@@ -516,6 +516,11 @@ impl Grammar {
         Self { terminals, nonterminals, rules, automata, start, default_lexer }
     }
 
+    /// The size of the rules: their symbols and one for each, those of automata included.
+    pub fn n_rule_symbols(&self) -> usize {
+        self.right_sides().count() + self.rules.len() + self.automata.len()
+    }
+
     /// The symbols of all right-hand sides, those of automata behind those of rules.
     pub(crate) fn right_sides(&self) -> impl Iterator<Item = &Symbol> {
         right_sides(&self.rules, &self.automata)
