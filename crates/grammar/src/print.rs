@@ -8,7 +8,8 @@
 //! Terminals that are not declared are written where they stand, unless that would mean another: then they
 //! get a name, by `%anonymous`. Expressions are written for our reader ([`lark::regex`](crate::lark::regex)),
 //! node by node, so that reading makes the same nodes; what `regex-syntax` simplifies it has simplified
-//! already. Cost: linear in the size of the grammar. No recursion.
+//! already. Right-hand sides that automata give cannot be written: a comment stands in their place, and what
+//! is read again lacks them. Cost: linear in the size of the grammar. No recursion.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -34,6 +35,10 @@ impl fmt::Display for Grammar {
             let n_rules = rules.iter().take_while(|rule| rule.lhs.index() == at).count();
             let (own, rest) = rules.split_at(n_rules);
             rules = rest;
+            for rule in self.automata.iter().filter(|rule| rule.lhs.index() == at) {
+                let n_symbols = rule.symbols.len();
+                writeln!(f, "// {lhs}: also what an automaton over {n_symbols} symbols gives, not shown")?;
+            }
             if own.is_empty() {
                 writeln!(f, "%nonterminal {lhs}")?;
                 continue;
@@ -65,7 +70,7 @@ impl Grammar {
     /// terminal.
     fn terminals_as_text(&self, f: &mut fmt::Formatter<'_>) -> Result<Vec<String>, fmt::Error> {
         let mut named = vec![false; self.terminals.len()];
-        for symbol in self.rules.iter().flat_map(|rule| &rule.rhs) {
+        for symbol in self.right_sides() {
             if let Symbol::Terminal(terminal) = symbol {
                 named[terminal.index()] = true;
             }

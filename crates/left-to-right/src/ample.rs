@@ -45,7 +45,8 @@ impl Ample {
     pub fn new(lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<Option<Self>, Stopped> {
         let is_token =
             |byte| trie.child(TokenTrie::ROOT, byte).is_some_and(|node| !trie.tokens_at(node).is_empty());
-        if !(0..=u8::MAX).all(is_token) {
+        // The rules that stand for automata derive more than those give, so nothing is a bound from above.
+        if !(0..=u8::MAX).all(is_token) || !lexing.cfg.automata.is_empty() {
             return Ok(None);
         }
         let terminals = match (lexing.mode(), lexing.boundaries()) {

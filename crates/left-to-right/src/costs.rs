@@ -16,7 +16,8 @@
 //!   the state and where it began. What a search learns about a symbol in progress holds for all later states
 //!   in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
 //!
-//! In `scannerless` the result is the least number of tokens. With longest match a piece owes here that its
+//! In `scannerless` the result is the least number of tokens, if no automaton gives rules; else it is a lower
+//! bound, for the rules that stand for automata derive more than those give. With longest match a piece owes here that its
 //! own terminal has no longer match in the byte after it, as far as the same token has one; more is owed in
 //! truth, so there the result is a lower bound, which [`crate::budget`] makes exact.
 //!

@@ -531,7 +531,9 @@ impl Stepper {
         }
         let verdict = if self.can_be_spelled(language, config, Purpose::Can)? {
             Some(true)
-        } else if language.mode() == LexerMode::Longest || !self.may_be_spelled(language, config)? {
+        } else if language.mode() == LexerMode::Longest && language.lexing().cfg.automata.is_empty()
+            || !self.may_be_spelled(language, config)?
+        {
             Some(false)
         } else {
             None
@@ -550,7 +552,7 @@ impl Stepper {
     }
 
     /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a
-    /// sufficient condition.
+    /// sufficient condition, and so where automata give rules.
     fn can_be_spelled(
         &mut self,
         language: &Language,

@@ -194,6 +194,7 @@ impl Language {
     }
 
     fn compile(grammar: Grammar, options: &LanguageOptions, mut work: Work) -> Result<Self, CompileError> {
+        let grammar = written_out(grammar, options.engine)?;
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
         let choice = Choice::new(options.engine, &lexing.cfg);
@@ -316,6 +317,17 @@ impl Language {
     pub fn memory_usage(&self) -> usize {
         self.lexing.memory_usage() + self.own_spelling.as_ref().map_or(0, Relation::memory_usage)
     }
+}
+
+/// Rules given by automata that engines other than Earley's write out at most, counted in states.
+const WRITTEN_OUT: usize = 10_000;
+
+/// The grammar as the engine can read it: only Earley's reads rules that automata give.
+fn written_out(grammar: Grammar, engine: Engine) -> Result<Grammar, RecognizerError> {
+    if grammar.automata.is_empty() || matches!(engine, Engine::Auto | Engine::Earley) {
+        return Ok(grammar);
+    }
+    grammar.expanded(WRITTEN_OUT).ok_or(RecognizerError::Automata { engine: engine.name() })
 }
 
 /// Reads one text after another.

@@ -25,8 +25,8 @@
 
 use anygram_bits::work::Work;
 use anygram_bits::{BitSet, CompactSet, index_type};
-use anygram_grammar::cfg::{Cfg, EmptyLanguage};
-use anygram_grammar::ir::{Grammar, LexerMode, TerminalId, TerminalKind, Ties};
+use anygram_grammar::cfg::{Cfg, ReduceError};
+use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
 
 use crate::boundary::{Boundaries, OwnDebts};
@@ -65,6 +65,33 @@ pub enum LexingError {
         /// The mode.
         mode: LexerMode,
     },
+    /// An automaton that gives rules breaks its promise.
+    #[error(
+        "the automaton of `{nonterminal}` has the symbol `{symbol}`, which {}; leave it out, or let it derive \
+         something",
+        if *is_nullable { "derives the empty sequence" } else { "derives no text" }
+    )]
+    Automaton {
+        /// Whose rules it gives.
+        nonterminal: String,
+        /// The symbol.
+        symbol: String,
+        /// Whether it derives the empty sequence; else it derives nothing.
+        is_nullable: bool,
+    },
+}
+
+/// A grammar that cannot be reduced, in its own words.
+fn refused(grammar: &Grammar, mode: LexerMode, error: ReduceError) -> LexingError {
+    let ReduceError::Symbol { lhs, symbol, is_nullable } = error else {
+        return LexingError::EmptyLanguage { mode };
+    };
+    // Nonterminals that reducing has made have no name.
+    let name = |symbol| match symbol {
+        Symbol::Nonterminal(n) if n.index() >= grammar.nonterminals.len() => "(…)".to_owned(),
+        symbol => grammar.symbol_name(symbol).to_owned(),
+    };
+    LexingError::Automaton { nonterminal: name(Symbol::Nonterminal(lhs)), symbol: name(symbol), is_nullable }
 }
 
 /// Everything about a grammar that lexing needs, compiled; shared by all texts.
@@ -91,10 +118,9 @@ impl Lexing {
         limits: LexerLimits,
         work: &mut Work,
     ) -> Result<Self, LexingError> {
-        let empty_language = |EmptyLanguage| LexingError::EmptyLanguage { mode };
         let patterns = Patterns::new(grammar, &limits, work)?;
-        work.spend(grammar.rules.iter().map(|rule| rule.rhs.len() + 1).sum()).map_err(LexerError::from)?;
-        let cfg = Cfg::reduce(grammar, &patterns.empty()).map_err(empty_language)?;
+        work.spend(grammar.n_rule_symbols()).map_err(LexerError::from)?;
+        let cfg = Cfg::reduce(grammar, &patterns.empty()).map_err(|error| refused(grammar, mode, error))?;
         let lexicon = Lexicon::new(grammar, &cfg, &patterns, mode, ties, &limits, work)?;
         let is_special = |&at: &usize| matches!(grammar.terminals[at].kind, TerminalKind::Special(_));
         let specials = BitSet::from_members(cfg.n_terminals, lexicon.used.iter().filter(is_special));
