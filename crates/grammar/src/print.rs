@@ -8,7 +8,8 @@
 //! Terminals that are not declared are written where they stand, unless that would mean another: then they
 //! get a name, by `%anonymous`. Expressions are written for our reader ([`lark::regex`](crate::lark::regex)),
 //! node by node, so that reading makes the same nodes; what `regex-syntax` simplifies it has simplified
-//! already. Cost: linear in the size of the grammar. No recursion.
+//! already. Terminals that automata give have no notation; a comment says so. Cost: linear in the size of the
+//! grammar. No recursion.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -22,6 +23,9 @@ impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.default_lexer != LexerMode::Contextual {
             writeln!(f, "%lexer {}", self.default_lexer.name())?;
+        }
+        if !self.pieces.is_empty() {
+            writeln!(f, "// No notation has terminals that automata give: this cannot be read again.")?;
         }
         let nonterminals: Vec<String> = self.nonterminals.iter().map(|n| name(&n.name, false)).collect();
         let start = &nonterminals[self.start.index()];
@@ -87,6 +91,7 @@ impl Grammar {
                     TerminalKind::Literal(_) => kinds[at] != "\"\"",
                     TerminalKind::Pattern(Pattern::Regex(_)) | TerminalKind::Special(_) => true,
                     TerminalKind::Pattern(_) => !named[at],
+                    TerminalKind::Automaton { .. } => false,
                 };
             if inline {
                 written.push(kinds[at].clone());
@@ -160,6 +165,8 @@ impl fmt::Display for TerminalKind {
             },
             Self::Pattern(pattern) => write!(f, "{pattern}"),
             Self::Special(token) => write!(f, "{token}"),
+            // Not in any notation: what an automaton matches may have no end.
+            Self::Automaton { automaton, label } => write!(f, "<label {label} of automaton {automaton}>"),
         }
     }
 }

@@ -193,7 +193,7 @@ impl Budgets {
         limit: u32,
         decided: &mut [u32],
     ) -> Result<(), StepError> {
-        let together = question.language.mode() == LexerMode::Scannerless;
+        let together = question.language.lexing().merges_ends();
         let mut agenda: Vec<(Config, Option<Arc<Rest>>)> =
             frontier.iter().map(|&config| (config, None)).collect();
         let mut seen: FxHashSet<(Config, u32)> = FxHashSet::default();
@@ -562,7 +562,7 @@ impl Budgets {
         stays.sort_unstable_by_key(|&(lexeme, _)| lexeme);
         let mut cuts: Vec<_> = cuts.into_iter().collect();
         cuts.sort_unstable_by_key(|&(cut, _)| cut);
-        if question.language.mode() == LexerMode::Scannerless {
+        if question.language.lexing().merges_ends() {
             // There the ends of pieces are followed together.
             cuts.clear();
         }

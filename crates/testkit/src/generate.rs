@@ -158,6 +158,7 @@ impl fmt::Display for ShowGrammar<'_> {
                 TerminalKind::Pattern(pattern) => write!(f, "{}", ShowPattern(pattern))?,
                 TerminalKind::Special(SpecialToken::Id(id)) => write!(f, "<[{id}]>")?,
                 TerminalKind::Special(SpecialToken::Name(name)) => write!(f, "{name}")?,
+                TerminalKind::Automaton { .. } => write!(f, "{kind}")?,
             }
             let (ignored, reserved) =
                 (if *ignored { "   %ignore" } else { "" }, if *reserved { "   %reserve" } else { "" });
