@@ -4,7 +4,8 @@
 //! end of a piece inside tokens, with what is left of them ([`Leftover`]). Whole tokens, walked by the
 //! lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart,
 //! Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that
-//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for.
+//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for,
+//! unless terminals are given by automata that grow.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
@@ -254,7 +255,9 @@ impl Budgets {
         let mut least = None;
         let mut limit = limit;
         for &config in frontier {
-            let found = if question.language.mode() == LexerMode::Scannerless {
+            let lexing = question.language.lexing();
+            // Elsewhere the bound is not always the truth.
+            let found = if lexing.mode() == LexerMode::Scannerless && !lexing.is_growing() {
                 self.bound(question, (config, Leftover::NONE), limit)?
             } else {
                 self.search(question, config, limit)?

@@ -390,12 +390,7 @@ impl Transducer {
 
     /// A lexeme in whose place texts of at most `bytes` bytes come to the same. Itself unless terminals are
     /// given by automata that grow.
-    pub fn alike(
-        &mut self,
-        lexing: &Lexing,
-        lexeme: LexemeId,
-        bytes: usize,
-    ) -> Result<LexemeId, LexerError> {
+    pub fn alike(&mut self, lexing: &Lexing, lexeme: LexemeId, bytes: usize) -> Result<LexemeId, LexerError> {
         if !lexing.is_growing() {
             return Ok(lexeme);
         }

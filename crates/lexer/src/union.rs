@@ -224,11 +224,6 @@ impl Union {
         self.growing.as_ref().map_or(Ok(state), |growing| growing.alike(state, bytes))
     }
 
-    /// The state of the automaton that gives a terminal, in a state of a union that grows.
-    pub fn own_state(&self, state: State, terminal: usize) -> Option<u32> {
-        self.growing.as_ref().and_then(|growing| growing.own_state(state, terminal))
-    }
-
     /// The terminals that match exactly what led here.
     #[inline]
     pub fn accepts(&self, state: State) -> &CompactSet {

@@ -145,8 +145,7 @@ impl Growing {
     }
 
     pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {
-        let mut automata: Vec<u32> =
-            wanted.iter().filter_map(|at| *self.automaton_of.get(at)?).collect();
+        let mut automata: Vec<u32> = wanted.iter().filter_map(|at| *self.automaton_of.get(at)?).collect();
         automata.sort_unstable();
         automata.dedup();
         let start = |at: u32| (at, self.automata[at as usize].start());
@@ -173,12 +172,6 @@ impl Growing {
         };
         let tuple: Tuple = entry.tuple.iter().map(alike).collect();
         if entry.is_start || tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
-    }
-
-    pub fn own_state(&self, state: State, terminal: usize) -> Option<u32> {
-        let automaton = (*self.automaton_of.get(terminal)?)?;
-        let tuple = &self.entries[state as usize].tuple;
-        tuple.iter().find(|&&(at, _)| at == automaton).map(|&(_, own)| own)
     }
 
     /// Bytes on the heap, roughly.
@@ -260,9 +253,8 @@ impl Automaton {
             Self::Product(union) => Ok(Some(union.step(state, union.class(byte))).filter(|&to| to != DEAD)),
             Self::Pieces(pieces, labels) => {
                 let is_ours = |label: &u32| labels.binary_search_by_key(label, |&(own, _)| own).is_ok();
-                let matters = |&to: &u32| {
-                    pieces.accepts(to).iter().any(is_ours) || pieces.live(to).iter().any(is_ours)
-                };
+                let matters =
+                    |&to: &u32| pieces.accepts(to).iter().any(is_ours) || pieces.live(to).iter().any(is_ours);
                 Ok(pieces.step(state, byte)?.filter(matters))
             }
         }
