@@ -211,10 +211,7 @@ pub fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 /// the rule may have others.
 pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
     let n_terminals = grammar.terminals.len();
-    let matches_nothing = |&at: &usize| {
-        let pattern = grammar.terminals[at].kind.pattern();
-        empty.contains(at) && !pattern.is_some_and(crate::ir::Pattern::is_nullable)
-    };
+    let matches_nothing = |&at: &usize| empty.contains(at) && !grammar.is_nullable(at);
     let nothing = BitSet::from_members(n_terminals, (0..n_terminals).filter(matches_nothing));
     let sizes = (n_terminals, grammar.nonterminals.len());
     let mut cfg =

@@ -79,10 +79,7 @@ impl Cfg {
         let mut n_nonterminals = grammar.nonterminals.len();
         let mut rules = grammar.rules.clone();
         let mut optional = vec![None; grammar.terminals.len()];
-        for (at, terminal) in grammar.terminals.iter().enumerate() {
-            if !terminal.kind.pattern().is_some_and(|pattern| pattern.is_nullable()) {
-                continue;
-            }
+        for at in (0..grammar.terminals.len()).filter(|&at| grammar.is_nullable(at)) {
             let (lhs, symbol) = (NonterminalId::new(n_nonterminals), Symbol::Terminal(TerminalId::new(at)));
             optional[at] = Some(Symbol::Nonterminal(lhs));
             n_nonterminals += 1;

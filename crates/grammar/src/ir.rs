@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anygram_bits::index_type;
 use regex_syntax::hir::{self, Hir, HirKind, Visitor};
 
-use crate::automata::RuleAutomaton;
+use crate::automata::{Pieces, RuleAutomaton};
 
 index_type!(
     /// A terminal: what the lexer produces.
@@ -299,14 +299,21 @@ pub enum TerminalKind {
     Pattern(Pattern),
     /// One token of the vocabulary, whatever its bytes.
     Special(SpecialToken),
+    /// The pieces with this label of one of [`Grammar::pieces`].
+    Automaton {
+        /// Which of them.
+        automaton: usize,
+        /// The number that the automaton has for the terminal.
+        label: u32,
+    },
 }
 
 impl TerminalKind {
-    /// The pattern over bytes, unless the terminal is a token.
+    /// The pattern over bytes, if the terminal has one: it may be a token or given by an automaton.
     pub fn pattern(&self) -> Option<&Pattern> {
         match self {
             Self::Literal(pattern) | Self::Pattern(pattern) => Some(pattern),
-            Self::Special(_) => None,
+            Self::Special(_) | Self::Automaton { .. } => None,
         }
     }
 }
@@ -425,6 +432,13 @@ pub struct Grammar {
     pub start: NonterminalId,
     /// The lexer mode that this kind of grammar is meant for.
     pub default_lexer: LexerMode,
+    /// The automata of terminals that are too large for patterns ([`TerminalKind::Automaton`]).
+    pub pieces: Vec<Pieces>,
+    /// A promise: of the ways to cut the beginning of a text into pieces, at most a few are still possible
+    /// after the next byte, as in JSON. Then `scannerless` follows the ends of pieces one by one, which is
+    /// quicker than to merge them. Where it is not kept, all answers are the same, but the readings of a text
+    /// can become as many as the ways to cut it.
+    pub delimited: bool,
 }
 
 fn right_sides<'a>(rules: &'a [Rule], automata: &'a [AutomatonRule]) -> impl Iterator<Item = &'a Symbol> {
@@ -513,7 +527,8 @@ impl Grammar {
             order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
         let terminals =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
-        Self { terminals, nonterminals, rules, automata, start, default_lexer }
+        let (pieces, delimited) = (Vec::new(), false);
+        Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited }
     }
 
     /// The size of the rules: their symbols and one for each, those of automata included.
@@ -560,7 +575,10 @@ impl Grammar {
             (grammar.terminals.len(), grammar.nonterminals.len(), rules, start, lexer)
         };
         let (a, b) = (counts(self), counts(other));
-        (a != b).then(|| format!("numbers of symbols and rules, start, lexer: {a:?} and {b:?}"))
+        if a != b {
+            return Some(format!("numbers of symbols and rules, start, lexer: {a:?} and {b:?}"));
+        }
+        self.difference_of_pieces(other)
     }
 
     /// The name of a symbol in the grammar's own words.
@@ -613,6 +631,10 @@ impl Grammar {
                     Err(format!("no name of a token: {name:?}"))
                 }
                 TerminalKind::Special(_) => Ok(()),
+                &TerminalKind::Automaton { automaton, .. } if automaton >= self.pieces.len() => {
+                    Err(format!("automaton {automaton} of {}", self.pieces.len()))
+                }
+                TerminalKind::Automaton { .. } => Ok(()),
             };
             kind.map_err(|message| format!("terminal {}: {message}", terminal.name))
         })

@@ -190,6 +190,7 @@ fn rules(form: &NormalForm, language: &Language, output: &mut dyn Write) -> Resu
 
 fn automaton(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
+    language.needs_all_states("drawings of automata")?;
     let union = &language.lexing().lexicon.union;
     writeln!(output, "digraph terminals {{\n  rankdir = LR;")?;
     for state in 1..union.n_states() as u32 {

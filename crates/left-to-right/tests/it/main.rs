@@ -11,4 +11,5 @@ mod limits;
 mod memo;
 mod oracle;
 mod outputs;
+mod pieces;
 mod sequences;
