@@ -111,7 +111,13 @@ pub fn cfg(rules: &[(char, &str)]) -> Cfg {
             .collect(),
     });
     let rules = rules.collect();
-    Cfg { n_terminals: terminals.len(), n_nonterminals: nonterminals.len(), rules, start: NonterminalId(0) }
+    Cfg {
+        n_terminals: terminals.len(),
+        n_nonterminals: nonterminals.len(),
+        rules,
+        start: NonterminalId(0),
+        automata: Vec::new(),
+    }
 }
 
 /// A grammar in Chomsky's form over one terminal, in which almost every symbol derives every word: the worst
@@ -133,7 +139,13 @@ pub fn saturated(n_symbols: usize, n_lefts: usize, n_rules: usize) -> Result<Cfg
         };
         rules.push(Rule { lhs: NonterminalId::new(lhs), rhs: vec![symbol(left), symbol(right)] });
     }
-    let cfg = Cfg { n_terminals: 1, n_nonterminals: n_symbols, rules, start: NonterminalId(0) };
+    let cfg = Cfg {
+        n_terminals: 1,
+        n_nonterminals: n_symbols,
+        rules,
+        start: NonterminalId(0),
+        automata: Vec::new(),
+    };
     cfg.trim(&BitSet::new(1)).map_err(|_| anyhow!("the random grammar derives nothing"))
 }
 

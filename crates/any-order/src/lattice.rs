@@ -307,9 +307,8 @@ impl<'a> Lattice<'a> {
                 let class = lexing.lexicon.union.class(byte);
                 for &Config { state, lexeme } in before {
                     let transducer = stepper.transducer_mut();
-                    let Some(place) = transducer.step_place(lexing, transducer.place(lexeme), class) else {
-                        continue;
-                    };
+                    let from = transducer.place(lexeme);
+                    let Some(place) = transducer.step_place(lexing, from, class)? else { continue };
                     let step = transducer.step_to_loosely(lexing, lexeme, place)?;
                     next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
                     if let Some(cut) = step.cut {

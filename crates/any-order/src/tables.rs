@@ -100,6 +100,7 @@ const MOST_EXPANDED: usize = 64;
 
 impl Tables {
     pub fn new(constraint: &Constraint) -> Result<Self, StepError> {
+        constraint.language().needs_all_states("canvases")?;
         Ok(Self {
             constraint: constraint.clone(),
             stepper: Stepper::interning(constraint.language())?,

@@ -81,6 +81,7 @@ pub use anygram_grammar::ir;
 pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_grammar::{GrammarError, Warning};
+pub use anygram_json_schema as json_schema;
 pub use anygram_left_to_right::language::{Reader, Reading};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
@@ -105,11 +106,14 @@ pub enum GrammarFormat {
     Regex,
     /// NLTK's context-free grammars.
     Nltk,
+    /// JSON Schema, drafts 4 to 2020-12: the grammar of the JSON texts that are valid.
+    JsonSchema,
 }
 
 impl GrammarFormat {
     /// All formats.
-    pub const ALL: [Self; 5] = [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk];
+    pub const ALL: [Self; 6] =
+        [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk, Self::JsonSchema];
 
     /// The name of the format.
     pub fn name(self) -> &'static str {
@@ -119,6 +123,7 @@ impl GrammarFormat {
             Self::Ebnf => "ebnf",
             Self::Regex => "regex",
             Self::Nltk => "nltk",
+            Self::JsonSchema => "json-schema",
         }
     }
 
@@ -130,6 +135,7 @@ impl GrammarFormat {
             Self::Ebnf => &["ebnf"],
             Self::Regex => &["regex"],
             Self::Nltk => &["cfg"],
+            Self::JsonSchema => &["schema.json"],
         }
     }
 
@@ -140,10 +146,10 @@ impl GrammarFormat {
 
     /// The format by the extension of a file name; a trailing `.gz` is ignored.
     pub fn of_path(path: &Path) -> Option<Self> {
-        let packed = path.extension().is_some_and(|extension| extension == "gz");
-        let stem = packed.then(|| path.file_stem()).flatten().map(Path::new);
-        let extension = stem.unwrap_or(path).extension()?.to_str()?;
-        Self::ALL.into_iter().find(|format| format.extensions().contains(&extension))
+        let name = path.file_name()?.to_str()?;
+        let name = name.strip_suffix(".gz").unwrap_or(name);
+        let ends = |extension: &&str| name.strip_suffix(extension).is_some_and(|stem| stem.ends_with('.'));
+        Self::ALL.into_iter().find(|format| format.extensions().iter().any(ends))
     }
 }
 
@@ -173,6 +179,7 @@ pub struct Compiler {
     imports: Option<PathBuf>,
     options: LanguageOptions,
     cancel: Option<Cancel>,
+    schema: json_schema::Options,
 }
 
 impl Compiler {
@@ -187,6 +194,12 @@ impl Compiler {
     /// file is read: set it for grammars that you trust.
     pub fn imports(mut self, folder: impl Into<PathBuf>) -> Self {
         self.imports = Some(folder.into());
+        self
+    }
+
+    /// How JSON schemas are read, and what their texts look like.
+    pub fn schema(mut self, options: json_schema::Options) -> Self {
+        self.schema = options;
         self
     }
 
@@ -222,14 +235,14 @@ impl Compiler {
     }
 
     /// Reads a grammar without compiling it.
-    pub fn read(&self, format: GrammarFormat, source: &str) -> Result<Grammar, GrammarError> {
+    pub fn read(&self, format: GrammarFormat, source: &str) -> Result<Grammar, CompileError> {
         self.read_joined(format, source, true)
     }
 
-    fn read_joined(&self, format: GrammarFormat, source: &str, join: bool) -> Result<Grammar, GrammarError> {
+    fn read_joined(&self, format: GrammarFormat, source: &str, join: bool) -> Result<Grammar, CompileError> {
         use anygram_grammar::{ebnf, gbnf, lark, nltk, regex};
         let (start, max_size) = (self.start.clone(), self.options.limits.grammar_size);
-        match format {
+        Ok(match format {
             GrammarFormat::Lark => {
                 let imports = self.imports.clone();
                 lark::parse(source, &lark::LarkOptions { start, imports, max_size })
@@ -238,7 +251,13 @@ impl Compiler {
             GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, max_size }),
             GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
             GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, max_size }),
-        }
+            GrammarFormat::JsonSchema => {
+                return json_schema::grammar(source, &self.schema).map_err(|refusal| {
+                    let message = refusal.to_string();
+                    CompileError::of_schema(schema_error(refusal.kind), refusal.at, message)
+                });
+            }
+        }?)
     }
 
     /// Compiles the text of a grammar.
@@ -270,6 +289,17 @@ impl Compiler {
             None => Language::new(grammar, &self.options),
         };
         Ok(Arc::new(language?))
+    }
+}
+
+/// The kind of a refusal of a schema.
+fn schema_error(kind: json_schema::refusal::Kind) -> ErrorKind {
+    use json_schema::refusal::Kind;
+    match kind {
+        Kind::Syntax => ErrorKind::Syntax,
+        Kind::Unsatisfiable => ErrorKind::Unsatisfiable,
+        Kind::Limit => ErrorKind::Limit,
+        _ => ErrorKind::Unsupported,
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Image {
 impl Image {
     /// The image of a grammar in a normal form. Cost: closures of two relations between symbols, by bits.
     pub fn new(cfg: &Cfg, form: &NormalForm) -> Result<Self, ChartError> {
+        if !cfg.automata.is_empty() {
+            return Err(ChartError::Automata);
+        }
         let n_symbols = form.n_symbols();
         if n_symbols > MAX_SYMBOLS {
             return Err(ChartError::TooManySymbols { needed: n_symbols, limit: MAX_SYMBOLS });

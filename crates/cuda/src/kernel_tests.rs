@@ -18,7 +18,7 @@ fn s_s() -> Cfg {
         Rule { lhs: start, rhs: vec![symbol, symbol] },
         Rule { lhs: start, rhs: vec![Symbol::Terminal(TerminalId::new(0))] },
     ];
-    Cfg { n_terminals: 1, n_nonterminals: 1, rules, start }
+    Cfg { n_terminals: 1, n_nonterminals: 1, rules, start, automata: Vec::new() }
 }
 
 /// A step of a sequence by a team, however long it is.

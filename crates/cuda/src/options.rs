@@ -91,6 +91,9 @@ pub enum ChartError {
         /// The most there may be.
         limit: usize,
     },
+    /// Automata give some rules of the grammar.
+    #[error("the kernels cannot read rules that an automaton gives; use the engine `earley`")]
+    Automata,
     /// A block cannot have so many threads.
     #[error("a block has {given} threads; set `threads` to a multiple of 32, at most {most}")]
     Threads {
@@ -187,6 +190,9 @@ pub enum ChartError {
 
 impl From<ChartError> for RecognizerError {
     fn from(error: ChartError) -> Self {
+        if matches!(error, ChartError::Automata) {
+            return Self::Automata { engine: "cuda" };
+        }
         Self::Device {
             reason: match error {
                 ChartError::Device(DeviceError::Refused { .. }) => "it refuses the launch",

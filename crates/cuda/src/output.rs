@@ -119,6 +119,7 @@ impl Output {
     /// A new output. Its masks are searched in breadth for `levels` levels, then in depth.
     pub fn new(constraint: &Constraint, charts: &SharedCharts, levels: usize) -> Result<Self, OutputError> {
         let language = constraint.language();
+        language.needs_all_states("outputs on a device")?;
         let device =
             DeviceRecognizer::new(language.lexing().cfg.clone(), language.limits().recognizer, charts)?;
         let device = device.deferring();

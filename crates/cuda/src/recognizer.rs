@@ -115,6 +115,9 @@ impl DeviceRecognizer {
                 if charts.options().dense_on_device { charts.options().team_from } else { usize::MAX };
             (charts.create(&[grammar]).remove(0)?, team_from)
         };
+        if !cfg.automata.is_empty() {
+            return Err(ChartError::Automata);
+        }
         let chart = Valiant::with_form(cfg, form, limits)
             .map_err(|_| ChartError::TooManySymbols { needed: limits.items, limit: limits.items })?;
         let link = Arc::new(Link { edges: Mutex::new(vec![Box::default()]), ..Link::default() });

@@ -16,6 +16,7 @@
 //! `⇒*` goes along rules in which all other symbols can vanish. Cost: a walk along such rules from each
 //! recursive symbol, bounded as a whole.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use anygram_bits::BitSet;
@@ -69,8 +70,13 @@ pub struct Hints {
     pub is_cut: bool,
 }
 
-/// The forms in a grammar, of which `cfg` is the reduced one.
+/// The forms in a grammar, of which `cfg` is the reduced one. Right-hand sides that automata give are not
+/// looked at.
 pub fn hints(grammar: &Grammar, cfg: &Cfg) -> Hints {
+    let cfg = &*match cfg.automata.is_empty() {
+        true => Cow::Borrowed(cfg),
+        false => Cow::Owned(cfg.without_automata()),
+    };
     let nullable = cfg.nullable();
     let edges = cfg.alone();
     let reach = Reach { edges: &edges, known: HashMap::new(), left: STEPS };
@@ -615,6 +621,7 @@ mod tests {
             n_nonterminals: grammar.nonterminals.len(),
             rules: grammar.rules.clone(),
             start: grammar.start,
+            automata: Vec::new(),
         };
         let found = hints(&grammar, &cfg);
         assert!(found.hints.iter().any(|hint| hint.kind == HintKind::Cycle));

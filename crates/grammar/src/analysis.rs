@@ -211,17 +211,11 @@ pub fn components(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 /// the rule may have others.
 pub fn warnings(grammar: &Grammar, empty: &BitSet) -> Vec<Warning> {
     let n_terminals = grammar.terminals.len();
-    let matches_nothing = |&at: &usize| {
-        let pattern = grammar.terminals[at].kind.pattern();
-        empty.contains(at) && !pattern.is_some_and(crate::ir::Pattern::is_nullable)
-    };
+    let matches_nothing = |&at: &usize| empty.contains(at) && !grammar.is_nullable(at);
     let nothing = BitSet::from_members(n_terminals, (0..n_terminals).filter(matches_nothing));
-    let mut cfg = Cfg {
-        n_terminals,
-        n_nonterminals: grammar.nonterminals.len(),
-        rules: grammar.rules.clone(),
-        start: grammar.start,
-    };
+    let sizes = (n_terminals, grammar.nonterminals.len());
+    let mut cfg =
+        Cfg::with_automata(sizes, grammar.rules.clone(), grammar.automata.iter().cloned(), grammar.start);
     let productive = cfg.productive(&nothing);
     cfg.rules.retain(|rule: &Rule| {
         rule.rhs.iter().all(|symbol| match symbol {
@@ -298,7 +292,7 @@ mod tests {
             rhs: word.bytes().skip(2).map(symbol).collect(),
         };
         let rules = rules.split_whitespace().map(rule).collect();
-        Cfg { n_terminals: 26, n_nonterminals: 26, rules, start: nonterminal(b'S') }
+        Cfg { n_terminals: 26, n_nonterminals: 26, rules, start: nonterminal(b'S'), automata: Vec::new() }
     }
 
     fn upper(set: &BitSet) -> String {
@@ -429,7 +423,13 @@ mod tests {
         let n = 200_000;
         let next = |at: usize| Symbol::Nonterminal(NonterminalId::new((at + 1) % n));
         let rules = (0..n).map(|at| Rule { lhs: NonterminalId::new(at), rhs: vec![next(at)] }).collect();
-        let cfg = Cfg { n_terminals: 1, n_nonterminals: n, rules, start: NonterminalId::new(0) };
+        let cfg = Cfg {
+            n_terminals: 1,
+            n_nonterminals: n,
+            rules,
+            start: NonterminalId::new(0),
+            automata: Vec::new(),
+        };
         assert_eq!(cfg.cyclic().count(), n);
         assert_eq!((cfg.first_sets().len(), cfg.follow_sets().len()), (n, n));
     }

@@ -10,7 +10,12 @@
 //! of a question whose answer is known: a look-up.
 
 use std::fmt::{self, Debug};
+use std::ops::Deref;
 use std::sync::Arc;
+
+use anygram_bits::BitSet;
+
+use crate::ir::{Grammar, TerminalKind};
 
 /// A bound on the states of an automaton was hit; those that it has stay usable.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,4 +73,80 @@ pub trait PieceAutomaton: Debug + Send + Sync {
 
     /// The labels of the pieces that can end after at least one more byte, sorted.
     fn live(&self, state: u32) -> Arc<[u32]>;
+
+    /// A state in whose place every text of at most `bytes` bytes does the same: it leads on or does not, to
+    /// the same labels that end there and that can end later. So masks are shared by all places of a long
+    /// text that are far from its bound.
+    fn alike(&self, state: u32, _bytes: usize) -> u32 {
+        state
+    }
+
+    /// A class for each byte, numbered from 0 without gaps: bytes of one class are told apart in no state.
+    /// The fewer classes there are, the smaller are the tables.
+    fn classes(&self) -> Box<[u8; 256]> {
+        Box::new(std::array::from_fn(|byte| byte as u8))
+    }
+}
+
+/// A shared [`PieceAutomaton`]. Two are equal if they are the same, by address.
+#[derive(Clone, Debug)]
+pub struct Pieces(pub Arc<dyn PieceAutomaton>);
+
+impl PartialEq for Pieces {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Pieces {}
+
+impl Deref for Pieces {
+    type Target = dyn PieceAutomaton;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl Grammar {
+    /// The same grammar with the automata that its terminals name.
+    pub fn with_pieces(self, pieces: Vec<Pieces>, delimited: bool) -> Self {
+        Self { pieces, delimited, ..self }
+    }
+
+    /// The automaton and the label of a terminal, if it is given so.
+    pub fn piece(&self, terminal: usize) -> Option<(&Pieces, u32)> {
+        match self.terminals[terminal].kind {
+            TerminalKind::Automaton { automaton, label } => Some((self.pieces.get(automaton)?, label)),
+            _ => None,
+        }
+    }
+
+    /// Whether a terminal matches the empty string.
+    pub fn is_nullable(&self, terminal: usize) -> bool {
+        let pattern = || self.terminals[terminal].kind.pattern().is_some_and(|pattern| pattern.is_nullable());
+        self.piece(terminal).map_or_else(pattern, |(pieces, label)| {
+            pieces.accepts(pieces.start()).binary_search(&label).is_ok()
+        })
+    }
+
+    /// The terminals given by automata that match nothing but perhaps the empty string.
+    pub fn empty_pieces(&self) -> BitSet {
+        let n_terminals = self.terminals.len();
+        let mut empty = BitSet::new(n_terminals);
+        for terminal in 0..n_terminals {
+            if let Some((pieces, label)) = self.piece(terminal)
+                && pieces.live(pieces.start()).binary_search(&label).is_err()
+            {
+                empty.insert(terminal);
+            }
+        }
+        empty
+    }
+
+    /// The difference in what [`Grammar::with_pieces`] adds.
+    pub(crate) fn difference_of_pieces(&self, other: &Self) -> Option<String> {
+        let differ = (&self.pieces, self.delimited) != (&other.pieces, other.delimited);
+        differ.then(|| "automata of terminals, or whether pieces are delimited".to_owned())
+    }
 }

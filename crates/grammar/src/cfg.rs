@@ -2,13 +2,42 @@
 
 use anygram_bits::BitSet;
 
-use crate::ir::{Grammar, NonterminalId, Rule, Symbol, TerminalId};
+mod automata;
+
+pub use automata::{Automaton, MOST_NEEDED};
+
+use crate::ir::{AutomatonRule, Grammar, NonterminalId, Rule, Symbol, TerminalId};
 
 /// A context-free grammar over numbered terminals, without names.
 ///
 /// Invariant of one made by [`Cfg::reduce`]: every rule takes part in the derivation of some sentence.
 /// Recognizers rely on it: in a reduced grammar a prefix that can be parsed can be completed (over terminals;
 /// what lexing adds is the lexer's affair).
+///
+/// # Automata
+///
+/// The right-hand sides of a nonterminal in [`automata`](Self::automata) are those that its automaton gives,
+/// and no others. They may be too many to be written down, so `rules` has rules for it that derive
+/// *at least* as much:
+///
+/// ```text
+/// A     → s begun      for each symbol s that can come first
+/// A     → ε            if the automaton accepts its start
+/// begun → any … any rest
+/// any   → s            for each symbol s
+/// rest  → any rest | ε
+/// ```
+///
+/// `begun`, `any` and `rest` are nonterminals of its own. In `begun` there are as many `any` as are needed
+/// after the first symbol, up to [`MOST_NEEDED`]. So whoever wants a bound from above may read `rules` and ask
+/// no further: nullable nonterminals and FIRST sets are exact; FOLLOW sets, last terminals and minimum lengths
+/// err on the safe side. Whoever needs that something *can* be derived, or what exactly, has to look at
+/// `automata`.
+///
+/// That an automaton's nonterminal derives something is its own promise ([`RuleAutomaton`]): only live states
+/// are made, and the symbols on the way to the end of a right-hand side derive something without it.
+///
+/// [`RuleAutomaton`]: crate::automata::RuleAutomaton
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cfg {
     /// The number of terminals, those without a use included.
@@ -19,11 +48,25 @@ pub struct Cfg {
     pub rules: Vec<Rule>,
     /// Where derivations begin.
     pub start: NonterminalId,
+    /// The nonterminals whose right-hand sides automata give, at most once each.
+    pub automata: Vec<Automaton>,
 }
 
-/// The start symbol derives no text at all.
+/// Why a grammar cannot be reduced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EmptyLanguage;
+pub enum ReduceError {
+    /// The start symbol derives no text at all.
+    EmptyLanguage,
+    /// A symbol of an automaton derives the empty sequence, or nothing. The front end has to see to it.
+    Symbol {
+        /// The nonterminal whose right-hand sides the automaton gives.
+        lhs: NonterminalId,
+        /// The symbol.
+        symbol: Symbol,
+        /// Whether it derives the empty sequence; else it derives nothing.
+        is_nullable: bool,
+    },
+}
 
 impl Cfg {
     /// The useful part of a grammar, in the numbering of the grammar.
@@ -32,38 +75,54 @@ impl Cfg {
     /// grammar's); terminals in `empty` (those whose pattern matches nothing but perhaps the empty string)
     /// are never scanned. Rules that are unreachable or derive nothing are left out. Cost: linear in the size
     /// of the grammar.
-    pub fn reduce(grammar: &Grammar, empty: &BitSet) -> Result<Self, EmptyLanguage> {
+    pub fn reduce(grammar: &Grammar, empty: &BitSet) -> Result<Self, ReduceError> {
         let mut n_nonterminals = grammar.nonterminals.len();
         let mut rules = grammar.rules.clone();
         let mut optional = vec![None; grammar.terminals.len()];
-        for (at, terminal) in grammar.terminals.iter().enumerate() {
-            if !terminal.kind.pattern().is_some_and(|pattern| pattern.is_nullable()) {
-                continue;
-            }
+        for at in (0..grammar.terminals.len()).filter(|&at| grammar.is_nullable(at)) {
             let (lhs, symbol) = (NonterminalId::new(n_nonterminals), Symbol::Terminal(TerminalId::new(at)));
             optional[at] = Some(Symbol::Nonterminal(lhs));
             n_nonterminals += 1;
             rules.push(Rule { lhs, rhs: vec![] });
             rules.push(Rule { lhs, rhs: vec![symbol] });
         }
+        let replaced = |symbol: Symbol| match symbol {
+            Symbol::Terminal(terminal) => optional[terminal.index()].unwrap_or(symbol),
+            Symbol::Nonterminal(_) => symbol,
+        };
         for rule in &mut rules[..grammar.rules.len()] {
-            for symbol in &mut rule.rhs {
-                if let Symbol::Terminal(terminal) = *symbol {
-                    *symbol = optional[terminal.index()].unwrap_or(*symbol);
-                }
-            }
+            rule.rhs.iter_mut().for_each(|symbol| *symbol = replaced(*symbol));
         }
-        let cfg = Self { n_terminals: grammar.terminals.len(), n_nonterminals, rules, start: grammar.start };
-        cfg.trim(empty)
+        let automata = grammar.automata.iter().map(|rule| AutomatonRule {
+            symbols: rule.symbols.iter().map(|&symbol| replaced(symbol)).collect(),
+            ..rule.clone()
+        });
+        Self::with_automata((grammar.terminals.len(), n_nonterminals), rules, automata, grammar.start)
+            .trim(empty)
+    }
+
+    /// A grammar as it is, with rules and automata; of so many terminals and nonterminals.
+    ///
+    /// # Panics
+    /// If a symbol is out of range.
+    pub fn with_automata(
+        (n_terminals, n_nonterminals): (usize, usize),
+        rules: Vec<Rule>,
+        automata: impl IntoIterator<Item = AutomatonRule>,
+        start: NonterminalId,
+    ) -> Self {
+        let mut cfg = Self { n_terminals, n_nonterminals, rules, start, automata: Vec::new() };
+        cfg.add_automata(automata);
+        cfg
     }
 
     /// Leaves out rules that take part in no derivation of a sentence, and repeated ones.
     ///
     /// A rule that names a terminal of `empty` derives nothing.
-    pub fn trim(mut self, empty: &BitSet) -> Result<Self, EmptyLanguage> {
+    pub fn trim(mut self, empty: &BitSet) -> Result<Self, ReduceError> {
         let productive = self.productive(empty);
         if !productive.contains(self.start.index()) {
-            return Err(EmptyLanguage);
+            return Err(ReduceError::EmptyLanguage);
         }
         let derives = |symbol: &Symbol| match *symbol {
             Symbol::Terminal(t) => !empty.contains(t.index()),
@@ -72,6 +131,8 @@ impl Cfg {
         self.rules.retain(|rule| rule.rhs.iter().all(derives));
         let reachable = self.reachable();
         self.rules.retain(|rule| reachable.contains(rule.lhs.index()));
+        self.automata.retain(|automaton| reachable.contains(automaton.lhs.index()));
+        self.check_automata(&productive, empty)?;
         let mut seen = std::collections::HashSet::new();
         self.rules.retain(|rule| seen.insert(rule.clone()));
         Ok(self)
@@ -118,8 +179,28 @@ impl Cfg {
         known
     }
 
+    /// Nonterminals that derive some sequence of these terminals, each of those without a doubt; of those that
+    /// automata give only ones all of whose symbols derive one.
+    pub fn surely_derive(&self, terminals: &BitSet) -> BitSet {
+        let holds = |symbol, known: &BitSet| match symbol {
+            Symbol::Terminal(t) => terminals.contains(TerminalId::index(t)),
+            Symbol::Nonterminal(n) => known.contains(NonterminalId::index(n)),
+        };
+        if self.automata.is_empty() {
+            return self.closure(holds);
+        }
+        let mut strict = self.without_automata();
+        for Automaton { lhs, automaton, symbols, .. } in &self.automata {
+            strict.rules.push(Rule { lhs: *lhs, rhs: symbols.to_vec() });
+            if automaton.accepts(automaton.start()) {
+                strict.rules.push(Rule { lhs: *lhs, rhs: Vec::new() });
+            }
+        }
+        strict.closure(holds)
+    }
+
     /// The fewest terminals that each nonterminal derives; `u32::MAX` for one that derives nothing.
-    /// Saturates.
+    /// Saturates. Of those with an automaton a lower bound, which is zero only for nullable ones.
     ///
     /// Knuth's generalization (1977) of Dijkstra's algorithm: nonterminals are settled in ascending order of
     /// their minimum.

@@ -58,7 +58,16 @@ impl Completions {
     /// What can be completed where the automaton of `relation` is. Cost: small sets of states are computed
     /// for each nonterminal that can begin what can begin something that
     /// is asked for, in each of a few rounds.
+    ///
+    /// The relation must be sure ([`Relation::surely`]). Where automata give rules nothing is certain: what can
+    /// be left of their right-hand sides is not looked at here.
     pub fn new(cfg: &Cfg, relation: Relation, work: &mut Work) -> Result<Self, Stopped> {
+        if !cfg.automata.is_empty() {
+            let none = BitSet::new(relation.n_states());
+            let (safe, certain) =
+                (vec![none.clone(); cfg.n_nonterminals], vec![none.clone(); cfg.n_terminals]);
+            return Ok(Self { relation, safe, certain, open: none });
+        }
         let mut search = Search::new(cfg, &relation);
         let full = search.sets.intern(BitSet::full(relation.n_states()));
         let mut safe = vec![full; cfg.n_nonterminals];

@@ -3,9 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::Arc;
 
 use anygram_bits::index_type;
 use regex_syntax::hir::{self, Hir, HirKind, Visitor};
+
+use crate::automata::{Pieces, RuleAutomaton};
 
 index_type!(
     /// A terminal: what the lexer produces.
@@ -296,14 +299,21 @@ pub enum TerminalKind {
     Pattern(Pattern),
     /// One token of the vocabulary, whatever its bytes.
     Special(SpecialToken),
+    /// The pieces with this label of one of [`Grammar::pieces`].
+    Automaton {
+        /// Which of them.
+        automaton: usize,
+        /// The number that the automaton has for the terminal.
+        label: u32,
+    },
 }
 
 impl TerminalKind {
-    /// The pattern over bytes, unless the terminal is a token.
+    /// The pattern over bytes, if the terminal has one: it may be a token or given by an automaton.
     pub fn pattern(&self) -> Option<&Pattern> {
         match self {
             Self::Literal(pattern) | Self::Pattern(pattern) => Some(pattern),
-            Self::Special(_) => None,
+            Self::Special(_) | Self::Automaton { .. } => None,
         }
     }
 }
@@ -373,15 +383,38 @@ pub struct Rule {
     pub rhs: Vec<Symbol>,
 }
 
+/// Right-hand sides of a nonterminal that an automaton gives, beside those of its rules.
+///
+/// Two are equal if they have the same automaton: it is compared by address.
+#[derive(Clone, Debug)]
+pub struct AutomatonRule {
+    /// What is rewritten.
+    pub lhs: NonterminalId,
+    /// What it is rewritten to, over numbers of its own.
+    pub automaton: Arc<dyn RuleAutomaton>,
+    /// What each of these numbers stands for. None may derive the empty sequence.
+    pub symbols: Arc<[Symbol]>,
+}
+
+impl PartialEq for AutomatonRule {
+    fn eq(&self, other: &Self) -> bool {
+        (self.lhs, &self.symbols) == (other.lhs, &other.symbols)
+            && Arc::ptr_eq(&self.automaton, &other.automaton)
+    }
+}
+
+impl Eq for AutomatonRule {}
+
 /// A grammar as a front end read it: nothing removed, nothing refused for its shape.
 ///
 /// [`Grammar::new`] gives it an order of its own, so that what is printed and read again is the
 /// [same](Grammar::difference). Invariants (see [`Grammar::validate`]):
 ///
-/// - Every id in `rules` and `start` is in range.
-/// - Rules stand in the order of their left sides.
-/// - Every terminal is named by a rule, ignored or reserved. Declared ones come first, in the order of their
-///   declaration; then the others in the order of their first use in `rules`; then those that no rule names.
+/// - Every id in `rules`, `automata` and `start` is in range.
+/// - Rules stand in the order of their left sides, and so do automata.
+/// - Every terminal is named by a rule or an automaton, ignored or reserved. Declared ones come first, in the
+///   order of their declaration; then the others in the order of their first use in `rules`, then in
+///   `automata`; then those that no rule names.
 /// - Names of nonterminals are unique, and those of declared terminals. Terminals that are not declared
 ///   differ in what they match or in their priority.
 /// - Literals are texts, perhaps in any case; patterns have the form that [`Pattern`] describes.
@@ -393,10 +426,24 @@ pub struct Grammar {
     pub nonterminals: Vec<Nonterminal>,
     /// The rules, those of one nonterminal together.
     pub rules: Vec<Rule>,
+    /// Right-hand sides that automata give.
+    pub automata: Vec<AutomatonRule>,
     /// Where derivations begin.
     pub start: NonterminalId,
     /// The lexer mode that this kind of grammar is meant for.
     pub default_lexer: LexerMode,
+    /// The automata of terminals that are too large for patterns ([`TerminalKind::Automaton`]).
+    pub pieces: Vec<Pieces>,
+    /// A promise: of the ways to cut the beginning of a text into pieces, at most a few are still possible
+    /// after the next byte, as in JSON. Then `scannerless` follows the ends of pieces one by one, which is
+    /// quicker than to merge them. Where it is not kept, all answers are the same, but the readings of a text
+    /// can become as many as the ways to cut it.
+    pub delimited: bool,
+}
+
+fn right_sides<'a>(rules: &'a [Rule], automata: &'a [AutomatonRule]) -> impl Iterator<Item = &'a Symbol> {
+    let of_automata = automata.iter().flat_map(|rule| &*rule.symbols);
+    rules.iter().flat_map(|rule| &rule.rhs).chain(of_automata)
 }
 
 impl Grammar {
@@ -409,11 +456,27 @@ impl Grammar {
     pub fn new(
         terminals: Vec<Terminal>,
         nonterminals: Vec<Nonterminal>,
-        mut rules: Vec<Rule>,
+        rules: Vec<Rule>,
+        start: NonterminalId,
+        default_lexer: LexerMode,
+    ) -> Self {
+        Self::with_automata(terminals, nonterminals, (rules, Vec::new()), start, default_lexer)
+    }
+
+    /// The same, with right-hand sides that automata give beside the rules. All symbols of an automaton count
+    /// as used.
+    ///
+    /// # Panics
+    /// If a rule or an automaton names a symbol that does not exist.
+    pub fn with_automata(
+        terminals: Vec<Terminal>,
+        nonterminals: Vec<Nonterminal>,
+        (mut rules, mut automata): (Vec<Rule>, Vec<AutomatonRule>),
         start: NonterminalId,
         default_lexer: LexerMode,
     ) -> Self {
         rules.sort_by_key(|rule| rule.lhs);
+        automata.sort_by_key(|rule| rule.lhs);
         // The terminal that each one is joined with: the first that is alike, or itself.
         let mut alike = HashMap::new();
         let mut joined: Vec<usize> = (0..terminals.len()).collect();
@@ -430,7 +493,7 @@ impl Grammar {
         };
         let mut used: Vec<bool> =
             terminals.iter().map(|terminal| terminal.ignored || terminal.reserved).collect();
-        for symbol in rules.iter().flat_map(|rule| &rule.rhs) {
+        for symbol in right_sides(&rules, &automata) {
             if let Symbol::Terminal(terminal) = symbol {
                 used[terminal.index()] = true;
             }
@@ -438,10 +501,16 @@ impl Grammar {
         for at in (0..terminals.len()).filter(|&at| terminals[at].declared && used[at]) {
             number(at);
         }
-        for symbol in rules.iter_mut().flat_map(|rule| &mut rule.rhs) {
+        let mut renumber = |symbol: &mut Symbol| {
             if let Symbol::Terminal(terminal) = symbol {
                 *terminal = number(terminal.index());
             }
+        };
+        rules.iter_mut().flat_map(|rule| &mut rule.rhs).for_each(&mut renumber);
+        for rule in &mut automata {
+            let mut symbols = rule.symbols.to_vec();
+            symbols.iter_mut().for_each(&mut renumber);
+            rule.symbols = symbols.into();
         }
         for at in (0..terminals.len()).filter(|&at| used[at]) {
             number(at);
@@ -458,7 +527,18 @@ impl Grammar {
             order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
         let terminals =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
-        Self { terminals, nonterminals, rules, start, default_lexer }
+        let (pieces, delimited) = (Vec::new(), false);
+        Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited }
+    }
+
+    /// The size of the rules: their symbols and one for each, those of automata included.
+    pub fn n_rule_symbols(&self) -> usize {
+        self.right_sides().count() + self.rules.len() + self.automata.len()
+    }
+
+    /// The symbols of all right-hand sides, those of automata behind those of rules.
+    pub(crate) fn right_sides(&self) -> impl Iterator<Item = &Symbol> {
+        right_sides(&self.rules, &self.automata)
     }
 
     /// The first thing in which two grammars differ, if there is one; if there is none, they are the same
@@ -484,12 +564,21 @@ impl Grammar {
                 return Some(format!("rule {at}: {a:?} and {b:?}"));
             }
         }
+        for (at, (a, b)) in self.automata.iter().zip(&other.automata).enumerate() {
+            if a != b {
+                return Some(format!("automaton {at}: {a:?} and {b:?}"));
+            }
+        }
         let counts = |grammar: &Self| {
             let (start, lexer) = (grammar.start, grammar.default_lexer);
-            (grammar.terminals.len(), grammar.nonterminals.len(), grammar.rules.len(), start, lexer)
+            let rules = (grammar.rules.len(), grammar.automata.len());
+            (grammar.terminals.len(), grammar.nonterminals.len(), rules, start, lexer)
         };
         let (a, b) = (counts(self), counts(other));
-        (a != b).then(|| format!("numbers of symbols and rules, start, lexer: {a:?} and {b:?}"))
+        if a != b {
+            return Some(format!("numbers of symbols and rules, start, lexer: {a:?} and {b:?}"));
+        }
+        self.difference_of_pieces(other)
     }
 
     /// The name of a symbol in the grammar's own words.
@@ -506,15 +595,26 @@ impl Grammar {
         if !nonterminal(self.start) {
             return Err(format!("start {} of {} nonterminals", self.start.0, self.nonterminals.len()));
         }
-        for (at, rule) in self.rules.iter().enumerate() {
-            let in_range = nonterminal(rule.lhs)
-                && rule.rhs.iter().all(|&symbol| match symbol {
+        let in_range = |lhs: NonterminalId, symbols: &[Symbol]| {
+            nonterminal(lhs)
+                && symbols.iter().all(|&symbol| match symbol {
                     Symbol::Terminal(t) => t.index() < self.terminals.len(),
                     Symbol::Nonterminal(n) => nonterminal(n),
-                });
-            if !in_range {
+                })
+        };
+        for (at, rule) in self.rules.iter().enumerate() {
+            if !in_range(rule.lhs, &rule.rhs) {
                 return Err(format!("rule {at} names a symbol that does not exist: {rule:?}"));
             }
+        }
+        for (at, AutomatonRule { lhs, automaton, symbols }) in self.automata.iter().enumerate() {
+            let last = automaton.symbols(automaton.start()).last().copied();
+            if !in_range(*lhs, symbols) || last.is_some_and(|last| last as usize >= symbols.len()) {
+                return Err(format!("automaton {at} names a symbol that does not exist"));
+            }
+        }
+        if !self.automata.is_sorted_by_key(|rule| rule.lhs) {
+            return Err("the automata are not in the order of their left sides".to_owned());
         }
         if !self.rules.is_sorted_by_key(|rule| rule.lhs) {
             return Err("the rules are not in the order of their left sides".to_owned());
@@ -531,6 +631,10 @@ impl Grammar {
                     Err(format!("no name of a token: {name:?}"))
                 }
                 TerminalKind::Special(_) => Ok(()),
+                &TerminalKind::Automaton { automaton, .. } if automaton >= self.pieces.len() => {
+                    Err(format!("automaton {automaton} of {}", self.pieces.len()))
+                }
+                TerminalKind::Automaton { .. } => Ok(()),
             };
             kind.map_err(|message| format!("terminal {}: {message}", terminal.name))
         })
@@ -559,7 +663,7 @@ impl Grammar {
     fn validate_order(&self) -> Result<(), String> {
         let mut next = self.terminals.iter().take_while(|terminal| terminal.declared).count();
         let mut named = vec![false; self.terminals.len()];
-        for symbol in self.rules.iter().flat_map(|rule| &rule.rhs) {
+        for symbol in self.right_sides() {
             let Symbol::Terminal(terminal) = symbol else { continue };
             named[terminal.index()] = true;
             match terminal.index().cmp(&next) {

@@ -8,7 +8,8 @@
 //! Terminals that are not declared are written where they stand, unless that would mean another: then they
 //! get a name, by `%anonymous`. Expressions are written for our reader ([`lark::regex`](crate::lark::regex)),
 //! node by node, so that reading makes the same nodes; what `regex-syntax` simplifies it has simplified
-//! already. Cost: linear in the size of the grammar. No recursion.
+//! already. Terminals and right-hand sides that automata give have no notation; a comment says so, and what is
+//! read again lacks them. Cost: linear in the size of the grammar. No recursion.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -23,6 +24,9 @@ impl fmt::Display for Grammar {
         if self.default_lexer != LexerMode::Contextual {
             writeln!(f, "%lexer {}", self.default_lexer.name())?;
         }
+        if !self.pieces.is_empty() {
+            writeln!(f, "// No notation has terminals that automata give: this cannot be read again.")?;
+        }
         let nonterminals: Vec<String> = self.nonterminals.iter().map(|n| name(&n.name, false)).collect();
         let start = &nonterminals[self.start.index()];
         if start != "start" {
@@ -34,6 +38,10 @@ impl fmt::Display for Grammar {
             let n_rules = rules.iter().take_while(|rule| rule.lhs.index() == at).count();
             let (own, rest) = rules.split_at(n_rules);
             rules = rest;
+            for rule in self.automata.iter().filter(|rule| rule.lhs.index() == at) {
+                let n_symbols = rule.symbols.len();
+                writeln!(f, "// {lhs}: also what an automaton over {n_symbols} symbols gives, not shown")?;
+            }
             if own.is_empty() {
                 writeln!(f, "%nonterminal {lhs}")?;
                 continue;
@@ -65,7 +73,7 @@ impl Grammar {
     /// terminal.
     fn terminals_as_text(&self, f: &mut fmt::Formatter<'_>) -> Result<Vec<String>, fmt::Error> {
         let mut named = vec![false; self.terminals.len()];
-        for symbol in self.rules.iter().flat_map(|rule| &rule.rhs) {
+        for symbol in self.right_sides() {
             if let Symbol::Terminal(terminal) = symbol {
                 named[terminal.index()] = true;
             }
@@ -87,6 +95,7 @@ impl Grammar {
                     TerminalKind::Literal(_) => kinds[at] != "\"\"",
                     TerminalKind::Pattern(Pattern::Regex(_)) | TerminalKind::Special(_) => true,
                     TerminalKind::Pattern(_) => !named[at],
+                    TerminalKind::Automaton { .. } => false,
                 };
             if inline {
                 written.push(kinds[at].clone());
@@ -160,6 +169,8 @@ impl fmt::Display for TerminalKind {
             },
             Self::Pattern(pattern) => write!(f, "{pattern}"),
             Self::Special(token) => write!(f, "{token}"),
+            // Not in any notation: what an automaton matches may have no end.
+            Self::Automaton { automaton, label } => write!(f, "<label {label} of automaton {automaton}>"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 
-use crate::cfg::Cfg;
-use crate::ir::Symbol;
+use crate::cfg::{Automaton, Cfg};
+use crate::ir::{NonterminalId, Symbol};
 
 /// For each symbol of a grammar and each state of a finite automaton over its terminals, the states to which
 /// the automaton can come while reading something that the symbol derives.
@@ -22,9 +22,35 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// The relation for the automaton with these steps `(from, terminal, to)`.
+    /// The relation for the automaton with these steps `(from, terminal, to)`. Of nonterminals whose rules
+    /// automata give ([`Cfg::automata`]) it holds at least what is true.
     pub fn new(
         cfg: &Cfg,
+        n_states: usize,
+        steps: impl IntoIterator<Item = (usize, usize, usize)>,
+        work: &mut Work,
+    ) -> Result<Self, Stopped> {
+        Self::fixpoint(cfg, &[], n_states, steps, work)
+    }
+
+    /// The same, but of nonterminals whose rules automata give it holds at most what is true: that one comes
+    /// to a state whichever symbols come next. What [`Automaton::left`] says of the rest of a right-hand side
+    /// leads only to where every such rest leads that ends later.
+    ///
+    /// (A right-hand side that goes on here has as many symbols as are needed, or more. So it leads to `y` if
+    /// each symbol can lead on along the way, and each from `y` to `y`.)
+    pub fn surely(
+        cfg: &Cfg,
+        n_states: usize,
+        steps: impl IntoIterator<Item = (usize, usize, usize)>,
+        work: &mut Work,
+    ) -> Result<Self, Stopped> {
+        Self::fixpoint(cfg, &cfg.automata, n_states, steps, work)
+    }
+
+    fn fixpoint(
+        cfg: &Cfg,
+        automata: &[Automaton],
         n_states: usize,
         steps: impl IntoIterator<Item = (usize, usize, usize)>,
         work: &mut Work,
@@ -38,9 +64,15 @@ impl Relation {
         for (from, terminal, to) in steps {
             this.terminals[terminal * n_states + from].insert(to);
         }
+        let sides = automata.iter().flat_map(|automaton| [automaton.lhs, automaton.any, automaton.rest]);
+        let given = BitSet::from_members(cfg.n_nonterminals, sides.map(NonterminalId::index));
         loop {
             let mut changed = false;
-            for rule in &cfg.rules {
+            for automaton in automata {
+                work.spend((automaton.symbols.len() + 1).saturating_mul(n_states * (1 + n_states / 64)))?;
+                changed |= this.add_surely(automaton);
+            }
+            for rule in cfg.rules.iter().filter(|rule| !given.contains(rule.lhs.index())) {
                 for from in 0..n_states {
                     work.spend((rule.rhs.len() + 1) * (1 + n_states / 64))?;
                     let reached =
@@ -53,6 +85,33 @@ impl Relation {
             }
         }
         Ok(this)
+    }
+
+    /// Adds what is certain of an automaton, by what is known of its symbols. Says whether that is more.
+    fn add_surely(&mut self, automaton: &Automaton) -> bool {
+        let n_states = self.n_states;
+        let mut changed = false;
+        for from in 0..n_states {
+            let mut any = BitSet::full(n_states);
+            automaton.symbols.iter().for_each(|&symbol| any.intersect_with(self.row(symbol, from)));
+            let mut rest = any.clone();
+            rest.intersect_with(&BitSet::from_members(n_states, [from]));
+            let at = |n: NonterminalId| n.index() * n_states + from;
+            changed |= self.nonterminals[at(automaton.any)].union_with(&any);
+            changed |= self.nonterminals[at(automaton.rest)].union_with(&rest);
+        }
+        let start = automaton.automaton.start();
+        let is_dead = automaton.automaton.minimum(start) == u32::MAX;
+        for from in (0..n_states).filter(|_| !is_dead) {
+            // One that accepts its start derives the empty sequence, but not only that.
+            let here = BitSet::from_members(n_states, [from]);
+            let mut reached = self.after_all(automaton.left(automaton.needed(start).max(1)), here.clone());
+            if automaton.automaton.accepts(start) {
+                reached = here;
+            }
+            changed |= self.nonterminals[automaton.lhs.index() * n_states + from].union_with(&reached);
+        }
+        changed
     }
 
     /// The states from which a symbol leads into some set.

@@ -37,6 +37,8 @@ pub mod strings;
 mod unevaluated;
 pub mod value;
 
+use anygram_grammar::ir::Grammar;
+
 use crate::algebra::{Algebra, KeyOrder, Limits};
 use crate::document::{Documents, Draft};
 use crate::forms::Forms;
@@ -82,6 +84,13 @@ impl Default for Options {
             schema_states: 1_000_000,
         }
     }
+}
+
+/// The grammar of a schema's texts.
+///
+/// Lexing is `scannerless`; strings, numbers, objects and arrays are automata that grow while texts are read.
+pub fn grammar(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
+    lowered(schema, options)?.into_grammar()
 }
 
 /// The parts of the grammar of a schema's texts.

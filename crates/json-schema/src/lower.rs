@@ -3,8 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use anygram_grammar::automata::{PieceAutomaton, RuleAutomaton};
-use anygram_grammar::ir::{NonterminalId, Rule, Symbol, TerminalId};
+use anygram_grammar::automata::{PieceAutomaton, Pieces, RuleAutomaton};
+use anygram_grammar::ir::{
+    AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Symbol, Terminal,
+    TerminalId, TerminalKind,
+};
 use rustc_hash::FxHashMap;
 
 use crate::algebra::Algebra;
@@ -55,6 +58,35 @@ pub struct Lowered {
     pub automata: Vec<(NonterminalId, Arc<dyn RuleAutomaton>, Vec<Symbol>)>,
     /// Where derivations begin.
     pub start: NonterminalId,
+}
+
+impl Lowered {
+    /// The grammar that these are the parts of.
+    pub fn into_grammar(self) -> Result<Grammar, Refusal> {
+        let mut terminals = Vec::with_capacity(self.terminals.len());
+        for (name, source) in self.terminals {
+            let kind = match source {
+                Source::Regex(expression) => TerminalKind::Pattern(Pattern::Regex(
+                    regex_syntax::parse(&expression)
+                        .map_err(|error| Refusal::new(Kind::Limit, "", error.to_string()))?,
+                )),
+                Source::Automaton(automaton, label) => TerminalKind::Automaton { automaton, label },
+            };
+            let (declared, priority, ignored, reserved, span) = (false, 0, false, false, None);
+            terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span });
+        }
+        let nonterminals =
+            self.nonterminals.into_iter().map(|name| Nonterminal { name, span: None }).collect();
+        let automata = self.automata.into_iter().map(|(lhs, automaton, symbols)| AutomatonRule {
+            lhs,
+            automaton,
+            symbols: symbols.into(),
+        });
+        let rules = (self.rules, automata.collect());
+        let grammar =
+            Grammar::with_automata(terminals, nonterminals, rules, self.start, LexerMode::Scannerless);
+        Ok(grammar.with_pieces(self.pieces.into_iter().map(Pieces).collect(), true))
+    }
 }
 
 /// The terminals that all schemas share, in this order.

@@ -11,9 +11,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anygram_bits::CompactSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::{LexerMode, Symbol};
+use anygram_grammar::ir::{LexerMode, Symbol, TerminalId};
 use anygram_lexer::dfa::{Dfa, START};
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing};
 use anygram_recognizer::{Begun, Recognizer, StateId};
@@ -26,6 +27,9 @@ use crate::language::{Language, StepError};
 
 /// Lexemes that are looked at for the nearest end of a piece.
 const NEAREST: usize = 200;
+
+/// States that are looked at for the shortest text of a terminal that is given by an automaton.
+const STATES: usize = 5_000;
 
 /// How a piece in progress can end soonest: after so many bytes, in one of some ways.
 type Nearest = Option<(u32, Box<[CutId]>)>;
@@ -45,15 +49,20 @@ impl Ample {
     pub fn new(lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<Option<Self>, Stopped> {
         let is_token =
             |byte| trie.child(TokenTrie::ROOT, byte).is_some_and(|node| !trie.tokens_at(node).is_empty());
-        if !(0..=u8::MAX).all(is_token) {
+        // The rules that stand for automata derive more than those give, so nothing is a bound from above.
+        if !(0..=u8::MAX).all(is_token) || !lexing.cfg.automata.is_empty() {
             return Ok(None);
         }
         let terminals = match (lexing.mode(), lexing.boundaries()) {
             (LexerMode::Scannerless, _) => {
-                let shortest = |terminal| lexing.dfa(terminal).map_or(Some(1), shortest);
-                (0..lexing.cfg.n_terminals)
-                    .map(|at| shortest(anygram_grammar::ir::TerminalId::new(at)))
-                    .collect()
+                let shortest = |at| {
+                    let terminal = TerminalId::new(at);
+                    // A token that the grammar names is one.
+                    let other =
+                        || if lexing.is_given(terminal) { shortest_given(lexing, at) } else { Some(1) };
+                    lexing.dfa(terminal).map_or_else(other, shortest)
+                };
+                (0..lexing.cfg.n_terminals).map(shortest).collect()
             }
             (_, None) => return Ok(None),
             (_, Some(boundaries)) => boundaries.bytes_from_everywhere(work)?,
@@ -192,6 +201,33 @@ fn shortest(dfa: &Dfa) -> Option<u32> {
             return None;
         }
         std::mem::swap(&mut level, &mut reached);
+    }
+    None
+}
+
+/// The same for a terminal that is given by an automaton, where some thousand states are enough to know it.
+fn shortest_given(lexing: &Lexing, terminal: usize) -> Option<u32> {
+    let union = &lexing.lexicon.union;
+    let start = union.start_of(&CompactSet::from_sorted(terminal + 1, vec![terminal as u32])).ok()?;
+    let mut seen = FxHashSet::default();
+    let mut level = vec![start];
+    for bytes in 1.. {
+        let mut reached = Vec::new();
+        for &state in &level {
+            for class in 0..union.n_classes() {
+                let next = union.try_step(state, class).ok()?;
+                if union.accepts(next).contains(terminal) {
+                    return Some(bytes);
+                }
+                if union.live(next).contains(terminal) && seen.insert(next) {
+                    reached.push(next);
+                }
+            }
+        }
+        if reached.is_empty() || seen.len() > STATES {
+            return None;
+        }
+        level = reached;
     }
     None
 }

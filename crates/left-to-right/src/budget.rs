@@ -4,7 +4,8 @@
 //! end of a piece inside tokens, with what is left of them ([`Leftover`]). Whole tokens, walked by the
 //! lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart,
 //! Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that
-//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for.
+//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for,
+//! unless automata give rules or terminals: of what is left in their states the bounds know too little.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
@@ -193,7 +194,7 @@ impl Budgets {
         limit: u32,
         decided: &mut [u32],
     ) -> Result<(), StepError> {
-        let together = question.language.mode() == LexerMode::Scannerless;
+        let together = question.language.lexing().merges_ends();
         let mut agenda: Vec<(Config, Option<Arc<Rest>>)> =
             frontier.iter().map(|&config| (config, None)).collect();
         let mut seen: FxHashSet<(Config, u32)> = FxHashSet::default();
@@ -254,7 +255,12 @@ impl Budgets {
         let mut least = None;
         let mut limit = limit;
         for &config in frontier {
-            let found = if question.language.mode() == LexerMode::Scannerless {
+            let lexing = question.language.lexing();
+            // Elsewhere the bound is not always the truth.
+            let is_truth = lexing.mode() == LexerMode::Scannerless
+                && !lexing.is_growing()
+                && lexing.cfg.automata.is_empty();
+            let found = if is_truth {
                 self.bound(question, (config, Leftover::NONE), limit)?
             } else {
                 self.search(question, config, limit)?
@@ -562,7 +568,7 @@ impl Budgets {
         stays.sort_unstable_by_key(|&(lexeme, _)| lexeme);
         let mut cuts: Vec<_> = cuts.into_iter().collect();
         cuts.sort_unstable_by_key(|&(cut, _)| cut);
-        if question.language.mode() == LexerMode::Scannerless {
+        if question.language.lexing().merges_ends() {
             // There the ends of pieces are followed together.
             cuts.clear();
         }

@@ -16,9 +16,12 @@
 //!   the state and where it began. What a search learns about a symbol in progress holds for all later states
 //!   in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
 //!
-//! In `scannerless` the result is the least number of tokens. With longest match a piece owes here that its
+//! In `scannerless` the result is the least number of tokens, if no automaton gives rules; else it is a lower
+//! bound, for the rules that stand for automata derive more than those give. With longest match a piece owes here that its
 //! own terminal has no longer match in the byte after it, as far as the same token has one; more is owed in
-//! truth, so there the result is a lower bound, which [`crate::budget`] makes exact.
+//! truth, so there the result is a lower bound, which [`crate::budget`] makes exact. So it is if terminals are
+//! given by automata that grow: where one of them would have to be followed far, its piece is taken to end
+//! anywhere after one more token ([`Single::Given`]).
 //!
 //! Everything is made as it is asked for and counted in steps,
 //! [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that
@@ -26,14 +29,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use anygram_bits::index_type;
 use anygram_bits::work::{Stopped, Work};
+use anygram_bits::{CompactSet, index_type};
 use anygram_grammar::ir::{LexerMode, Symbol, TerminalId};
+use anygram_lexer::LexerError;
 use anygram_lexer::dfa::{DEAD, Dfa, START};
 use anygram_lexer::transducer::Lexing;
+use anygram_lexer::union::Union;
 use anygram_recognizer::{Begun, Recognizer, StateId};
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -75,6 +79,8 @@ struct Walked {
     tops: Vec<u32>,
     /// The states of its automaton in which it goes on beyond the end of a token.
     beyond: Vec<u32>,
+    /// Whether a limit kept some of that from being known.
+    is_cut: bool,
 }
 
 /// One terminal's automaton, as the union of all sees it.
@@ -83,6 +89,109 @@ struct Automaton {
     goes_on: Vec<bool>,
     /// The state for each state of the union automaton in which the terminal is alive.
     of_union: FxHashMap<u32, u32>,
+}
+
+/// The automaton of one terminal, to be walked.
+enum Single<'a> {
+    /// Made from its pattern.
+    Own(&'a Dfa, Arc<Automaton>),
+    /// In a union that grows its states are those of the union in which it is alive. They may be endless, so
+    /// walks give up: after [`STEPS_OF_GIVEN`], and behind a state that only stands for others
+    /// ([`Union::alike`]: the next token does the same, but where it leads to is another state).
+    Given { union: &'a Union, terminal: usize, height: usize },
+}
+
+/// Nodes of the trie that are looked at for all ends of a given terminal from one state.
+const STEPS_OF_GIVEN: usize = 2_000_000;
+
+/// What a byte does to the piece of one terminal.
+struct Next {
+    state: u32,
+    accepts: bool,
+    goes_on: bool,
+}
+
+impl Single<'_> {
+    /// The state before the first byte; `None` if a limit is hit.
+    fn start(&self) -> Option<u32> {
+        match self {
+            Self::Own(..) => Some(START),
+            Self::Given { union, terminal, .. } => {
+                let wanted = CompactSet::from_sorted(terminal + 1, vec![*terminal as u32]);
+                union.start_of(&wanted).ok()
+            }
+        }
+    }
+
+    /// How many states there are, if that is known.
+    fn n_states(&self) -> usize {
+        match self {
+            Self::Own(dfa, _) => dfa.n_states(),
+            Self::Given { .. } => 0,
+        }
+    }
+
+    /// Where a byte leads; fails if a limit is hit.
+    #[inline]
+    fn step(&self, state: u32, byte: u8) -> Result<Option<Next>, LexerError> {
+        match self {
+            Self::Own(dfa, automaton) => {
+                let state = dfa.step(state, byte);
+                let [accepts, goes_on] = [&dfa.accepting, &automaton.goes_on].map(|all| all[state as usize]);
+                Ok((state != DEAD).then_some(Next { state, accepts, goes_on }))
+            }
+            Self::Given { union, terminal, .. } => {
+                let state = union.try_step(state, union.class(byte))?;
+                let accepts = union.accepts(state).contains(*terminal);
+                let goes_on = union.live(state).contains(*terminal);
+                Ok((accepts || goes_on).then_some(Next { state, accepts, goes_on }))
+            }
+        }
+    }
+
+    /// A state that does the same within one token.
+    fn alike(&self, state: u32) -> u32 {
+        match self {
+            Self::Own(..) => state,
+            Self::Given { union, height, .. } => union.alike(state, *height).unwrap_or(state),
+        }
+    }
+
+    /// Nodes of the trie that may be looked at.
+    fn most_steps(&self) -> usize {
+        match self {
+            Self::Own(..) => usize::MAX,
+            Self::Given { .. } => STEPS_OF_GIVEN,
+        }
+    }
+}
+
+/// A set of states: a row for those that there are, if that is known.
+struct States {
+    row: Vec<bool>,
+    others: FxHashSet<u32>,
+}
+
+impl States {
+    fn new(n_states: usize) -> Self {
+        Self { row: vec![false; n_states], others: FxHashSet::default() }
+    }
+
+    /// Adds a state and says whether it is new.
+    #[inline]
+    fn insert(&mut self, state: u32) -> bool {
+        match self.row.get_mut(state as usize) {
+            Some(is_in) => !std::mem::replace(is_in, true),
+            None => self.others.insert(state),
+        }
+    }
+
+    fn sorted(&self) -> Vec<u32> {
+        let of_row = (0..).zip(&self.row).filter_map(|(state, &is_in)| is_in.then_some(state));
+        let mut all: Vec<u32> = of_row.chain(self.others.iter().copied()).collect();
+        all.sort_unstable();
+        all
+    }
 }
 
 /// A task in the making.
@@ -107,6 +216,10 @@ pub struct Costs {
     owes: bool,
     /// Of each node of the trie the first with the same byte and subtree.
     same: Vec<u32>,
+    /// The most bytes of a token, if given terminals are to be walked.
+    height: usize,
+    /// Everything that can be left of tokens, once it was needed, and what of it is not covered.
+    anything: Option<[Leftover; 2]>,
     /// Of such nodes whether all texts in the subtree are tokens, once it was asked.
     covered: FxHashMap<u32, bool>,
     leftovers: Vec<Arc<[u32]>>,
@@ -152,6 +265,8 @@ impl Costs {
         let mut this = Self {
             owes: lexing.mode() != LexerMode::Scannerless,
             same: same_subtrees(trie),
+            height: if lexing.is_growing() { trie.height() } else { 0 },
+            anything: None,
             covered: FxHashMap::default(),
             leftovers: vec![Arc::from([])],
             n_tops: 0,
@@ -314,49 +429,83 @@ impl Costs {
         automaton
     }
 
+    /// The automaton of a terminal; `None` if it is a token that the grammar names.
+    fn single<'a>(&mut self, lexing: &'a Lexing, terminal: TerminalId) -> Option<Single<'a>> {
+        let dfa = lexing.dfa(terminal);
+        if let Some(dfa) = dfa
+            && !lexing.is_growing()
+        {
+            return Some(Single::Own(dfa, self.automaton(lexing, terminal, dfa)));
+        }
+        let (union, height, terminal) = (&lexing.lexicon.union, self.height, terminal.index());
+        let has_bytes = dfa.is_some() || lexing.is_given(TerminalId::new(terminal));
+        has_bytes.then_some(Single::Given { union, terminal, height })
+    }
+
     /// Walks subtrees with a terminal that is in `state` before their first byte.
     fn walk(
         &self,
         trie: &TokenTrie,
-        (dfa, automaton): (&Dfa, &Automaton),
+        single: &Single<'_>,
         state: u32,
         tops: impl Iterator<Item = NodeId>,
         work: &mut Work,
     ) -> Result<Walked, Stopped> {
         let mut walked = Walked::default();
-        let mut is_beyond = vec![false; dfa.n_states()];
+        let mut beyond = States::new(single.n_states());
+        let mut left = single.most_steps();
         for top in tops {
             let mut n_steps = 0;
             let walk = trie.descend(trie.subtree(top), state, |&before, at| {
                 n_steps += 1;
-                let next = dfa.step(before, trie.byte(at));
-                if next == DEAD {
-                    return Ok::<_, Infallible>(None);
+                if n_steps > left {
+                    return Err(None::<LexerError>);
                 }
+                let Some(next) = single.step(before, trie.byte(at)).map_err(Some)? else { return Ok(None) };
                 let is_token = !trie.tokens_at(at).is_empty();
-                if dfa.accepting[next as usize] {
+                if next.accepts {
                     walked.at_boundary |= is_token;
                     let may_follow = |child: &NodeId| {
-                        !self.owes || !dfa.accepting[dfa.step(next, trie.byte(*child)) as usize]
+                        let longer = || single.step(next.state, trie.byte(*child));
+                        !self.owes || !longer().is_ok_and(|next| next.is_some_and(|next| next.accepts))
                     };
                     walked
                         .tops
                         .extend(trie.children(at).filter(may_follow).map(|child| self.same[child.index()]));
                 }
-                if !automaton.goes_on[next as usize] {
+                if !next.goes_on {
                     return Ok(None);
                 }
-                is_beyond[next as usize] |= is_token;
-                Ok(Some(next))
+                if is_token {
+                    beyond.insert(next.state);
+                }
+                Ok(Some(next.state))
             });
-            let Ok(()) = walk;
             work.spend(n_steps)?;
+            left = left.saturating_sub(n_steps);
+            if walk.is_err() {
+                walked.is_cut = true;
+                break;
+            }
         }
-        work.spend(walked.tops.len() + is_beyond.len())?;
+        walked.beyond = beyond.sorted();
+        work.spend(walked.tops.len() + single.n_states() + walked.beyond.len())?;
         walked.tops.sort_unstable();
         walked.tops.dedup();
-        walked.beyond = (0..).zip(&is_beyond).filter_map(|(state, &is)| is.then_some(state)).collect();
         Ok(walked)
+    }
+
+    /// Every end that a piece can have, whatever its terminal, at a cost.
+    fn add_anything(&mut self, trie: &TokenTrie, reached: &mut Merger, cost: u32) {
+        let [all, uncovered] = match self.anything {
+            Some(known) => known,
+            None => {
+                let all = self.intern(self.same.iter().copied().skip(1).collect());
+                let uncovered = self.uncovered(trie, all).unwrap_or(Leftover::NONE);
+                *self.anything.insert([all, uncovered])
+            }
+        };
+        reached.add_all(if reached.boundary.is_none() { all } else { uncovered }, cost);
     }
 
     /// From a token boundary, with a terminal in progress: where the ends of it lead. Cost 0 is paid by
@@ -381,6 +530,9 @@ impl Costs {
     /// The state of a terminal's automaton for a state of the union automaton; `None` if the terminal is not
     /// alive there.
     pub fn state_in(&mut self, lexing: &Lexing, terminal: TerminalId, union: u32) -> Option<u32> {
+        if lexing.is_growing() {
+            return lexing.lexicon.union.live(union).contains(terminal.index()).then_some(union);
+        }
         let dfa = lexing.dfa(terminal)?;
         self.automaton(lexing, terminal, dfa).of_union.get(&union).copied()
     }
@@ -394,19 +546,23 @@ impl Costs {
         from: Leftover,
         work: &mut Work,
     ) -> Result<Reached, Stopped> {
-        let Some(dfa) = lexing.dfa(terminal) else {
+        let Some(single) = self.single(lexing, terminal) else {
             // A token that the grammar names stands between tokens.
             return Ok(if from == Leftover::NONE { Arc::from([(Leftover::NONE, 1)]) } else { Arc::from([]) });
         };
+        let Some(start) = single.start() else {
+            let mut reached = Merger::default();
+            self.add_anything(trie, &mut reached, u32::from(from == Leftover::NONE));
+            return Ok(reached.finish());
+        };
         if from == Leftover::NONE {
-            return self.finish(lexing, trie, terminal, START, work);
+            return self.finish(lexing, trie, terminal, start, work);
         }
         if let Some(known) = self.reads.get(&(terminal, from)) {
             return Ok(known.clone());
         }
-        let automaton = self.automaton(lexing, terminal, dfa);
         let tops = self.leftovers[from.index()].clone();
-        let walked = self.walk(trie, (dfa, &automaton), START, tops.iter().map(|&top| NodeId(top)), work)?;
+        let walked = self.walk(trie, &single, start, tops.iter().map(|&top| NodeId(top)), work)?;
         let reached = self.go_on(lexing, trie, terminal, walked, work)?;
         self.reads.insert((terminal, from), reached.clone());
         Ok(reached)
@@ -421,31 +577,46 @@ impl Costs {
         first: Walked,
         work: &mut Work,
     ) -> Result<Reached, Stopped> {
-        let Some(dfa) = lexing.dfa(terminal) else { return Ok(Arc::from([])) };
-        let automaton = self.automaton(lexing, terminal, dfa);
-        let mut seen = vec![false; dfa.n_states()];
+        let Some(single) = self.single(lexing, terminal) else { return Ok(Arc::from([])) };
+        let mut seen = States::new(single.n_states());
         let mut reached = Merger::default();
         let (mut level, mut cost) = (first, 0);
+        let (before, mut stands_for_others) = (work.used(), false);
         loop {
+            if level.is_cut {
+                self.add_anything(trie, &mut reached, cost);
+                return Ok(reached.finish());
+            }
             reached.add(self, trie, level.at_boundary, std::mem::take(&mut level.tops), cost);
+            cost += 1;
             let mut states = std::mem::take(&mut level.beyond);
-            states.retain(|&state| !std::mem::replace(&mut seen[state as usize], true));
+            if stands_for_others && !states.is_empty() {
+                self.add_anything(trie, &mut reached, cost);
+                return Ok(reached.finish());
+            }
+            states.retain(|&state| seen.insert(state));
             if states.is_empty() {
                 return Ok(reached.finish());
             }
-            cost += 1;
             level = Walked::default();
-            for state in states {
-                let walked = match self.walks.get(&(terminal, state)) {
+            for &state in &states {
+                if level.is_cut || (work.used() - before) as usize > single.most_steps() {
+                    level.is_cut = true;
+                    break;
+                }
+                let alike = single.alike(state);
+                stands_for_others |= alike != state;
+                let walked = match self.walks.get(&(terminal, alike)) {
                     Some(known) => known.clone(),
                     None => {
                         let tops = trie.children(TokenTrie::ROOT);
-                        let walked = Arc::new(self.walk(trie, (dfa, &automaton), state, tops, work)?);
-                        self.walks.insert((terminal, state), walked.clone());
+                        let walked = Arc::new(self.walk(trie, &single, alike, tops, work)?);
+                        self.walks.insert((terminal, alike), walked.clone());
                         walked
                     }
                 };
                 work.spend(1 + walked.tops.len())?;
+                level.is_cut |= walked.is_cut;
                 level.at_boundary |= walked.at_boundary;
                 level.tops.extend_from_slice(&walked.tops);
                 level.beyond.extend_from_slice(&walked.beyond);
@@ -849,6 +1020,15 @@ impl Merger {
             let leftover = costs.intern(tops);
             self.reached.push((leftover, cost));
         }
+    }
+
+    /// A token boundary, and a leftover that may have been reached before in part.
+    fn add_all(&mut self, leftover: Leftover, cost: u32) {
+        if self.boundary.is_none() {
+            self.boundary = Some(cost);
+            self.reached.push((Leftover::NONE, cost));
+        }
+        self.reached.extend((leftover != Leftover::NONE).then_some((leftover, cost)));
     }
 
     fn finish(self) -> Reached {

@@ -42,6 +42,9 @@ pub(crate) enum CompileCause {
         "whether any text is a sentence was not decided in {limit} steps; raise the limit `search_steps`"
     )]
     Undecided { limit: usize },
+    /// A JSON schema is refused.
+    #[error("{message}")]
+    Schema { kind: ErrorKind, at: String, message: String },
     #[error(
         "the grammar names the token {name}, which the vocabulary does not have; name one of its special \
          tokens"
@@ -59,7 +62,11 @@ impl CompileError {
             CompileCause::Grammar(error) => error.kind(),
             CompileCause::Lexing(LexingError::Limit(error)) => error.kind(),
             CompileCause::Step(error) => error.kind(),
+            CompileCause::Lexing(LexingError::NeedsScannerless { .. } | LexingError::Automaton { .. }) => {
+                ErrorKind::Unsupported
+            }
             CompileCause::Lexing(_) | CompileCause::NoneCanBeCut { .. } => ErrorKind::Unsatisfiable,
+            CompileCause::Schema { kind, .. } => *kind,
             CompileCause::Undecided { .. } => ErrorKind::Limit,
             CompileCause::UnknownToken { .. } => ErrorKind::UnknownToken,
         }
@@ -69,6 +76,19 @@ impl CompileError {
     pub fn grammar_error(&self) -> Option<&GrammarError> {
         match &self.0 {
             CompileCause::Grammar(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// A JSON schema that is refused, by its front end: where, as a JSON pointer, and why.
+    pub fn of_schema(kind: ErrorKind, at: String, message: String) -> Self {
+        Self(CompileCause::Schema { kind, at, message })
+    }
+
+    /// The JSON pointer of the schema that is refused, if the grammar is a JSON schema and that is the reason.
+    pub fn pointer(&self) -> Option<&str> {
+        match &self.0 {
+            CompileCause::Schema { at, .. } => Some(at),
             _ => None,
         }
     }

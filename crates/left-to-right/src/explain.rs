@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anygram_bits::BitSet;
+use anygram_bits::{BitSet, CompactSet};
 use anygram_grammar::ir::{LexerMode, NonterminalId, Symbol, TerminalId};
-use anygram_lexer::dfa::{DEAD, START};
+use anygram_lexer::dfa::DEAD;
 use anygram_lexer::words::Words;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -230,10 +230,12 @@ impl<'a> Chart<'a> {
         useful.union_with(&lexicon.ignored);
         let competing = if lexicon.mode == LexerMode::Longest { lexicon.competing() } else { useful.clone() };
         let mut ends = Vec::new();
-        let mut state = START;
+        let mut wanted_or_end = BitSet::new(lexicon.n_terminals() + 1);
+        wanted_or_end.extend(competing.iter());
+        let mut state = lexicon.union.start_of(&CompactSet::from_bits(&wanted_or_end)).ok()?;
         let mut end = at;
         while end < self.text.len() && state != DEAD {
-            state = lexicon.union.step(state, lexicon.union.class(self.text[end]));
+            state = lexicon.union.try_step(state, lexicon.union.class(self.text[end])).ok()?;
             end += 1;
             if lexicon.union.accepts(state).intersects_bits(&competing) {
                 if lexicon.mode != LexerMode::Scannerless {

@@ -7,7 +7,8 @@
 //! In `scannerless` all pieces that end at one place lead to *one* parser state, so the number of readings is
 //! bounded by the length of the longest piece, not by the number of cuts. In the modes with longest match
 //! different cuts stay apart (what competes in `contextual` depends on the cut), but few survive their
-//! obligations.
+//! obligations. In `scannerless` too ends stay apart if the grammar promises that few survive
+//! ([`Lexing::merges_ends`](anygram_lexer::transducer::Lexing::merges_ends)).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -262,7 +263,7 @@ impl Stepper {
         match *self.pending {
             [] => {}
             [end] => next.extend(self.end(language, end)?),
-            _ if lexing.mode() == LexerMode::Scannerless => next.extend(self.merged_end(language)?),
+            _ if lexing.merges_ends() => next.extend(self.merged_end(language)?),
             _ => {
                 for at in 0..self.pending.len() {
                     let end = self.pending[at];
@@ -532,7 +533,9 @@ impl Stepper {
         }
         let verdict = if self.can_be_spelled(language, config, Purpose::Can)? {
             Some(true)
-        } else if language.mode() == LexerMode::Longest || !self.may_be_spelled(language, config)? {
+        } else if language.mode() == LexerMode::Longest && language.lexing().cfg.automata.is_empty()
+            || !self.may_be_spelled(language, config)?
+        {
             Some(false)
         } else {
             None
@@ -551,7 +554,7 @@ impl Stepper {
     }
 
     /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a
-    /// sufficient condition.
+    /// sufficient condition, and so where automata give rules.
     fn can_be_spelled(
         &mut self,
         language: &Language,

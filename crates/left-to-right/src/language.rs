@@ -3,9 +3,9 @@
 use anygram_bits::work::{Cancel, Work};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_grammar::{Warning, analysis};
-use anygram_lexer::LexerLimits;
 use anygram_lexer::boundary::OwnDebts;
 use anygram_lexer::transducer::Lexing;
+use anygram_lexer::{LexerError, LexerLimits};
 pub use anygram_recognizer::Engine;
 use anygram_recognizer::probe::Probe;
 use anygram_recognizer::{Choice, Recognizer, RecognizerError, RecognizerLimits, Relation};
@@ -166,6 +166,7 @@ impl Language {
     }
 
     fn compile(grammar: Grammar, options: &LanguageOptions, mut work: Work) -> Result<Self, CompileError> {
+        let grammar = written_out(grammar, options.engine).map_err(StepError::from)?;
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
         let choice = Choice::new(options.engine, &lexing.cfg);
@@ -269,6 +270,12 @@ impl Language {
         self.choice.interning_recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
     }
 
+    /// Refuses what needs all states of the lexer's automata, if some are made as texts need them. `what` is a
+    /// plural.
+    pub fn needs_all_states(&self, what: &'static str) -> Result<(), StepError> {
+        if self.lexing.is_growing() { Err(LexerError::Growing { what }.into()) } else { Ok(()) }
+    }
+
     /// The name of a terminal in the grammar's own words.
     pub fn terminal_name(&self, terminal: TerminalId) -> &str {
         self.grammar.symbol_name(Symbol::Terminal(terminal))
@@ -288,6 +295,17 @@ impl Language {
     pub fn memory_usage(&self) -> usize {
         self.lexing.memory_usage() + self.own_spelling.as_ref().map_or(0, Relation::memory_usage)
     }
+}
+
+/// Rules given by automata that engines other than Earley's write out at most, counted in states.
+const WRITTEN_OUT: usize = 10_000;
+
+/// The grammar as the engine can read it: only Earley's reads rules that automata give.
+fn written_out(grammar: Grammar, engine: Engine) -> Result<Grammar, RecognizerError> {
+    if grammar.automata.is_empty() || matches!(engine, Engine::Auto | Engine::Earley) {
+        return Ok(grammar);
+    }
+    grammar.expanded(WRITTEN_OUT).ok_or(RecognizerError::Automata { engine: engine.name() })
 }
 
 /// Reads one text after another.

@@ -12,7 +12,8 @@
 //!
 //! In `scannerless` all pieces that end at one byte have to meet in one parser state, so there the trie is
 //! walked with the whole frontier, and the kept walks only say what need not be visited. Cost: nodes visited
-//! × readings.
+//! × readings. Where a grammar promises that few cuts survive the next byte
+//! ([`delimited`](anygram_grammar::ir::Grammar::delimited)), ends are followed one by one there too.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -248,17 +249,22 @@ pub struct Scratch {
 
 /// The characters that lead from a place back to it, if no piece can end before or inside of them: what
 /// tokens have of them changes nothing.
-fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_rests: bool) -> Alphabet {
+fn returning(
+    transducer: &mut Transducer,
+    lexing: &Lexing,
+    place: Place,
+    has_rests: bool,
+) -> Result<Alphabet, LexerError> {
     // Where the piece could end here, it could end behind the character just as well, and the longer one
     // wins.
     if has_rests && lexing.mode() == LexerMode::Scannerless && transducer.can_end(lexing, place) {
-        return Alphabet::EMPTY;
+        return Ok(Alphabet::EMPTY);
     }
     let union = &lexing.lexicon.union;
     // What is wanted at the place is wanted on the way back to it.
     let mut step = |from: Place, class: usize| {
         let ends_inside = from != place && transducer.can_end(lexing, from);
-        if ends_inside { None } else { transducer.step_place(lexing, from, class) }
+        if ends_inside { Ok(None) } else { transducer.step_place(lexing, from, class) }
     };
     let mut known = vec![None; union.n_classes()];
     let mut alphabet = Alphabet::EMPTY;
@@ -266,7 +272,7 @@ fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_res
         let class = union.class(byte);
         let returns = match known[class] {
             Some(known) => known,
-            None => *known[class].insert(step(place, class) == Some(place)),
+            None => *known[class].insert(step(place, class)? == Some(place)),
         };
         if returns {
             alphabet.insert_ascii(byte);
@@ -283,20 +289,20 @@ fn returning(transducer: &mut Transducer, lexing: &Lexing, place: Place, has_res
                 if last.replace(class) == Some(class) {
                     continue;
                 }
-                let Some(to) = step(from, class) else { return alphabet };
+                let Some(to) = step(from, class)? else { return Ok(alphabet) };
                 if !seen.insert((to, then)) {
                     continue;
                 }
                 match then {
                     Some(inside) => open.push((to, inside.bytes(), inside.next())),
                     None if to == place => {}
-                    None => return alphabet,
+                    None => return Ok(alphabet),
                 }
             }
         }
     }
     alphabet.insert_others();
-    alphabet
+    Ok(alphabet)
 }
 
 /// Adds the bits of all byte tokens that leave the frontier viable to `words`.
@@ -309,7 +315,7 @@ pub fn add_tokens(
     scratch: &mut Scratch,
     words: &mut [u32],
 ) -> Result<(), StepError> {
-    if language.mode() == LexerMode::Scannerless {
+    if language.lexing().merges_ends() {
         for &Config { lexeme, .. } in frontier {
             let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
             walk.stay.add_to(words);
@@ -497,8 +503,14 @@ impl<'a> Sweeper<'a> {
         // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
         // place.
         let returns = node.end.0 > at.0 + 1 && below.is_text() && {
-            let find = || returning(self.transducer, self.lexing, group.place, self.has_rests);
-            below.is_subset(*group.returning.get_or_insert_with(find))
+            let alphabet = match group.returning {
+                Some(known) => known,
+                None => {
+                    let found = returning(self.transducer, self.lexing, group.place, self.has_rests)?;
+                    *group.returning.insert(found)
+                }
+            };
+            below.is_subset(alphabet)
         };
         let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
         if lo < hi {
@@ -526,7 +538,8 @@ impl<'a> Sweeper<'a> {
     /// The group that a byte class leads to, or [`NOWHERE`]; asked once.
     #[cold]
     fn step(&mut self, before: u32, class: usize) -> Result<u32, LexerError> {
-        let mut place = self.transducer.step_place(self.lexing, self.groups[before as usize].place, class);
+        let from = self.groups[before as usize].place;
+        let mut place = self.transducer.step_place(self.lexing, from, class)?;
         if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
             let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
             place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
@@ -661,7 +674,7 @@ impl Walks {
         n_words: usize,
     ) -> Result<(Arc<Sweep>, bool), StepError> {
         let start = stepper.transducer().place(lexeme);
-        let has_rests = self.apart || language.mode() != LexerMode::Scannerless;
+        let has_rests = self.apart || !language.lexing().merges_ends();
         // A canvas asks about what many parser states want, an output about few.
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
         let wanted = wanted.map(|lexeme| (lexeme, most));
@@ -751,7 +764,7 @@ impl Walks {
         self.row.resize(n_words, 0);
         staying.iter().for_each(|tokens| tokens.add_to(&mut self.row));
         let mut exits = Vec::new();
-        if language.mode() != LexerMode::Scannerless {
+        if !lexing.merges_ends() {
             for (cut, group) in ends {
                 let obligations = transducer.cut(cut).obligations;
                 let ends = (!group.tokens.is_subset(&self.row)).then(|| group.tokens.clone());

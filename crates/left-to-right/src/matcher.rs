@@ -52,6 +52,10 @@ struct Inner {
     /// The tokens that the grammar names.
     specials: Vec<(TokenId, TerminalId)>,
     longest: OnceLock<Option<Constraint>>,
+    /// The most bytes that a token has, where masks depend on it: see [`Transducer::alike`].
+    ///
+    /// [`Transducer::alike`]: anygram_lexer::transducer::Transducer::alike
+    height: usize,
 }
 
 impl Constraint {
@@ -71,7 +75,8 @@ impl Constraint {
     }
 
     fn of(language: Arc<Language>, vocabulary: Vocabulary, specials: Vec<(TokenId, TerminalId)>) -> Self {
-        Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new() }))
+        let height = if language.lexing().is_growing() { vocabulary.trie().height() } else { 0 };
+        Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new(), height }))
     }
 
     /// For a `contextual` constraint: the same grammar in mode `longest`. Its sentences are sentences here
@@ -962,6 +967,8 @@ impl Matcher {
             self.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
+        let alike = self.alike(stepper, frontier)?;
+        let frontier = alike.as_deref().unwrap_or(frontier);
         if let Some(known) = memo.find(stepper, frontier) {
             words[..n_words].copy_from_slice(known);
             words[n_words..].fill(0);
@@ -1005,6 +1012,24 @@ impl Matcher {
             language.limits().mask_bytes,
         );
         self.put_own_eos(stepper, frontier, words)
+    }
+
+    /// Readings whose masks are the same, and are those of other places of long pieces too; `None` if they are
+    /// these.
+    fn alike(&self, stepper: &mut Stepper, frontier: &[Config]) -> Result<Option<Frontier>, MatchError> {
+        let lexing = self.constraint.language().lexing();
+        if !lexing.is_growing() {
+            return Ok(None);
+        }
+        let height = self.constraint.0.height;
+        let alike = |&Config { state, lexeme }: &Config| {
+            let lexeme = stepper.transducer_mut().alike(lexing, lexeme, height)?;
+            Ok::<_, StepError>(Config { state, lexeme })
+        };
+        let mut readings: Frontier = frontier.iter().map(alike).collect::<Result<_, _>>()?;
+        readings.sort_unstable();
+        readings.dedup();
+        Ok(Some(readings))
     }
 
     /// From the mask that ends with the tokens of the vocabulary, which outputs share, to that of this

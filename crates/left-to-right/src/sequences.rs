@@ -141,6 +141,7 @@ impl Sequences {
         lexeme: LexemeId,
         n_words: usize,
     ) -> Result<Self, StepError> {
+        language.needs_all_states("trees of terminal sequences")?;
         let lexing = language.lexing();
         let mut builder = Builder::new(lexing);
         let place = stepper.transducer().place(lexeme);

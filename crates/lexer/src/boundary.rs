@@ -179,7 +179,7 @@ impl Boundaries {
         let Some(classes) = this.graph.classify(this.is_independent, bytes, work)? else { return Ok(None) };
         this.classes = classes;
         if !this.is_independent {
-            let relation = Relation::new(cfg, this.n_classes(), this.steps(), work)?;
+            let relation = Relation::surely(cfg, this.n_classes(), this.steps(), work)?;
             let completions = Completions::new(cfg, relation, work)?;
             this.enough = this.graph.certain(lexicon, &this.classes, &completions, bytes, work)?;
             let is_all_open = completions.open().count() == this.n_classes();
@@ -456,17 +456,19 @@ fn is_certain(lexicon: &Lexicon, completions: &Completions, terminal: u32, class
             && !lexicon.ignored.contains(terminal as usize)
 }
 
-/// Whether the start symbol and every proper suffix of every rule derive sequences of `terminals` alone.
+/// Whether the start symbol and every proper suffix of every rule derive sequences of `terminals` alone. Of an
+/// automaton that gives rules it is asked of all symbols, since any of them may be the only one that is left.
 fn suffices(cfg: &Cfg, terminals: &BitSet) -> bool {
-    let derives = cfg.closure(|symbol, known| match symbol {
-        Symbol::Terminal(t) => terminals.contains(t.index()),
-        Symbol::Nonterminal(n) => known.contains(n.index()),
-    });
+    let derives = cfg.surely_derive(terminals);
     let good = |symbol: &Symbol| match *symbol {
         Symbol::Terminal(t) => terminals.contains(t.index()),
         Symbol::Nonterminal(n) => derives.contains(n.index()),
     };
-    derives.contains(cfg.start.index()) && cfg.rules.iter().all(|rule| rule.rhs.iter().skip(1).all(good))
+    let approximated = cfg.approximated();
+    let mut rules = cfg.rules.iter().filter(|rule| !approximated.contains(rule.lhs.index()));
+    derives.contains(cfg.start.index())
+        && rules.all(|rule| rule.rhs.iter().skip(1).all(good))
+        && cfg.automata.iter().all(|automaton| automaton.symbols.iter().all(good))
 }
 
 impl Graph {

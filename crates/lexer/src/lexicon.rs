@@ -7,13 +7,15 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Grammar, LexerMode, TerminalKind, Ties};
 
 use crate::dfa::{Dfa, DfaError};
-use crate::union::{State, Union};
+use crate::union::{Part, State, Union};
 use crate::{LexerError, LexerLimits};
 
 /// All patterns of a grammar as automata, before it is known which terminals are of use.
 #[derive(Clone, Debug)]
 pub struct Patterns {
     dfas: Vec<Option<Dfa>>,
+    /// Those that automata give and that match nothing but perhaps the empty string.
+    empty_pieces: BitSet,
 }
 
 impl Patterns {
@@ -47,13 +49,16 @@ impl Patterns {
             }
             Ok(Some(dfa))
         };
-        Ok(Self { dfas: grammar.terminals.iter().map(build).collect::<Result<_, _>>()? })
+        let dfas = grammar.terminals.iter().map(build).collect::<Result<_, _>>()?;
+        Ok(Self { dfas, empty_pieces: grammar.empty_pieces() })
     }
 
     /// The terminals that match no piece (nothing at all, or only the empty string).
     pub fn empty(&self) -> BitSet {
         let empty = |dfa: &Option<Dfa>| dfa.as_ref().is_some_and(Dfa::matches_only_empty);
-        BitSet::from_members(self.dfas.len(), (0..self.dfas.len()).filter(|&at| empty(&self.dfas[at])))
+        let mut all = self.empty_pieces.clone();
+        all.extend((0..self.dfas.len()).filter(|&at| empty(&self.dfas[at])));
+        all
     }
 
     /// Bytes on the heap, roughly.
@@ -61,7 +66,7 @@ impl Patterns {
         self.dfas.iter().flatten().map(|dfa| size_of_val(&*dfa.next) + dfa.n_states() + 256).sum()
     }
 
-    /// The automaton of one terminal; `None` if it is a token.
+    /// The automaton of one terminal; `None` if it has no pattern.
     pub fn dfa(&self, terminal: usize) -> Option<&Dfa> {
         self.dfas[terminal].as_ref()
     }
@@ -104,8 +109,12 @@ impl Lexicon {
         let is_reserved = |at: &usize| mode == LexerMode::Longest && grammar.terminals[*at].reserved;
         let reserved = BitSet::from_members(n_terminals, (0..n_terminals).filter(is_reserved));
         let competes = |at: usize| used.contains(at) || ignored.contains(at) || reserved.contains(at);
-        let dfas: Vec<Option<&Dfa>> =
-            (0..n_terminals).map(|at| patterns.dfas[at].as_ref().filter(|_| competes(at))).collect();
+        let part = |at: usize| match grammar.terminals[at].kind {
+            _ if !competes(at) => None,
+            TerminalKind::Automaton { automaton, label } => Some(Part::Label { automaton, label }),
+            _ => patterns.dfas[at].as_ref().map(Part::Dfa),
+        };
+        let parts: Vec<Option<Part<'_>>> = (0..n_terminals).map(part).collect();
         let mut order: Vec<usize> = (0..n_terminals).collect();
         // From the least preferred to the most.
         let key = |&at: &usize| {
@@ -122,7 +131,8 @@ impl Lexicon {
         for pair in order.windows(2) {
             rank[pair[1]] = rank[pair[0]] + u32::from(key(&pair[0]) != key(&pair[1]));
         }
-        Ok(Self { mode, union: Union::new(&dfas, limits, work)?, ignored, used, reserved, rank })
+        let union = Union::of(&parts, &grammar.pieces, limits, work)?;
+        Ok(Self { mode, union, ignored, used, reserved, rank })
     }
 
     /// The same terminals where every match counts.

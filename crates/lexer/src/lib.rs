@@ -21,6 +21,7 @@
 
 use anygram_bits::ErrorKind;
 use anygram_bits::work::Stopped;
+use anygram_grammar::automata::TooManyStates;
 
 pub mod boundary;
 pub mod dfa;
@@ -40,7 +41,7 @@ pub struct LexerLimits {
     /// States of the deterministic automaton of one terminal.
     pub dfa_states: usize,
     /// Entries (states times byte classes, and the terminals alive in each state) of the automaton of all
-    /// terminals, and of those of the single ones together.
+    /// terminals, whether it is made at once or grows, and of those of the single ones together.
     pub union_entries: usize,
     /// Lexemes that one transducer may hold.
     pub lexemes: usize,
@@ -52,7 +53,7 @@ impl Default for LexerLimits {
     }
 }
 
-/// A bound was hit, or a pattern has no automaton.
+/// A bound was hit, a pattern has no automaton, or something cannot be asked of automata that grow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LexerError {
@@ -85,6 +86,18 @@ pub enum LexerError {
         /// The limit in force.
         limit: usize,
     },
+    /// The automaton that gives some terminals is too large.
+    #[error(transparent)]
+    TooManyStates(#[from] TooManyStates),
+    /// Something needs all states of the terminals, but there are terminals given by automata that grow.
+    #[error(
+        "{what} need all states of the terminals, but this grammar has terminals whose states are made as \
+         texts need them; use the masks of an output, left to right"
+    )]
+    Growing {
+        /// What needs them.
+        what: &'static str,
+    },
     /// Compiling takes too long, or is no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -97,10 +110,11 @@ pub enum LexerError {
 }
 
 impl LexerError {
-    /// [`ErrorKind::Limit`] or [`ErrorKind::Cancelled`].
+    /// [`ErrorKind::Limit`], [`ErrorKind::Unsupported`] or [`ErrorKind::Cancelled`].
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Stopped(stopped) => stopped.kind(),
+            Self::Growing { .. } => ErrorKind::Unsupported,
             _ => ErrorKind::Limit,
         }
     }
@@ -112,7 +126,8 @@ impl LexerError {
             Self::UnionTooLarge { limit } => Some(("union_entries", limit as u64)),
             Self::TooManyLexemes { limit } => Some(("lexemes", limit as u64)),
             Self::Stopped(stopped) => stopped.limit(),
-            Self::TooDeep { .. } => None,
+            Self::TooManyStates(TooManyStates { limit, option, .. }) => Some((option, limit as u64)),
+            Self::TooDeep { .. } | Self::Growing { .. } => None,
         }
     }
 }

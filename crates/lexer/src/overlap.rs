@@ -54,7 +54,7 @@ pub struct Overlaps {
 
 /// The terminals that are in each other's way in some of `contexts`.
 pub fn overlaps(lexicon: &Lexicon, words: &Words<'_>, contexts: &[BitSet]) -> Overlaps {
-    let mut is_cut = words.states().len() + 1 < lexicon.union.n_states();
+    let mut is_cut = words.is_cut() || words.states().len() + 1 < lexicon.union.n_states();
     let mut distinct: FxHashSet<&CompactSet> = FxHashSet::default();
     let accepting = words.states().iter().filter(|&&state| !lexicon.union.accepts(state).is_empty());
     let states: Vec<State> =

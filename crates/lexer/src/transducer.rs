@@ -25,8 +25,8 @@
 
 use anygram_bits::work::Work;
 use anygram_bits::{BitSet, CompactSet, index_type};
-use anygram_grammar::cfg::{Cfg, EmptyLanguage};
-use anygram_grammar::ir::{Grammar, LexerMode, TerminalId, TerminalKind, Ties};
+use anygram_grammar::cfg::{Cfg, ReduceError};
+use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
 
 use crate::boundary::{Boundaries, OwnDebts};
@@ -59,12 +59,51 @@ pub enum LexingError {
     /// A limit was hit.
     #[error(transparent)]
     Limit(#[from] LexerError),
+    /// A terminal is given by an automaton, which only `scannerless` reads.
+    #[error(
+        "terminal {terminal} is given by an automaton, which the lexer mode {} cannot read; add `%lexer \
+         scannerless`",
+        mode.name()
+    )]
+    NeedsScannerless {
+        /// The terminal's name.
+        terminal: String,
+        /// The mode that was asked for.
+        mode: LexerMode,
+    },
     /// No text at all is a sentence in this mode.
     #[error("the language is empty: no text is a sentence in lexer mode {}", mode.name())]
     EmptyLanguage {
         /// The mode.
         mode: LexerMode,
     },
+    /// An automaton that gives rules breaks its promise.
+    #[error(
+        "the automaton of `{nonterminal}` has the symbol `{symbol}`, which {}; leave it out, or let it derive \
+         something",
+        if *is_nullable { "derives the empty sequence" } else { "derives no text" }
+    )]
+    Automaton {
+        /// Whose rules it gives.
+        nonterminal: String,
+        /// The symbol.
+        symbol: String,
+        /// Whether it derives the empty sequence; else it derives nothing.
+        is_nullable: bool,
+    },
+}
+
+/// A grammar that cannot be reduced, in its own words.
+fn refused(grammar: &Grammar, mode: LexerMode, error: ReduceError) -> LexingError {
+    let ReduceError::Symbol { lhs, symbol, is_nullable } = error else {
+        return LexingError::EmptyLanguage { mode };
+    };
+    // Nonterminals that reducing has made have no name.
+    let name = |symbol| match symbol {
+        Symbol::Nonterminal(n) if n.index() >= grammar.nonterminals.len() => "(…)".to_owned(),
+        symbol => grammar.symbol_name(symbol).to_owned(),
+    };
+    LexingError::Automaton { nonterminal: name(Symbol::Nonterminal(lhs)), symbol: name(symbol), is_nullable }
 }
 
 /// Everything about a grammar that lexing needs, compiled; shared by all texts.
@@ -79,6 +118,9 @@ pub struct Lexing {
     specials: Vec<TerminalId>,
     patterns: Patterns,
     empty: BitSet,
+    /// The terminals that automata give.
+    given: BitSet,
+    delimited: bool,
     limits: LexerLimits,
 }
 
@@ -91,10 +133,17 @@ impl Lexing {
         limits: LexerLimits,
         work: &mut Work,
     ) -> Result<Self, LexingError> {
-        let empty_language = |EmptyLanguage| LexingError::EmptyLanguage { mode };
+        let is_given = |&at: &usize| matches!(grammar.terminals[at].kind, TerminalKind::Automaton { .. });
+        let n_terminals = grammar.terminals.len();
+        let given = BitSet::from_members(n_terminals, (0..n_terminals).filter(is_given));
+        if mode != LexerMode::Scannerless
+            && let Some(at) = given.iter().next()
+        {
+            return Err(LexingError::NeedsScannerless { terminal: grammar.terminals[at].name.clone(), mode });
+        }
         let patterns = Patterns::new(grammar, &limits, work)?;
-        work.spend(grammar.rules.iter().map(|rule| rule.rhs.len() + 1).sum()).map_err(LexerError::from)?;
-        let cfg = Cfg::reduce(grammar, &patterns.empty()).map_err(empty_language)?;
+        work.spend(grammar.n_rule_symbols()).map_err(LexerError::from)?;
+        let cfg = Cfg::reduce(grammar, &patterns.empty()).map_err(|error| refused(grammar, mode, error))?;
         let lexicon = Lexicon::new(grammar, &cfg, &patterns, mode, ties, &limits, work)?;
         let is_special = |&at: &usize| matches!(grammar.terminals[at].kind, TerminalKind::Special(_));
         let specials = BitSet::from_members(cfg.n_terminals, lexicon.used.iter().filter(is_special));
@@ -118,7 +167,8 @@ impl Lexing {
         };
         let specials = specials.iter().map(TerminalId::new).collect();
         let empty = patterns.empty();
-        Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, limits })
+        let delimited = grammar.delimited;
+        Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, given, delimited, limits })
     }
 
     /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one
@@ -150,9 +200,27 @@ impl Lexing {
         &self.specials
     }
 
-    /// The automaton of one terminal; `None` if it is a token.
+    /// Whether the ends of pieces meet in one state of the parser. So it is in `scannerless`, where a text has
+    /// many cuts, unless the grammar promises that few of them survive
+    /// ([`delimited`](anygram_grammar::ir::Grammar::delimited)).
+    pub fn merges_ends(&self) -> bool {
+        self.mode() == LexerMode::Scannerless && !self.delimited
+    }
+
+    /// Whether some terminals are given by automata that grow.
+    pub fn is_growing(&self) -> bool {
+        self.lexicon.union.is_growing()
+    }
+
+    /// The automaton of one terminal; `None` if it has no pattern: it is a token, or given by an automaton
+    /// that grows ([`Lexing::is_given`]).
     pub fn dfa(&self, terminal: TerminalId) -> Option<&Dfa> {
         self.patterns.dfa(terminal.index())
+    }
+
+    /// Whether a terminal is given by an automaton that grows.
+    pub fn is_given(&self, terminal: TerminalId) -> bool {
+        self.given.contains(terminal.index())
     }
 
     /// The bounds in force.
@@ -243,6 +311,14 @@ struct Key {
     obligations: ObligationsId,
 }
 
+/// What is known of a lexeme.
+#[derive(Clone, Copy, Debug)]
+struct Lexeme {
+    key: Key,
+    prospect: Prospect,
+    is_boundary: bool,
+}
+
 /// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no
 /// meaning).
 type Obligation = (State, WantedId);
@@ -258,13 +334,15 @@ const NONE: u32 = u32::MAX - 1;
 /// of wanted outcomes have a bit for each outcome and one for the end of the text.
 #[derive(Clone, Debug)]
 pub struct Transducer {
-    lexemes: Vec<(Key, Prospect)>,
+    lexemes: Vec<Lexeme>,
     lexeme_ids: FxHashMap<Key, LexemeId>,
     /// Of each lexeme, once it was stepped: by byte class where it stays and what it is cut to, as raw ids,
     /// or one of the two marks.
     steps: Vec<Option<Row>>,
     wanted: Vec<CompactSet>,
     wanted_ids: FxHashMap<CompactSet, WantedId>,
+    /// The start states of the sets of wanted outcomes, where there are several.
+    starts: FxHashMap<WantedId, State>,
     obligations: Vec<Box<[Obligation]>>,
     obligation_ids: FxHashMap<Box<[Obligation]>, ObligationsId>,
     /// `(obligations, byte class)` to what is left of them; `None` if they were broken.
@@ -281,6 +359,7 @@ impl Default for Transducer {
             steps: Vec::new(),
             wanted: Vec::new(),
             wanted_ids: FxHashMap::default(),
+            starts: FxHashMap::default(),
             obligations: vec![Box::new([])],
             obligation_ids: FxHashMap::from_iter([(Box::from([]), ObligationsId(0))]),
             obligation_steps: FxHashMap::default(),
@@ -318,7 +397,36 @@ impl Transducer {
         wanted: WantedId,
         obligations: ObligationsId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        self.lexeme(lexing, START, wanted, obligations)
+        let start = self.start(lexing, wanted)?;
+        self.lexeme(lexing, start, wanted, obligations)
+    }
+
+    /// The state before the first byte where this is wanted.
+    fn start(&mut self, lexing: &Lexing, wanted: WantedId) -> Result<State, LexerError> {
+        if !lexing.is_growing() {
+            return Ok(START);
+        }
+        if let Some(&known) = self.starts.get(&wanted) {
+            return Ok(known);
+        }
+        let start = lexing.lexicon.union.start_of(&self.wanted[wanted.index()])?;
+        self.starts.insert(wanted, start);
+        Ok(start)
+    }
+
+    /// A lexeme in whose place texts of at most `bytes` bytes come to the same. Itself unless terminals are
+    /// given by automata that grow.
+    pub fn alike(&mut self, lexing: &Lexing, lexeme: LexemeId, bytes: usize) -> Result<LexemeId, LexerError> {
+        if !lexing.is_growing() {
+            return Ok(lexeme);
+        }
+        let Key { state, wanted, obligations } = self.lexemes[lexeme.index()].key;
+        let other = lexing.lexicon.union.alike(state, bytes)?;
+        if other == state {
+            return Ok(lexeme);
+        }
+        // What is wanted may come in both, so there is one.
+        Ok(self.lexeme(lexing, other, wanted, obligations)?.unwrap_or(lexeme))
     }
 
     /// The lexeme at a place for this set of wanted outcomes; `None` if none of them is reachable.
@@ -332,23 +440,24 @@ impl Transducer {
     }
 
     /// Whether no byte of the piece was read.
+    #[inline]
     pub fn is_boundary(&self, lexeme: LexemeId) -> bool {
-        self.lexemes[lexeme.index()].0.state == START
+        self.lexemes[lexeme.index()].is_boundary
     }
 
     /// The state of the union automaton since the piece began.
     pub fn union_state(&self, lexeme: LexemeId) -> State {
-        self.lexemes[lexeme.index()].0.state
+        self.lexemes[lexeme.index()].key.state
     }
 
     /// Whether the lexeme can be completed.
     pub fn prospect(&self, lexeme: LexemeId) -> Prospect {
-        self.lexemes[lexeme.index()].1
+        self.lexemes[lexeme.index()].prospect
     }
 
     /// The state of the union automaton since the piece began; at a boundary the start.
     pub fn state(&self, lexeme: LexemeId) -> State {
-        self.lexemes[lexeme.index()].0.state
+        self.lexemes[lexeme.index()].key.state
     }
 
     /// The number of lexemes.
@@ -358,24 +467,25 @@ impl Transducer {
 
     /// What is wanted and can come of a lexeme: terminals and, behind them, the end of the text.
     pub fn outcomes(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
-        let wanted = &self.wanted[self.lexemes[lexeme.index()].0.wanted.index()];
+        let wanted = &self.wanted[self.lexemes[lexeme.index()].key.wanted.index()];
         BitSet::from_members(lexing.end() + 1, wanted.iter())
     }
 
     /// The terminals that the piece in progress may become (or, at a boundary, that may begin), ignored ones
     /// included.
     pub fn candidates(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
-        let key = self.lexemes[lexeme.index()].0;
+        let key = self.lexemes[lexeme.index()].key;
         let (wanted, live) = (&self.wanted[key.wanted.index()], lexing.lexicon.union.live(key.state));
+        let is_boundary = self.is_boundary(lexeme);
         let possible =
-            |&terminal: &usize| terminal != lexing.end() && (key.state == START || live.contains(terminal));
+            |&terminal: &usize| terminal != lexing.end() && (is_boundary || live.contains(terminal));
         BitSet::from_members(lexing.cfg.n_terminals, wanted.iter().filter(possible))
     }
 
     /// The lexeme as a node of [`Lexing::boundaries`], as if all terminals had competed; `None` if it cannot
     /// arise there.
     pub fn node(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<usize> {
-        let key = self.lexemes[lexeme.index()].0;
+        let key = self.lexemes[lexeme.index()].key;
         self.find_node(lexing, key.state, key.obligations)
     }
 
@@ -402,19 +512,24 @@ impl Transducer {
 
     /// The lexeme as a place of the automata, whatever is wanted of it.
     pub fn place(&self, lexeme: LexemeId) -> Place {
-        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].0;
+        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].key;
         Place { state, obligations }
     }
 
     /// Where a byte class leads from a place, if pieces can be in progress or end there.
-    pub fn step_place(&mut self, lexing: &Lexing, place: Place, class: usize) -> Option<Place> {
+    pub fn step_place(
+        &mut self,
+        lexing: &Lexing,
+        place: Place,
+        class: usize,
+    ) -> Result<Option<Place>, LexerError> {
         let union = &lexing.lexicon.union;
-        let state = union.step(place.state, class);
+        let state = union.try_step(place.state, class)?;
         if union.accepts(state).is_empty() && union.live(state).is_empty() {
-            return None;
+            return Ok(None);
         }
-        let obligations = self.step_obligations(lexing, place.obligations, class)?;
-        Some(Place { state, obligations })
+        let obligations = self.step_obligations(lexing, place.obligations, class);
+        Ok(obligations.map(|obligations| Place { state, obligations }))
     }
 
     /// Whether a piece can end at a place.
@@ -425,23 +540,25 @@ impl Transducer {
     /// Whether a byte class can follow a piece that ends at a place, for some set of wanted terminals.
     pub fn can_follow(&mut self, lexing: &Lexing, place: Place, class: usize) -> bool {
         let union = &lexing.lexicon.union;
-        let first = union.step(START, class);
-        if union.accepts(first).is_empty() && union.live(first).is_empty() {
+        if !union.begins(class) {
             return false;
         }
-        let longer = union.accepts(union.step(place.state, class));
+        let longer = || union.accepts(union.step(place.state, class));
         let is_longest = match lexing.mode() {
             LexerMode::Scannerless => true,
-            LexerMode::Longest => longer.is_empty(),
-            // Whatever is wanted, one of these is.
-            LexerMode::Contextual => union.accepts(place.state).iter().any(|label| !longer.contains(label)),
+            LexerMode::Longest => longer().is_empty(),
+            LexerMode::Contextual => {
+                let longer = longer();
+                // Whatever is wanted, one of these is.
+                union.accepts(place.state).iter().any(|label| !longer.contains(label))
+            }
         };
         is_longest && self.step_obligations(lexing, place.obligations, class).is_some()
     }
 
     /// What a piece that began as `from` is at a later place of the same piece: in progress, and ended.
     pub fn step_to(&mut self, lexing: &Lexing, from: LexemeId, place: Place) -> Result<Step, LexerError> {
-        let key = self.lexemes[from.index()].0;
+        let key = self.lexemes[from.index()].key;
         let Place { state, obligations } = place;
         let stay = if lexing.lexicon.union.live(state).is_empty() {
             None
@@ -463,7 +580,7 @@ impl Transducer {
     ) -> Result<Step, LexerError> {
         let mut step = self.step_to(lexing, from, place)?;
         if lexing.mode() == LexerMode::Contextual {
-            let wanted = self.lexemes[from.index()].0.wanted;
+            let wanted = self.lexemes[from.index()].key.wanted;
             step.cut = self.cut_loosely(lexing, place, wanted);
         }
         Ok(step)
@@ -530,11 +647,11 @@ impl Transducer {
 
     #[cold]
     fn compute_step(&mut self, lexing: &Lexing, lexeme: LexemeId, class: usize) -> Result<Step, LexerError> {
-        let key = self.lexemes[lexeme.index()].0;
+        let key = self.lexemes[lexeme.index()].key;
         let step = match self.step_obligations(lexing, key.obligations, class) {
             None => Step::default(),
             Some(obligations) => {
-                let state = lexing.lexicon.union.step(key.state, class);
+                let state = lexing.lexicon.union.try_step(key.state, class)?;
                 Step {
                     stay: self.lexeme(lexing, state, key.wanted, obligations)?,
                     cut: self.cut_here(lexing, state, &key, obligations),
@@ -634,7 +751,7 @@ impl Transducer {
         wanted: WantedId,
         obligations: ObligationsId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        let (end, is_boundary) = (lexing.end(), state == START);
+        let (end, is_boundary) = (lexing.end(), lexing.lexicon.union.is_start(state));
         let whole = &self.wanted[wanted.index()];
         let ends = whole.contains(end);
         let possible = |whole: &CompactSet| {
@@ -687,7 +804,7 @@ impl Transducer {
             return Err(LexerError::TooManyLexemes { limit: lexing.limits.lexemes });
         }
         let id = LexemeId::new(self.lexemes.len());
-        self.lexemes.push((key, prospect));
+        self.lexemes.push(Lexeme { key, prospect, is_boundary });
         self.steps.push(None);
         self.lexeme_ids.insert(key, id);
         Ok(Some(id))

@@ -4,13 +4,24 @@
 //! Built eagerly as the product of the terminals' minimal automata, so its states are canonical: two texts
 //! lead to one state iff no terminal tells their continuations apart. Cost: states × byte classes × terminals
 //! alive; a limit bounds the table.
+//!
+//! With terminals that are given by automata ([`PieceAutomaton`](anygram_grammar::automata::PieceAutomaton))
+//! it *grows* while it is asked ([`growing`]): then it has many starts, one for each set of automata of which
+//! something is wanted, and a step can fail.
+
+use std::sync::Arc;
 
 use anygram_bits::CompactSet;
 use anygram_bits::work::{Stopped, Work};
+use anygram_grammar::automata::Pieces;
 use rustc_hash::FxHashMap;
 
 use crate::dfa::{DEAD, Dfa, START, common_classes, refine};
 use crate::{LexerError, LexerLimits};
+
+mod growing;
+
+use growing::Growing;
 
 /// A state of the [`Union`]; 0 is dead, 1 the start.
 pub type State = u32;
@@ -29,10 +40,59 @@ pub struct Union {
     live: Vec<CompactSet>,
     /// Of each state, the least state that is its equal as far as *whether* something matches goes.
     blind: Vec<State>,
+    /// In a union that grows this has the states, and the tables above are empty.
+    growing: Option<Arc<Growing>>,
+}
+
+/// A terminal that takes part in a union.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// By its own automaton.
+    Dfa(&'a Dfa),
+    /// By a label of one of some automata that grow.
+    Label {
+        /// Which of them.
+        automaton: usize,
+        /// The label.
+        label: u32,
+    },
 }
 
 impl Union {
-    /// The union of `terminals`; `None` is a terminal without a pattern (a token), which takes no part.
+    /// The union of `parts`, one for each terminal; `None` is one that takes no part, as a token of the
+    /// vocabulary. It grows if one of them is a label of `pieces`.
+    pub fn of(
+        parts: &[Option<Part<'_>>],
+        pieces: &[Pieces],
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Self, LexerError> {
+        let dfas: Vec<Option<&Dfa>> = parts
+            .iter()
+            .map(|part| match *part {
+                Some(Part::Dfa(dfa)) => Some(dfa),
+                _ => None,
+            })
+            .collect();
+        let product = Self::new(&dfas, limits, work)?;
+        if !parts.iter().any(|part| matches!(part, Some(Part::Label { .. }))) {
+            return Ok(product);
+        }
+        let growing = Growing::new(product, parts, pieces, limits);
+        let (classes, samples) = (growing.classes.clone(), growing.samples.clone());
+        Ok(Self {
+            classes,
+            n_classes: samples.len(),
+            samples,
+            next: Vec::new(),
+            accepts: Vec::new(),
+            live: Vec::new(),
+            blind: Vec::new(),
+            growing: Some(Arc::new(growing)),
+        })
+    }
+
+    /// The product of `terminals`; `None` is one that takes no part.
     pub fn new(
         terminals: &[Option<&Dfa>],
         limits: &LexerLimits,
@@ -90,12 +150,18 @@ impl Union {
         accepts[START as usize] = CompactSet::from_sorted(n_bits, Vec::new());
         let live = tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.can_go_on(state))).collect();
         let blind = blind(&next, n_classes, &accepts, work)?;
-        Ok(Self { classes, n_classes, samples, next, accepts, live, blind })
+        Ok(Self { classes, n_classes, samples, next, accepts, live, blind, growing: None })
     }
 
-    /// The number of states, the dead one included.
+    /// The number of states so far, the dead one included.
     pub fn n_states(&self) -> usize {
-        self.accepts.len()
+        self.growing.as_ref().map_or(self.accepts.len(), |growing| growing.n_states())
+    }
+
+    /// Whether it grows while it is asked. If not, all states are there, and the only start is 1.
+    #[inline]
+    pub fn is_growing(&self) -> bool {
+        self.growing.is_some()
     }
 
     /// The number of byte classes.
@@ -115,27 +181,72 @@ impl Union {
     }
 
     /// Where a byte of `class` leads.
+    ///
+    /// # Panics
+    /// If the union [grows](Self::is_growing): then a step can fail ([`Union::try_step`]).
     #[inline]
     pub fn step(&self, state: State, class: usize) -> State {
         self.next[state as usize * self.n_classes + class]
     }
 
+    /// Where a byte of `class` leads. Fails only in a union that grows, if a limit is hit.
+    #[inline]
+    pub fn try_step(&self, state: State, class: usize) -> Result<State, LexerError> {
+        match &self.growing {
+            None => Ok(self.step(state, class)),
+            Some(growing) => growing.step(state, class),
+        }
+    }
+
+    /// The state before the first byte of a piece, if these terminals are wanted. In a union that grows, only
+    /// the automata take part of which a terminal is wanted, with all of their terminals.
+    pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {
+        self.growing.as_ref().map_or(Ok(START), |growing| growing.start_of(wanted))
+    }
+
+    /// Whether this is the state before the first byte of a piece.
+    #[inline]
+    pub fn is_start(&self, state: State) -> bool {
+        self.growing.as_ref().map_or(state == START, |growing| growing.is_start(state))
+    }
+
+    /// Whether a byte of `class` begins some piece; also if a limit keeps that from being known.
+    pub fn begins(&self, class: usize) -> bool {
+        match &self.growing {
+            None => self.step(START, class) != DEAD,
+            Some(growing) => growing.begins(class),
+        }
+    }
+
+    /// A state in whose place texts of at most `bytes` bytes do the same: where they lead, the same terminals
+    /// match and the same may match later. The state itself unless the union grows.
+    pub fn alike(&self, state: State, bytes: usize) -> Result<State, LexerError> {
+        self.growing.as_ref().map_or(Ok(state), |growing| growing.alike(state, bytes))
+    }
+
     /// The terminals that match exactly what led here.
     #[inline]
     pub fn accepts(&self, state: State) -> &CompactSet {
-        &self.accepts[state as usize]
+        match &self.growing {
+            None => &self.accepts[state as usize],
+            Some(growing) => growing.accepts(state),
+        }
     }
 
     /// The terminals that match after at least one more byte.
     #[inline]
     pub fn live(&self, state: State) -> &CompactSet {
-        &self.live[state as usize]
+        match &self.growing {
+            None => &self.live[state as usize],
+            Some(growing) => growing.live(state),
+        }
     }
 
-    /// The representative of all states with the same future as far as whether *any* terminal matches goes.
+    /// The representative of all states with the same future as far as whether *any* terminal matches goes;
+    /// the state itself if the union grows.
     #[inline]
     pub fn blind(&self, state: State) -> State {
-        self.blind[state as usize]
+        self.blind.get(state as usize).copied().unwrap_or(state)
     }
 
     /// Bytes on the heap.
@@ -146,7 +257,8 @@ impl Union {
             .chain(&self.live)
             .map(|set| set.memory_usage() + size_of::<CompactSet>())
             .sum::<usize>();
-        size_of_val(&*self.next) + size_of_val(&*self.blind) + sets + 256
+        let grown = self.growing.as_ref().map_or(0, |growing| growing.memory_usage());
+        size_of_val(&*self.next) + size_of_val(&*self.blind) + sets + grown + 256
     }
 }
 

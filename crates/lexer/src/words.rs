@@ -2,14 +2,16 @@
 //!
 //! Bytes of one class are never told apart, so the most readable of each stands for all: letters before
 //! digits before punctuation before what is not printed. Cost of [`Words::new`]: the entries of the
-//! automaton, up to a bound; states beyond it have no word.
+//! automaton, up to a bound; states beyond it have no word. In an automaton that grows the search for a
+//! terminal begins where that terminal alone is wanted, and it ends when all terminals have a text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use anygram_bits::Random;
+use anygram_bits::{BitSet, CompactSet, Random};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dfa::{DEAD, START};
+use crate::dfa::DEAD;
 use crate::lexicon::Lexicon;
 use crate::union::State;
 
@@ -25,8 +27,9 @@ pub struct Words<'a> {
     lexicon: &'a Lexicon,
     /// Of each class its bytes, the most readable first; the classes in that order too.
     classes: Vec<(usize, Vec<u8>)>,
-    before: Vec<Option<(State, u8)>>,
+    before: FxHashMap<State, (State, u8)>,
     order: Vec<State>,
+    is_cut: bool,
     shortest: Vec<Option<State>>,
 }
 
@@ -43,39 +46,62 @@ impl<'a> Words<'a> {
             bytes.sort_by_key(|&byte| readability(byte));
         }
         classes.sort_by_key(|(_, bytes)| readability(bytes[0]));
-        let before = vec![None; union.n_states()];
-        let mut this =
-            Self { lexicon, classes, before, order: vec![], shortest: vec![None; lexicon.n_terminals()] };
+        let shortest = vec![None; lexicon.n_terminals()];
+        let before = FxHashMap::default();
+        let mut this = Self { lexicon, classes, before, order: vec![], is_cut: false, shortest };
         this.search();
         this.choose();
         this
     }
 
-    /// Dijkstra's algorithm (1959); what is hard to read is far away.
+    /// The state before the first byte of a terminal; `None` if a limit is hit.
+    fn start(&self, terminal: usize) -> Option<State> {
+        let wanted = CompactSet::from_sorted(self.lexicon.n_terminals() + 1, vec![terminal as u32]);
+        self.lexicon.union.start_of(&wanted).ok()
+    }
+
     fn search(&mut self) {
+        let lexicon = self.lexicon;
+        let mut seen = FxHashSet::default();
+        let mut wanted = lexicon.competing();
+        for terminal in lexicon.competing().iter() {
+            if let Some(start) = self.start(terminal)
+                && seen.insert(start)
+            {
+                self.search_from(start, &mut wanted);
+            }
+        }
+        self.is_cut |= lexicon.union.is_growing();
+    }
+
+    /// Dijkstra's algorithm (1959); what is hard to read is far away. In an automaton that grows, only until
+    /// all that is `wanted` and begins here was found.
+    fn search_from(&mut self, start: State, wanted: &mut BitSet) {
         let union = &self.lexicon.union;
-        let mut settled = vec![false; union.n_states()];
-        let mut queue = BinaryHeap::from([Reverse((0u32, 0usize, START, None))]);
+        let mut settled = FxHashSet::default();
+        let mut left = union.live(start).iter().filter(|&at| wanted.contains(at)).count();
+        let mut queue = BinaryHeap::from([Reverse((0u32, 0usize, start, None))]);
         let mut n_found = 0;
         while let Some(Reverse((distance, _, state, before))) = queue.pop() {
-            if std::mem::replace(&mut settled[state as usize], true) {
+            if !settled.insert(state) {
                 continue;
             }
-            self.before[state as usize] = before;
+            self.before.extend(before.map(|before| (state, before)));
             self.order.push(state);
+            left -= union.accepts(state).iter().filter(|&at| wanted.remove(at)).count();
+            if union.is_growing() && left == 0 {
+                return;
+            }
             if self.order.len() * union.n_classes() > ENTRIES {
+                self.is_cut = true;
                 return;
             }
             for (class, bytes) in &self.classes {
-                let next = union.step(state, *class);
-                if next != DEAD && !settled[next as usize] {
+                let Ok(next) = union.try_step(state, *class) else { return };
+                if next != DEAD && !settled.contains(&next) {
                     n_found += 1;
-                    queue.push(Reverse((
-                        distance + weight(bytes[0]),
-                        n_found,
-                        next,
-                        Some((state, bytes[0])),
-                    )));
+                    let before = Some((state, bytes[0]));
+                    queue.push(Reverse((distance + weight(bytes[0]), n_found, next, before)));
                 }
             }
         }
@@ -104,11 +130,16 @@ impl<'a> Words<'a> {
         &self.order
     }
 
+    /// Whether there are states that have none.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
     /// The word that leads to a state.
     pub fn to(&self, state: State) -> Vec<u8> {
         let mut word = Vec::new();
         let mut at = state;
-        while let Some((before, byte)) = self.before[at as usize] {
+        while let Some(&(before, byte)) = self.before.get(&at) {
             word.push(byte);
             at = before;
         }
@@ -126,7 +157,8 @@ impl<'a> Words<'a> {
     pub fn random(&self, terminal: usize, random: &mut Random) -> Option<Vec<u8>> {
         let (union, competing) = (&self.lexicon.union, self.lexicon.competing());
         for _ in 0..8 {
-            let (mut state, mut word) = (START, Vec::new());
+            let Some(mut state) = self.start(terminal) else { break };
+            let mut word = Vec::new();
             while word.len() < TOO_LONG {
                 let is_label = self.lexicon.labels(state, |at| competing.contains(at)).contains(&terminal);
                 let goes_on = union.live(state).contains(terminal);
@@ -134,8 +166,9 @@ impl<'a> Words<'a> {
                     return Some(word);
                 }
                 let leads = |&&(class, _): &&(usize, Vec<u8>)| {
-                    let next = union.step(state, class);
-                    union.live(next).contains(terminal) || union.accepts(next).contains(terminal)
+                    union.try_step(state, class).is_ok_and(|next| {
+                        union.live(next).contains(terminal) || union.accepts(next).contains(terminal)
+                    })
                 };
                 let mut options: Vec<&[u8]> =
                     self.classes.iter().filter(leads).map(|(_, bytes)| &bytes[..]).collect();
@@ -148,8 +181,9 @@ impl<'a> Words<'a> {
                 let bytes = *random.choose(&options);
                 let similar = bytes.partition_point(|&byte| readability(byte).0 == readability(bytes[0]).0);
                 let byte = *random.choose(&bytes[..similar]);
+                let Ok(next) = union.try_step(state, union.class(byte)) else { break };
                 word.push(byte);
-                state = union.step(state, union.class(byte));
+                state = next;
             }
         }
         self.shortest(terminal)
@@ -202,6 +236,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::LexerLimits;
+    use crate::dfa::START;
     use crate::lexicon::Patterns;
 
     pub fn lexicon(source: &str, mode: LexerMode, ties: Ties) -> (Vec<String>, Lexicon) {

@@ -12,6 +12,12 @@
 //! - `state × terminal → state` is a table. States do not know positions, so the table serves all places of
 //!   all texts.
 //!
+//! The right-hand sides of a nonterminal may be given by an automaton ([`Cfg::automata`]). Then its rests are
+//! the automaton's states, interned as texts come to them (see [`grown`]); the rules that stand for the
+//! automaton in [`Cfg::rules`] are left aside. Such an item waits for every symbol that its state has, and it
+//! is taken only along the one that comes, so the number of keys that an object *could* have next does not
+//! matter.
+//!
 //! Where several edges meet, the state is the union of the states at their ends: what is predicted follows
 //! from the items that are not.
 //!
@@ -22,6 +28,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+mod grown;
+
 use anygram_bits::{BitSet, index_type};
 use anygram_grammar::analysis;
 use anygram_grammar::cfg::Cfg;
@@ -29,10 +37,12 @@ use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::grown::{Grown, Start};
 use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
 
 index_type!(
-    /// A left side and what is still to come of one of its rules.
+    /// A left side and what is still to come of one of its rules, or the state of its automaton. The latter
+    /// come behind the former.
     RestId
 );
 
@@ -42,7 +52,7 @@ type Item = (RestId, StateId);
 #[derive(Clone, Debug)]
 struct Rest {
     lhs: NonterminalId,
-    /// The next symbol, unless the rule is complete.
+    /// The next symbol, unless the rule is complete or an automaton says what is next.
     first: Option<Symbol>,
     /// Without it; itself if there is none.
     next: RestId,
@@ -56,6 +66,8 @@ struct Prediction {
     terminals: BitSet,
     /// The rests that begin with each symbol, without it; sorted by symbol.
     steps: Vec<(Symbol, RestId)>,
+    /// The starts of automata that have each symbol; sorted by symbol.
+    starts: Vec<Start>,
 }
 
 /// The states that were looked into to find something out, sorted; `None` if there are more than
@@ -86,8 +98,9 @@ struct Completed {
     reach: Reach,
 }
 
-/// A state without the identity of the states that its items began in.
-type Shape = (Box<[(RestId, u32)]>, bool);
+/// A state without the identity of the states that its items began in. Of rests that are states of automata
+/// it has the automaton and the state, for their ids are not the same in all engines.
+type Shape = (Box<[((u32, u32), u32)]>, bool);
 
 /// What a state shows without a look into the states in which its items began, see [`Earley::view`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +120,10 @@ const HEAVY: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Earley {
     cfg: Cfg,
+    /// Those of rules, and behind them one for each of `grown`.
     rests: Vec<Rest>,
+    /// The rests that are states of automata.
+    grown: Grown,
     nullable: BitSet,
     /// Of each nonterminal the ones that can stand first in what it begins with.
     firsts: Vec<Box<[NonterminalId]>>,
@@ -161,7 +177,8 @@ impl Earley {
             table.intern(NonterminalId::new(cfg.n_nonterminals), &[Symbol::Nonterminal(cfg.start)]);
         let nullable = cfg.nullable();
         let mut begins = vec![Vec::new(); cfg.n_nonterminals];
-        for rule in &cfg.rules {
+        let approximated = cfg.approximated();
+        for rule in cfg.rules.iter().filter(|rule| !approximated.contains(rule.lhs.index())) {
             let mut rest = table.intern(rule.lhs, &rule.rhs);
             for symbol in &rule.rhs {
                 begins[rule.lhs.index()].push(rest);
@@ -177,15 +194,19 @@ impl Earley {
             rests.sort_unstable();
             rests.dedup();
         });
-        let rests = table.sorted(begins.iter_mut().flatten().chain([&mut root]));
+        let mut ends: Vec<RestId> =
+            cfg.automata.iter().map(|automaton| table.intern(automaton.lhs, &[])).collect();
+        let mut rests = table.sorted(begins.iter_mut().flatten().chain([&mut root]).chain(&mut ends));
         begins.iter_mut().for_each(|rests| rests.sort_unstable());
-        let firsts = firsts(&begins, &rests);
+        let grown = Grown::new(&cfg, ends, &minimum, &mut rests);
+        let firsts = firsts(&cfg, &begins, &rests);
         let mut this = Self {
             tail_recursive: tail_recursive(&cfg),
             predicts: vec![None; cfg.n_nonterminals],
             outermost: FxHashMap::default(),
             cfg,
             rests,
+            grown,
             nullable,
             firsts,
             begins,
@@ -263,7 +284,7 @@ impl Earley {
         if self.views.len() <= state.index() {
             self.views.resize(self.states.len(), None);
         }
-        let Self { states, shapes, views, .. } = self;
+        let Self { states, shapes, views, grown, .. } = self;
         let State { kernel, is_sentence, .. } = &states[state.index()];
         let (shape, origins) = views[state.index()].get_or_insert_with(|| {
             let mut origins: Vec<StateId> = Vec::new();
@@ -274,7 +295,7 @@ impl Earley {
                     origins.len() as u32 - 1
                 })
             };
-            let items = kernel.iter().map(|&(rest, origin)| (rest, number(origin))).collect();
+            let items = kernel.iter().map(|&(rest, origin)| (grown.name(rest), number(origin))).collect();
             let fresh = shapes.len() as u32;
             (*shapes.entry((items, *is_sentence)).or_insert(fresh), origins.into())
         });
@@ -329,10 +350,12 @@ impl Earley {
         self.rests[rest.index()].first
     }
 
-    /// The items of a state that wait for a symbol, stepped over it.
+    /// The items of a state that wait for a symbol, stepped over it; those of automata are left out
+    /// ([`Earley::growing`]).
     fn waiting(&self, state: StateId, symbol: Symbol) -> impl Iterator<Item = Item> {
         let State { kernel, prediction, .. } = &self.states[state.index()];
-        let from = kernel.partition_point(|&(rest, _)| self.first(rest) < Some(symbol));
+        let from = kernel
+            .partition_point(|&(rest, _)| self.first(rest) < Some(symbol) && rest.index() < self.grown.from);
         let listed = kernel[from..].iter().take_while(move |&&(rest, _)| self.first(rest) == Some(symbol));
         let steps = &self.predictions[*prediction as usize].steps;
         let from = steps.partition_point(|step| step.0 < symbol);
@@ -340,6 +363,23 @@ impl Earley {
         listed
             .map(|&(rest, origin)| (self.rests[rest.index()].next, origin))
             .chain(predicted.map(move |step| (step.1, state)))
+    }
+
+    /// All items of a state that wait for a symbol, stepped over it.
+    fn all_waiting(
+        &mut self,
+        state: StateId,
+        symbol: Symbol,
+        items: &mut Vec<Item>,
+    ) -> Result<(), RecognizerError> {
+        items.extend(self.waiting(state, symbol));
+        if self.grown.is_empty() {
+            return Ok(());
+        }
+        for (at, number, origin) in self.growing(state, symbol) {
+            items.push((self.grow(at, number)?, origin));
+        }
+        Ok(())
     }
 
     /// All items that follow from the given ones by completion, those that are complete left out.
@@ -365,6 +405,10 @@ impl Earley {
                         agenda.push((self.rests[rest.index()].next, origin));
                     }
                 }
+                None if rest.index() >= self.grown.from => {
+                    closure.items.push(item);
+                    agenda.extend(self.grown.end(rest).map(|end| (end, origin)));
+                }
                 None => {
                     let lhs = self.rests[rest.index()].lhs;
                     if lhs.index() == self.cfg.n_nonterminals {
@@ -382,8 +426,8 @@ impl Earley {
                     }
                     looked_into.add(Some(&[origin]));
                     let from = agenda.len();
-                    agenda.extend(self.waiting(origin, Symbol::Nonterminal(lhs)));
-                    self.move_out(origin, &mut agenda[from..], &mut looked_into);
+                    self.all_waiting(origin, Symbol::Nonterminal(lhs), &mut agenda)?;
+                    self.move_out(origin, &mut agenda[from..], &mut looked_into)?;
                 }
             }
         }
@@ -392,18 +436,24 @@ impl Earley {
     }
 
     /// Moves items that begin in `from` out to where completing their left side comes to the same.
-    fn move_out(&mut self, from: StateId, items: &mut [Item], looked_into: &mut LookedInto) {
+    fn move_out(
+        &mut self,
+        from: StateId,
+        items: &mut [Item],
+        looked_into: &mut LookedInto,
+    ) -> Result<(), RecognizerError> {
         for (rest, origin) in items {
             let lhs = self.rests[rest.index()].lhs;
             if *origin == from
                 && lhs.index() < self.cfg.n_nonterminals
                 && self.tail_recursive.contains(lhs.index())
             {
-                let (outermost, reach) = self.outermost(from, lhs);
+                let (outermost, reach) = self.outermost(from, lhs)?;
                 *origin = outermost;
                 looked_into.add(reach.as_deref());
             }
         }
+        Ok(())
     }
 
     /// The outermost state in which completing a nonterminal comes to the same as in `origin`, and what was
@@ -413,9 +463,13 @@ impl Earley {
     /// left side where that began; once this is the nonterminal again, nothing of the states between can
     /// matter any more. So the depth of right recursion leaves no trace in states: it is to them what calls
     /// in tail position are to a stack of calls. (Leo, 1991, takes the same steps when an item is completed.)
-    fn outermost(&mut self, origin: StateId, nonterminal: NonterminalId) -> (StateId, Reach) {
+    fn outermost(
+        &mut self,
+        origin: StateId,
+        nonterminal: NonterminalId,
+    ) -> Result<(StateId, Reach), RecognizerError> {
         if let Some(known) = self.outermost.get(&(origin, nonterminal)) {
-            return known.clone();
+            return Ok(known.clone());
         }
         let mut outermost = origin;
         let mut looked_into = LookedInto::default();
@@ -423,10 +477,10 @@ impl Earley {
         // A cycle of rules of one symbol never comes out.
         for _ in 0..=self.cfg.n_nonterminals {
             looked_into.add(Some(&[state]));
-            let mut waiting = self.waiting(state, Symbol::Nonterminal(symbol));
-            let (Some((rest, from)), None) = (waiting.next(), waiting.next()) else { break };
+            let Some((rest, from)) = self.only_waiting(state, Symbol::Nonterminal(symbol))? else { break };
             let Rest { lhs, first, .. } = self.rests[rest.index()];
-            if first.is_some() || lhs.index() == self.cfg.n_nonterminals {
+            let goes_on = first.is_some() || rest.index() >= self.grown.from;
+            if goes_on || lhs.index() == self.cfg.n_nonterminals {
                 break;
             }
             (state, symbol) = (from, lhs);
@@ -438,15 +492,32 @@ impl Earley {
         }
         let found = (outermost, looked_into.finish());
         self.outermost.insert((origin, nonterminal), found.clone());
-        found
+        Ok(found)
+    }
+
+    /// The item that waits for a symbol, stepped over it, if there is exactly one.
+    fn only_waiting(&mut self, state: StateId, symbol: Symbol) -> Result<Option<Item>, RecognizerError> {
+        let mut waiting = self.waiting(state, symbol);
+        let (first, second) = (waiting.next(), waiting.next());
+        drop(waiting);
+        if second.is_some() || self.grown.is_empty() {
+            return Ok(first.filter(|_| second.is_none()));
+        }
+        let growing = self.growing(state, symbol);
+        match (first, &growing[..]) {
+            (first, []) => Ok(first),
+            (None, &[(at, number, origin)]) => Ok(Some((self.grow(at, number)?, origin))),
+            _ => Ok(None),
+        }
     }
 
     /// What follows from completing `lhs`, begun in `origin`; computed once.
     fn complete(&mut self, origin: StateId, lhs: NonterminalId) -> Result<(), RecognizerError> {
         if !self.completed.contains_key(&(origin, lhs)) {
-            let mut seeds: Vec<Item> = self.waiting(origin, Symbol::Nonterminal(lhs)).collect();
+            let mut seeds = Vec::new();
+            self.all_waiting(origin, Symbol::Nonterminal(lhs), &mut seeds)?;
             let mut looked_into = LookedInto::default();
-            self.move_out(origin, &mut seeds, &mut looked_into);
+            self.move_out(origin, &mut seeds, &mut looked_into)?;
             let mut closure = self.close(seeds)?;
             if self.shares_origins {
                 self.sort(&mut closure.items)?;
@@ -466,7 +537,8 @@ impl Earley {
     fn close_kept(&mut self, seeds: Vec<Item>) -> Result<Completed, RecognizerError> {
         for &(rest, origin) in &seeds {
             let Rest { lhs, first, .. } = self.rests[rest.index()];
-            if first.is_none() && lhs.index() != self.cfg.n_nonterminals {
+            let is_end = first.is_none() && self.grown.completes(rest);
+            if is_end && lhs.index() != self.cfg.n_nonterminals {
                 self.complete(origin, lhs)?;
             }
         }
@@ -523,7 +595,8 @@ impl Earley {
                         predicted.union_with(with);
                     }
                 }
-                _ => {}
+                Some(Symbol::Nonterminal(_)) => {}
+                None => self.want_grown(rest, &mut viable, &mut predicted),
             }
         }
         let prediction = self.prediction(predicted);
@@ -541,8 +614,10 @@ impl Earley {
             return Ok(known);
         }
         let id = StateId::new(self.states.len());
+        let loops = self.grown_loops();
         let is_open = |rest: &RestId| self.first(*rest).is_some();
-        let items = (0..self.rests.len()).map(RestId::new).filter(is_open).map(|rest| (rest, id)).collect();
+        let open = (0..self.grown.from).map(RestId::new).filter(is_open);
+        let items = open.chain(loops).map(|rest| (rest, id)).collect();
         let closure = Completed { items, is_sentence: true, reach: None };
         // Equal to no other state, for none has items that began in it.
         self.anywhere = Some(self.intern(closure)?);
@@ -566,8 +641,10 @@ impl Earley {
         }
         steps.sort_unstable();
         steps.dedup();
+        let starts = self.grown.starts(&self.cfg, &nonterminals, &mut terminals);
         let id = self.predictions.len() as u32;
-        self.predictions.push(Prediction { terminals, steps });
+        self.n_items += starts.len();
+        self.predictions.push(Prediction { terminals, steps, starts });
         self.prediction_ids.insert(nonterminals, id);
         id
     }
@@ -576,12 +653,13 @@ impl Earley {
         if let Some(&(known, _)) = self.steps.get(&(from, terminal)) {
             return Ok(known);
         }
-        let mut seeds: Vec<Item> = self.waiting(from, Symbol::Terminal(terminal)).collect();
+        let mut seeds = Vec::new();
+        self.all_waiting(from, Symbol::Terminal(terminal), &mut seeds)?;
         let (next, reach) = if seeds.is_empty() {
             (None, Some(Box::default()))
         } else {
             let mut looked_into = LookedInto::default();
-            self.move_out(from, &mut seeds, &mut looked_into);
+            self.move_out(from, &mut seeds, &mut looked_into)?;
             let closure = self.close_kept(seeds)?;
             looked_into.add(closure.reach.as_deref().filter(|_| !self.shares_origins));
             (Some(self.intern(closure)?), looked_into.finish())
@@ -665,10 +743,11 @@ impl Earley {
         visit(symbols, Begun { origin, symbol: self.rests[rest.index()].lhs.0 });
     }
 
-    /// What an item of a state still has to read.
+    /// What an item of a state still has to read; of an automaton something that derives at least that.
     fn symbols(&self, rest: RestId) -> impl Iterator<Item = Symbol> {
         let following = |rest: &RestId| Some(self.rests[rest.index()].next);
-        std::iter::successors(Some(rest), following).map_while(|rest| self.first(rest))
+        let listed = std::iter::successors(Some(rest), following).map_while(|rest| self.first(rest));
+        listed.chain(self.grown.left(&self.cfg, rest))
     }
 }
 
@@ -754,10 +833,17 @@ impl Rests<'_> {
 /// The nonterminals from which one comes back to them by last symbols of rules.
 fn tail_recursive(cfg: &Cfg) -> BitSet {
     let mut lasts = vec![Vec::new(); cfg.n_nonterminals];
-    for rule in &cfg.rules {
+    let approximated = cfg.approximated();
+    for rule in cfg.rules.iter().filter(|rule| !approximated.contains(rule.lhs.index())) {
         if let Some(Symbol::Nonterminal(last)) = rule.rhs.last() {
             lasts[rule.lhs.index()].push(last.index());
         }
+    }
+    for automaton in &cfg.automata {
+        lasts[automaton.lhs.index()].extend(automaton.symbols.iter().filter_map(|symbol| match symbol {
+            Symbol::Nonterminal(n) => Some(n.index()),
+            Symbol::Terminal(_) => None,
+        }));
     }
     let is_cycle =
         |component: &Vec<usize>| component.len() > 1 || lasts[component[0]].contains(&component[0]);
@@ -765,19 +851,24 @@ fn tail_recursive(cfg: &Cfg) -> BitSet {
     BitSet::from_members(cfg.n_nonterminals, cycles.flatten())
 }
 
-/// Of each nonterminal the ones that stand first in its rules, nullable symbols in front stepped over.
-fn firsts(begins: &[Vec<RestId>], rests: &[Rest]) -> Vec<Box<[NonterminalId]>> {
+/// Of each nonterminal the ones that stand first in its rules, nullable symbols in front stepped over, or that
+/// its automaton has first.
+fn firsts(cfg: &Cfg, begins: &[Vec<RestId>], rests: &[Rest]) -> Vec<Box<[NonterminalId]>> {
     let of = |begins: &Vec<RestId>| {
         let first = begins.iter().filter_map(|rest| match rests[rest.index()].first {
             Some(Symbol::Nonterminal(n)) => Some(n),
             _ => None,
         });
-        let mut firsts: Vec<NonterminalId> = first.collect();
+        first.collect::<Vec<NonterminalId>>()
+    };
+    let mut firsts: Vec<Vec<NonterminalId>> = begins.iter().map(of).collect();
+    Grown::add_firsts(cfg, &mut firsts);
+    let sorted = |mut firsts: Vec<NonterminalId>| {
         firsts.sort_unstable();
         firsts.dedup();
         firsts.into_boxed_slice()
     };
-    begins.iter().map(of).collect()
+    firsts.into_iter().map(sorted).collect()
 }
 
 impl Recognizer for Earley {
@@ -824,13 +915,19 @@ impl Recognizer for Earley {
             let Rest { lhs, minimum, .. } = self.rests[rest.index()];
             Reverse((cost.saturating_add(minimum), origin, lhs))
         };
+        let grow = |cost: u32, (at, number, origin): grown::Growing| {
+            let (lhs, minimum) = self.grown.minimum_after(&self.cfg, at, number)?;
+            Some(Reverse((cost.saturating_add(minimum), origin, lhs)))
+        };
         queue.extend(self.states[state.index()].kernel.iter().map(|&item| entry(0, item)));
         while let Some(Reverse((cost, origin, lhs))) = queue.pop() {
             if lhs.index() == self.cfg.n_nonterminals {
                 return cost;
             }
             if seen.insert((origin, lhs)) {
-                queue.extend(self.waiting(origin, Symbol::Nonterminal(lhs)).map(|item| entry(cost, item)));
+                let symbol = Symbol::Nonterminal(lhs);
+                queue.extend(self.waiting(origin, symbol).map(|item| entry(cost, item)));
+                queue.extend(self.growing(origin, symbol).into_iter().filter_map(|item| grow(cost, item)));
             }
         }
         u32::MAX
@@ -856,8 +953,12 @@ impl Recognizer for Earley {
             }
             let known = reached.entry((origin, lhs)).or_insert_with(|| BitSet::new(automaton.n_states()));
             if known.union_with(&states) {
-                agenda
-                    .extend(self.waiting(origin, Symbol::Nonterminal(lhs)).map(|item| entry(item, &states)));
+                let symbol = Symbol::Nonterminal(lhs);
+                agenda.extend(self.waiting(origin, symbol).map(|item| entry(item, &states)));
+                agenda.extend(self.growing(origin, symbol).into_iter().filter_map(|(at, number, origin)| {
+                    let (lhs, left) = self.grown.left_after(&self.cfg, at, number)?;
+                    Some((origin, lhs, automaton.after_all(left, states.clone())))
+                }));
             }
         }
         false
@@ -872,6 +973,12 @@ impl Recognizer for Earley {
         let lhs = Symbol::Nonterminal(NonterminalId(begun.symbol));
         let mut symbols = Vec::new();
         self.waiting(begun.origin, lhs).for_each(|item| self.visit(item, &mut symbols, visit));
+        for (at, number, origin) in self.growing(begun.origin, lhs) {
+            let Some((lhs, left)) = self.grown.left_after(&self.cfg, at, number) else { continue };
+            symbols.clear();
+            symbols.extend(left);
+            visit(&symbols, Begun { origin, symbol: lhs.0 });
+        }
     }
 
     fn is_whole(&self, begun: Begun) -> bool {
@@ -912,7 +1019,10 @@ impl Recognizer for Earley {
             } else {
                 name(Symbol::Nonterminal(lhs))
             };
-            let symbols = self.symbols(rest).map(|symbol| format!(" {}", name(symbol))).collect::<String>();
+            let symbols = match self.grown.draw(&self.cfg, rest, name) {
+                Some(drawing) => drawing,
+                None => self.symbols(rest).map(|symbol| format!(" {}", name(symbol))).collect(),
+            };
             text += &format!("  {lhs} -> … .{symbols}   from {}\n", origin.0);
         }
         if *is_sentence {
@@ -925,6 +1035,7 @@ impl Recognizer for Earley {
         let states = self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8 + 64);
         2 * self.n_items * size_of::<Item>()
             + states
+            + self.grown.memory_usage()
             + self.steps.len() * 40
             + self.completed.len() * 80
             + self.reaches.len() * 24
@@ -945,7 +1056,8 @@ mod tests {
             Rule { lhs: NonterminalId(0), rhs: vec![a, s] },
             Rule { lhs: NonterminalId(0), rhs: vec![a] },
         ];
-        let cfg = Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: NonterminalId(0) };
+        let cfg =
+            Cfg { n_terminals: 1, n_nonterminals: 1, rules, start: NonterminalId(0), automata: Vec::new() };
         Earley::new(cfg, RecognizerLimits::default()).unwrap()
     }
 

@@ -52,10 +52,14 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What is asked for, or what suits a reduced grammar. Cost of the latter: that of [`Probe::new`].
+    /// What is asked for, or what suits a reduced grammar: Earley, if automata give some of its rules. Cost
+    /// otherwise: that of [`Probe::new`].
     pub fn new(asked: Engine, cfg: &Cfg) -> Self {
         if asked != Engine::Auto {
             return Self { engine: asked, probe: None };
+        }
+        if !cfg.automata.is_empty() {
+            return Self { engine: Engine::Earley, probe: None };
         }
         let probe = Probe::new(cfg);
         let engine = if probe.is_ambiguous() { Engine::Valiant } else { Engine::Earley };
@@ -102,6 +106,7 @@ impl Choice {
     ) -> Result<Box<dyn Recognizer>, RecognizerError> {
         match self.engine {
             Engine::Reference => self.recognizer(cfg, limits),
+            Engine::Valiant if !cfg.automata.is_empty() => self.recognizer(cfg, limits),
             Engine::Auto | Engine::Valiant | Engine::Earley => {
                 Ok(Box::new(Earley::new(cfg, limits)?.sharing_origins()))
             }

@@ -24,6 +24,7 @@ pub use earley::View;
 pub use engine::{Choice, Engine};
 
 use anygram_bits::{BitSet, ErrorKind, index_type};
+use anygram_grammar::automata::TooManyStates;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{Symbol, TerminalId};
 
@@ -68,7 +69,7 @@ pub struct Begun {
 pub type Visit<'a> = dyn FnMut(&[Symbol], Begun) + 'a;
 
 /// A limit was hit; the recognizer's states are as they were.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecognizerError {
     /// Too many states.
@@ -76,6 +77,15 @@ pub enum RecognizerError {
     TooManyItems {
         /// The limit in force.
         limit: usize,
+    },
+    /// An automaton that gives right-hand sides has too many states.
+    #[error(transparent)]
+    TooManyStates(#[from] TooManyStates),
+    /// The engine reads rules that are written out, and some are given by automata.
+    #[error("the engine `{engine}` cannot read rules that an automaton gives; use the engine `earley`")]
+    Automata {
+        /// The name of the engine.
+        engine: &'static str,
     },
     /// The device that computes states could not.
     #[error("the device that computes the parser's states could not: {reason}")]
@@ -86,10 +96,11 @@ pub enum RecognizerError {
 }
 
 impl RecognizerError {
-    /// [`ErrorKind::Limit`] or [`ErrorKind::Device`].
+    /// [`ErrorKind::Limit`], [`ErrorKind::Unsupported`] or [`ErrorKind::Device`].
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooManyItems { .. } => ErrorKind::Limit,
+            Self::TooManyItems { .. } | Self::TooManyStates(_) => ErrorKind::Limit,
+            Self::Automata { .. } => ErrorKind::Unsupported,
             Self::Device { .. } => ErrorKind::Device,
         }
     }
@@ -98,7 +109,8 @@ impl RecognizerError {
     pub fn limit(&self) -> Option<(&'static str, u64)> {
         match *self {
             Self::TooManyItems { limit } => Some(("parser_items", limit as u64)),
-            Self::Device { .. } => None,
+            Self::TooManyStates(TooManyStates { limit, option, .. }) => Some((option, limit as u64)),
+            Self::Automata { .. } | Self::Device { .. } => None,
         }
     }
 }
@@ -128,15 +140,22 @@ pub trait Recognizer: Send {
     /// Whether what was read is a sentence.
     fn is_sentence(&self, state: StateId) -> bool;
 
-    /// The fewest terminals that make a sentence of it; saturates.
+    /// The fewest terminals that make a sentence of it; saturates. Where automata give rules
+    /// ([`Cfg::automata`]) it is a lower bound, which is zero only for a sentence.
     fn minimum_remaining(&self, state: StateId) -> u32;
 
-    /// Whether something that makes a sentence of it can be read by a finite automaton in state `from`.
+    /// Whether something that makes a sentence of it can be read by a finite automaton in state `from`. Where
+    /// automata give rules ([`Cfg::automata`]) a no of a [`Relation::new`] holds and a yes of a
+    /// [`Relation::surely`].
     fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool;
 
     /// Visits what is in progress in a state: each is a sequence of symbols of [`Recognizer::cfg`] to be
     /// read, after which something that began earlier is complete. The text is a sentence if it is one now,
     /// or when a [whole](Recognizer::is_whole) one is complete.
+    ///
+    /// For what is left in a state of an automaton ([`Cfg::automata`]) the symbols are
+    /// [`Automaton::left`](anygram_grammar::cfg::Automaton::left), which derive at least that: enough for lower
+    /// bounds.
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>);
 
     /// Visits what was waiting for something that is complete now, in the same way.

@@ -95,7 +95,13 @@ mod tests {
         };
         let rule = |rhs: &&[i32]| Rule { lhs: NonterminalId(0), rhs: rhs.iter().map(symbol).collect() };
         let rules = rules.iter().map(rule).collect();
-        Probe::new(&Cfg { n_terminals: 3, n_nonterminals: 1, rules, start: NonterminalId(0) })
+        Probe::new(&Cfg {
+            n_terminals: 3,
+            n_nonterminals: 1,
+            rules,
+            start: NonterminalId(0),
+            automata: Vec::new(),
+        })
     }
 
     #[test]

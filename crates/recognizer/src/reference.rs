@@ -51,6 +51,9 @@ pub struct Reference {
 impl Reference {
     /// An engine for a reduced grammar.
     pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        if !cfg.automata.is_empty() {
+            return Err(RecognizerError::Automata { engine: "reference" });
+        }
         let mut this = Self {
             by_lhs: cfg.rules_by_lhs(),
             nullable: cfg.nullable(),
@@ -320,7 +323,13 @@ mod tests {
         let rules = rules
             .iter()
             .map(|&(lhs, rhs)| Rule { lhs: NonterminalId(lhs), rhs: rhs.iter().map(symbol).collect() });
-        Cfg { n_terminals: 3, n_nonterminals: 3, rules: rules.collect(), start: NonterminalId(0) }
+        Cfg {
+            n_terminals: 3,
+            n_nonterminals: 3,
+            rules: rules.collect(),
+            start: NonterminalId(0),
+            automata: Vec::new(),
+        }
     }
 
     fn run(engine: &mut Reference, terminals: &[u32]) -> Option<StateId> {

@@ -332,6 +332,9 @@ impl Valiant {
 
     /// An engine on a normal form of the grammar.
     pub fn with_form(cfg: Cfg, form: NormalForm, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        if !cfg.automata.is_empty() {
+            return Err(RecognizerError::Automata { engine: "valiant" });
+        }
         let tables = Tables::new(&cfg, form);
         let n = tables.form.n_symbols();
         let draft = Draft {

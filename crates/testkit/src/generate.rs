@@ -93,7 +93,7 @@ impl RandomCase {
         let vocab = vocab(&mut random, &units, &texts);
         let tokens = texts.iter().map(|text| tokenize(&mut random, &vocab, text)).collect();
         let mut alphabet = bytes(&units).into_iter().collect::<Vec<u8>>().symbols();
-        if grammar.terminals.iter().any(|terminal| terminal.kind.pattern().is_none()) {
+        if grammar.terminals.iter().any(|terminal| matches!(terminal.kind, TerminalKind::Special(_))) {
             alphabet.push(Sym::Token(CALL));
         }
         Self { seed, has_blanks: false, grammar, mode, ties, alphabet, vocab, texts, prefixes, tokens }
@@ -158,6 +158,7 @@ impl fmt::Display for ShowGrammar<'_> {
                 TerminalKind::Pattern(pattern) => write!(f, "{}", ShowPattern(pattern))?,
                 TerminalKind::Special(SpecialToken::Id(id)) => write!(f, "<[{id}]>")?,
                 TerminalKind::Special(SpecialToken::Name(name)) => write!(f, "{name}")?,
+                TerminalKind::Automaton { .. } => write!(f, "{kind}")?,
             }
             let (ignored, reserved) =
                 (if *ignored { "   %ignore" } else { "" }, if *reserved { "   %reserve" } else { "" });
@@ -349,7 +350,11 @@ fn escaped(unit: char) -> String {
 
 /// Some members of a terminal: all that consist of at most three units or bytes of units.
 fn members(terminal: &Terminal, units: &[char]) -> Vec<Vec<Sym>> {
-    let Some(pattern) = terminal.kind.pattern() else { return vec![vec![Sym::Token(CALL)]] };
+    let pattern = match &terminal.kind {
+        TerminalKind::Literal(pattern) | TerminalKind::Pattern(pattern) => pattern,
+        TerminalKind::Special(_) => return vec![vec![Sym::Token(CALL)]],
+        TerminalKind::Automaton { .. } => return Vec::new(),
+    };
     let mut parts: BTreeSet<Vec<u8>> = units.iter().map(|unit| unit.to_string().into_bytes()).collect();
     parts.extend(bytes(units).into_iter().map(|byte| vec![byte]));
     let mut all = BTreeSet::from([vec![]]);

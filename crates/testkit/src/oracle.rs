@@ -356,6 +356,8 @@ impl Oracle {
                 TerminalKind::Literal(pattern) | TerminalKind::Pattern(pattern) => {
                     matcher::ends(pattern, &run, 0).into_iter().filter(|&end| end > 0).collect()
                 }
+                // Brute force reads patterns only.
+                TerminalKind::Automaton { .. } => Vec::new(),
                 TerminalKind::Special(special) => {
                     let token = match special {
                         SpecialToken::Id(id) => Some(*id),

@@ -77,6 +77,7 @@ fn what_is_read_differs_from_xgrammar_only_where_it_is_documented() {
         let ours = match Compiler::default().read(GrammarFormat::Ebnf, source) {
             Ok(_) => true,
             Err(error) => {
+                let error = error.grammar_error().unwrap();
                 assert!(error.span().end <= source.len() && !error.render("g", source).is_empty());
                 false
             }

@@ -125,6 +125,10 @@ fn cfg(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let cfg = &language.lexing().cfg;
     let name = |symbol| name(language.grammar(), symbol);
     writeln!(output, "// start: {}", name(Symbol::Nonterminal(cfg.start)))?;
+    for automaton in &cfg.automata {
+        let lhs = name(Symbol::Nonterminal(automaton.lhs));
+        writeln!(output, "// {lhs}: what an automaton gives; its rules below derive at least that")?;
+    }
     for rule in &cfg.rules {
         let rhs: Vec<String> = rule.rhs.iter().map(|&symbol| name(symbol)).collect();
         writeln!(output, "{}: {}", name(Symbol::Nonterminal(rule.lhs)), rhs.join(" "))?;
@@ -186,6 +190,7 @@ fn rules(form: &NormalForm, language: &Language, output: &mut dyn Write) -> Resu
 
 fn automaton(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
+    language.needs_all_states("drawings of automata")?;
     let union = &language.lexing().lexicon.union;
     writeln!(output, "digraph terminals {{\n  rankdir = LR;")?;
     for state in 1..union.n_states() as u32 {

@@ -244,7 +244,7 @@ fn reach(constraint: &Constraint, before: &[u8], token: TokenId) -> Reach {
     while start < text.len() {
         let (mut state, mut end, mut is_ignored) = (START, text.len(), false);
         for (at, &byte) in text.iter().enumerate().skip(start) {
-            state = lexicon.union.step(state, lexicon.union.class(byte));
+            state = lexicon.union.try_step(state, lexicon.union.class(byte)).unwrap_or(DEAD);
             if state == DEAD {
                 break;
             }

@@ -85,7 +85,8 @@ pub fn cfg(rules: &[(&str, &str)]) -> Cfg {
     let rules =
         rules.iter().map(|(name, rhs)| Rule { lhs: lhs(name), rhs: rhs.chars().map(symbol).collect() });
     let (n_terminals, n_nonterminals) = (terminals.len(), nonterminals.len());
-    let cfg = Cfg { n_terminals, n_nonterminals, rules: rules.collect(), start: lhs("S") };
+    let cfg =
+        Cfg { n_terminals, n_nonterminals, rules: rules.collect(), start: lhs("S"), automata: Vec::new() };
     cfg.trim(&BitSet::new(terminals.len())).unwrap()
 }
 
@@ -128,7 +129,7 @@ pub fn wide(random: &mut Random) -> Option<Cfg> {
             rules.push(Rule { lhs, rhs: rhs[..length].into() });
         }
     }
-    let cfg = Cfg { n_terminals, n_nonterminals, rules, start: NonterminalId::new(0) };
+    let cfg = Cfg { n_terminals, n_nonterminals, rules, start: NonterminalId::new(0), automata: Vec::new() };
     cfg.trim(&BitSet::new(n_terminals)).ok()
 }
 
@@ -150,7 +151,8 @@ pub fn saturated(random: &mut Random) -> Cfg {
             });
         }
     }
-    let cfg = Cfg { n_terminals: 2, n_nonterminals, rules, start: NonterminalId::new(0) };
+    let cfg =
+        Cfg { n_terminals: 2, n_nonterminals, rules, start: NonterminalId::new(0), automata: Vec::new() };
     cfg.trim(&BitSet::new(2)).unwrap()
 }
 

@@ -22,7 +22,7 @@ const TEXTS: usize = 300;
 const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant];
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 
-fn seeds() -> Vec<u64> {
+pub(super) fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     match number("ANYGRAM_SEED") {
         Some(seed) => vec![seed],
@@ -32,7 +32,7 @@ fn seeds() -> Vec<u64> {
 
 /// The vocabulary of a case. Some lack tokens; to some all bytes are added, which gives the engine its bounds
 /// for ample budgets.
-fn tokens_of(case: &RandomCase) -> Vec<Option<Vec<u8>>> {
+pub(super) fn tokens_of(case: &RandomCase) -> Vec<Option<Vec<u8>>> {
     let mut random = Random::new(case.seed);
     let lacks = random.chance(50);
     if !lacks && random.chance(50) {

@@ -1,5 +1,6 @@
 //! All tests of this crate's interface, as one program: it is linked once.
 
+mod automata;
 mod batch;
 mod budget;
 mod budget_workloads;
@@ -10,4 +11,5 @@ mod limits;
 mod memo;
 mod oracle;
 mod outputs;
+mod pieces;
 mod sequences;

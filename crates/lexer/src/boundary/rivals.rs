@@ -97,7 +97,7 @@ impl Boundaries {
         graph.n_nodes = agenda.len();
         graph.tidy();
         let Some(classes) = graph.classify(false, bytes, work)? else { return Ok(None) };
-        let relation = Relation::new(cfg, classes.n_classes, classes.steps(&graph), work)?;
+        let relation = Relation::surely(cfg, classes.n_classes, classes.steps(&graph), work)?;
         let completions = Completions::new(cfg, relation, work)?;
         let Some(mut sets) = graph.certain(lexicon, &classes, &completions, bytes, work)? else {
             return Ok(None);

@@ -24,8 +24,13 @@ fn random_cfg(random: &mut Random) -> Option<Cfg> {
         let rhs = (0..random.below(4)).map(|_| symbol(random)).collect();
         rules.push(Rule { lhs, rhs });
     }
-    let cfg =
-        Cfg { n_terminals: N_TERMINALS, n_nonterminals: N_NONTERMINALS, rules, start: NonterminalId::new(0) };
+    let cfg = Cfg {
+        n_terminals: N_TERMINALS,
+        n_nonterminals: N_NONTERMINALS,
+        rules,
+        start: NonterminalId::new(0),
+        automata: Vec::new(),
+    };
     cfg.trim(&BitSet::new(N_TERMINALS)).ok()
 }
 

@@ -38,6 +38,7 @@ fn cfg(rules: &[(&str, &str)]) -> Cfg {
         n_nonterminals: nonterminals.len(),
         rules: rules.collect(),
         start: lhs("S"),
+        automata: Vec::new(),
     };
     cfg.trim(&BitSet::new(terminals.len())).unwrap()
 }

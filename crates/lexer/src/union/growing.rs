@@ -1,0 +1,284 @@
+//! A union that grows while it is asked, for terminals that are given by automata.
+//!
+//! A state is a sorted tuple of automata, each with its own state; automata in which nothing is alive any more
+//! are left out. The product of the terminals that have patterns is one of the automata. Invariants: state 0
+//! is the empty tuple, in which all texts end that lead nowhere; what is known of a state never changes, and a
+//! reference to it stays good; equal tuples are one state, except that starts are states of their own, because
+//! nothing matches before the first byte. Cost of a step that is known: two look-ups, without a lock.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use anygram_bits::CompactSet;
+use anygram_grammar::automata::Pieces;
+use rustc_hash::FxHashMap;
+
+use super::{Part, State, Union};
+use crate::dfa::{DEAD, START, common_classes};
+use crate::{LexerError, LexerLimits};
+
+/// An automaton and its state.
+type Tuple = Box<[(u32, u32)]>;
+
+/// A transition that nobody asked for.
+const NOT_YET: State = State::MAX;
+
+/// What takes part.
+#[derive(Debug)]
+enum Automaton {
+    /// All terminals that have patterns.
+    Product(Box<Union>),
+    /// Terminals given by an automaton: its labels, each with the terminal, sorted.
+    Pieces(Pieces, Vec<(u32, u32)>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    tuple: Tuple,
+    is_start: bool,
+    accepts: CompactSet,
+    live: CompactSet,
+    /// By byte class, once somebody asked.
+    next: OnceLock<Box<[AtomicU32]>>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Growing {
+    pub classes: Box<[u8; 256]>,
+    pub samples: Vec<u8>,
+    automata: Vec<Automaton>,
+    /// Of each terminal that takes part the automaton.
+    automaton_of: Vec<Option<u32>>,
+    entries: boxcar::Vec<Entry>,
+    /// By tuple and whether it is a start.
+    ids: Mutex<FxHashMap<(Tuple, bool), State>>,
+    n_entries: AtomicUsize,
+    limit: usize,
+    /// Whether a class begins some piece: 0 if nobody asked, 1 if not, else 2.
+    begins: Box<[AtomicU8]>,
+}
+
+impl Growing {
+    /// The product of some terminals, and the labels of `pieces` that `parts` name.
+    pub fn new(product: Union, parts: &[Option<Part<'_>>], pieces: &[Pieces], limits: &LexerLimits) -> Self {
+        let mut automaton_of = vec![None; parts.len()];
+        let mut labels: Vec<Vec<(u32, u32)>> = vec![Vec::new(); pieces.len()];
+        let mut automata = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            match *part {
+                Some(Part::Dfa(_)) => automaton_of[at] = Some(0),
+                Some(Part::Label { automaton, label }) => labels[automaton].push((label, at as u32)),
+                None => {}
+            }
+        }
+        if automaton_of.iter().any(Option::is_some) {
+            automata.push(Automaton::Product(Box::new(product)));
+        }
+        for (own, mut labels) in pieces.iter().zip(labels).filter(|(_, labels)| !labels.is_empty()) {
+            labels.sort_unstable();
+            for &(_, terminal) in &labels {
+                automaton_of[terminal as usize] = Some(automata.len() as u32);
+            }
+            automata.push(Automaton::Pieces(own.clone(), labels));
+        }
+        let all: Vec<Box<[u8; 256]>> = automata.iter().map(Automaton::classes).collect();
+        let (classes, n_classes, samples) = common_classes(all.iter().map(|classes| &**classes));
+        let this = Self {
+            classes,
+            samples,
+            automata,
+            automaton_of,
+            entries: boxcar::Vec::new(),
+            ids: Mutex::default(),
+            n_entries: AtomicUsize::new(0),
+            limit: limits.union_entries,
+            begins: (0..n_classes).map(|_| AtomicU8::new(0)).collect(),
+        };
+        this.push(Box::default(), false);
+        let starts = (0u32..).zip(&this.automata).map(|(at, automaton)| (at, automaton.start())).collect();
+        // The start where all is wanted; as any state it is looked for by its tuple.
+        let id = this.push(starts, true);
+        debug_assert_eq!(id, START);
+        this
+    }
+
+    pub fn n_states(&self) -> usize {
+        self.entries.count()
+    }
+
+    pub fn is_start(&self, state: State) -> bool {
+        self.entries[state as usize].is_start
+    }
+
+    pub fn accepts(&self, state: State) -> &CompactSet {
+        &self.entries[state as usize].accepts
+    }
+
+    pub fn live(&self, state: State) -> &CompactSet {
+        &self.entries[state as usize].live
+    }
+
+    pub fn step(&self, state: State, class: usize) -> Result<State, LexerError> {
+        let entry = &self.entries[state as usize];
+        if let Some(row) = entry.next.get() {
+            let known = row[class].load(Ordering::Acquire);
+            if known != NOT_YET {
+                return Ok(known);
+            }
+        }
+        let mut target = Vec::with_capacity(entry.tuple.len());
+        for &(at, own) in &entry.tuple {
+            let automaton = &self.automata[at as usize];
+            if let Some(next) = automaton.step(own, self.samples[class])? {
+                target.push((at, next));
+            }
+        }
+        let target = self.intern(target.into(), false)?;
+        let n_classes = self.samples.len();
+        if entry.next.get().is_none() {
+            self.make_room(n_classes)?;
+        }
+        let row = entry.next.get_or_init(|| (0..n_classes).map(|_| AtomicU32::new(NOT_YET)).collect());
+        row[class].store(target, Ordering::Release);
+        Ok(target)
+    }
+
+    pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {
+        let mut automata: Vec<u32> = wanted.iter().filter_map(|at| *self.automaton_of.get(at)?).collect();
+        automata.sort_unstable();
+        automata.dedup();
+        let start = |at: u32| (at, self.automata[at as usize].start());
+        self.intern(automata.into_iter().map(start).collect(), true)
+    }
+
+    pub fn begins(&self, class: usize) -> bool {
+        let known = self.begins[class].load(Ordering::Relaxed);
+        if known != 0 {
+            return known == 2;
+        }
+        let byte = self.samples[class];
+        let begins = |automaton: &Automaton| !matches!(automaton.step(automaton.start(), byte), Ok(None));
+        let found = self.automata.iter().any(begins);
+        self.begins[class].store(1 + u8::from(found), Ordering::Relaxed);
+        found
+    }
+
+    pub fn alike(&self, state: State, bytes: usize) -> Result<State, LexerError> {
+        let entry = &self.entries[state as usize];
+        let alike = |&(at, own): &(u32, u32)| match &self.automata[at as usize] {
+            Automaton::Product(_) => (at, own),
+            Automaton::Pieces(pieces, _) => (at, pieces.alike(own, bytes)),
+        };
+        let tuple: Tuple = entry.tuple.iter().map(alike).collect();
+        if entry.is_start || tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.n_entries.load(Ordering::Relaxed) * 8 + self.n_states() * (size_of::<Entry>() + 64)
+    }
+
+    fn intern(&self, tuple: Tuple, is_start: bool) -> Result<State, LexerError> {
+        if tuple.is_empty() && !is_start {
+            return Ok(DEAD);
+        }
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tuple, is_start);
+        if let Some(&id) = ids.get(&key) {
+            return Ok(id);
+        }
+        let entry = self.entry(key.0.clone(), is_start);
+        self.make_room(1 + key.0.len() + entry.accepts.count() + entry.live.count())?;
+        let id = self.entries.push(entry) as State;
+        ids.insert(key, id);
+        Ok(id)
+    }
+
+    /// A state of the beginning, before there are other threads.
+    fn push(&self, tuple: Tuple, is_start: bool) -> State {
+        let id = self.entries.push(self.entry(tuple.clone(), is_start)) as State;
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert((tuple, is_start), id);
+        id
+    }
+
+    /// Counts entries that are about to be made.
+    fn make_room(&self, n: usize) -> Result<(), LexerError> {
+        let n_entries = self.n_entries.fetch_add(n, Ordering::Relaxed) + n;
+        if n_entries <= self.limit {
+            return Ok(());
+        }
+        self.n_entries.fetch_sub(n, Ordering::Relaxed);
+        Err(LexerError::UnionTooLarge { limit: self.limit })
+    }
+
+    fn entry(&self, tuple: Tuple, is_start: bool) -> Entry {
+        // One more than terminals, as in sets of what a parser wants.
+        let n_bits = self.automaton_of.len() + 1;
+        let (mut accepts, mut live) = (Vec::new(), Vec::new());
+        for &(at, own) in &tuple {
+            let automaton = &self.automata[at as usize];
+            automaton.live(own, &mut live);
+            if !is_start {
+                automaton.accepts(own, &mut accepts);
+            }
+        }
+        let set = |mut members: Vec<u32>| {
+            members.sort_unstable();
+            members.dedup();
+            CompactSet::from_sorted(n_bits, members)
+        };
+        Entry { tuple, is_start, accepts: set(accepts), live: set(live), next: OnceLock::new() }
+    }
+}
+
+impl Automaton {
+    fn classes(&self) -> Box<[u8; 256]> {
+        match self {
+            Self::Product(union) => union.classes.clone(),
+            Self::Pieces(pieces, _) => pieces.classes(),
+        }
+    }
+
+    fn start(&self) -> u32 {
+        match self {
+            Self::Product(_) => START,
+            Self::Pieces(pieces, _) => pieces.start(),
+        }
+    }
+
+    /// Where a byte leads, if one of the terminals is alive there or matches.
+    fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, LexerError> {
+        match self {
+            Self::Product(union) => Ok(Some(union.step(state, union.class(byte))).filter(|&to| to != DEAD)),
+            Self::Pieces(pieces, labels) => {
+                let is_ours = |label: &u32| labels.binary_search_by_key(label, |&(own, _)| own).is_ok();
+                let matters =
+                    |&to: &u32| pieces.accepts(to).iter().any(is_ours) || pieces.live(to).iter().any(is_ours);
+                Ok(pieces.step(state, byte)?.filter(matters))
+            }
+        }
+    }
+
+    fn accepts(&self, state: u32, members: &mut Vec<u32>) {
+        match self {
+            Self::Product(union) => members.extend(union.accepts(state).iter().map(|at| at as u32)),
+            Self::Pieces(pieces, labels) => named(labels, &pieces.accepts(state), members),
+        }
+    }
+
+    fn live(&self, state: u32, members: &mut Vec<u32>) {
+        match self {
+            Self::Product(union) => members.extend(union.live(state).iter().map(|at| at as u32)),
+            Self::Pieces(pieces, labels) => named(labels, &pieces.live(state), members),
+        }
+    }
+}
+
+/// Adds the terminals of some labels.
+fn named(labels: &[(u32, u32)], of: &[u32], members: &mut Vec<u32>) {
+    for &label in of {
+        let from = labels.partition_point(|&(own, _)| own < label);
+        members.extend(labels[from..].iter().take_while(|&&(own, _)| own == label).map(|&(_, at)| at));
+    }
+}

@@ -1,0 +1,313 @@
+//! Rests that are states of automata, interned as texts come to them.
+//!
+//! Their ids come behind those of rests of rules, in the order in which an engine meets them. So ids differ
+//! between engines; what is the same in all is the automaton and its state ([`Grown::name`]).
+//!
+//! A state that accepts and has no symbol is the complete rest of its left side, as at the end of a rule. So
+//! every rest here can go on; one that accepts besides can be complete as well ([`Grown::end`]).
+//!
+//! Cost of a step: a look-up, and a step of the automaton the first time. Nothing is made for symbols that
+//! could come but do not. Where a symbol stands for a nonterminal, it is predicted, as everywhere.
+
+use std::sync::Arc;
+
+use anygram_bits::BitSet;
+use anygram_grammar::cfg::{Automaton, Cfg};
+use anygram_grammar::ir::{NonterminalId, Symbol};
+use rustc_hash::FxHashMap;
+
+use super::{Earley, Rest, RestId, State};
+use crate::{RecognizerError, StateId};
+
+/// In place of a state: any of them, of which nothing is remembered. It has all symbols and accepts.
+const LOOP: u32 = u32::MAX;
+
+/// In place of an automaton: there is none.
+const NONE: u32 = u32::MAX;
+
+/// A rest that has a symbol, its automaton's number of that symbol, and where the rest began.
+pub(super) type Growing = (RestId, u32, StateId);
+
+/// A symbol that the start of an automaton has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Start {
+    symbol: Symbol,
+    rest: RestId,
+    number: u32,
+}
+
+/// What is the same of all states of one automaton.
+#[derive(Clone, Debug)]
+struct Own {
+    /// The complete rest of the left side.
+    end: RestId,
+    /// Before the first symbol; `None` if that state is not live.
+    start: Option<RestId>,
+    /// The fewest terminals that any of the symbols derives.
+    least: u32,
+}
+
+#[derive(Clone, Debug)]
+struct GrownRest {
+    automaton: u32,
+    state: u32,
+    symbols: Arc<[u32]>,
+    accepts: bool,
+}
+
+/// The rests; see the module.
+#[derive(Clone, Debug)]
+pub(super) struct Grown {
+    /// The number of rests of rules.
+    pub from: usize,
+    own: Vec<Own>,
+    /// The automaton of each nonterminal; empty if there are no automata at all.
+    of_lhs: Vec<u32>,
+    /// Rest `from + i` is `rests[i]`.
+    rests: Vec<GrownRest>,
+    /// By automaton and state.
+    ids: FxHashMap<(u32, u32), RestId>,
+}
+
+impl Grown {
+    /// The starts of all automata; `ends` are the complete rests of their left sides.
+    pub fn new(cfg: &Cfg, ends: Vec<RestId>, minimum: &[u32], rests: &mut Vec<Rest>) -> Self {
+        let length = |&symbol: &Symbol| match symbol {
+            Symbol::Terminal(_) => 1,
+            Symbol::Nonterminal(n) => minimum[n.index()],
+        };
+        let own = cfg.automata.iter().zip(ends).map(|(automaton, end)| {
+            let least = automaton.symbols.iter().map(length).min().unwrap_or(0);
+            Own { end, start: None, least }
+        });
+        let mut of_lhs = if cfg.automata.is_empty() { Vec::new() } else { vec![NONE; cfg.n_nonterminals] };
+        for (at, automaton) in cfg.automata.iter().enumerate() {
+            of_lhs[automaton.lhs.index()] = at as u32;
+        }
+        let (from, own) = (rests.len(), own.collect());
+        let mut this = Self { from, own, of_lhs, rests: Vec::new(), ids: FxHashMap::default() };
+        for (at, automaton) in cfg.automata.iter().enumerate() {
+            let start = automaton.automaton.start();
+            if automaton.automaton.minimum(start) < u32::MAX {
+                this.own[at].start = Some(this.intern(automaton, at as u32, start, rests));
+            }
+        }
+        this
+    }
+
+    /// Whether there are no automata.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// The number of rests that were made.
+    pub fn len(&self) -> usize {
+        self.rests.len()
+    }
+
+    fn intern(&mut self, of: &Automaton, automaton: u32, state: u32, rests: &mut Vec<Rest>) -> RestId {
+        if let Some(&known) = self.ids.get(&(automaton, state)) {
+            return known;
+        }
+        let (symbols, accepts, needed) = match state {
+            LOOP => ((0..of.symbols.len() as u32).collect(), true, 0),
+            _ => (of.automaton.symbols(state), of.automaton.accepts(state), of.automaton.minimum(state)),
+        };
+        let own = &self.own[automaton as usize];
+        let id = if accepts && symbols.is_empty() {
+            own.end
+        } else {
+            let id = RestId::new(rests.len());
+            let minimum = needed.saturating_mul(own.least);
+            rests.push(Rest { lhs: of.lhs, first: None, next: id, minimum });
+            self.rests.push(GrownRest { automaton, state, symbols, accepts });
+            id
+        };
+        self.ids.insert((automaton, state), id);
+        id
+    }
+
+    fn get(&self, rest: RestId) -> Option<&GrownRest> {
+        self.rests.get(rest.index().checked_sub(self.from)?)
+    }
+
+    /// What a rest is called in all engines of one grammar.
+    pub fn name(&self, rest: RestId) -> (u32, u32) {
+        match self.get(rest) {
+            Some(grown) => (self.from as u32 + grown.automaton, grown.state),
+            None => (rest.0, 0),
+        }
+    }
+
+    /// The complete rest of the left side, if a right-hand side may end here.
+    pub fn end(&self, rest: RestId) -> Option<RestId> {
+        self.get(rest).filter(|grown| grown.accepts).map(|grown| self.own[grown.automaton as usize].end)
+    }
+
+    /// Whether a rest without a first symbol completes its left side.
+    pub fn completes(&self, rest: RestId) -> bool {
+        self.get(rest).is_none_or(|grown| grown.accepts)
+    }
+
+    /// Something that derives at least what is left; nothing for a rest of a rule.
+    pub fn left(&self, cfg: &Cfg, rest: RestId) -> impl Iterator<Item = Symbol> + use<> {
+        let left = self.get(rest).map(|grown| {
+            let automaton = &cfg.automata[grown.automaton as usize];
+            automaton.left(if grown.state == LOOP { 0 } else { automaton.needed(grown.state) })
+        });
+        left.into_iter().flatten()
+    }
+
+    /// The left side of a rest, and the state behind one of its symbols. `None` if that is not known, for the
+    /// automaton has too many states, or none is remembered.
+    fn after<'a>(&self, cfg: &'a Cfg, rest: RestId, number: u32) -> Option<(&'a Automaton, Option<u32>)> {
+        let grown = self.get(rest)?;
+        let automaton = &cfg.automata[grown.automaton as usize];
+        let step = || automaton.automaton.step(grown.state, number).ok();
+        Some((automaton, (grown.state != LOOP).then(step).flatten()))
+    }
+
+    /// The left side, and a lower bound on the terminals that are left behind a symbol.
+    pub fn minimum_after(&self, cfg: &Cfg, rest: RestId, number: u32) -> Option<(NonterminalId, u32)> {
+        let (automaton, state) = self.after(cfg, rest, number)?;
+        let least = self.own[self.get(rest)?.automaton as usize].least;
+        let needed = state.map_or(0, |state| automaton.automaton.minimum(state));
+        Some((automaton.lhs, needed.saturating_mul(least)))
+    }
+
+    /// The left side, and something that derives at least what is left behind a symbol.
+    pub fn left_after(
+        &self,
+        cfg: &Cfg,
+        rest: RestId,
+        number: u32,
+    ) -> Option<(NonterminalId, impl Iterator<Item = Symbol> + use<>)> {
+        let (automaton, state) = self.after(cfg, rest, number)?;
+        let goes_on = state.is_none_or(|state| !automaton.automaton.symbols(state).is_empty());
+        let left = automaton.left(state.map_or(0, |state| automaton.needed(state)));
+        Some((automaton.lhs, goes_on.then_some(left).into_iter().flatten()))
+    }
+
+    /// The symbols that the automata of some nonterminals have first, sorted; terminals among them are added
+    /// to a set.
+    pub fn starts(&self, cfg: &Cfg, nonterminals: &BitSet, terminals: &mut BitSet) -> Vec<Start> {
+        let mut starts = Vec::new();
+        if self.is_empty() {
+            return starts;
+        }
+        for n in nonterminals.iter().filter(|&n| self.of_lhs[n] != NONE) {
+            let automaton = &cfg.automata[self.of_lhs[n] as usize];
+            let Some(rest) = self.own[self.of_lhs[n] as usize].start else { continue };
+            for (number, symbol) in automaton.symbols_at(automaton.automaton.start()) {
+                if let Symbol::Terminal(t) = symbol {
+                    terminals.insert(t.index());
+                }
+                starts.push(Start { symbol, rest, number });
+            }
+        }
+        starts.sort_unstable();
+        starts
+    }
+
+    /// Adds the nonterminals that automata have first to those of their left sides.
+    pub fn add_firsts(cfg: &Cfg, firsts: &mut [Vec<NonterminalId>]) {
+        for automaton in &cfg.automata {
+            let symbols = automaton.symbols_at(automaton.automaton.start());
+            firsts[automaton.lhs.index()].extend(symbols.filter_map(|(_, symbol)| match symbol {
+                Symbol::Nonterminal(n) => Some(n),
+                Symbol::Terminal(_) => None,
+            }));
+        }
+    }
+
+    /// The symbols that a rest has, in characters; `None` for one of a rule.
+    pub fn draw(&self, cfg: &Cfg, rest: RestId, name: &dyn Fn(Symbol) -> String) -> Option<String> {
+        /// As many are shown.
+        const SHOWN: usize = 8;
+        let grown = self.get(rest)?;
+        let symbols = &cfg.automata[grown.automaton as usize].symbols;
+        let known = grown.symbols.iter().filter_map(|&number| symbols.get(number as usize));
+        let mut names: Vec<String> = known.take(SHOWN).map(|&symbol| name(symbol)).collect();
+        if grown.symbols.len() > SHOWN {
+            names.push("…".to_owned());
+        }
+        if grown.accepts {
+            names.push("nothing".to_owned());
+        }
+        Some(format!(" ({})", names.join(" | ")))
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.rests.len() * (size_of::<GrownRest>() + size_of::<Rest>() + 48)
+    }
+}
+
+impl Earley {
+    /// The rests of automata in a state that have a symbol.
+    pub(super) fn growing(&self, state: StateId, symbol: Symbol) -> Vec<Growing> {
+        let mut growing = Vec::new();
+        let Self { cfg, grown, .. } = self;
+        if grown.is_empty() {
+            return growing;
+        }
+        let State { kernel, prediction, .. } = &self.states[state.index()];
+        let from = kernel.partition_point(|&(rest, _)| rest.index() < grown.from);
+        for &(id, origin) in &kernel[from..] {
+            let Some(rest) = grown.get(id) else { continue };
+            for number in cfg.automata[rest.automaton as usize].numbers_of(symbol) {
+                if rest.symbols.binary_search(&number).is_ok() {
+                    growing.push((id, number, origin));
+                }
+            }
+        }
+        let starts = &self.predictions[*prediction as usize].starts;
+        let from = starts.partition_point(|start| start.symbol < symbol);
+        let predicted = starts[from..].iter().take_while(|start| start.symbol == symbol);
+        growing.extend(predicted.map(|start| (start.rest, start.number, state)));
+        growing
+    }
+
+    /// The rest behind one of the symbols of a rest.
+    pub(super) fn grow(&mut self, rest: RestId, number: u32) -> Result<RestId, RecognizerError> {
+        let Self { cfg, grown, rests, .. } = self;
+        let Some(&GrownRest { automaton, state, .. }) = grown.get(rest) else { return Ok(rest) };
+        let of = &cfg.automata[automaton as usize];
+        let next = if state == LOOP { LOOP } else { of.automaton.step(state, number)? };
+        let n_before = rests.len();
+        let next = grown.intern(of, automaton, next, rests);
+        self.n_items += self.rests.len() - n_before;
+        Ok(next)
+    }
+
+    /// A rest for each automaton that stands for any of its states.
+    pub(super) fn grown_loops(&mut self) -> Vec<RestId> {
+        let Self { cfg, grown, rests, .. } = self;
+        let automata = cfg.automata.iter().enumerate();
+        automata.map(|(at, of)| grown.intern(of, at as u32, LOOP, rests)).collect()
+    }
+
+    /// Adds what a rest can go on with to the terminals that can come next and the nonterminals that are
+    /// predicted.
+    pub(super) fn want_grown(&mut self, rest: RestId, viable: &mut BitSet, predicted: &mut BitSet) {
+        let Some(GrownRest { automaton, symbols, .. }) = self.grown.get(rest) else { return };
+        let (of, symbols) = (self.cfg.automata[*automaton as usize].symbols.clone(), symbols.clone());
+        for &symbol in symbols.iter().filter_map(|&number| of.get(number as usize)) {
+            match symbol {
+                Symbol::Terminal(t) => drop(viable.insert(t.index())),
+                Symbol::Nonterminal(n) if !predicted.contains(n.index()) => {
+                    self.predict(n);
+                    if let Some(with) = &self.predicts[n.index()] {
+                        predicted.union_with(with);
+                    }
+                }
+                Symbol::Nonterminal(_) => {}
+            }
+        }
+    }
+
+    /// The states of automata that texts have come to, those that stand for no rest of their own left out.
+    pub fn n_automaton_states(&self) -> usize {
+        self.grown.len()
+    }
+}
