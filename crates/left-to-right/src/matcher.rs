@@ -1004,8 +1004,8 @@ impl Matcher {
         self.put_own_eos(stepper, frontier, words)
     }
 
-    /// Readings whose masks are the same, and are those of other places of long pieces too; `None` if they are
-    /// these.
+    /// Readings whose masks are the same, and are those of other places of long pieces too; `None` if they
+    /// are these.
     fn alike(&self, stepper: &mut Stepper, frontier: &[Config]) -> Result<Option<Frontier>, MatchError> {
         let lexing = self.constraint.language().lexing();
         if !lexing.is_growing() {

@@ -174,8 +174,8 @@ impl Lexing {
         &self.specials
     }
 
-    /// Whether the ends of pieces meet in one state of the parser. So it is in `scannerless`, where a text has
-    /// many cuts, unless the grammar promises that few of them survive
+    /// Whether the ends of pieces meet in one state of the parser. So it is in `scannerless`, where a text
+    /// has many cuts, unless the grammar promises that few of them survive
     /// ([`delimited`](anygram_grammar::ir::Grammar::delimited)).
     pub fn merges_ends(&self) -> bool {
         self.mode() == LexerMode::Scannerless && !self.delimited
