@@ -506,6 +506,23 @@ impl Transducer {
         Ok(obligations.map(|obligations| Place { state, obligations }))
     }
 
+    /// As [`Transducer::step_place`], to a place in whose stead texts of at most `bytes` bytes do the same.
+    pub fn step_place_alike(
+        &mut self,
+        lexing: &Lexing,
+        place: Place,
+        class: usize,
+        bytes: usize,
+    ) -> Result<Option<Place>, LexerError> {
+        let mut next = self.step_place(lexing, place, class)?;
+        if lexing.is_growing()
+            && let Some(place) = &mut next
+        {
+            place.state = lexing.lexicon.union.alike(place.state, bytes)?;
+        }
+        Ok(next)
+    }
+
     /// Whether a piece can end at a place.
     pub fn can_end(&self, lexing: &Lexing, place: Place) -> bool {
         !lexing.lexicon.union.accepts(place.state).is_empty()
