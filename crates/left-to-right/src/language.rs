@@ -270,8 +270,8 @@ impl Language {
         self.choice.interning_recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
     }
 
-    /// Refuses what needs all states of the lexer's automata, if some are made as texts need them. `what` is a
-    /// plural.
+    /// Refuses what needs all states of the lexer's automata, if some are made as texts need them. `what` is
+    /// a plural.
     pub fn needs_all_states(&self, what: &'static str) -> Result<(), StepError> {
         if self.lexing.is_growing() { Err(LexerError::Growing { what }.into()) } else { Ok(()) }
     }

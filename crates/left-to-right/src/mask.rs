@@ -235,6 +235,8 @@ pub struct Walks {
     n_rests: u32,
     /// Whether the ends of pieces are followed one by one in `scannerless` too.
     apart: bool,
+    /// The most bytes that a token has, once it was asked: of the trie that was walked first.
+    height: Option<usize>,
     n_seen: u64,
     /// Scratch: a row, all zero between uses.
     row: Vec<u32>,
@@ -253,7 +255,7 @@ fn returning(
     transducer: &mut Transducer,
     lexing: &Lexing,
     place: Place,
-    has_rests: bool,
+    (has_rests, height): (bool, usize),
 ) -> Result<Alphabet, LexerError> {
     // Where the piece could end here, it could end behind the character just as well, and the longer one
     // wins.
@@ -264,7 +266,7 @@ fn returning(
     // What is wanted at the place is wanted on the way back to it.
     let mut step = |from: Place, class: usize| {
         let ends_inside = from != place && transducer.can_end(lexing, from);
-        if ends_inside { Ok(None) } else { transducer.step_place(lexing, from, class) }
+        if ends_inside { Ok(None) } else { transducer.step_place_alike(lexing, from, class, height) }
     };
     let mut known = vec![None; union.n_classes()];
     let mut alphabet = Alphabet::EMPTY;
@@ -438,6 +440,8 @@ struct Sweeper<'a> {
     /// Only what this lexeme wants is followed, over at most so many nodes.
     wanted: Option<(LexemeId, usize)>,
     has_rests: bool,
+    /// No token has more bytes, if places that do the same for so many are taken for one.
+    height: usize,
     n_classes: usize,
     groups: Vec<Growing>,
     ids: FxHashMap<Place, u32>,
@@ -451,7 +455,7 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
+        (wanted, has_rests, height): (Option<(LexemeId, usize)>, bool, usize),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
         Self {
@@ -460,6 +464,7 @@ impl<'a> Sweeper<'a> {
             trie,
             wanted,
             has_rests,
+            height,
             n_classes,
             groups: Vec::new(),
             ids: FxHashMap::default(),
@@ -506,7 +511,8 @@ impl<'a> Sweeper<'a> {
             let alphabet = match group.returning {
                 Some(known) => known,
                 None => {
-                    let found = returning(self.transducer, self.lexing, group.place, self.has_rests)?;
+                    let how = (self.has_rests, self.height);
+                    let found = returning(self.transducer, self.lexing, group.place, how)?;
                     *group.returning.insert(found)
                 }
             };
@@ -539,7 +545,7 @@ impl<'a> Sweeper<'a> {
     #[cold]
     fn step(&mut self, before: u32, class: usize) -> Result<u32, LexerError> {
         let from = self.groups[before as usize].place;
-        let mut place = self.transducer.step_place(self.lexing, from, class)?;
+        let mut place = self.transducer.step_place_alike(self.lexing, from, class, self.height)?;
         if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
             let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
             place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
@@ -678,8 +684,12 @@ impl Walks {
         // A canvas asks about what many parser states want, an output about few.
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
         let wanted = wanted.map(|lexeme| (lexeme, most));
-        let mut sweeper =
-            Sweeper::new(language.lexing(), stepper.transducer_mut(), trie, (wanted, has_rests));
+        let lexing = language.lexing();
+        // What is left of tokens is shorter than they are.
+        let height =
+            if lexing.is_growing() { self.height.get_or_insert_with(|| trie.height()) } else { &mut 0 };
+        let how = (wanted, has_rests, *height);
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, how);
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);

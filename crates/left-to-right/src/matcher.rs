@@ -1,5 +1,6 @@
 //! The state of one output, token by token.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -967,8 +968,7 @@ impl Matcher {
             self.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
-        let alike = self.alike(stepper, frontier)?;
-        let frontier = alike.as_deref().unwrap_or(frontier);
+        let frontier = &self.alike(stepper, frontier)?;
         if let Some(known) = memo.find(stepper, frontier) {
             words[..n_words].copy_from_slice(known);
             words[n_words..].fill(0);
@@ -1014,12 +1014,15 @@ impl Matcher {
         self.put_own_eos(stepper, frontier, words)
     }
 
-    /// Readings whose masks are the same, and are those of other places of long pieces too; `None` if they are
-    /// these.
-    fn alike(&self, stepper: &mut Stepper, frontier: &[Config]) -> Result<Option<Frontier>, MatchError> {
+    /// Readings whose masks are the same, and are those of other places of long pieces too.
+    fn alike<'a>(
+        &self,
+        stepper: &mut Stepper,
+        frontier: &'a [Config],
+    ) -> Result<Cow<'a, [Config]>, MatchError> {
         let lexing = self.constraint.language().lexing();
         if !lexing.is_growing() {
-            return Ok(None);
+            return Ok(Cow::Borrowed(frontier));
         }
         let height = self.constraint.0.height;
         let alike = |&Config { state, lexeme }: &Config| {
@@ -1029,7 +1032,7 @@ impl Matcher {
         let mut readings: Frontier = frontier.iter().map(alike).collect::<Result<_, _>>()?;
         readings.sort_unstable();
         readings.dedup();
-        Ok(Some(readings))
+        Ok(Cow::Owned(readings))
     }
 
     /// From the mask that ends with the tokens of the vocabulary, which outputs share, to that of this

@@ -200,8 +200,8 @@ impl Lexing {
         &self.specials
     }
 
-    /// Whether the ends of pieces meet in one state of the parser. So it is in `scannerless`, where a text has
-    /// many cuts, unless the grammar promises that few of them survive
+    /// Whether the ends of pieces meet in one state of the parser. So it is in `scannerless`, where a text
+    /// has many cuts, unless the grammar promises that few of them survive
     /// ([`delimited`](anygram_grammar::ir::Grammar::delimited)).
     pub fn merges_ends(&self) -> bool {
         self.mode() == LexerMode::Scannerless && !self.delimited
@@ -530,6 +530,23 @@ impl Transducer {
         }
         let obligations = self.step_obligations(lexing, place.obligations, class);
         Ok(obligations.map(|obligations| Place { state, obligations }))
+    }
+
+    /// As [`Transducer::step_place`], to a place in whose stead texts of at most `bytes` bytes do the same.
+    pub fn step_place_alike(
+        &mut self,
+        lexing: &Lexing,
+        place: Place,
+        class: usize,
+        bytes: usize,
+    ) -> Result<Option<Place>, LexerError> {
+        let mut next = self.step_place(lexing, place, class)?;
+        if lexing.is_growing()
+            && let Some(place) = &mut next
+        {
+            place.state = lexing.lexicon.union.alike(place.state, bytes)?;
+        }
+        Ok(next)
     }
 
     /// Whether a piece can end at a place.

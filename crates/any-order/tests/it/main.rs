@@ -4,6 +4,7 @@ mod batch;
 mod cases;
 mod decode;
 mod gaps;
+mod growing;
 mod oracle;
 mod reuse;
 mod weights;

@@ -368,14 +368,14 @@ fn json_is_delimited() {
 struct Counter {
     most: u32,
     is_helpful: bool,
-    /// `(characters so far, bytes of the last that are to come)`, `None` behind the closing quote. Beginnings
-    /// of characters are not looked at closely.
     states: Mutex<Numbered<At>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum At {
     Start,
+    /// Characters so far, and what bytes of the last are to come: so many, or after one of four first bytes
+    /// that restrict the second.
     Inside(u32, u8),
     End,
 }
@@ -413,8 +413,21 @@ impl PieceAutomaton for Counter {
             (At::Start, b'"') => At::Inside(0, 0),
             (At::Inside(_, 0), b'"') => At::End,
             (At::Inside(n, 0), 0x20..0x80) if n < self.most => At::Inside(n + 1, 0),
-            (At::Inside(n, 0), 0xc3..0xe0) if n < self.most => At::Inside(n + 1, 1),
-            (At::Inside(n, 1), 0x80..0xc0) => At::Inside(n, 0),
+            (At::Inside(n, 0), 0xc2..=0xf4) if n < self.most => {
+                let first = match byte {
+                    0xc2..0xe0 => 1,
+                    0xe0 => 4,
+                    0xed => 5,
+                    0xe1..0xf0 => 2,
+                    0xf0 => 6,
+                    0xf4 => 7,
+                    _ => 3,
+                };
+                At::Inside(n + 1, first)
+            }
+            (At::Inside(n, left @ 1..=3), 0x80..0xc0) => At::Inside(n, left - 1),
+            (At::Inside(n, 4), 0xa0..0xc0) | (At::Inside(n, 5), 0x80..0xa0) => At::Inside(n, 1),
+            (At::Inside(n, 6), 0x90..0xc0) | (At::Inside(n, 7), 0x80..0x90) => At::Inside(n, 2),
             _ => return Ok(None),
         };
         Ok(Some(self.number(next)))
@@ -438,13 +451,18 @@ impl PieceAutomaton for Counter {
     }
 
     fn classes(&self) -> Box<[u8; 256]> {
-        Box::new(std::array::from_fn(|byte| match byte as u8 {
-            b'"' => 1,
-            0x20..0x80 => 2,
-            0x80..0xc0 => 3,
-            0xc3..0xe0 => 4,
-            _ => 0,
-        }))
+        const FIRST: [u8; 12] = [b'"', b'#', 0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0];
+        let class = |byte: u8| match byte {
+            b' ' | b'!' => 2,
+            // Where bytes begin that do the same.
+            _ => {
+                FIRST.partition_point(|&first| first <= byte)
+                    + usize::from(byte >= 0xf1)
+                    + usize::from(byte >= 0xf4)
+                    + usize::from(byte >= 0xf5)
+            }
+        };
+        Box::new(std::array::from_fn(|byte| class(byte as u8) as u8))
     }
 }
 
@@ -458,7 +476,7 @@ fn strings(pattern: &str, counter: Option<Arc<Counter>>) -> Grammar {
     grammar.with_pieces(vec![Pieces(counter)], true)
 }
 
-const CHARACTER: &str = r#"([ !#-\x7f]|[À-߿])"#;
+const CHARACTER: &str = r#"[^"\x00-\x1f]"#;
 
 #[test]
 fn short_strings_are_counted() {
@@ -469,7 +487,7 @@ fn short_strings_are_counted() {
         let counter = Arc::new(Counter::new(most, is_helpful));
         let counted = constraint(&strings("x", Some(counter)), &vocabulary).unwrap();
         let (mut a, mut b) = (ordinary.matcher().unwrap(), counted.matcher().unwrap());
-        for text in ["[\"\", \"a\", \"some words é ß\", \"and quite a few more of them, é\"]"] {
+        for text in ["[\"\", \"a\", \"some words é ß\", \"and quite a few more of them, 日本 é\"]"] {
             for token in vocabulary.encode(text).unwrap() {
                 compare(&mut a, &mut b, false).unwrap();
                 assert_eq!(a.mask_with_budget(3).unwrap(), b.mask_with_budget(3).unwrap());
@@ -488,7 +506,7 @@ fn a_million_characters_take_the_states_that_they_pass() {
     let counted = constraint(&strings("x", Some(counter.clone())), &vocabulary).unwrap();
     let unbounded = constraint(&strings(&format!("\"{CHARACTER}*\""), None), &vocabulary).unwrap();
     let (mut a, mut b) = (unbounded.matcher().unwrap(), counted.matcher().unwrap());
-    let text = format!("[\"{}\", \"ü\"]", "many words and é, ".repeat(100));
+    let text = format!("[\"{}\", \"ü\"]", "many words and é 日, ".repeat(100));
     for (at, token) in vocabulary.encode(&text).unwrap().into_iter().enumerate() {
         assert_eq!(a.mask().unwrap(), b.mask().unwrap(), "{at}");
         if at % 50 == 3 {
@@ -515,7 +533,7 @@ fn limits_are_errors_and_what_is_there_stays() {
     let grammar = grammar.as_mut().unwrap();
     grammar.terminals.iter_mut().find(|terminal| terminal.name == "W").unwrap().kind =
         TerminalKind::Automaton { automaton: 0, label: 0 };
-    let lazy = Lazy { limit: 4, ..Lazy::new(vec![words.unwrap()], true) };
+    let lazy = Lazy { limit: 4, ..Lazy::new(vec![words.unwrap()], false) };
     let limited = grammar.clone().with_pieces(vec![Pieces(Arc::new(lazy))], true);
     let constraint = constraint(&limited, &vocabulary).unwrap();
     let mut matcher = constraint.matcher().unwrap();

@@ -1,10 +1,11 @@
 //! A union that grows while it is asked, for terminals that are given by automata.
 //!
-//! A state is a sorted tuple of automata, each with its own state; automata in which nothing is alive any more
-//! are left out. The product of the terminals that have patterns is one of the automata. Invariants: state 0
-//! is the empty tuple, in which all texts end that lead nowhere; what is known of a state never changes, and a
-//! reference to it stays good; equal tuples are one state, except that starts are states of their own, because
-//! nothing matches before the first byte. Cost of a step that is known: two look-ups, without a lock.
+//! A state is a sorted tuple of automata, each with its own state; automata in which nothing is alive any
+//! more are left out. The product of the terminals that have patterns is one of the automata. Invariants:
+//! state 0 is the empty tuple, in which all texts end that lead nowhere; what is known of a state never
+//! changes, and a reference to it stays good; equal tuples are one state, except that starts are states of
+//! their own, because nothing matches before the first byte. Cost of a step that is known: two look-ups,
+//! without a lock.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -280,5 +281,93 @@ fn named(labels: &[(u32, u32)], of: &[u32], members: &mut Vec<u32>) {
     for &label in of {
         let from = labels.partition_point(|&(own, _)| own < label);
         members.extend(labels[from..].iter().take_while(|&&(own, _)| own == label).map(|&(_, at)| at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use anygram_bits::work::Work;
+    use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
+    use anygram_grammar::ir::Pattern;
+
+    use super::*;
+    use crate::dfa::Dfa;
+
+    /// Words of small letters of at most three, as label 4; label 5 are those of one.
+    #[derive(Debug)]
+    struct Short;
+
+    impl PieceAutomaton for Short {
+        fn start(&self) -> u32 {
+            0
+        }
+
+        fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, TooManyStates> {
+            Ok((byte.is_ascii_lowercase() && state < 3).then_some(state + 1))
+        }
+
+        fn accepts(&self, state: u32) -> Arc<[u32]> {
+            [&[][..], &[4, 5], &[4], &[4]][state as usize].into()
+        }
+
+        fn live(&self, state: u32) -> Arc<[u32]> {
+            [&[4, 5][..], &[4], &[4], &[]][state as usize].into()
+        }
+    }
+
+    fn union(limit: usize) -> Union {
+        let work = &mut Work::unbounded();
+        let limits = LexerLimits { union_entries: limit, ..LexerLimits::default() };
+        let pattern = Pattern::Regex(regex_syntax::parse("[a-z]+=|0").unwrap());
+        let dfa = Dfa::new(&pattern, &LexerLimits::default(), work).unwrap();
+        let label = |label| Some(Part::Label { automaton: 1, label });
+        // A token, a pattern, and one label by two names.
+        let parts = [None, Some(Part::Dfa(&dfa)), label(4), label(4), label(5)];
+        let pieces = [Pieces(Arc::new(Short)), Pieces(Arc::new(Short))];
+        Union::of(&parts, &pieces, &limits, work).unwrap()
+    }
+
+    fn wanted(members: &[u32]) -> CompactSet {
+        CompactSet::from_sorted(6, members.to_vec())
+    }
+
+    #[test]
+    fn each_context_has_its_start() {
+        let union = union(100_000);
+        let [all, words, pattern, nothing] =
+            [&[1, 2][..], &[3], &[1, 5], &[0, 5]].map(|members| union.start_of(&wanted(members)).unwrap());
+        assert_eq!(all, START);
+        assert!([all, words, pattern, nothing].iter().all(|&state| union.is_start(state)));
+        assert_eq!(words, union.start_of(&wanted(&[2, 4])).unwrap());
+        let run = |from: State, text: &[u8]| {
+            text.iter().fold(from, |state, &byte| union.try_step(state, union.class(byte)).unwrap())
+        };
+        let members = |set: &CompactSet| set.iter().collect::<Vec<_>>();
+        let facts = |state| (members(union.accepts(state)), members(union.live(state)));
+        assert_eq!(facts(words), (vec![], vec![2, 3, 4]));
+        assert_eq!(facts(run(words, b"a")), (vec![2, 3, 4], vec![2, 3]));
+        assert_eq!(facts(run(all, b"abc")), (vec![2, 3], vec![1]));
+        // Where the words are over, both contexts are in one state.
+        assert_ne!(run(all, b"abc"), run(pattern, b"abc"));
+        assert_eq!(run(all, b"abcd"), run(pattern, b"abcd"));
+        for (from, text) in [(words, &b"abcd"[..]), (words, b"0"), (nothing, b"a"), (pattern, b"a0")] {
+            assert_eq!(run(from, text), DEAD);
+        }
+        let begins = |byte| union.begins(union.class(byte));
+        assert_eq!([b'a', b'0', b'='].map(begins), [true, true, false]);
+    }
+
+    #[test]
+    fn a_limit_stops_what_is_new() {
+        // A row has as many entries as there are bytes, since this automaton does not say which it tells
+        // apart.
+        let union = union(300);
+        assert_eq!(union.n_classes(), 256);
+        let known = union.try_step(START, union.class(b'a')).unwrap();
+        let error = Err(LexerError::UnionTooLarge { limit: 300 });
+        assert_eq!(union.try_step(known, union.class(b'a')), error);
+        assert_eq!(union.try_step(START, union.class(b'a')), Ok(known));
     }
 }
