@@ -209,7 +209,8 @@ impl Reader<'_> {
                 // There is one, but the search for it takes too long.
                 Err(StepError::Undecided { .. }) if self.language.mode() == LexerMode::Contextual => {
                     tally.undecided += 1;
-                    match oracle.completion(case, text) {
+                    let alphabet = oracle.oracle.whole_alphabet(&case.alphabet);
+                    match oracle.oracle.completion(text, &alphabet, LIMITS) {
                         Completion::NoneWithin { exhausted: true } => nothing(),
                         _ => Ok(Some(true)),
                     }
