@@ -292,7 +292,7 @@ fn masks_are_those_of_brute_force() {
             matcher.reset();
             let mut text: Vec<Sym> = Vec::new();
             let mut frontier = start.clone();
-            for &token in tokens.iter().take(6) {
+            for token in tokens.iter().take(6).map(Some).chain([None]) {
                 let mask = match matcher.mask() {
                     Ok(mask) => mask,
                     Err(MatchError::Limit(StepError::Undecided { .. }))
@@ -341,6 +341,7 @@ fn masks_are_those_of_brute_force() {
                         ));
                     }
                 }
+                let Some(&token) = token else { break };
                 match matcher.advance(TokenId(token)) {
                     Ok(()) => {}
                     Err(MatchError::Refused(_)) => break,
