@@ -10,4 +10,5 @@ mod limits;
 mod memo;
 mod oracle;
 mod outputs;
+mod rows;
 mod sequences;
