@@ -14,6 +14,7 @@ mod masks;
 mod measure;
 mod simulated;
 mod valiant;
+mod wrap;
 
 use clap::{Parser, Subcommand};
 

@@ -160,9 +160,9 @@ def code(text):
     return f"{ticks}{shown}{ticks}" if shown else "(the empty text)"
 
 
-def paragraph(text):
+def paragraph(text, **options):
     """A text in lines of Markdown."""
-    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, **options)
 
 
 def listed(line, texts):
@@ -231,7 +231,8 @@ def page(counts, refused, differences):
     out += ["## No difference", "", differences.same.strip(), ""]
     out += ["## Grammars that python-lark refuses", ""]
     for grammar, options, reason in refused:
-        out.append(f"- [{grammar}](lark-comparison/{grammar}.lark), `{options['parser']}`: {reason}")
+        item = f"- [{grammar}](lark-comparison/{grammar}.lark), `{options['parser']}`: {reason}"
+        out.append(paragraph(item, subsequent_indent="  "))
     out += [
         "",
         paragraph(

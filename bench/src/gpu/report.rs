@@ -156,7 +156,7 @@ pub fn markdown(records: &[Record], drawings: Option<&str>) -> String {
         }
     }
     checks(records, &mut line);
-    text
+    crate::wrap::wrapped(&text)
 }
 
 /// The suite, the sanitizers, and what failed or was left out.

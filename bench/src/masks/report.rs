@@ -178,7 +178,7 @@ impl Report {
             let list = if list.is_empty() { vec!["None in this run.".into()] } else { list };
             list.iter().for_each(|item| page += &format!("- {item}\n"));
         }
-        page
+        crate::wrap::wrapped(&page)
     }
 
     /// The curves of texts that are read for the first time.

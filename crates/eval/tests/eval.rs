@@ -133,10 +133,31 @@ fn a_recorded_file_is_told_rightly() {
         "| JSON | gaps | `exact` | 100.0 (1) | 0.50 / 0.50 | 0.0 (1) | 1.00 / 1.00 |",
         "| sql.lark | 151643 | earley | 120 | 2.00 / 1.50 / 9.00 | 1.00 | 40 | 0 |",
         "No comparison of 30 prompts or more has significantly fewer functional successes",
-        "is at most 10 % of a model's step of 30 ms in 1 of 1 combinations",
+        // Broken, as the line is too long.
+        "is at most 10 % of a model's step of 30 ms in 1 of 1\n  combinations",
+        "- none was stopped.",
     ] {
         assert!(page.contains(wanted), "{wanted} is not in\n{page}");
     }
+}
+
+/// Of two texts the second has no holes filled by `compatible` in two regions.
+#[test]
+fn a_run_that_was_stopped_is_told() {
+    let mut lines = String::new();
+    for (text, regions) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
+        for (kind, method) in [("gaps", "exact"), ("holes", "lookahead"), ("holes", "compatible")] {
+            lines += &format!(
+                r#"{{"infill":"SQL","kind":"{kind}","regions":{regions},"text":{text},"method":"{method}","#
+            );
+            lines += "\"syntactic\":true,\"same\":false,\"tokens\":4,\"us\":2000.0}\n";
+        }
+    }
+    let page = |lines: &str| report(&Lines::read(lines.as_bytes()).unwrap()).unwrap().page;
+    assert!(page(&lines).contains("- none was stopped.\n"));
+    let last = lines.trim_end().rfind('\n').unwrap();
+    let stopped = "- SQL: stopped in text 2, before `compatible` had filled its holes.\n";
+    assert!(page(&lines[..=last]).contains(stopped));
 }
 
 #[test]

@@ -115,12 +115,8 @@ fn judge(case: &RandomCase, oracle: &Oracle, text: &[Sym], viable: bool) {
 }
 
 /// Whether a text may have a completion after all, if not over the alphabet of the case.
-///
-/// A grammar can name an ignored terminal of which the alphabet knows nothing; and `[^é]` may begin with the
-/// first byte of `é`, of which the alphabet has only the second.
 fn needs_other_bytes(case: &RandomCase, oracle: &Oracle, text: &[Sym]) -> bool {
-    let others = b" ().~\x80".iter().map(|&byte| Sym::Byte(byte));
-    let alphabet: Vec<Sym> = case.alphabet.iter().copied().chain(others).collect();
+    let alphabet = oracle.whole_alphabet(&case.alphabet);
     oracle.completion(text, &alphabet, LIMITS) != Completion::NoneWithin { exhausted: true }
 }
 

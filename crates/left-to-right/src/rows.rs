@@ -25,7 +25,7 @@ pub struct MaskRows<'a> {
 impl<'a> MaskRows<'a> {
     /// Rows that begin every `stride` words, and are as wide. Words behind the last whole row are not used.
     pub fn new(words: &'a mut [u32], stride: usize) -> Self {
-        Self { words, stride: stride.max(1), width: stride }
+        Self { words, stride, width: stride }
     }
 
     /// The same rows, of which only the first `width` words are written; at most the stride.
@@ -35,8 +35,14 @@ impl<'a> MaskRows<'a> {
 
     /// The number of rows. The last may lack what stands between two rows.
     pub fn len(&self) -> usize {
-        let whole = self.words.len() / self.stride;
-        whole + usize::from(self.width > 0 && self.words.len() % self.stride >= self.width)
+        let step = self.step();
+        let whole = self.words.len() / step;
+        whole + usize::from(self.width > 0 && self.words.len() % step >= self.width)
+    }
+
+    /// Rows without a word stand one word apart.
+    fn step(&self) -> usize {
+        self.stride.max(1)
     }
 
     /// Whether there is no row.
@@ -51,7 +57,7 @@ impl<'a> MaskRows<'a> {
 
     /// The words of each row that are written.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u32]> {
-        let (n_rows, width) = (self.len(), self.width);
-        self.words.chunks_mut(self.stride).take(n_rows).map(move |row| &mut row[..width])
+        let (n_rows, width, step) = (self.len(), self.width, self.step());
+        self.words.chunks_mut(step).take(n_rows).map(move |row| &mut row[..width])
     }
 }

@@ -9,7 +9,7 @@
 //! and emptiness with a complement visits every derivative, of which there are finitely but exponentially
 //! many. Counted repetitions are written out, and everything recurses: for tests only.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use anygram_grammar::ir::Pattern;
@@ -142,8 +142,8 @@ impl Language {
         }
     }
 
-    /// Bytes such that every other byte has the same derivative as one of them: the least of each interval
-    /// between borders of ranges.
+    /// Bytes such that every other byte has the same derivative as one of them, here and in every language
+    /// that derivatives lead to: the least of each interval between borders of ranges.
     fn representatives(&self) -> BTreeSet<u8> {
         let mut borders = BTreeSet::from([0]);
         self.add_borders(&mut borders);
@@ -162,6 +162,32 @@ impl Language {
             Self::Complement(inner) | Self::Star(inner) => inner.add_borders(borders),
         }
     }
+}
+
+/// The bytes that stand in members of these languages, as the sets of those that none of them tells apart:
+/// in no text does another byte of the same set make a difference. In ascending order.
+pub fn kinds_of_bytes<'a>(languages: impl Iterator<Item = &'a Language>) -> Vec<Vec<u8>> {
+    let mut seen: BTreeSet<Language> = languages.cloned().collect();
+    let borders: BTreeSet<u8> = seen.iter().flat_map(Language::representatives).collect();
+    let mut agenda: Vec<Language> = seen.iter().cloned().collect();
+    while let Some(language) = agenda.pop() {
+        for next in language.representatives().into_iter().map(|byte| language.derivative(byte)) {
+            if seen.insert(next.clone()) {
+                agenda.push(next);
+            }
+        }
+    }
+    let mut kinds: BTreeMap<Vec<Language>, Vec<u8>> = BTreeMap::new();
+    let ends = borders.iter().skip(1).map(|&byte| byte - 1).chain([u8::MAX]);
+    for (&start, end) in borders.iter().zip(ends) {
+        let after: Vec<Language> = seen.iter().map(|language| language.derivative(start)).collect();
+        if !after.iter().all(Language::is_nothing) {
+            kinds.entry(after).or_default().extend(start..=end);
+        }
+    }
+    let mut kinds: Vec<Vec<u8>> = kinds.into_values().collect();
+    kinds.sort();
+    kinds
 }
 
 fn concat(first: Language, rest: Language) -> Language {

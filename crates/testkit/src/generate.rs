@@ -45,7 +45,7 @@ pub struct RandomCase {
     /// What to do with several labels.
     pub ties: Ties,
     /// Every byte that the grammar is about, and the token [`CALL`] if the grammar names it: enough to
-    /// complete texts.
+    /// complete most texts; for all, see [`Oracle::whole_alphabet`].
     pub alphabet: Vec<Sym>,
     /// The tokens: [`EOS`], [`CALL`], every single byte of the alphabet and one more, and some longer ones.
     pub vocab: Vec<Option<Vec<u8>>>,

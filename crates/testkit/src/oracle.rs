@@ -23,7 +23,7 @@ use anygram_grammar::ir::{
     Grammar, LexerMode, NonterminalId, Rule, SpecialToken, Symbol, Terminal, TerminalId, TerminalKind, Ties,
 };
 
-use crate::derivative::Language;
+use crate::derivative::{Language, kinds_of_bytes};
 use crate::matcher;
 use crate::small_set::SmallSet;
 use crate::text::{Sym, Text, Vocab, bytes_of, show, token_symbols};
@@ -63,7 +63,7 @@ pub enum Completion {
     /// These symbols, among the fewest possible, make the text a sentence.
     Found(Vec<Sym>),
     /// None of at most `max_extra` symbols does. If `exhausted`, no longer one over this alphabet does
-    /// either.
+    /// either; over another one it may ([`Oracle::whole_alphabet`]).
     NoneWithin {
         /// Whether the search ran out of texts before it ran out of length.
         exhausted: bool,
@@ -235,6 +235,16 @@ impl Oracle {
             level = level.iter().flat_map(longer).collect();
         }
         Completion::NoneWithin { exhausted: level.is_empty() }
+    }
+
+    /// `alphabet`, and one byte of every kind that it lacks and terminals tell apart: `[^é]` may begin with the
+    /// first byte of `é` and go on with none of its bytes. Over these symbols something completes a text
+    /// whenever anything does.
+    pub fn whole_alphabet(&self, alphabet: &[Sym]) -> Vec<Sym> {
+        let competing = self.competing.iter().filter_map(|t| self.languages[t.index()].as_ref());
+        let has = |byte: &u8| alphabet.contains(&Sym::Byte(*byte));
+        let lacking = kinds_of_bytes(competing).into_iter().filter(|kind| !kind.iter().any(has));
+        alphabet.iter().copied().chain(lacking.map(|kind| Sym::Byte(kind[0]))).collect()
     }
 
     /// The mask after a text, as far as completions over `alphabet` within `limits` show it.

@@ -13,7 +13,8 @@ use crate::canvas::{Canvas, End, Slot};
 /// looked at.
 ///
 /// Without a budget a text can be cut off where the canvas ends. With one, where nothing but open slots
-/// follows, it never is: the mask leaves out what could not be closed in the slots that are left.
+/// follows, it never is: the mask leaves out what could not be closed in the slots that are left. A vocabulary
+/// without an EOS has nothing to fill those with that are left over.
 pub struct Sequential {
     matcher: Matcher,
     has_budget: bool,
@@ -33,8 +34,8 @@ impl Sequential {
         self
     }
 
-    /// The mask of the first hole, and whether all it allows can be completed; `None` if there is no hole or
-    /// the text before it is not viable.
+    /// The mask of the first hole, and whether it is proven that all it allows can be completed; `None` if
+    /// there is no hole or the text before it is not viable.
     fn mask(&mut self, canvas: &Canvas) -> Result<Option<(usize, Vec<u32>, bool)>, DecodeError> {
         let Some(hole) = canvas.holes().next() else { return Ok(None) };
         let text = canvas.slots()[..hole].iter().filter_map(|slot| match slot {
@@ -55,10 +56,14 @@ impl Sequential {
             Some(budget) => self.matcher.mask_with_budget(u32::try_from(budget).unwrap_or(u32::MAX))?,
             None => self.matcher.mask()?,
         };
-        // The mask says that some text goes on from a token; that tokens of the vocabulary spell it, and fill
-        // the holes that are left, it does not say.
-        let is_last = canvas.end() == (End::Prefix { remaining: None }) && n_left == 1;
-        Ok(Some((hole, mask.into_words(), is_rest_open && (budget.is_some() || is_last))))
+        // Without a budget the mask says that some text goes on from a token; that tokens of the vocabulary
+        // spell it, it does not say. With one they do, but with too few to fill the holes if no EOS fills
+        // the others.
+        let proven = match budget {
+            Some(_) => n_left == 1 || !self.matcher.eos().is_empty(),
+            None => n_left == 1 && canvas.end() == (End::Prefix { remaining: None }),
+        };
+        Ok(Some((hole, mask.into_words(), proven)))
     }
 }
 

@@ -39,6 +39,11 @@ fn seeds() -> Vec<u64> {
     }
 }
 
+/// Whether there are too few seeds for counts to mean anything: one may have no canvas that is completable.
+fn are_few() -> bool {
+    seeds().len() < 20
+}
+
 /// A grammar, a vocabulary of few tokens and canvases over it.
 struct Case {
     random: RandomCase,
@@ -244,8 +249,8 @@ fn for_each_canvas(
         failures.len(),
         failures[..failures.len().min(2)].join("\n")
     );
-    assert!(tally.yes + tally.no > 0, "nothing was compared");
-    if seeds().len() > 20 && by == By::All {
+    assert!(are_few() || tally.yes + tally.no > 0, "nothing was compared");
+    if !are_few() && by == By::All {
         assert_eq!(tally.undecided[..2], [0, 0], "exact in scannerless and longest");
         assert!(tally.undecided[2] * 50 <= tally.questions[2], "too much is undecided");
     }

@@ -37,6 +37,30 @@ pub fn table(lines: &Lines) -> String {
     table.markdown("")
 }
 
+/// The runs that did not come to their end: the text that they stopped in, and the methods that lack it.
+pub fn unfinished(lines: &Lines) -> String {
+    let mut runs: BTreeMap<&str, BTreeMap<(&str, &str), BTreeSet<(usize, usize)>>> = BTreeMap::new();
+    for line in &lines.lines {
+        let Line::Infilled(one) = line else { continue };
+        let methods = runs.entry(&one.infill).or_default();
+        methods.entry((&one.kind, &one.method)).or_default().insert((one.text, one.regions));
+    }
+    let stopped = runs.iter().filter_map(|(name, methods)| {
+        let all: BTreeSet<_> = methods.values().flatten().collect();
+        let lacking = methods.iter().filter(|(_, done)| done.len() < all.len());
+        let lacking: Vec<String> = lacking.map(|((_, method), _)| format!("`{method}`")).collect();
+        let n_texts = all.iter().map(|(text, _)| text).collect::<BTreeSet<_>>().len();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "- {name}: stopped in text {n_texts}, before {} had filled its holes.\n",
+                lacking.join(", ")
+            )
+        })
+    });
+    let text: String = stopped.collect();
+    if text.is_empty() && !runs.is_empty() { "- none was stopped.\n".to_owned() } else { text }
+}
+
 fn cell(found: &[&Infilled]) -> [String; 2] {
     let n_syntactic = found.iter().filter(|one| one.syntactic).count();
     let times: Vec<f64> = found.iter().map(|one| one.us / 1e3 / one.tokens.max(1) as f64).collect();

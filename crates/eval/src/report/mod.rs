@@ -10,6 +10,7 @@ mod draw;
 mod infilled;
 mod table;
 mod tables;
+mod wrap;
 
 use std::path::Path;
 
@@ -63,13 +64,14 @@ pub fn report(lines: &Lines) -> Result<Report, EvalError> {
         ("differences", compare::differences(&cells)),
         ("losses", compare::losses(&cells)),
         ("infilled", infilled::table(lines)),
+        ("unfinished", infilled::unfinished(lines)),
         ("masks", infilled::masks(lines)),
     ];
     for (place, text) in filled {
         let text = if text.is_empty() { "Not measured in these lines.\n".to_owned() } else { text };
         page = page.replace(&format!("{{{{{place}}}}}\n"), &text);
     }
-    Ok(Report { page, drawings })
+    Ok(Report { page: wrap::wrapped(&page), drawings })
 }
 
 /// The commands that made the lines.

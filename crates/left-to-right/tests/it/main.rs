@@ -12,4 +12,5 @@ mod memo;
 mod oracle;
 mod outputs;
 mod pieces;
+mod rows;
 mod sequences;

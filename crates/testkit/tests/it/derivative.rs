@@ -77,3 +77,38 @@ fn knows_what_can_still_match() {
     assert!(!accent.after(b"\xc3").is_nothing());
     assert!(!accent.after(b"\xc3").is_nullable());
 }
+
+#[test]
+fn knows_which_bytes_are_told_apart() {
+    let kinds = |patterns: &[&str]| {
+        let languages: Vec<Language> = patterns.iter().map(|source| Language::new(&regex(source))).collect();
+        kinds_of_bytes(languages.iter())
+    };
+    assert_eq!(kinds(&["[a-c]+"]), [b"abc".to_vec()]);
+    assert_eq!(kinds(&["[a-c]+", "x|b"]), [b"ac".to_vec(), b"b".to_vec(), b"x".to_vec()]);
+    assert!(kinds(&["[a&&b]", ""]).is_empty());
+    // What begins a character, by the bytes that may follow; and those, by what they may follow.
+    let any = kinds(&["."]);
+    let of = |byte| any.iter().find(|kind| kind.contains(&byte));
+    assert_eq!(of(b'a').unwrap().len(), 127, "all of ASCII but the end of a line");
+    assert_eq!([of(b'\n'), of(0xc0), of(0xff)], [None; 3]);
+    assert_eq!(any.len(), 11, "ASCII, three kinds within characters, and seven that begin them");
+    // Without `é` the second byte of `é` is of a kind of its own.
+    let others = kinds(&["[^é]"]);
+    assert!(others.contains(&vec![0xa9]) && others.contains(&vec![0xc3]));
+}
+
+/// Another byte of the same kind makes no difference, by the matcher.
+#[test]
+fn bytes_of_a_kind_are_alike() {
+    let patterns = [regex("[^é]{1,2}"), regex("(?-u:[\\x80-\\xFF])+|a"), not(regex("b*|.*(a|é).*"))];
+    for pattern in patterns {
+        let kinds = kinds_of_bytes([Language::new(&pattern)].iter());
+        let firsts: Vec<&[u8]> = kinds.iter().map(|kind| &kind[..1]).collect();
+        for text in texts(&firsts, 2) {
+            let other = |byte: &u8| *kinds.iter().find(|kind| kind.contains(byte)).unwrap().last().unwrap();
+            let others: Vec<u8> = text.iter().map(other).collect();
+            assert_eq!(matcher::matches(&pattern, &text), matcher::matches(&pattern, &others), "{text:x?}");
+        }
+    }
+}

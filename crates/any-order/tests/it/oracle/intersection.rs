@@ -10,7 +10,7 @@ use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::{Engine, Limits};
 use anygram_vocab::TokenId;
 
-use super::{Case, MODES, MOST, seeds, shows};
+use super::{Case, MODES, MOST, are_few, seeds, shows};
 
 const WAYS: [IntersectionBy; 4] =
     [IntersectionBy::MinimalDfa, IntersectionBy::Dfa, IntersectionBy::Nfa, IntersectionBy::Earley];
@@ -95,7 +95,7 @@ fn gaps_are_answered_as_by_brute_force_and_exactly() {
     });
     let [no, yes, open, asked] = counts.map(|count| count.get());
     println!("{asked} asked: {yes} yes, {} no, {open} unknown", no - open);
-    assert!(yes > 0 && no > open);
+    assert!(are_few() || yes > 0 && no > open);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn completions_depend_on_the_seed_alone() {
         Ok(())
     });
     println!("{} completions", n_drawn.get());
-    assert!(n_drawn.get() > 0);
+    assert!(are_few() || n_drawn.get() > 0);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn at_a_limit_it_is_unknown() {
         }
         Ok(())
     });
-    assert!(n_unknown.get() > 0, "the limits were too generous to show anything");
+    assert!(are_few() || n_unknown.get() > 0, "the limits were too generous to show anything");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use anygram_left_to_right::{Constraint, Engine, Limits};
 use anygram_testkit::random::Random;
 use anygram_vocab::TokenId;
 
-use super::{Case, MODES, seeds};
+use super::{Case, MODES, are_few, seeds};
 
 /// Sets of readings before one slot; canvases with more are left out.
 const MOST_STATES: usize = 600;
@@ -250,6 +250,6 @@ fn canvases_are_those_of_the_layered_engine() {
     }
     println!("{n_compared} canvases, {n_yes} completable; {n_open} of {n_rows} rows undecided");
     assert!(failures.is_empty(), "{} failures; the first:\n{}", failures.len(), failures[0]);
-    assert!(n_compared > 0 && n_yes > 0, "nothing was compared");
-    assert!(n_open * 20 <= n_rows, "{n_open} of {n_rows} rows are undecided");
+    assert!(are_few() || n_compared > 0 && n_yes > 0, "nothing was compared");
+    assert!(are_few() || n_open * 20 <= n_rows, "{n_open} of {n_rows} rows are undecided");
 }
