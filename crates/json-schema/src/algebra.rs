@@ -414,7 +414,7 @@ impl<'a> Algebra<'a> {
             Meaning::Node { node, scope, negated: true } => {
                 let positive = self.of_node(node, scope);
                 let formula = self.formula(positive, of)?;
-                self.negation(&formula, of)?
+                self.negation(&formula)?
             }
         };
         let formula = Rc::new(formula);
@@ -456,17 +456,17 @@ impl<'a> Algebra<'a> {
     }
 
     /// What holds of the values of a type of which a formula does not.
-    pub(crate) fn negation(&mut self, formula: &Formula, of: Type) -> Result<Formula, Refusal> {
+    pub(crate) fn negation(&mut self, formula: &Formula) -> Result<Formula, Refusal> {
         Ok(match formula {
             Formula::True => Formula::False,
             Formula::False => Formula::True,
             Formula::Literal(literal) => Formula::Literal(self.negated(*literal)),
             Formula::All(parts) => {
-                let parts = parts.iter().map(|part| self.negation(part, of)).collect::<Result<_, _>>()?;
+                let parts = parts.iter().map(|part| self.negation(part)).collect::<Result<_, _>>()?;
                 Formula::any(parts)
             }
             Formula::Any(parts) => {
-                let parts = parts.iter().map(|part| self.negation(part, of)).collect::<Result<_, _>>()?;
+                let parts = parts.iter().map(|part| self.negation(part)).collect::<Result<_, _>>()?;
                 Formula::all(parts)
             }
             Formula::Number(atom) => match (atom.negated(), atom) {

@@ -39,9 +39,12 @@ const COMMA: u32 = 3;
 const COLON: u32 = 4;
 const KEYS: u32 = 5;
 
+/// A state, and the symbols that can follow once they were asked for.
+type Known<S> = (Arc<S>, Option<Arc<[u32]>>);
+
 /// States by number.
 struct States<S> {
-    all: Vec<(Arc<S>, Option<Arc<[u32]>>)>,
+    all: Vec<Known<S>>,
     ids: FxHashMap<Arc<S>, u32>,
 }
 

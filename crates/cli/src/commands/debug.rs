@@ -92,10 +92,8 @@ pub fn run(args: &Args) -> Result<bool> {
     match &args.what {
         What::Grammar(grammar) => {
             let (source, format) = grammar.source()?;
-            let read = grammar
-                .compiler()
-                .read(format, &source)
-                .map_err(|error| grammar.explain(error.into(), &source))?;
+            let read =
+                grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error, &source))?;
             write!(output, "{read}")?;
         }
         What::Cfg(grammar) => cfg(grammar, output)?,

@@ -8,6 +8,9 @@ use crate::estimate::quantile;
 use crate::generation::Line;
 use crate::infill::Infilled;
 
+/// By kind of regions and method: the texts, and how many regions each has, of which a run is there.
+type Runs<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<(usize, usize)>>;
+
 /// Syntactic rates and times a token, by texts, kind and method, and by the number of regions.
 pub fn table(lines: &Lines) -> String {
     let all: Vec<&Infilled> = lines
@@ -39,7 +42,7 @@ pub fn table(lines: &Lines) -> String {
 
 /// The runs that did not come to their end: the text that they stopped in, and the methods that lack it.
 pub fn unfinished(lines: &Lines) -> String {
-    let mut runs: BTreeMap<&str, BTreeMap<(&str, &str), BTreeSet<(usize, usize)>>> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, Runs> = BTreeMap::new();
     for line in &lines.lines {
         let Line::Infilled(one) = line else { continue };
         let methods = runs.entry(&one.infill).or_default();

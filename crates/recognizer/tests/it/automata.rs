@@ -24,13 +24,16 @@ const LIMITS: RecognizerLimits = RecognizerLimits { items: 50_000_000 };
 
 /// An automaton that is written down: of each state its steps, whether it accepts, and the fewest symbols.
 #[derive(Debug)]
-struct Table(Vec<(Vec<(u32, u32)>, bool, u32)>);
+struct Table(Vec<State>);
+
+/// Where symbols lead, whether it accepts, and the fewest symbols.
+type State = (Vec<(u32, u32)>, bool, u32);
 
 impl Table {
     /// Random steps among live states.
     fn random(random: &mut Random, n_symbols: usize) -> Self {
         let n = 1 + random.below(4);
-        let mut states: Vec<(Vec<(u32, u32)>, bool, u32)> = Vec::new();
+        let mut states: Vec<State> = Vec::new();
         for _ in 0..n {
             let mut steps = Vec::new();
             for symbol in 0..n_symbols as u32 {
