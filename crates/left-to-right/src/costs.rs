@@ -21,7 +21,7 @@
 //! own terminal has no longer match in the byte after it, as far as the same token has one; more is owed in
 //! truth, so there the result is a lower bound, which [`crate::budget`] makes exact. So it is if terminals
 //! are given by automata that grow: where one of them would have to be followed far, its piece is taken to
-//! end anywhere after one more token ([`Single::Given`]).
+//! end anywhere after one more token (`Single::Given`).
 //!
 //! Everything is made as it is asked for and counted in steps,
 //! [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
+use anygram_lexer::LexerError;
 use anygram_recognizer::{Choice, Mark, Recognizer, RecognizerError};
 use anygram_vocab::{TokenId, TokenMask, Vocabulary};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -725,7 +726,11 @@ impl Matcher {
                 self.renew(true)?;
                 operation(self)
             }
+<<<<<<< ours
             Err(MatchError::Limit(StepError(StepCause::Lexer(_)))) => {
+=======
+            Err(MatchError::Limit(StepError::Lexer(LexerError::TooManyLexemes { .. }))) => {
+>>>>>>> theirs
                 self.renew(false)?;
                 operation(self)
             }
