@@ -726,11 +726,7 @@ impl Matcher {
                 self.renew(true)?;
                 operation(self)
             }
-<<<<<<< ours
-            Err(MatchError::Limit(StepError(StepCause::Lexer(_)))) => {
-=======
-            Err(MatchError::Limit(StepError::Lexer(LexerError::TooManyLexemes { .. }))) => {
->>>>>>> theirs
+            Err(MatchError::Limit(StepError(StepCause::Lexer(LexerError::TooManyLexemes { .. })))) => {
                 self.renew(false)?;
                 operation(self)
             }
