@@ -81,7 +81,6 @@ pub use anygram_grammar::ir;
 pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_grammar::{GrammarError, Warning};
-pub use anygram_json_schema as json_schema;
 pub use anygram_left_to_right::language::{Reader, Reading};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
@@ -252,7 +251,7 @@ impl Compiler {
             GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
             GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, max_size }),
             GrammarFormat::JsonSchema => {
-                return json_schema::grammar(source, &self.schema).map_err(|refusal| {
+                return anygram_json_schema::grammar(source, &self.schema).map_err(|refusal| {
                     let message = refusal.to_string();
                     CompileError::of_schema(schema_error(refusal.kind), refusal.at, message)
                 });
@@ -292,9 +291,18 @@ impl Compiler {
     }
 }
 
+/// Options for JSON schemas, see [`Compiler::schema`].
+pub mod json_schema {
+    pub use anygram_json_schema::Options;
+    pub use anygram_json_schema::algebra::{KeyOrder, Limits};
+    pub use anygram_json_schema::document::Draft;
+    pub use anygram_json_schema::lower::Whitespace;
+    pub use anygram_json_schema::pieces::Escapes;
+}
+
 /// The kind of a refusal of a schema.
-fn schema_error(kind: json_schema::refusal::Kind) -> ErrorKind {
-    use json_schema::refusal::Kind;
+fn schema_error(kind: anygram_json_schema::refusal::Kind) -> ErrorKind {
+    use anygram_json_schema::refusal::Kind;
     match kind {
         Kind::Syntax => ErrorKind::Syntax,
         Kind::Unsatisfiable => ErrorKind::Unsatisfiable,

@@ -12,7 +12,7 @@
 //! | [`pattern`], [`mod@format`] | expressions of ECMA-262; the nineteen formats |
 //! | [`pieces`], [`numbers`] | strings and numbers as JSON spells them, as automata over bytes |
 //! | [`rules`] | objects and arrays as automata over terminals and values |
-//! | [`lower`] | all of it as the parts of a grammar |
+//! | [`mod@lower`] | all of it as the parts of a grammar |
 //! | `metaschemas` | the drafts' own schemas, for references to them |
 //! | [`refusal`] | why a schema is refused |
 //!

@@ -13,7 +13,7 @@
 //!   all texts.
 //!
 //! The right-hand sides of a nonterminal may be given by an automaton ([`Cfg::automata`]). Then its rests are
-//! the automaton's states, interned as texts come to them (see [`grown`]); the rules that stand for the
+//! the automaton's states, interned as texts come to them (module `grown`); the rules that stand for the
 //! automaton in [`Cfg::rules`] are left aside. Such an item waits for every symbol that its state has, and it
 //! is taken only along the one that comes, so the number of keys that an object *could* have next does not
 //! matter.
