@@ -146,7 +146,8 @@ impl Grammar {
 
     /// The difference in what [`Grammar::with_pieces`] adds.
     pub(crate) fn difference_of_pieces(&self, other: &Self) -> Option<String> {
-        let differ = (&self.pieces, self.delimited) != (&other.pieces, other.delimited);
-        differ.then(|| "automata of terminals, or whether pieces are delimited".to_owned())
+        let parts = |grammar: &Self| (grammar.pieces.clone(), grammar.delimited, grammar.memory.clone());
+        let differ = parts(self) != parts(other);
+        differ.then(|| "automata of terminals, whether pieces are delimited, or the memory".to_owned())
     }
 }

@@ -9,6 +9,7 @@ use anygram_bits::index_type;
 use regex_syntax::hir::{self, Hir, HirKind, Visitor};
 
 use crate::automata::{Pieces, RuleAutomaton};
+use crate::memory::{Remembered, Remembers};
 
 index_type!(
     /// A terminal: what the lexer produces.
@@ -349,6 +350,8 @@ pub struct Terminal {
     pub reserved: bool,
     /// Where it was declared; `None` for one from a library or another file.
     pub span: Option<Span>,
+    /// What its pieces are to the grammar's [memory](Grammar::memory), if it has one.
+    pub memory: Option<Remembered>,
 }
 
 /// Whether this is the text of a token as the grammar writes it.
@@ -439,6 +442,8 @@ pub struct Grammar {
     /// quicker than to merge them. Where it is not kept, all answers are the same, but the readings of a text
     /// can become as many as the ways to cut it.
     pub delimited: bool,
+    /// What keeps pieces from being repeated.
+    pub memory: Option<Remembers>,
 }
 
 fn right_sides<'a>(rules: &'a [Rule], automata: &'a [AutomatonRule]) -> impl Iterator<Item = &'a Symbol> {
@@ -481,7 +486,8 @@ impl Grammar {
         let mut alike = HashMap::new();
         let mut joined: Vec<usize> = (0..terminals.len()).collect();
         for (at, terminal) in terminals.iter().enumerate().filter(|(_, terminal)| !terminal.declared) {
-            joined[at] = *alike.entry((terminal.kind.to_string(), terminal.priority)).or_insert(at);
+            let key = (terminal.kind.to_string(), terminal.priority, terminal.memory);
+            joined[at] = *alike.entry(key).or_insert(at);
         }
         let mut numbers: Vec<Option<TerminalId>> = vec![None; terminals.len()];
         let mut order = Vec::new();
@@ -527,8 +533,8 @@ impl Grammar {
             order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
         let terminals =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
-        let (pieces, delimited) = (Vec::new(), false);
-        Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited }
+        let (pieces, delimited, memory) = (Vec::new(), false, None);
+        Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited, memory }
     }
 
     /// The size of the rules: their symbols and one for each, those of automata included.
@@ -549,7 +555,9 @@ impl Grammar {
     pub fn difference(&self, other: &Self) -> Option<String> {
         let name = |terminal: &Terminal| terminal.declared.then(|| terminal.name.clone());
         for (at, (a, b)) in self.terminals.iter().zip(&other.terminals).enumerate() {
-            let flags = |terminal: &Terminal| (terminal.priority, terminal.ignored, terminal.reserved);
+            let flags = |terminal: &Terminal| {
+                (terminal.priority, terminal.ignored, terminal.reserved, terminal.memory)
+            };
             if (name(a), &a.kind, flags(a)) != (name(b), &b.kind, flags(b)) {
                 return Some(format!("terminal {at}: {a:?} and {b:?}"));
             }
@@ -716,7 +724,7 @@ mod tests {
         let terminal = |name: &str, declared, text: &str, ignored| {
             let kind = TerminalKind::Literal(Pattern::literal(text.as_bytes()));
             let (name, reserved, span) = (name.to_owned(), false, None);
-            Terminal { name, declared, kind, priority: 0, ignored, reserved, span }
+            Terminal { name, declared, kind, priority: 0, ignored, reserved, span, memory: None }
         };
         let names = ["\" \"", "B", "\"y\"", "\"x\"", "UNUSED", "A", "\"\\x79\""];
         let texts = [" ", "b", "y", "x", "u", "a", "y"];

@@ -26,6 +26,8 @@
 
 pub mod ir;
 
+pub mod memory;
+
 pub mod automata;
 
 pub mod diagnostic;

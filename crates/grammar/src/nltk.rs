@@ -383,6 +383,7 @@ fn other_word(file: &File<'_>) -> Terminal {
         ignored: false,
         reserved: true,
         span: None,
+        memory: None,
     }
 }
 

@@ -117,6 +117,18 @@ pub struct Chars {
 /// The greatest code point.
 const LAST: u32 = 0x10_ffff;
 
+/// Strings that are longer are not listed.
+const LONG: usize = 1_000;
+
+/// Those of a range that are characters, and among `of` if that is given.
+fn code_points((low, high): (u32, u32), of: Option<&[(u32, u32)]>) -> Vec<(u32, u32)> {
+    let plain = [(0, 0xd7ff), (0xe000, LAST)];
+    let cut = |(from, to): (u32, u32), (low, high): (u32, u32)| (from.max(low), to.min(high));
+    let within = of.unwrap_or(&[(0, LAST)]);
+    let parts = plain.iter().flat_map(|&part| within.iter().map(move |&of| cut(part, of)));
+    parts.map(|part| cut(part, (low, high))).filter(|(from, to)| from <= to).collect()
+}
+
 impl Default for Chars {
     fn default() -> Self {
         let formulas = vec![Formula::None, Formula::Any, Formula::End, Formula::Word];
@@ -558,6 +570,101 @@ impl Chars {
         }
         self.lives.insert(formula, is_live);
         Ok(is_live)
+    }
+
+    /// Whether some string of a formula, of a length in a range, is none of `but`. Its first character is one
+    /// of `first`, if that is given.
+    pub fn has_other(
+        &mut self,
+        formula: FormulaId,
+        (min, max): (u64, u64),
+        first: Option<&[(u32, u32)]>,
+        but: &[&[char]],
+    ) -> Result<bool, TooLarge> {
+        if first.is_none() && but.is_empty() {
+            return self.has_length(formula, min, max);
+        }
+        if first.is_none() && min == 0 && self.accepts_empty(formula) && !but.contains(&&[][..]) {
+            return Ok(true);
+        }
+        let Some(most) = max.checked_sub(1) else { return Ok(false) };
+        let row = self.row(formula)?;
+        let mut from = 0;
+        for &(last, next) in row.iter() {
+            let (low, high) = (from, last);
+            from = last + 1;
+            if !self.has_length(next, min.saturating_sub(1), most)? {
+                continue;
+            }
+            for (low, high) in code_points((low, high), first) {
+                if self.goes_elsewhere(next, (min.saturating_sub(1), most), (low, high), but)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a character of a range leads to a string that is none of some.
+    fn goes_elsewhere(
+        &mut self,
+        next: FormulaId,
+        range: (u64, u64),
+        (low, high): (u32, u32),
+        but: &[&[char]],
+    ) -> Result<bool, TooLarge> {
+        let is_here = |word: &&&[char]| word.first().is_some_and(|&c| (low..=high).contains(&(c as u32)));
+        let here: Vec<&[char]> = but.iter().filter(is_here).copied().collect();
+        let mut firsts: Vec<char> = here.iter().map(|word| word[0]).collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        if (firsts.len() as u32) < high - low + 1 {
+            return Ok(true);
+        }
+        for c in firsts {
+            let left: Vec<&[char]> = here.iter().filter(|word| word[0] == c).map(|word| &word[1..]).collect();
+            if self.has_other(next, range, None, &left)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The strings of a formula with a length in a range, if they are at most `most`.
+    pub fn strings(
+        &mut self,
+        formula: FormulaId,
+        range: (u64, u64),
+        most: usize,
+    ) -> Result<Option<Vec<String>>, TooLarge> {
+        let mut found = Vec::new();
+        let mut agenda = vec![(formula, range, String::new())];
+        while let Some((formula, (min, max), text)) = agenda.pop() {
+            if min == 0 && self.accepts_empty(formula) {
+                found.push(text.clone());
+            }
+            let Some(max) = max.checked_sub(1) else { continue };
+            let (row, min, mut from) = (self.row(formula)?, min.saturating_sub(1), 0);
+            for &(last, next) in row.iter() {
+                let codes = (from, last);
+                from = last + 1;
+                if !self.has_length(next, min, max)? {
+                    continue;
+                }
+                for (low, high) in code_points(codes, None) {
+                    // Each leads to one string at least.
+                    if (high - low) as usize + found.len() + agenda.len() >= most.saturating_add(1) {
+                        return Ok(None);
+                    }
+                    let longer = |c| (next, (min, max), format!("{text}{c}"));
+                    agenda.extend((low..=high).filter_map(char::from_u32).map(longer));
+                }
+            }
+            if found.len() > most || text.len() > LONG {
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Whether a string is allowed whose length is in a range.

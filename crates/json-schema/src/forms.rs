@@ -21,6 +21,9 @@ const MAX_EXTRAS: usize = 24;
 /// Of these, those that may concern one member or item.
 const MAX_EXTRAS_OF_ONE: u32 = 8;
 
+/// Keys that an object's automaton knows one by one although nothing names them: those of a class with few.
+const FEW_KEYS: usize = 256;
+
 /// Classes of keys that one object may have.
 const MAX_CLASSES: usize = 1_000;
 
@@ -56,8 +59,18 @@ pub struct Demand {
     pub at_most: Option<u64>,
 }
 
-/// What an item may be: the extras that it bears out, what it contains (by number), and the set.
-pub type ItemVariant = (Extras, u32, SetId);
+/// What an item may be.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ItemVariant {
+    /// The extras that it bears out.
+    pub met: Extras,
+    /// What it contains, by number.
+    pub held: u32,
+    /// Its values.
+    pub set: SetId,
+    /// Which of the values it is that may come once.
+    pub value: Option<u32>,
+}
 
 /// Arrays of one clause.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -72,6 +85,10 @@ pub struct ArrayForm {
     pub at_least: u64,
     /// The most.
     pub at_most: u64,
+    /// Whether all items differ.
+    pub is_unique: bool,
+    /// How many values there are that are told apart.
+    pub n_values: usize,
 }
 
 /// Values of one clause.
@@ -106,9 +123,21 @@ impl Forms {
     /// Resolves all that a schema leads to.
     pub fn new(algebra: &mut Algebra<'_>) -> Result<Self, Refusal> {
         let root = algebra.root();
-        let (mut agenda, mut sets) = (vec![root], FxHashMap::default());
+        let mut this = Self { root, sets: FxHashMap::default(), alive: FxHashSet::default() };
+        this.add(algebra, root)?;
+        this.find_alive();
+        this.tell_values_apart(algebra)?;
+        // Of some there are too few now.
+        this.alive.clear();
+        this.find_alive();
+        Ok(this)
+    }
+
+    /// Adds a set and all that it leads to.
+    pub(crate) fn add(&mut self, algebra: &mut Algebra<'_>, set: SetId) -> Result<(), Refusal> {
+        let mut agenda = vec![set];
         while let Some(set) = agenda.pop() {
-            if sets.contains_key(&set) {
+            if self.sets.contains_key(&set) {
                 continue;
             }
             let clauses = algebra.expand(set)?;
@@ -122,17 +151,15 @@ impl Forms {
                     }
                     Some(Form::Array(form)) => {
                         let variants = form.ranges.iter().flat_map(|(_, variants)| variants);
-                        agenda.extend(variants.map(|&(_, _, set)| set));
+                        agenda.extend(variants.map(|variant| variant.set));
                     }
                     _ => {}
                 }
                 forms.extend(form);
             }
-            sets.insert(set, forms);
+            self.sets.insert(set, forms);
         }
-        let mut this = Self { root, sets, alive: FxHashSet::default() };
-        this.find_alive();
-        Ok(this)
+        Ok(())
     }
 
     /// The least fixpoint: a set has a value if one of its forms has one whose parts have.
@@ -181,11 +208,11 @@ impl Algebra<'_> {
     }
 
     fn array_form(&mut self, arrays: &Arrays, at: &str) -> Result<ArrayForm, Refusal> {
-        if let Some(unique) = arrays.unique
-            && (!unique || arrays.at_most.is_none_or(|most| most > 1))
-        {
-            return Err(Refusal::new(Kind::Unsupported, at, "not supported yet").keyword("uniqueItems"));
+        if arrays.unique == Some(false) {
+            let message = "that two items are equal, as `not` or `oneOf` have it, is not supported";
+            return Err(Refusal::new(Kind::Unsupported, at, message).keyword("uniqueItems"));
         }
+        let is_unique = arrays.unique.is_some() && arrays.at_most.is_none_or(|most| most > 1);
         let extras: Vec<_> = arrays.some.iter().copied().collect();
         let contains: Vec<_> = arrays.contains.iter().copied().collect();
         if extras.len() + contains.len() > MAX_EXTRAS {
@@ -205,17 +232,23 @@ impl Algebra<'_> {
             for chosen in submasks(here) {
                 for held in 0..1u32 << contains.len() {
                     let mut literals = base.clone();
-                    literals
-                        .extend((0..extras.len()).filter(|at| chosen >> at & 1 == 1).map(|at| extras[at].1));
+                    for (at, &(_, literal)) in extras.iter().enumerate() {
+                        match chosen >> at & 1 == 1 {
+                            true => literals.push(literal),
+                            // So that no value is in two of the sets.
+                            false if is_unique && here >> at & 1 == 1 => literals.push(self.negated(literal)),
+                            false => {}
+                        }
+                    }
                     for (at, &(literal, _, max)) in contains.iter().enumerate() {
-                        match (held >> at & 1 == 1, max) {
+                        match (held >> at & 1 == 1, max.is_some() || is_unique) {
                             (true, _) => literals.push(literal),
-                            (false, Some(_)) => literals.push(self.negated(literal)),
-                            (false, None) => {}
+                            (false, true) => literals.push(self.negated(literal)),
+                            (false, false) => {}
                         }
                     }
                     let set = self.set(literals);
-                    variants.push((chosen, held, set));
+                    variants.push(ItemVariant { met: chosen, held, set, value: None });
                 }
             }
             ranges.push((start, variants));
@@ -226,6 +259,8 @@ impl Algebra<'_> {
             contains: contains.iter().map(|&(_, min, max)| (min, max.unwrap_or(u64::MAX))).collect(),
             at_least: arrays.at_least,
             at_most: arrays.at_most.unwrap_or(u64::MAX),
+            is_unique,
+            n_values: 0,
         })
     }
 
@@ -366,10 +401,27 @@ impl Algebra<'_> {
                 joined.entry((base, here)).or_default().push(class);
             }
         }
+        let mut open = Vec::new();
         for ((base, here), classes) in joined {
-            form.classes.push(self.strings.chars.any(classes));
+            let class = self.strings.chars.any(classes);
             let here: Vec<&Extra> = here.into_iter().map(|at| &extras[at]).collect();
             let variants = self.variants(base, &here, at)?;
+            // Of few keys the automaton knows which are left.
+            let few =
+                self.strings.chars.strings(class, (0, u64::MAX), FEW_KEYS.saturating_sub(form.keys.len()));
+            match few.map_err(|error| patterns_of_keys(at, error))? {
+                None => open.push((class, variants)),
+                Some(keys) => {
+                    for key in keys {
+                        form.keys.push((key.into(), false));
+                        form.ranks.push(form.other_rank);
+                        form.variants.push(variants.clone());
+                    }
+                }
+            }
+        }
+        for (class, variants) in open {
+            form.classes.push(class);
             form.variants.push(variants);
         }
         Ok(())
@@ -382,10 +434,7 @@ impl Algebra<'_> {
         tests: &[(Keys, FormulaId)],
         at: &str,
     ) -> Result<Vec<(FormulaId, Vec<bool>)>, Refusal> {
-        let failed = |error: crate::chars::TooLarge| {
-            let message = format!("its patterns of keys need more than {} automaton states", error.limit);
-            Refusal::new(Kind::Limit, at, message)
-        };
+        let failed = |error| patterns_of_keys(at, error);
         let mut classes: Vec<(FormulaId, Vec<bool>)> = Vec::new();
         if self.strings.chars.is_live(all).map_err(failed)? {
             classes.push((all, Vec::new()));
@@ -426,6 +475,11 @@ impl Algebra<'_> {
         }
         Ok(self.strings.chars.any(parts))
     }
+}
+
+fn patterns_of_keys(at: &str, error: crate::chars::TooLarge) -> Refusal {
+    let message = format!("its patterns of keys need more than {} automaton states", error.limit);
+    Refusal::new(Kind::Limit, at, message)
 }
 
 /// Something that members are asked for, and the demands that it meets.
@@ -666,32 +720,67 @@ pub struct ArrayPlace {
     pub pending: Extras,
     /// How many items contain each thing, up to what can matter.
     pub counts: Box<[u64]>,
+    /// The values that occurred, of those that are told apart, as bits.
+    pub taken: Box<[u64]>,
+}
+
+impl ArrayPlace {
+    fn has_taken(&self, value: u32) -> bool {
+        self.taken[value as usize / 64] >> (value % 64) & 1 == 1
+    }
 }
 
 /// Places of an array that are looked at to find out whether it can end.
 const MANY_PLACES: usize = 20_000;
 
 impl ArrayForm {
+    /// Whether items have to differ that the automaton does not tell apart.
+    pub fn is_open(&self, alive: &FxHashSet<SetId>) -> bool {
+        let variants = self.ranges.iter().flat_map(|(_, variants)| variants);
+        let is_open = |variant: &ItemVariant| variant.value.is_none() && alive.contains(&variant.set);
+        self.is_unique && self.at_most > 1 && variants.into_iter().any(is_open)
+    }
+
+    /// Whether items of this set may not be repeated, as far as the automaton does not see to it.
+    pub fn must_differ(&self, set: SetId) -> bool {
+        let mut variants = self.ranges.iter().flat_map(|(_, variants)| variants);
+        self.is_unique
+            && self.at_most > 1
+            && variants.any(|variant| variant.set == set && variant.value.is_none())
+    }
+
     /// Before the first item.
     pub fn start(&self) -> ArrayPlace {
-        ArrayPlace { n: 0, pending: self.extras, counts: vec![0; self.contains.len()].into() }
+        ArrayPlace {
+            n: 0,
+            pending: self.extras,
+            counts: vec![0; self.contains.len()].into(),
+            taken: vec![0; self.n_values.div_ceil(64)].into(),
+        }
     }
 
     /// What the next item may be.
     pub fn variants(&self, place: &ArrayPlace) -> &[ItemVariant] {
-        if place.n >= self.at_most {
-            return &[];
-        }
-        let range = self.ranges.partition_point(|&(start, _)| start <= place.n);
+        if place.n < self.at_most { self.variants_at(place.n) } else { &[] }
+    }
+
+    fn variants_at(&self, n: u64) -> &[ItemVariant] {
+        let range = self.ranges.partition_point(|&(start, _)| start <= n);
         range.checked_sub(1).map_or(&[], |range| &self.ranges[range].1)
     }
 
-    /// Behind one more item; `None` if more contain something than may.
-    pub fn after(&self, place: &ArrayPlace, (borne_out, held, _): ItemVariant) -> Option<ArrayPlace> {
+    /// Behind one more item; `None` if more contain something than may, or if the value was there.
+    pub fn after(&self, place: &ArrayPlace, variant: ItemVariant) -> Option<ArrayPlace> {
         let mut next = place.clone();
-        next.pending &= !borne_out;
+        if let Some(value) = variant.value {
+            if place.has_taken(value) {
+                return None;
+            }
+            next.taken[value as usize / 64] |= 1 << (value % 64);
+        }
+        next.pending &= !variant.met;
         for (at, &(min, max)) in self.contains.iter().enumerate() {
-            if held >> at & 1 == 1 {
+            if variant.held >> at & 1 == 1 {
                 next.counts[at] += 1;
                 if next.counts[at] > max {
                     return None;
@@ -720,14 +809,63 @@ impl ArrayForm {
         if self.is_whole(place) {
             return Some(0);
         }
-        if self.extras == 0 && self.contains.is_empty() {
-            // Only the number counts: every range up to the fewest items has to have something.
-            let ends = self.ranges.iter().skip(1).map(|&(start, _)| start).chain([u64::MAX]);
-            let has_gap = self.ranges.iter().zip(ends).any(|((start, variants), end)| {
-                *start < self.at_least && end > place.n && !variants.iter().any(|&(_, _, set)| alive(set))
-            });
-            return (!has_gap && self.at_least <= self.at_most).then_some(self.at_least - place.n);
+        if self.extras != 0 || !self.contains.is_empty() {
+            return self.search(alive, place);
         }
+        if self.at_least > self.at_most {
+            return None;
+        }
+        // Only the number counts: every range up to the fewest items has to have something.
+        let ends = self.ranges.iter().skip(1).map(|&(start, _)| start).chain([u64::MAX]);
+        let has_gap = self.ranges.iter().zip(ends).any(|((start, variants), end)| {
+            *start < self.at_least && end > place.n && !variants.iter().any(|variant| alive(variant.set))
+        });
+        let is_enough = || self.n_values == 0 || self.has_values(alive, place);
+        (!has_gap && is_enough()).then(|| self.at_least - place.n)
+    }
+
+    /// Whether there are enough values that did not occur, for items that can be nothing else: a matching of
+    /// items with values, each found along an augmenting path.
+    fn has_values(&self, alive: &dyn Fn(SetId) -> bool, place: &ArrayPlace) -> bool {
+        let mut item_of: Vec<Option<u64>> = vec![None; self.n_values];
+        for n in place.n..self.at_least {
+            let is_free = |variant: &ItemVariant| variant.value.is_none() && alive(variant.set);
+            if self.variants_at(n).iter().any(is_free) {
+                continue;
+            }
+            // By breadth: the items that want a value, and from which value each came.
+            let (mut agenda, mut from) = (vec![n], vec![None::<u64>; self.n_values]);
+            let mut end = None;
+            while let Some(item) = agenda.pop() {
+                for value in self.variants_at(item).iter().filter_map(|variant| variant.value) {
+                    if place.has_taken(value) || from[value as usize].is_some() {
+                        continue;
+                    }
+                    from[value as usize] = Some(item);
+                    match item_of[value as usize] {
+                        Some(other) => agenda.push(other),
+                        None => end = Some(value),
+                    }
+                }
+                if end.is_some() {
+                    break;
+                }
+            }
+            let Some(mut value) = end else { return false };
+            // Every item along the path takes the value before it.
+            while let Some(item) = from[value as usize] {
+                let before = item_of.iter().position(|&other| other == Some(item));
+                item_of[value as usize] = Some(item);
+                match before {
+                    Some(before) if item != n => value = before as u32,
+                    _ => break,
+                }
+            }
+        }
+        true
+    }
+
+    fn search(&self, alive: &dyn Fn(SetId) -> bool, place: &ArrayPlace) -> Option<u64> {
         let (mut level, mut seen) = (vec![place.clone()], FxHashSet::default());
         for n in 0u64.. {
             if level.is_empty() || seen.len() > MANY_PLACES {
@@ -739,7 +877,7 @@ impl ArrayForm {
             let mut next = Vec::new();
             for place in &level {
                 for &variant in self.variants(place) {
-                    if alive(variant.2)
+                    if alive(variant.set)
                         && let Some(after) = self.after(place, variant)
                         && seen.insert(after.clone())
                     {

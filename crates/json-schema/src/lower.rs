@@ -8,15 +8,17 @@ use anygram_grammar::ir::{
     AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
-use rustc_hash::FxHashMap;
+use anygram_grammar::memory::{Remembered, Remembers};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::algebra::Algebra;
 use crate::atoms::{Numbers, SetId};
 use crate::chars::Chars;
 use crate::forms::{ArrayForm, Form, Forms, ObjectForm};
+use crate::memory::{JsonMemory, Kind};
 use crate::numbers::NumberPieces;
 use crate::pieces::{Escapes, StringPieces};
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::{self, Refusal};
 use crate::rules::{Alive, ArrayRules, ObjectRules, Part};
 use crate::strings::Text;
 
@@ -48,8 +50,8 @@ pub enum Source {
 pub struct Lowered {
     /// The automata of terminals.
     pub pieces: Vec<Arc<dyn PieceAutomaton>>,
-    /// The terminals: names, and what they match.
-    pub terminals: Vec<(String, Source)>,
+    /// The terminals: names, what they match, and what the memory remembers of them.
+    pub terminals: Vec<(String, Source, Option<Remembered>)>,
     /// The names of the nonterminals.
     pub nonterminals: Vec<String>,
     /// The rules.
@@ -58,22 +60,24 @@ pub struct Lowered {
     pub automata: Vec<(NonterminalId, Arc<dyn RuleAutomaton>, Vec<Symbol>)>,
     /// Where derivations begin.
     pub start: NonterminalId,
+    /// What keeps keys and items from being repeated, where automata cannot.
+    pub memory: Option<JsonMemory>,
 }
 
 impl Lowered {
     /// The grammar that these are the parts of.
     pub fn into_grammar(self) -> Result<Grammar, Refusal> {
         let mut terminals = Vec::with_capacity(self.terminals.len());
-        for (name, source) in self.terminals {
+        for (name, source, memory) in self.terminals {
             let kind = match source {
                 Source::Regex(expression) => TerminalKind::Pattern(Pattern::Regex(
                     regex_syntax::parse(&expression)
-                        .map_err(|error| Refusal::new(Kind::Limit, "", error.to_string()))?,
+                        .map_err(|error| Refusal::new(refusal::Kind::Limit, "", error.to_string()))?,
                 )),
                 Source::Automaton(automaton, label) => TerminalKind::Automaton { automaton, label },
             };
             let (declared, priority, ignored, reserved, span) = (false, 0, false, false, None);
-            terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span });
+            terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span, memory });
         }
         let nonterminals =
             self.nonterminals.into_iter().map(|name| Nonterminal { name, span: None }).collect();
@@ -85,7 +89,11 @@ impl Lowered {
         let rules = (self.rules, automata.collect());
         let grammar =
             Grammar::with_automata(terminals, nonterminals, rules, self.start, LexerMode::Scannerless);
-        Ok(grammar.with_pieces(self.pieces.into_iter().map(Pieces).collect(), true))
+        let grammar = grammar.with_pieces(self.pieces.into_iter().map(Pieces).collect(), true);
+        Ok(match self.memory {
+            Some(memory) => grammar.with_memory(Remembers(Arc::new(memory))),
+            None => grammar,
+        })
     }
 }
 
@@ -93,17 +101,28 @@ impl Lowered {
 #[derive(Clone, Copy)]
 enum Fixed {
     OpenObject,
-    CloseEmptyObject,
-    CloseObject,
     OpenArray,
-    CloseEmptyArray,
-    CloseArray,
     Comma,
     Colon,
     Blank,
+    CloseEmptyObject,
+    CloseObject,
+    CloseEmptyArray,
+    CloseArray,
     True,
     False,
     Null,
+}
+
+impl Fixed {
+    const N: usize = Self::Null as usize + 1;
+
+    /// The terminal, or its twin of which no piece may be repeated.
+    fn symbol(self, is_distinct: bool) -> Symbol {
+        let at = self as usize;
+        let at = if is_distinct { at - Self::CloseEmptyObject as usize + Self::N } else { at };
+        Symbol::Terminal(TerminalId::new(at))
+    }
 }
 
 impl Whitespace {
@@ -118,14 +137,14 @@ impl Whitespace {
         let inner = if self == Self::Spaced { "" } else { &behind };
         vec![
             ("`{`", format!(r"\{{{inner}")),
-            ("`}`", r"\}".to_owned()),
-            ("`}`", format!(r"{blank}\}}")),
             ("`[`", format!(r"\[{inner}")),
-            ("`]`", r"\]".to_owned()),
-            ("`]`", format!(r"{blank}\]")),
             ("`,`", format!("{blank},{behind}")),
             ("`:`", format!("{blank}:{behind}")),
-            ("blanks", if blank.is_empty() { "[a&&b]".to_owned() } else { blank }),
+            ("blanks", if blank.is_empty() { "[a&&b]".to_owned() } else { blank.clone() }),
+            ("`}`", r"\}".to_owned()),
+            ("`}`", format!(r"{blank}\}}")),
+            ("`]`", r"\]".to_owned()),
+            ("`]`", format!(r"{blank}\]")),
             ("`true`", "true".to_owned()),
             ("`false`", "false".to_owned()),
             ("`null`", "null".to_owned()),
@@ -146,7 +165,7 @@ pub fn lower(
 ) -> Result<Lowered, Refusal> {
     if !forms.alive.contains(&forms.root) {
         let message = "no value is valid: what it asks for contradicts itself";
-        return Err(Refusal::new(Kind::Unsatisfiable, &algebra.pointer(forms.root), message));
+        return Err(Refusal::new(refusal::Kind::Unsatisfiable, &algebra.pointer(forms.root), message));
     }
     let names: FxHashMap<SetId, String> =
         forms.alive.iter().map(|&set| (set, algebra.pointer(set))).collect();
@@ -160,7 +179,9 @@ pub fn lower(
             rules: Vec::new(),
             automata: Vec::new(),
             start: NonterminalId(0),
+            memory: None,
         },
+        kinds: Kinds::new(&sets, &alive),
         chars,
         alive: Arc::new(alive),
         names,
@@ -173,17 +194,54 @@ pub fn lower(
         escapes,
         limit,
     };
-    for (name, expression) in whitespace.fixed() {
-        lowering.out.terminals.push((name.to_owned(), Source::Regex(expression)));
-    }
+    lowering.fixed(whitespace);
     lowering.start(root, whitespace);
-    while let Some(set) = lowering.agenda.pop() {
-        let lhs = lowering.values[&set];
+    while let Some((set, is_distinct)) = lowering.agenda.pop() {
+        let lhs = lowering.values[&(set, is_distinct)];
         for form in &sets[&set] {
-            lowering.alternative(lhs, set, form);
+            lowering.alternative(lhs, (set, is_distinct), form);
         }
     }
-    Ok(lowering.out)
+    let Lowering { mut out, kinds, chars, .. } = lowering;
+    if kinds.is_needed {
+        out.memory = Some(JsonMemory::new(chars, kinds.all, kinds.holds_items));
+    }
+    Ok(out)
+}
+
+/// What terminals remember.
+struct Kinds {
+    all: Vec<Kind>,
+    numbers: FxHashMap<Kind, u32>,
+    /// Whether items of some array have to differ, and its automaton cannot tell all of them apart.
+    holds_items: bool,
+    /// Whether something must not be repeated that only the memory knows of.
+    is_needed: bool,
+}
+
+impl Kinds {
+    fn new(sets: &FxHashMap<SetId, Vec<Form>>, alive: &FxHashSet<SetId>) -> Self {
+        let is_open = |form: &Form| match form {
+            Form::Array(form) => form.is_open(alive),
+            _ => false,
+        };
+        let mut reached = sets.iter().filter(|(set, _)| alive.contains(set));
+        let holds_items = reached.any(|(_, forms)| forms.iter().any(is_open));
+        Self { all: Vec::new(), numbers: FxHashMap::default(), holds_items, is_needed: false }
+    }
+
+    fn number(&mut self, kind: Kind, is_distinct: bool) -> Option<Remembered> {
+        if !is_distinct && !self.holds_items {
+            return None;
+        }
+        self.is_needed |= is_distinct;
+        let fresh = self.all.len() as u32;
+        let kind = *self.numbers.entry(kind).or_insert_with_key(|kind| {
+            self.all.push(kind.clone());
+            fresh
+        });
+        Some(Remembered { kind, is_distinct })
+    }
 }
 
 struct Lowering {
@@ -191,12 +249,14 @@ struct Lowering {
     chars: Arc<Mutex<Chars>>,
     alive: Alive,
     names: FxHashMap<SetId, String>,
-    values: FxHashMap<SetId, NonterminalId>,
-    objects: FxHashMap<ObjectForm, NonterminalId>,
-    arrays: FxHashMap<ArrayForm, NonterminalId>,
-    texts: FxHashMap<Text, TerminalId>,
-    numbers: FxHashMap<Numbers, TerminalId>,
-    agenda: Vec<SetId>,
+    /// Each with whether it may not be repeated, as all that follow.
+    values: FxHashMap<(SetId, bool), NonterminalId>,
+    objects: FxHashMap<(ObjectForm, bool), NonterminalId>,
+    arrays: FxHashMap<(ArrayForm, bool), NonterminalId>,
+    texts: FxHashMap<(Text, bool), TerminalId>,
+    numbers: FxHashMap<(Numbers, bool), TerminalId>,
+    agenda: Vec<(SetId, bool)>,
+    kinds: Kinds,
     escapes: Escapes,
     limit: usize,
 }
@@ -208,10 +268,30 @@ impl Lowering {
         id
     }
 
+    /// The terminals that all schemas share; behind them those of which no piece may be repeated.
+    fn fixed(&mut self, whitespace: Whitespace) {
+        let fixed = whitespace.fixed();
+        let kinds = [Kind::Close, Kind::Close, Kind::Close, Kind::Close];
+        let literals = ["true", "false", "null"].map(Kind::Literal);
+        let kinds: Vec<Kind> = kinds.into_iter().chain(literals).collect();
+        let n_plain = fixed.len() - kinds.len();
+        for (at, (name, expression)) in fixed.iter().enumerate() {
+            let kind = at.checked_sub(n_plain).map(|at| kinds[at].clone());
+            let memory = kind.and_then(|kind| self.kinds.number(kind, false));
+            self.terminal((*name).to_owned(), Source::Regex(expression.clone()), memory);
+        }
+        if self.kinds.holds_items {
+            for ((name, expression), kind) in fixed.into_iter().skip(n_plain).zip(kinds) {
+                let memory = self.kinds.number(kind, true);
+                self.terminal(name.to_owned(), Source::Regex(expression), memory);
+            }
+        }
+    }
+
     fn start(&mut self, root: SetId, whitespace: Whitespace) {
         let start = self.nonterminal("start".to_owned());
-        let value = Symbol::Nonterminal(self.value(root));
-        let blank = Symbol::Terminal(TerminalId::new(Fixed::Blank as usize));
+        let value = Symbol::Nonterminal(self.value(root, false));
+        let blank = Fixed::Blank.symbol(false);
         self.rule(start, vec![value]);
         if whitespace.has_blanks() {
             self.rule(start, vec![blank, value]);
@@ -225,109 +305,114 @@ impl Lowering {
         self.out.rules.push(Rule { lhs, rhs });
     }
 
-    /// The nonterminal of a set that has a value.
-    fn value(&mut self, set: SetId) -> NonterminalId {
-        if let Some(&known) = self.values.get(&set) {
+    /// The nonterminal of a set that has a value, and whether that may not be repeated.
+    fn value(&mut self, set: SetId, is_distinct: bool) -> NonterminalId {
+        if let Some(&known) = self.values.get(&(set, is_distinct)) {
             return known;
         }
         let pointer = self.names.get(&set).map_or("", |pointer| pointer);
         let name = format!("value {} of #{pointer}", set.0);
         let id = self.nonterminal(name);
-        self.values.insert(set, id);
-        self.agenda.push(set);
+        self.values.insert((set, is_distinct), id);
+        self.agenda.push((set, is_distinct));
         id
     }
 
-    fn alternative(&mut self, lhs: NonterminalId, set: SetId, form: &Form) {
-        let fixed = |fixed: Fixed| Symbol::Terminal(TerminalId::new(fixed as usize));
+    fn alternative(&mut self, lhs: NonterminalId, (set, is_distinct): (SetId, bool), form: &Form) {
         match form {
-            Form::Null => self.rule(lhs, vec![fixed(Fixed::Null)]),
+            Form::Null => self.rule(lhs, vec![Fixed::Null.symbol(is_distinct)]),
             Form::Bool(falsehood, truth) => {
                 if *falsehood {
-                    self.rule(lhs, vec![fixed(Fixed::False)]);
+                    self.rule(lhs, vec![Fixed::False.symbol(is_distinct)]);
                 }
                 if *truth {
-                    self.rule(lhs, vec![fixed(Fixed::True)]);
+                    self.rule(lhs, vec![Fixed::True.symbol(is_distinct)]);
                 }
             }
             Form::Number(numbers) => {
-                let terminal = self.number(numbers, set);
+                let terminal = self.number((numbers, is_distinct), set);
                 self.rule(lhs, vec![Symbol::Terminal(terminal)]);
             }
             Form::Text(text) => {
-                let terminal = self.text(*text, set);
+                let terminal = self.text((*text, is_distinct), set);
                 self.rule(lhs, vec![Symbol::Terminal(terminal)]);
             }
             Form::Object(form) => {
                 let alive = self.alive.clone();
                 if form.can_end(&|set| alive.contains(&set), &form.start()) {
-                    let object = self.object(form, set);
+                    let object = self.object((form, is_distinct), set);
                     self.rule(lhs, vec![Symbol::Nonterminal(object)]);
                 }
             }
             Form::Array(form) => {
                 let alive = self.alive.clone();
                 if form.least(&|set| alive.contains(&set), &form.start()).is_some() {
-                    let array = self.array(form, set);
+                    let array = self.array((form, is_distinct), set);
                     self.rule(lhs, vec![Symbol::Nonterminal(array)]);
                 }
             }
         }
     }
 
-    fn terminal(&mut self, name: String, source: Source) -> TerminalId {
-        self.out.terminals.push((name, source));
+    fn terminal(&mut self, name: String, source: Source, memory: Option<Remembered>) -> TerminalId {
+        self.out.terminals.push((name, source, memory));
         TerminalId::new(self.out.terminals.len() - 1)
     }
 
-    fn number(&mut self, numbers: &Numbers, set: SetId) -> TerminalId {
-        if let Some(&known) = self.numbers.get(numbers) {
+    fn number(&mut self, (numbers, is_distinct): (&Numbers, bool), set: SetId) -> TerminalId {
+        let key = (numbers.clone(), is_distinct);
+        if let Some(&known) = self.numbers.get(&key) {
             return known;
         }
         let name = format!("number of #{}", self.names[&set]);
         self.out.pieces.push(Arc::new(NumberPieces::new(numbers, self.limit)));
-        let terminal = self.terminal(name, Source::Automaton(self.out.pieces.len() - 1, 0));
-        self.numbers.insert(numbers.clone(), terminal);
+        let memory = self.kinds.number(Kind::Number(numbers.clone()), is_distinct);
+        let source = Source::Automaton(self.out.pieces.len() - 1, 0);
+        let terminal = self.terminal(name, source, memory);
+        self.numbers.insert(key, terminal);
         terminal
     }
 
-    fn text(&mut self, text: Text, set: SetId) -> TerminalId {
-        if let Some(&known) = self.texts.get(&text) {
+    fn text(&mut self, (text, is_distinct): (Text, bool), set: SetId) -> TerminalId {
+        if let Some(&known) = self.texts.get(&(text, is_distinct)) {
             return known;
         }
         let name = format!("string of #{}", self.names[&set]);
         let pieces =
             StringPieces::new(self.chars.clone(), vec![text], name.clone(), (self.escapes, self.limit));
         self.out.pieces.push(Arc::new(pieces));
-        let terminal = self.terminal(name, Source::Automaton(self.out.pieces.len() - 1, 0));
-        self.texts.insert(text, terminal);
+        let memory = self.kinds.number(Kind::Text(text), is_distinct);
+        let source = Source::Automaton(self.out.pieces.len() - 1, 0);
+        let terminal = self.terminal(name, source, memory);
+        self.texts.insert((text, is_distinct), terminal);
         terminal
     }
 
-    fn object(&mut self, form: &ObjectForm, set: SetId) -> NonterminalId {
-        if let Some(&known) = self.objects.get(form) {
+    fn object(&mut self, (form, is_distinct): (&ObjectForm, bool), set: SetId) -> NonterminalId {
+        let key = (form.clone(), is_distinct);
+        if let Some(&known) = self.objects.get(&key) {
             return known;
         }
         let name = format!("object {} of #{}", self.objects.len(), self.names[&set]);
         let lhs = self.nonterminal(name.clone());
-        self.objects.insert(form.clone(), lhs);
+        self.objects.insert(key, lhs);
         let keys = self.keys(form, &name);
         let rules = ObjectRules::new(form.clone(), self.alive.clone(), name, self.limit);
-        let symbols = rules.parts().into_iter().map(|part| self.object_symbol(part, &keys)).collect();
+        let parts = rules.parts().into_iter();
+        let symbols = parts.map(|part| self.object_symbol((part, is_distinct), &keys)).collect();
         self.out.automata.push((lhs, Arc::new(rules), symbols));
         lhs
     }
 
-    fn object_symbol(&mut self, part: Part, keys: &[TerminalId]) -> Symbol {
-        let fixed = |fixed: Fixed| Symbol::Terminal(TerminalId::new(fixed as usize));
+    fn object_symbol(&mut self, (part, is_distinct): (Part, bool), keys: &[TerminalId]) -> Symbol {
         match part {
-            Part::Open => fixed(Fixed::OpenObject),
-            Part::CloseEmpty => fixed(Fixed::CloseEmptyObject),
-            Part::Close => fixed(Fixed::CloseObject),
-            Part::Comma => fixed(Fixed::Comma),
-            Part::Colon => fixed(Fixed::Colon),
+            Part::Open => Fixed::OpenObject.symbol(false),
+            Part::CloseEmpty => Fixed::CloseEmptyObject.symbol(is_distinct),
+            Part::Close => Fixed::CloseObject.symbol(is_distinct),
+            Part::Comma => Fixed::Comma.symbol(false),
+            Part::Colon => Fixed::Colon.symbol(false),
             Part::Key(key) => Symbol::Terminal(keys[key as usize]),
-            Part::Value(set) => Symbol::Nonterminal(self.value(set)),
+            Part::Value(set) => Symbol::Nonterminal(self.value(set, false)),
         }
     }
 
@@ -345,33 +430,36 @@ impl Lowering {
         let names: Vec<String> = names.chain(others).collect();
         let pieces = StringPieces::new(
             self.chars.clone(),
-            texts,
+            texts.clone(),
             format!("keys of {name}"),
             (self.escapes, self.limit),
         );
         self.out.pieces.push(Arc::new(pieces));
         let automaton = self.out.pieces.len() - 1;
-        (0..)
-            .zip(names)
-            .map(|(label, name)| self.terminal(name, Source::Automaton(automaton, label)))
-            .collect()
+        let mut terminals = Vec::with_capacity(names.len());
+        for (label, (name, text)) in names.into_iter().zip(texts).enumerate() {
+            // The automaton of the object knows the keys that it lists.
+            let memory = self.kinds.number(Kind::Text(text), label >= form.keys.len());
+            terminals.push(self.terminal(name, Source::Automaton(automaton, label as u32), memory));
+        }
+        terminals
     }
 
-    fn array(&mut self, form: &ArrayForm, set: SetId) -> NonterminalId {
-        if let Some(&known) = self.arrays.get(form) {
+    fn array(&mut self, (form, is_distinct): (&ArrayForm, bool), set: SetId) -> NonterminalId {
+        let key = (form.clone(), is_distinct);
+        if let Some(&known) = self.arrays.get(&key) {
             return known;
         }
         let name = format!("array {} of #{}", self.arrays.len(), self.names[&set]);
         let lhs = self.nonterminal(name.clone());
-        self.arrays.insert(form.clone(), lhs);
+        self.arrays.insert(key, lhs);
         let rules = ArrayRules::new(form.clone(), self.alive.clone(), name, self.limit);
-        let fixed = |fixed: Fixed| Symbol::Terminal(TerminalId::new(fixed as usize));
         let symbol = |part| match part {
-            Part::Open => fixed(Fixed::OpenArray),
-            Part::CloseEmpty => fixed(Fixed::CloseEmptyArray),
-            Part::Close => fixed(Fixed::CloseArray),
-            Part::Comma | Part::Colon | Part::Key(_) => fixed(Fixed::Comma),
-            Part::Value(set) => Symbol::Nonterminal(self.value(set)),
+            Part::Open => Fixed::OpenArray.symbol(false),
+            Part::CloseEmpty => Fixed::CloseEmptyArray.symbol(is_distinct),
+            Part::Close => Fixed::CloseArray.symbol(is_distinct),
+            Part::Comma | Part::Colon | Part::Key(_) => Fixed::Comma.symbol(false),
+            Part::Value(set) => Symbol::Nonterminal(self.value(set, form.must_differ(set))),
         };
         let symbols = rules.parts().into_iter().map(symbol).collect();
         self.out.automata.push((lhs, Arc::new(rules), symbols));

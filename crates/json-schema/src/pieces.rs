@@ -62,7 +62,7 @@ enum State {
 
 /// The first part of a character's spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Part {
+pub(crate) enum Part {
     /// `\`
     Escape,
     /// `\u` and some digits, with what they are worth.
@@ -129,19 +129,9 @@ impl StringPieces {
             State::Closed(_) => Ok(None),
             State::Inside { length, open } => match byte {
                 b'"' => Ok(self.close(*length, open)),
-                b'\\' => self.within(Part::Escape, *length, open),
                 0..=0x1f => Ok(None),
-                0x20..=0x7f => self.character(u32::from(byte), *length, open),
-                0xc2..=0xdf => {
-                    self.within(Part::Bytes { left: 1, value: u32::from(byte & 0x1f) }, *length, open)
-                }
-                0xe0..=0xef => {
-                    self.within(Part::Bytes { left: 2, value: u32::from(byte & 0x0f) }, *length, open)
-                }
-                0xf0..=0xf4 => {
-                    self.within(Part::Bytes { left: 3, value: u32::from(byte & 0x07) }, *length, open)
-                }
-                _ => Ok(None),
+                0x20..=0x7f if byte != b'\\' => self.character(u32::from(byte), *length, open),
+                byte => Part::first(byte).map_or(Ok(None), |part| self.within(part, *length, open)),
             },
             State::Tail { left, length, open } => Ok((byte & 0xc0 == 0x80).then(|| match left {
                 1 => State::Inside { length: *length, open: open.clone() },
@@ -309,13 +299,25 @@ impl PieceAutomaton for StringPieces {
 }
 
 impl Part {
+    /// The spelling of a character that a byte begins, if it takes several.
+    pub(crate) fn first(byte: u8) -> Option<Self> {
+        let bytes = |left, mask| Some(Self::Bytes { left, value: u32::from(byte & mask) });
+        match byte {
+            b'\\' => Some(Self::Escape),
+            0xc2..=0xdf => bytes(1, 0x1f),
+            0xe0..=0xef => bytes(2, 0x0f),
+            0xf0..=0xf4 => bytes(3, 0x07),
+            _ => None,
+        }
+    }
+
     /// Whether it is `\u` and what follows it.
-    fn is_unit(self) -> bool {
+    pub(crate) fn is_unit(self) -> bool {
         !matches!(self, Self::Escape | Self::Bytes { .. })
     }
 
     /// After one more byte: a longer part, or the code point; `None` if nothing is spelled so.
-    fn step(self, byte: u8) -> Option<Result<Self, u32>> {
+    pub(crate) fn step(self, byte: u8) -> Option<Result<Self, u32>> {
         let digit = || char::from(byte).to_digit(16);
         match self {
             Self::Escape => match byte {
@@ -367,7 +369,7 @@ impl Part {
     }
 
     /// The code points that can come of it, as ranges.
-    fn ranges(self) -> Vec<(u32, u32)> {
+    pub(crate) fn ranges(self) -> Vec<(u32, u32)> {
         match self {
             Self::Escape => vec![(0, 0x10_ffff)],
             Self::Unit { digits, value } => {

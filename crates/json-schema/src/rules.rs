@@ -285,7 +285,7 @@ impl ArrayRules {
     /// The rules of a form; `limit` bounds the states.
     pub fn new(form: ArrayForm, alive: Alive, what: String, limit: usize) -> Self {
         let variants = form.ranges.iter().flat_map(|(_, variants)| variants);
-        let mut sets: Vec<SetId> = variants.map(|&(_, _, set)| set).collect();
+        let mut sets: Vec<SetId> = variants.map(|variant| variant.set).collect();
         sets.retain(|set| alive.contains(set));
         sets.sort_unstable();
         sets.dedup();
@@ -306,10 +306,10 @@ impl ArrayRules {
     /// What the next item may be, and where it leads.
     fn items(&self, place: &ArrayPlace) -> impl Iterator<Item = (u32, ArrayPlace)> {
         self.form.variants(place).iter().filter_map(move |&variant| {
-            if variant.0 & !place.pending != 0 {
+            if variant.met & !place.pending != 0 && !self.form.is_unique {
                 return None;
             }
-            let at = self.sets.binary_search(&variant.2).ok()?;
+            let at = self.sets.binary_search(&variant.set).ok()?;
             let after = self.form.after(place, variant)?;
             self.least(&after)?;
             Some((4 + at as u32, after))

@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::example::completion;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, Reading, StepError};
+use crate::recall::Recall;
 
 /// Items that are looked at before the phrases are given up.
 const STEPS: usize = 4_000_000;
@@ -47,12 +48,12 @@ pub fn explain(
 ) -> Result<(Reading, Option<Explanation>), StepError> {
     let mut stepper = Stepper::new(language)?;
     let mut frontier = stepper.start(language)?.unwrap_or_default();
-    let mut next = Frontier::new();
+    let (mut next, mut recall) = (Frontier::new(), Recall::new(language));
     let mut length = 0;
     let mut is_viable = !frontier.is_empty();
     while is_viable && length < text.len() {
-        stepper.step(language, &frontier, text[length], &mut next)?;
-        is_viable = stepper.is_viable(language, &next)?;
+        stepper.step_recalling(language, &frontier, &mut recall, text[length], &mut next)?;
+        is_viable = stepper.is_viable_recalling(language, &next, &recall)?;
         if is_viable {
             std::mem::swap(&mut frontier, &mut next);
             length += 1;

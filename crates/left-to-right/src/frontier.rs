@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::boundary::ClassId;
-use anygram_lexer::transducer::{CutId, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
+use anygram_lexer::transducer::{Cut, CutId, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
 use rustc_hash::FxHashMap;
 
@@ -269,6 +269,39 @@ impl Stepper {
                     let end = self.pending[at];
                     next.extend(self.end(language, end)?);
                 }
+            }
+        }
+        next.sort_unstable();
+        next.dedup();
+        Ok(())
+    }
+
+    /// As [`Stepper::step`], where a piece that ends with the byte repeats an earlier one: it is none of a
+    /// terminal whose pieces are distinct.
+    pub(crate) fn step_afresh(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        byte: u8,
+        next: &mut Frontier,
+    ) -> Result<(), StepError> {
+        next.clear();
+        self.work.spend(frontier.len())?;
+        let terminals = &language.grammar().terminals;
+        for &Config { state, lexeme } in frontier {
+            let step = self.transducer.step(language.lexing(), lexeme, byte)?;
+            next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
+            let Some(cut) = step.cut else { continue };
+            let Cut { scans, skip, obligations } = self.transducer.cut(cut).clone();
+            let may_repeat = |scan: &TerminalId| {
+                terminals[scan.index()].memory.is_none_or(|terminal| !terminal.is_distinct)
+            };
+            let scans: Vec<TerminalId> = scans.into_iter().filter(may_repeat).collect();
+            if scans.is_empty() && !skip {
+                continue;
+            }
+            if let Some(state) = self.read_piece(state, &scans, skip)? {
+                next.extend(self.boundary(language, state, obligations)?);
             }
         }
         next.sort_unstable();

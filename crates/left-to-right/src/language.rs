@@ -13,6 +13,7 @@ use anygram_recognizer::{Choice, Recognizer, RecognizerError, RecognizerLimits, 
 use crate::error::CompileCause;
 pub use crate::error::{CompileError, StepError};
 use crate::frontier::{Frontier, Stepper};
+use crate::recall::Recall;
 
 /// Bounds on the work and the memory of one grammar and one output.
 ///
@@ -327,13 +328,13 @@ impl<'a> Reader<'a> {
         let Self { language, stepper } = self;
         let mark = stepper.mark();
         let mut frontier = stepper.start(language)?.unwrap_or_default();
-        let mut next = Frontier::default();
+        let (mut next, mut recall) = (Frontier::default(), Recall::new(language));
         let mut length = 0;
         let mut is_viable = !frontier.is_empty();
         while is_viable && length < text.len() {
             stepper.begin(language);
-            stepper.step(language, &frontier, text[length], &mut next)?;
-            is_viable = stepper.is_viable(language, &next)?;
+            stepper.step_recalling(language, &frontier, &mut recall, text[length], &mut next)?;
+            is_viable = stepper.is_viable_recalling(language, &next, &recall)?;
             if is_viable {
                 std::mem::swap(&mut frontier, &mut next);
                 length += 1;

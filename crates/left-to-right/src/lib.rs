@@ -5,6 +5,7 @@
 //! | [`language`] | a grammar compiled for one lexer mode and engine; shared, immutable |
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`read`] | one token read from a frontier |
+//! | [`recall`] | what readings do not know of their text: which keys and items it has |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`memo`] | equal situations share their masks |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
@@ -32,6 +33,7 @@ pub mod mask;
 pub mod matcher;
 pub mod memo;
 pub mod read;
+pub mod recall;
 mod rows;
 pub mod sequences;
 

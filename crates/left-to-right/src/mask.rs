@@ -41,7 +41,13 @@ pub fn set_bit(words: &mut [u32], id: usize) {
     words[id / MASK_BITS] |= 1 << (id % MASK_BITS);
 }
 
+/// Clears a token's bit.
+pub fn clear_bit(words: &mut [u32], id: usize) {
+    words[id / MASK_BITS] &= !(1 << (id % MASK_BITS));
+}
+
 /// Whether a token's bit is set.
+#[inline]
 pub fn get_bit(words: &[u32], id: usize) -> bool {
     words[id / MASK_BITS] >> (id % MASK_BITS) & 1 == 1
 }

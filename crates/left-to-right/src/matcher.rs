@@ -20,6 +20,7 @@ use crate::language::Language;
 use crate::mask::{self, MASK_BITS, Scratch, Walks};
 use crate::memo::{Memo, MemoCounts};
 use crate::read::read_token;
+use crate::recall::Recall;
 use crate::rows::MaskRows;
 
 /// A language and a vocabulary: what constrains outputs. Cheap to clone.
@@ -302,6 +303,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone)]
 struct Position {
     frontier: Arc<[Config]>,
+    recall: Recall,
     text_length: usize,
     ended: bool,
 }
@@ -365,7 +367,8 @@ impl Matcher {
         let start = locked.stepper.start(constraint.language())?.unwrap_or_default();
         let first = locked.stepper.mark();
         drop(locked);
-        let position = Position { frontier: start.into(), text_length: 0, ended: false };
+        let recall = Recall::new(constraint.language());
+        let position = Position { frontier: start.into(), recall, text_length: 0, ended: false };
         let renew_at = constraint.language().limits().shared_items;
         Ok(Self {
             constraint,
@@ -853,11 +856,12 @@ impl Matcher {
         let mut refused = None;
         let mut at = 0;
         let named = self.named(token);
+        let mut recall = position.recall.clone();
         let step = |stepper: &mut Stepper, before: &[Config], byte: u8, next: &mut Frontier| {
-            stepper.step(language, before, byte, next)?;
+            stepper.step_recalling(language, before, &mut recall, byte, next)?;
             // Between the bytes of a token too: so the refusal names the first byte that no sentence has
             // there.
-            let is_viable = stepper.is_viable(language, next)?;
+            let is_viable = stepper.is_viable_recalling(language, next, &recall)?;
             if !is_viable {
                 refused = Some((at, byte, before.to_vec()));
             }
@@ -874,7 +878,8 @@ impl Matcher {
             let (expected, could_end) = (stepper.expected(language, &before), stepper.is_sentence(&before));
             return Err(refuse(at, byte, expected, could_end));
         }
-        Ok(Position { frontier: readings.into(), text_length: position.text_length + n_bytes, ended: false })
+        let text_length = position.text_length + n_bytes;
+        Ok(Position { frontier: readings.into(), recall, text_length, ended: false })
     }
 
     /// Asks about costs; the states made on the way are released.
@@ -961,14 +966,30 @@ impl Matcher {
         words: &mut [u32],
     ) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let Session { stepper, walks, memo, scratch, .. } = session;
-        let Position { frontier, ended, .. } = position;
         let n_words = self.constraint.mask_words();
-        if *ended {
+        if position.ended {
             words.fill(0);
             self.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
             return Ok(());
         }
+        self.mask_of_readings(session, &position.frontier, words)?;
+        let mark = session.stepper.mark();
+        let text = (&*position.frontier, &position.recall);
+        let result = session.stepper.remove_repeating(language, vocabulary, text, &mut words[..n_words]);
+        session.stepper.release(mark);
+        Ok(result?)
+    }
+
+    /// The mask as far as the readings tell.
+    fn mask_of_readings(
+        &self,
+        session: &mut Session,
+        frontier: &[Config],
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        let Session { stepper, walks, memo, scratch, .. } = session;
+        let n_words = self.constraint.mask_words();
         let frontier = &self.alike(stepper, frontier)?;
         if let Some(known) = memo.find(stepper, frontier) {
             words[..n_words].copy_from_slice(known);

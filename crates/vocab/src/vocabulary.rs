@@ -239,6 +239,13 @@ impl Vocabulary {
         &self.tokens.trie
     }
 
+    /// The ordinary tokens whose bytes pass a test. Kept by its name, so tests with one name have to be one.
+    /// Cost, once: all tokens.
+    #[doc(hidden)]
+    pub fn tokens_where(&self, name: &'static str, test: fn(&[u8]) -> bool) -> Arc<[TokenId]> {
+        self.tokens.selection(name, test)
+    }
+
     /// The tokens into which this vocabulary's own rules cut a text (a `str` or bytes).
     ///
     /// Only ordinary tokens: a text that contains `<|im_end|>` is spelled out. The tokens decode to the text,

@@ -720,7 +720,16 @@ impl<'f> Lowering<'f> {
             };
             let (name, span) = (std::mem::take(&mut entry.name), entry.span.take().and_then(here));
             let Entry { declared, priority, ignored, reserved, .. } = *entry;
-            terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span });
+            terminals.push(Terminal {
+                name,
+                declared,
+                kind,
+                priority,
+                ignored,
+                reserved,
+                span,
+                memory: None,
+            });
         }
         let (mut rules, mut nonterminals) = (expander.rules, expander.nonterminals);
         for symbol in rules.iter_mut().flat_map(|rule| &mut rule.rhs) {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{Pattern, Symbol};
+use anygram_grammar::memory::Memory;
 use anygram_json_schema::lower::{Lowered, Source};
 use anygram_lexer::LexerLimits;
 use anygram_lexer::dfa::{DEAD, Dfa, START};
@@ -56,7 +57,7 @@ impl<'a> Simulation<'a> {
             let pattern = Pattern::Regex(regex_syntax::parse(expression).unwrap());
             Dfa::new(&pattern, &LexerLimits::default(), &mut Work::unbounded()).unwrap()
         };
-        let dfas = grammar.terminals.iter().enumerate().filter_map(|(at, (_, source))| match source {
+        let dfas = grammar.terminals.iter().enumerate().filter_map(|(at, (_, source, _))| match source {
             Source::Regex(expression) => Some((at, dfa(expression))),
             Source::Automaton(..) => None,
         });
@@ -113,12 +114,18 @@ impl<'a> Simulation<'a> {
     pub fn read(&self, text: &[u8]) -> Option<Read> {
         let mut configs = Vec::new();
         let mut is_valid = self.symbol(Symbol::Nonterminal(self.grammar.start), None, &mut configs);
+        let mut memory = self.grammar.memory.clone();
         for (at, &byte) in text.iter().enumerate() {
             let mut next = Vec::new();
+            let repeats = memory.as_mut().is_some_and(|memory| {
+                memory.step(byte);
+                memory.repeats()
+            });
             is_valid = false;
             for (terminal, state, after) in configs {
                 let Some((state, accepts, is_live)) = self.step(terminal, state, byte) else { continue };
-                is_valid |= accepts && self.expand(&after, &mut next);
+                let is_distinct = || self.grammar.terminals[terminal].2.is_some_and(|of| of.is_distinct);
+                is_valid |= accepts && !(repeats && is_distinct()) && self.expand(&after, &mut next);
                 if is_live {
                     next.push((terminal, state, after));
                 }

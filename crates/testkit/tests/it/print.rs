@@ -166,6 +166,7 @@ fn terminal(random: &mut Random, at: usize) -> Terminal {
         ignored: random.chance(20),
         reserved: random.chance(15),
         span: None,
+        memory: None,
     }
 }
 

@@ -1,0 +1,95 @@
+//! What a grammar does not say of a text, because it would have to remember all of it: that the keys of an
+//! object differ, and the items of an array.
+//!
+//! A [`Memory`] reads a text byte by byte beside the parser. It knows nothing of rules; the grammar says of
+//! its terminals which [remember](crate::ir::Terminal::memory): the piece of one that is *distinct* may not
+//! repeat an earlier one. So a text is a sentence if the grammar derives it by pieces of which none that is
+//! distinct repeats another.
+
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::ir::Grammar;
+
+/// What a terminal's pieces are to a [`Memory`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Remembered {
+    /// Which pieces it has: a number of the memory's own.
+    pub kind: u32,
+    /// Whether a piece may not repeat an earlier one.
+    pub is_distinct: bool,
+}
+
+/// Bytes, as a set.
+pub type ByteSet = [bool; 256];
+
+/// Tells tokens of a vocabulary apart by their bytes; the name tells such tests apart.
+pub type TokenTest = (&'static str, fn(&[u8]) -> bool);
+
+/// What matters later of the text that was read.
+///
+/// What stays true: all answers are functions of the text. Cost of a step: of a look-up among what was
+/// remembered.
+pub trait Memory: Debug + Send + Sync {
+    /// A copy. Cheap: what was remembered is shared.
+    fn fork(&self) -> Box<dyn Memory>;
+
+    /// Reads a byte. Of a text that is no sentence of the grammar nothing is promised.
+    fn step(&mut self, byte: u8);
+
+    /// Whether a piece that ends here repeats an earlier one.
+    fn repeats(&self) -> bool;
+
+    /// Whether what is in progress, a piece or several, may come to repeat something. If not, whatever the
+    /// grammar derives from here on may follow, as far as what is in progress goes.
+    fn is_at_risk(&self) -> bool;
+
+    /// Whether a piece is in progress that a terminal remembers.
+    fn is_within(&self) -> bool;
+
+    /// Whether a piece in progress can become one of a kind (see [`Remembered`]) that differs from all that
+    /// it is at risk to repeat. False between pieces, and where nothing is at risk not asked.
+    fn differs(&self, terminal: Remembered) -> bool;
+
+    /// Texts with one of which everything goes on, as far as the memory can tell it apart, that repeats what
+    /// this is at risk to repeat; and some others. Few.
+    fn continuations(&self) -> Vec<Vec<u8>>;
+
+    /// The bytes by which what follows may come to be at risk or to repeat something.
+    fn risky(&self) -> ByteSet;
+
+    /// Tokens of other bytes than [risky](Self::risky) ones first can end in or beyond something that
+    /// repeats only if they pass this test.
+    fn whole(&self) -> TokenTest;
+
+    /// Equal for places that are alike: told apart by nothing that is in progress.
+    fn fingerprint(&self) -> u64;
+}
+
+/// A shared [`Memory`] of the empty text. Two are equal if they are the same, by address.
+#[derive(Clone, Debug)]
+pub struct Remembers(pub Arc<dyn Memory>);
+
+impl PartialEq for Remembers {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Remembers {}
+
+impl Deref for Remembers {
+    type Target = dyn Memory;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl Grammar {
+    /// The same grammar with a memory, of the empty text, for the terminals that remember.
+    pub fn with_memory(self, memory: Remembers) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+}

@@ -1,0 +1,285 @@
+//! Values as a memory holds them: equal ones are equal fields, whatever their spelling.
+
+use std::sync::Arc;
+
+use crate::value::{Decimal, Value};
+
+/// A number of any size: a sign, digits that neither begin nor end with zero, and the power of ten of the
+/// last. Zero has no digits.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Digits {
+    /// Whether it is below zero.
+    pub is_negative: bool,
+    /// The digits.
+    pub digits: Arc<str>,
+    /// The power of ten of the last one.
+    pub exponent: i128,
+}
+
+/// What a number was spelled as, whole or in part.
+struct Spelled<'a> {
+    is_negative: bool,
+    whole: &'a str,
+    fraction: Option<&'a str>,
+    exponent: Option<&'a str>,
+}
+
+impl<'a> Spelled<'a> {
+    fn new(text: &'a str) -> Self {
+        let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+            None => (text, None),
+        };
+        let (whole, fraction) = match mantissa.split_once('.') {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (mantissa, None),
+        };
+        Self { is_negative, whole, fraction, exponent }
+    }
+
+    /// The digits of the mantissa, and the power of ten of the last one.
+    fn mantissa(&self) -> (String, i128) {
+        let fraction = self.fraction.unwrap_or_default();
+        (format!("{}{fraction}", self.whole), -(fraction.len() as i128))
+    }
+}
+
+impl Digits {
+    /// The number that a text spells; `None` if it spells none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let spelled = Spelled::new(text);
+        let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !are_digits(spelled.whole) || !spelled.fraction.is_none_or(are_digits) {
+            return None;
+        }
+        let power = match spelled.exponent {
+            None => 0,
+            Some(text) => {
+                let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+                if !are_digits(digits) {
+                    return None;
+                }
+                // Beyond, numbers are alike: nobody writes them out.
+                let power = digits.parse::<i128>().unwrap_or(i128::MAX / 4).min(i128::MAX / 4);
+                if text.starts_with('-') { -power } else { power }
+            }
+        };
+        let (digits, exponent) = spelled.mantissa();
+        let digits = digits.trim_start_matches('0');
+        let kept = digits.trim_end_matches('0');
+        if kept.is_empty() {
+            return Some(Self { is_negative: false, digits: "".into(), exponent: 0 });
+        }
+        let zeros = (digits.len() - kept.len()) as i128;
+        let exponent = exponent + power + zeros;
+        Some(Self { is_negative: spelled.is_negative, digits: kept.into(), exponent })
+    }
+
+    /// As a decimal; `None` if it has more digits than one keeps.
+    pub fn decimal(&self) -> Option<Decimal> {
+        if self.digits.is_empty() {
+            return Some(Decimal::ZERO);
+        }
+        let mantissa: i128 = self.digits.parse().ok()?;
+        let mantissa = if self.is_negative { -mantissa } else { mantissa };
+        Some(Decimal::new(mantissa, i32::try_from(self.exponent).ok()?))
+    }
+
+    /// Whether a text that begins to spell a number may come to spell this one. Where it says no, it cannot.
+    pub fn may_begin(&self, text: &str) -> bool {
+        let spelled = Spelled::new(text);
+        let (digits, _) = spelled.mantissa();
+        let digits = digits.trim_start_matches('0');
+        let is_zero = self.digits.is_empty();
+        if spelled.is_negative != self.is_negative && !is_zero {
+            return false;
+        }
+        match spelled.exponent {
+            Some(_) => digits.trim_end_matches('0') == &*self.digits,
+            None if digits.len() <= self.digits.len() => self.digits.starts_with(digits),
+            None => digits.trim_end_matches('0') == &*self.digits,
+        }
+    }
+
+    /// Texts with which one that begins to spell a number comes to spell this one, one at least if it can.
+    pub fn endings(&self, text: &str) -> Vec<String> {
+        let spelled = Spelled::new(text);
+        let mut found = vec![String::new()];
+        if let Some(exponent) = spelled.exponent {
+            found.extend(self.exponents(&spelled, exponent));
+        } else {
+            let mut longer = String::new();
+            let (digits, _) = spelled.mantissa();
+            let digits = digits.trim_start_matches('0');
+            let rest = self.digits.get(digits.len()..).unwrap_or_default();
+            if spelled.whole.is_empty() {
+                // A first digit, and the others behind a point if it is zero.
+                longer += if self.digits.is_empty() { "0" } else { rest };
+            } else if spelled.whole == "0" && spelled.fraction.is_none() && !rest.is_empty() {
+                longer = format!(".{rest}");
+            } else {
+                longer += rest;
+            }
+            if spelled.fraction == Some("") && rest.is_empty() {
+                longer += "0";
+            }
+            let mantissa = format!("{text}{longer}");
+            if let Some(so_far) = Self::parse(&mantissa) {
+                let zeros = self.exponent - so_far.exponent;
+                if zeros == 0 || self.digits.is_empty() {
+                    found.push(longer.clone());
+                } else {
+                    found.push(format!("{longer}e{zeros}"));
+                }
+                // Without an exponent, where that is short: some schemas do not take one for an integer.
+                if (1..=40).contains(&zeros) && spelled.fraction.is_none() && !longer.starts_with('.') {
+                    found.push(longer + &"0".repeat(zeros as usize));
+                }
+            }
+        }
+        found.retain(|ending| Self::parse(&format!("{text}{ending}")).as_ref() == Some(self));
+        found
+    }
+
+    /// Ways to end an exponent.
+    fn exponents(&self, spelled: &Spelled<'_>, text: &str) -> Vec<String> {
+        let (digits, last) = spelled.mantissa();
+        let zeros = (digits.len() - digits.trim_end_matches('0').len()) as i128;
+        let power = if self.digits.is_empty() { 0 } else { self.exponent - last - zeros };
+        let (sign, written) = match text.strip_prefix(['+', '-']) {
+            Some(rest) => (&text[..1], rest),
+            None => ("", text),
+        };
+        let needed = power.unsigned_abs().to_string();
+        let rest = match needed.strip_prefix(written.trim_start_matches('0')) {
+            Some("") if written.is_empty() || power == 0 => "0".to_owned(),
+            Some(rest) => rest.to_owned(),
+            None => return Vec::new(),
+        };
+        let minus = if sign.is_empty() && written.is_empty() && power < 0 { "-" } else { "" };
+        vec![format!("{minus}{rest}")]
+    }
+}
+
+/// A value.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Held {
+    /// `null`, `true` or `false`, as it is spelled.
+    Literal(Arc<str>),
+    /// A number.
+    Number(Digits),
+    /// A string, or a key.
+    Text(Arc<str>),
+    /// Items.
+    Array(Arc<[Held]>),
+    /// Members, sorted by their keys.
+    Object(Arc<[(Arc<str>, Held)]>),
+}
+
+impl Held {
+    /// The value of a number or a literal that a text spells.
+    pub fn bare(text: &str) -> Option<Self> {
+        match text {
+            "null" | "true" | "false" => Some(Self::Literal(text.into())),
+            text => Digits::parse(text).map(Self::Number),
+        }
+    }
+
+    /// The member of an object with this key.
+    pub fn member(&self, key: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        let at = members.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
+        Some(&members[at].1)
+    }
+
+    /// The item of an array.
+    pub fn item(&self, at: usize) -> Option<&Self> {
+        if let Self::Array(items) = self { items.get(at) } else { None }
+    }
+
+    /// Whether a text that begins to spell a number or a literal may come to spell this one.
+    pub fn may_begin(&self, text: &str) -> bool {
+        match self {
+            Self::Literal(word) => word.starts_with(text),
+            Self::Number(number) => {
+                text.bytes()
+                    .all(|byte| byte == b'-' || !byte.is_ascii_alphabetic() || matches!(byte, b'e' | b'E'))
+                    && number.may_begin(text)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<&Value> for Held {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null | Value::Bool(_) => Self::Literal(value.to_string().into()),
+            Value::Number(number) => {
+                let text = number.to_string();
+                Digits::parse(&text).map_or_else(|| Self::Literal(text.into()), Self::Number)
+            }
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
+            Value::Object(members) => {
+                let mut members: Vec<_> =
+                    members.iter().map(|(key, value)| (key.clone(), Self::from(value))).collect();
+                members.sort();
+                Self::Object(members.into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_ended() {
+        let texts = ["0", "1", "-1", "10", "0.5", "-0.05", "1200", "1.25", "123456789", "1e30", "3e-7"];
+        let spellings =
+            ["-", "0", "0.", "0.0", "1", "1.", "12", "1e", "10e-", "1E+0", "0.05e", "-0", "-1.", "120"];
+        for number in texts.map(|text| Digits::parse(text).unwrap()) {
+            for begun in spellings {
+                let endings = number.endings(begun);
+                for ending in &endings {
+                    assert_eq!(Digits::parse(&format!("{begun}{ending}")).as_ref(), Some(&number));
+                    assert!(number.may_begin(begun), "{number:?} {begun}");
+                }
+            }
+            let begun = if number.is_negative { "-" } else { "" };
+            assert!(!number.endings(begun).is_empty(), "{number:?}");
+        }
+        let ends = |number: &str, begun: &str| !Digits::parse(number).unwrap().endings(begun).is_empty();
+        for (number, begun) in [
+            ("1", "10"),
+            ("1", "10e"),
+            ("1", "10e-"),
+            ("1", "0."),
+            ("1", "0.1e"),
+            ("1", "1."),
+            ("0", "-"),
+            ("0", "0e1"),
+            ("-5", "-0.05e"),
+            ("12", "1"),
+            ("12", "12.0e"),
+            ("1e3", "1e"),
+        ] {
+            assert!(ends(number, begun), "{number} from {begun}");
+        }
+        for (number, begun) in [("1", "2"), ("1", "-"), ("12", "1e"), ("1", "10e+"), ("12", "13")] {
+            assert!(!ends(number, begun), "{number} from {begun}");
+        }
+    }
+
+    #[test]
+    fn values_are_equal_whatever_their_spelling() {
+        for same in [["1", "1.0", "10e-1"], ["0", "-0", "0e5"], ["1e40", "10e39", "0.1e41"]] {
+            assert!(same.iter().all(|text| Held::bare(text) == Held::bare(same[0])));
+        }
+        assert_ne!(Held::bare("1"), Held::bare("1e1"));
+        assert_eq!(Held::bare("tru"), None);
+    }
+}

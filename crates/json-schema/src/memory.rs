@@ -1,0 +1,694 @@
+//! What automata cannot remember: the keys of an object, and the items of an array that have to differ.
+//!
+//! [`JsonMemory`] reads a JSON text beside the parser: the objects and arrays that are open, of each what was
+//! written in it, and the string or number in progress. What is in progress is *at risk* as long as it can
+//! come to equal a key or an item before it; *twins* of an array or object in progress are values before it,
+//! or parts of such, that it may still equal. What stays true: all is a function of the text, by values and
+//! not by spellings; copies share what was written. Cost of a byte: a look-up among the keys or items of the
+//! innermost object or array.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anygram_grammar::automata::PieceAutomaton;
+use anygram_grammar::memory::{ByteSet, Memory, Remembered, TokenTest};
+use rpds::{ListSync, RedBlackTreeSetSync};
+use rustc_hash::FxHasher;
+
+use crate::atoms::Numbers;
+use crate::chars::Chars;
+use crate::held::{Digits, Held};
+use crate::numbers::NumberPieces;
+use crate::pieces::Part;
+use crate::strings::Text;
+
+/// The pieces that a terminal has.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// Strings.
+    Text(Text),
+    /// Numbers.
+    Number(Numbers),
+    /// `true`, `false` or `null`.
+    Literal(&'static str),
+    /// The end of an array or object.
+    Close,
+}
+
+/// What one schema's memories share.
+#[derive(Debug)]
+struct Shared {
+    chars: Arc<Mutex<Chars>>,
+    kinds: Vec<Kind>,
+    /// Whether items of arrays have to differ somewhere; else only keys do.
+    holds_items: bool,
+}
+
+/// A part of a long string.
+const CHUNK: usize = 64;
+
+/// The string in progress, in parts.
+#[derive(Clone, Default, Debug)]
+struct Written {
+    /// The last first.
+    chunks: ListSync<Arc<str>>,
+    tail: String,
+}
+
+impl Written {
+    fn push(&mut self, c: char) {
+        self.tail.push(c);
+        if self.tail.len() >= CHUNK {
+            self.chunks.push_front_mut(std::mem::take(&mut self.tail).into());
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut chunks: Vec<&Arc<str>> = self.chunks.iter().collect();
+        chunks.reverse();
+        let mut text: String = chunks.into_iter().map(|chunk| &**chunk).collect();
+        text += &self.tail;
+        text
+    }
+}
+
+/// The piece in progress.
+#[derive(Clone, Debug)]
+enum Piece {
+    /// None.
+    Between,
+    /// A string that nobody asks for: inside a character that takes several bytes, or not.
+    Skipped(Option<Part>),
+    /// A string: what it is so far.
+    Text { written: Written, part: Option<Part>, is_at_risk: bool },
+    /// A number or a literal, as it is spelled so far.
+    Bare(Vec<u8>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    /// Outside of everything.
+    Top,
+    Array,
+    Object,
+}
+
+/// An object or array in progress.
+#[derive(Clone, Debug)]
+struct Frame {
+    shape: Shape,
+    /// Whether a string here is a key.
+    expects_key: bool,
+    key: Option<Arc<str>>,
+    /// The keys, or the items.
+    seen: RedBlackTreeSetSync<Held>,
+    /// The items, or members, the last first.
+    done: ListSync<(Option<Arc<str>>, Held)>,
+    n: usize,
+    /// Values that this may come to equal.
+    twins: Arc<[Held]>,
+    /// Tells contents apart.
+    print: u64,
+}
+
+impl Frame {
+    fn new(shape: Shape, twins: Vec<Held>, print: u64) -> Self {
+        Self {
+            shape,
+            expects_key: shape == Shape::Object,
+            key: None,
+            seen: RedBlackTreeSetSync::default(),
+            done: ListSync::default(),
+            n: 0,
+            twins: twins.into(),
+            print,
+        }
+    }
+
+    /// What the value or key in progress would be in a twin.
+    fn in_twins(&self) -> Vec<Held> {
+        if self.twins.is_empty() {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for twin in self.twins.iter() {
+            match (self.shape, twin) {
+                (Shape::Object, Held::Object(members)) if self.expects_key => {
+                    let keys = members.iter().map(|(key, _)| Held::Text(key.clone()));
+                    found.extend(keys.filter(|key| !self.seen.contains(key)));
+                }
+                (Shape::Object, twin) => {
+                    found.extend(self.key.as_ref().and_then(|key| twin.member(key)).cloned());
+                }
+                (_, twin) => found.extend(twin.item(self.n).cloned()),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn keep_twins(&mut self, keep: impl Fn(&Held) -> bool) {
+        if !self.twins.is_empty() {
+            self.twins = self.twins.iter().filter(|twin| keep(twin)).cloned().collect();
+        }
+    }
+
+    fn add_key(&mut self, key: Arc<str>) {
+        self.keep_twins(|twin| twin.member(&key).is_some());
+        self.seen.insert_mut(Held::Text(key.clone()));
+        self.key = Some(key);
+    }
+
+    /// A value is written.
+    fn add(&mut self, value: Option<Held>) {
+        let key = self.key.take();
+        if let Some(value) = value {
+            let n = self.n;
+            self.keep_twins(|twin| key.as_ref().map_or(twin.item(n), |key| twin.member(key)) == Some(&value));
+            let print = hash(&(&key, &value));
+            // In whatever order members come.
+            self.print = if self.shape == Shape::Object {
+                self.print.wrapping_add(print)
+            } else {
+                hash(&(self.print, print))
+            };
+            if self.shape == Shape::Array {
+                self.seen.insert_mut(value.clone());
+            }
+            self.done.push_front_mut((key, value));
+        }
+        self.n += 1;
+    }
+
+    fn into_value(self) -> Held {
+        let mut members: Vec<(Option<Arc<str>>, Held)> = self.done.iter().cloned().collect();
+        members.reverse();
+        if self.shape == Shape::Array {
+            return Held::Array(members.into_iter().map(|(_, item)| item).collect());
+        }
+        let mut members: Vec<(Arc<str>, Held)> =
+            members.into_iter().filter_map(|(key, value)| Some((key?, value))).collect();
+        members.sort_unstable();
+        Held::Object(members.into())
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The frames around a frame.
+#[derive(Debug)]
+struct Link {
+    frame: Frame,
+    outer: Option<Arc<Link>>,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct JsonMemory {
+    shared: Arc<Shared>,
+    outer: Option<Arc<Link>>,
+    frame: Frame,
+    piece: Piece,
+    repeats: bool,
+}
+
+impl fmt::Debug for JsonMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { frame, piece, repeats, .. } = self;
+        f.debug_struct("JsonMemory")
+            .field("frame", frame)
+            .field("piece", piece)
+            .field("repeats", repeats)
+            .finish()
+    }
+}
+
+impl JsonMemory {
+    /// Before a text. `kinds` are what terminals remember by number; `holds_items` says whether items of
+    /// arrays have to differ somewhere.
+    pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, holds_items: bool) -> Self {
+        let frame = Frame::new(Shape::Top, Vec::new(), 0);
+        let shared = Arc::new(Shared { chars, kinds, holds_items });
+        Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
+    }
+
+    fn is_key(&self) -> bool {
+        self.frame.shape == Shape::Object && self.frame.expects_key
+    }
+
+    /// Whether what is in progress may not be found among what was written beside it.
+    fn has_siblings(&self) -> bool {
+        self.is_key() || self.shared.holds_items && self.frame.shape == Shape::Array
+    }
+
+    /// The strings before the one in progress that begin with a text.
+    fn texts<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a Arc<str>> {
+        let from = Held::Text(begin.into());
+        let siblings = self.has_siblings().then(|| self.frame.seen.range(from..));
+        let texts = siblings.into_iter().flatten().map_while(|held| match held {
+            Held::Text(text) => Some(text),
+            _ => None,
+        });
+        texts.take_while(move |text| text.starts_with(begin))
+    }
+
+    /// The numbers and literals before the one in progress that may come of a text.
+    fn bares<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a Held> {
+        let siblings = self.has_siblings().then(|| self.frame.seen.iter());
+        let bares = siblings.into_iter().flatten();
+        let bares = bares.take_while(|held| matches!(held, Held::Literal(_) | Held::Number(_)));
+        bares.filter(move |held| held.may_begin(begin))
+    }
+
+    /// Whether a number or a literal that begins so may come to be one before it.
+    fn has_bare(&self, begin: &str) -> bool {
+        let literals = ["null", "true", "false"];
+        if literals.iter().any(|literal| literal.starts_with(begin)) {
+            return self.bares(begin).next().is_some();
+        }
+        // The numbers with these digits stand side by side.
+        let plain = begin.split(['e', 'E']).next().unwrap_or_default();
+        let digits: String = plain.chars().filter(char::is_ascii_digit).collect();
+        let digits = digits.trim_start_matches('0');
+        let is_negative = begin.starts_with('-');
+        let seen = &self.frame.seen;
+        let meets = |is_negative: bool, digits: &str| {
+            let from = Digits { is_negative, digits: digits.into(), exponent: i128::MIN };
+            let number = |held: &Held| matches!(held, Held::Number(number) if number.may_begin(begin));
+            seen.range(Held::Number(from)..).next().is_some_and(number)
+        };
+        meets(is_negative, digits) || meets(is_negative, digits.trim_end_matches('0')) || meets(false, "")
+    }
+
+    fn bare(&self) -> Option<&str> {
+        let Piece::Bare(text) = &self.piece else { return None };
+        std::str::from_utf8(text).ok()
+    }
+
+    /// Begins a string.
+    fn open_text(&mut self) {
+        let is_held = self.is_key() || self.shared.holds_items;
+        self.piece = if is_held {
+            let is_at_risk = self.texts("").next().is_some() || !self.frame.in_twins().is_empty();
+            Piece::Text { written: Written::default(), part: None, is_at_risk }
+        } else {
+            Piece::Skipped(None)
+        };
+    }
+
+    fn open(&mut self, shape: Shape) {
+        let mut twins = Vec::new();
+        if self.shared.holds_items {
+            twins = self.frame.in_twins();
+            if self.has_siblings() {
+                twins.extend(self.frame.seen.iter().cloned());
+            }
+            let is_alike = |held: &Held| match held {
+                Held::Array(_) => shape == Shape::Array,
+                Held::Object(_) => shape == Shape::Object,
+                _ => false,
+            };
+            twins.retain(is_alike);
+            twins.sort_unstable();
+            twins.dedup();
+        }
+        let print = hash(&(self.frame.print, &self.frame.key, self.frame.n));
+        let outer = std::mem::replace(&mut self.frame, Frame::new(shape, twins, print));
+        self.outer = Some(Arc::new(Link { frame: outer, outer: self.outer.take() }));
+    }
+
+    fn close(&mut self) {
+        let Some(link) = self.outer.take() else { return };
+        self.outer = link.outer.clone();
+        let inner = std::mem::replace(&mut self.frame, link.frame.clone());
+        let value = self.shared.holds_items.then(|| inner.into_value());
+        self.repeats =
+            self.has_siblings() && value.as_ref().is_some_and(|value| self.frame.seen.contains(value));
+        self.frame.add(value);
+    }
+
+    /// A byte between pieces.
+    fn between(&mut self, byte: u8) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => {}
+            b'{' => self.open(Shape::Object),
+            b'[' => self.open(Shape::Array),
+            b'}' | b']' => self.close(),
+            b',' => self.frame.expects_key = self.frame.shape == Shape::Object,
+            b':' => self.frame.expects_key = false,
+            b'"' => self.open_text(),
+            byte => {
+                self.piece = Piece::Bare(vec![byte]);
+                self.look();
+            }
+        }
+    }
+
+    /// Whether the number or literal so far is one before it.
+    fn look(&mut self) {
+        if self.shared.holds_items && self.has_siblings() {
+            let value = self.bare().and_then(Held::bare);
+            self.repeats = value.is_some_and(|value| self.frame.seen.contains(&value));
+        }
+    }
+
+    fn end_bare(&mut self) {
+        let value = self.bare().and_then(Held::bare).filter(|_| self.shared.holds_items);
+        self.piece = Piece::Between;
+        self.frame.add(value);
+    }
+
+    fn end_text(&mut self, written: &Written) {
+        let text: Arc<str> = written.text().into();
+        self.piece = Piece::Between;
+        let held = Held::Text(text.clone());
+        self.repeats = self.has_siblings() && self.frame.seen.contains(&held);
+        if self.is_key() {
+            self.frame.add_key(text);
+        } else {
+            self.frame.add(Some(held));
+        }
+    }
+
+    /// A byte of a string; the code point that it ends.
+    fn character(part: &mut Option<Part>, byte: u8) -> Option<char> {
+        let code = match part.take() {
+            None => match Part::first(byte) {
+                Some(first) => {
+                    *part = Some(first);
+                    return None;
+                }
+                None => u32::from(byte),
+            },
+            Some(begun) => match begun.step(byte)? {
+                Ok(longer) => {
+                    *part = Some(longer);
+                    return None;
+                }
+                Err(code) => code,
+            },
+        };
+        char::from_u32(code)
+    }
+
+    fn step_text(&mut self, byte: u8) {
+        let Piece::Text { mut written, mut part, mut is_at_risk } =
+            std::mem::replace(&mut self.piece, Piece::Between)
+        else {
+            return;
+        };
+        if part.is_none() && byte == b'"' {
+            return self.end_text(&written);
+        }
+        if let Some(c) = Self::character(&mut part, byte) {
+            written.push(c);
+            if is_at_risk {
+                let begin = written.text();
+                is_at_risk = self.texts(&begin).next().is_some()
+                    || self.frame.in_twins().iter().any(|held| begins(held, &begin));
+            }
+        }
+        self.piece = Piece::Text { written, part, is_at_risk };
+    }
+
+    /// What the piece in progress may not be, or is at risk if it is.
+    fn rivals(&self, is_distinct: bool) -> Vec<Held> {
+        let mut rivals = self.frame.in_twins();
+        match &self.piece {
+            Piece::Text { written, .. } => {
+                let begin = written.text();
+                rivals.retain(|held| begins(held, &begin));
+                if is_distinct {
+                    rivals.extend(self.texts(&begin).map(|text| Held::Text(text.clone())));
+                }
+            }
+            Piece::Bare(_) => {
+                let begin = self.bare().unwrap_or_default();
+                rivals.retain(|held| held.may_begin(begin));
+                if is_distinct {
+                    rivals.extend(self.bares(begin).cloned());
+                }
+            }
+            Piece::Between | Piece::Skipped(_) => rivals.clear(),
+        }
+        rivals
+    }
+
+    /// Whether a string can be one of some that is none of others.
+    fn has_other_text(&self, text: Text, rivals: &[Held]) -> bool {
+        let Piece::Text { written, part, .. } = &self.piece else { return false };
+        let begin: Vec<char> = written.text().chars().collect();
+        let rivals: Vec<Vec<char>> = rivals
+            .iter()
+            .filter_map(|held| match held {
+                Held::Text(text) => Some(text.chars().skip(begin.len()).collect()),
+                _ => None,
+            })
+            .collect();
+        let rivals: Vec<&[char]> = rivals.iter().map(|rival| &**rival).collect();
+        let mut chars = self.shared.chars.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut formula = text.formula;
+        for &c in &begin {
+            match chars.step(formula, c as u32) {
+                Ok(next) => formula = next,
+                // The automaton of the terminal hits the same limit, and says so.
+                Err(_) => return true,
+            }
+        }
+        let n = begin.len() as u64;
+        let Some(most) = text.max.checked_sub(n) else { return false };
+        let most = if text.max == u64::MAX { u64::MAX } else { most };
+        let first = part.map(Part::ranges);
+        chars
+            .has_other(formula, (text.min.saturating_sub(n), most), first.as_deref(), &rivals)
+            .unwrap_or(true)
+    }
+
+    /// Whether a number can be one of some that is none of others.
+    fn has_other_number(&self, numbers: &Numbers, rivals: &[Held]) -> bool {
+        let Some(begin) = self.bare() else { return false };
+        if !begin.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            return false;
+        }
+        let mut numbers = numbers.clone();
+        numbers.not_in.extend(rivals.iter().filter_map(|held| match held {
+            Held::Number(number) => number.decimal(),
+            _ => None,
+        }));
+        let pieces = NumberPieces::new(&numbers, usize::MAX);
+        let mut state = pieces.start();
+        for byte in begin.bytes() {
+            match pieces.step(state, byte) {
+                Ok(Some(next)) => state = next,
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+        true
+    }
+
+    /// Texts that end the string in progress so that it is another.
+    fn ending(text: &str, written: &Written, part: Option<Part>) -> Option<Vec<u8>> {
+        let begin = written.text();
+        let mut rest = text.strip_prefix(&*begin)?.chars();
+        let mut ending = Vec::new();
+        if let Some(mut part) = part {
+            let c = rest.next()?;
+            loop {
+                let is_next = |&byte: &u8| match part.step(byte) {
+                    Some(Ok(longer)) => {
+                        longer.ranges().iter().any(|&(from, to)| (from..=to).contains(&(c as u32)))
+                    }
+                    Some(Err(code)) => code == c as u32,
+                    None => false,
+                };
+                let byte = (0..=u8::MAX).rev().find(is_next)?;
+                ending.push(byte);
+                match part.step(byte)? {
+                    Ok(longer) => part = longer,
+                    Err(_) => break,
+                }
+            }
+        }
+        for c in rest {
+            match c {
+                '"' | '\\' => ending.extend([b'\\', c as u8]),
+                '\0'..='\x1f' => ending.extend(format!("\\u{:04x}", c as u32).bytes()),
+                c => ending.extend(c.encode_utf8(&mut [0; 4]).bytes()),
+            }
+        }
+        ending.push(b'"');
+        Some(ending)
+    }
+}
+
+/// Whether a value is a string that begins with a text.
+fn begins(held: &Held, begin: &str) -> bool {
+    matches!(held, Held::Text(text) if text.starts_with(begin))
+}
+
+/// What may stand between pieces, and begin one.
+const BETWEEN: &[u8] = b" \t\n\r,:]}[{\"-0123456789tfn";
+
+/// Tokens in which there are two quotation marks: a key may end in them that does not begin with them.
+fn has_two_quotes(token: &[u8]) -> bool {
+    token.iter().filter(|&&byte| byte == b'"').count() >= 2
+}
+
+/// Tokens in which there are three: one ends the string in progress, the others may be those of a key.
+fn has_three_quotes(token: &[u8]) -> bool {
+    token.iter().filter(|&&byte| byte == b'"').count() >= 3
+}
+
+/// Tokens in which an item may begin behind something else.
+fn has_an_item(token: &[u8]) -> bool {
+    has_two_quotes(token)
+        || token.iter().rev().skip(1).any(|byte| matches!(byte, b',' | b':' | b'[' | b'{' | b']' | b'}'))
+}
+
+impl Memory for JsonMemory {
+    fn fork(&self) -> Box<dyn Memory> {
+        Box::new(self.clone())
+    }
+
+    fn step(&mut self, byte: u8) {
+        self.repeats = false;
+        match &mut self.piece {
+            Piece::Between => self.between(byte),
+            Piece::Skipped(part) => {
+                if part.is_none() && byte == b'"' {
+                    self.piece = Piece::Between;
+                    self.frame.add(None);
+                } else {
+                    Self::character(part, byte);
+                }
+            }
+            Piece::Text { .. } => self.step_text(byte),
+            Piece::Bare(text) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.') => {
+                text.push(byte);
+                self.look();
+            }
+            Piece::Bare(_) => {
+                self.end_bare();
+                self.between(byte);
+            }
+        }
+    }
+
+    fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    fn is_at_risk(&self) -> bool {
+        match &self.piece {
+            Piece::Between => !self.frame.twins.is_empty(),
+            Piece::Skipped(_) => false,
+            Piece::Text { is_at_risk, .. } => *is_at_risk,
+            Piece::Bare(_) => {
+                let begin = self.bare().unwrap_or_default();
+                self.has_siblings() && self.has_bare(begin)
+                    || self.frame.in_twins().iter().any(|held| held.may_begin(begin))
+            }
+        }
+    }
+
+    fn is_within(&self) -> bool {
+        matches!(self.piece, Piece::Text { .. } | Piece::Bare(_))
+    }
+
+    fn differs(&self, terminal: Remembered) -> bool {
+        let rivals = self.rivals(terminal.is_distinct);
+        match &self.shared.kinds[terminal.kind as usize] {
+            Kind::Text(text) => self.has_other_text(*text, &rivals),
+            Kind::Number(numbers) => self.has_other_number(numbers, &rivals),
+            Kind::Literal(literal) => self.bare().is_some_and(|begin| {
+                literal.starts_with(begin)
+                    && !rivals.iter().any(|held| matches!(held, Held::Literal(other) if **other == **literal))
+            }),
+            Kind::Close => false,
+        }
+    }
+
+    fn continuations(&self) -> Vec<Vec<u8>> {
+        let singles = || BETWEEN.iter().map(|&byte| vec![byte]);
+        match &self.piece {
+            Piece::Between => singles().collect(),
+            Piece::Skipped(_) => Vec::new(),
+            Piece::Text { written, part, .. } => {
+                let rivals = self.rivals(true);
+                let ending = |held: &Held| match held {
+                    Held::Text(text) => Self::ending(text, written, *part),
+                    _ => None,
+                };
+                rivals.iter().filter_map(ending).collect()
+            }
+            Piece::Bare(_) => {
+                let (rivals, begin) = (self.rivals(true), self.bare().unwrap_or_default());
+                let mut endings: Vec<Vec<u8>> = Vec::new();
+                for held in &rivals {
+                    match held {
+                        Held::Literal(word) => endings.extend(word.strip_prefix(begin).map(Vec::from)),
+                        Held::Number(number) => {
+                            endings.extend(number.endings(begin).into_iter().map(String::into_bytes))
+                        }
+                        _ => {}
+                    }
+                }
+                endings.retain(|ending| !ending.is_empty());
+                endings.extend(singles());
+                endings
+            }
+        }
+    }
+
+    fn risky(&self) -> ByteSet {
+        let mut bytes = [false; 256];
+        match &self.piece {
+            Piece::Between | Piece::Bare(_) => {
+                BETWEEN.iter().chain(b"+.eEalrsu").for_each(|&byte| bytes[usize::from(byte)] = true);
+            }
+            Piece::Text { is_at_risk: true, part: Some(_), .. } => bytes = [true; 256],
+            Piece::Text { written, is_at_risk: true, .. } => {
+                let begin = written.text();
+                bytes[usize::from(b'\\')] = true;
+                let twins = self.frame.in_twins();
+                let twins = twins.iter().filter_map(|held| match held {
+                    Held::Text(text) => Some(text),
+                    _ => None,
+                });
+                for rest in self.texts(&begin).chain(twins).filter_map(|text| text.strip_prefix(&*begin)) {
+                    bytes[usize::from(rest.bytes().next().unwrap_or(b'"'))] = true;
+                }
+            }
+            Piece::Skipped(_) | Piece::Text { .. } => {}
+        }
+        bytes
+    }
+
+    fn whole(&self) -> TokenTest {
+        if self.shared.holds_items {
+            return ("JSON: an item behind something", has_an_item);
+        }
+        match &self.piece {
+            Piece::Between | Piece::Bare(_) => ("JSON: two quotes", has_two_quotes),
+            Piece::Skipped(_) | Piece::Text { .. } => ("JSON: three quotes", has_three_quotes),
+        }
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let piece = match &self.piece {
+            Piece::Between => (0, Vec::new(), None),
+            Piece::Skipped(part) => (1, Vec::new(), *part),
+            Piece::Text { written, part, .. } => (2, written.text().into_bytes(), *part),
+            Piece::Bare(text) => (3, text.clone(), None),
+        };
+        let Frame { print, n, key, expects_key, .. } = &self.frame;
+        hash(&(piece, print, n, key, expects_key, self.repeats))
+    }
+}
