@@ -104,8 +104,11 @@ impl Digits {
 
     /// Texts with which one that begins to spell a number comes to spell this one, one at least if it can.
     pub fn endings(&self, text: &str) -> Vec<String> {
+        if Self::parse(text).as_ref() == Some(self) {
+            return vec![String::new()];
+        }
         let spelled = Spelled::new(text);
-        let mut found = vec![String::new()];
+        let mut found = Vec::new();
         if let Some(exponent) = spelled.exponent {
             found.extend(self.exponents(&spelled, exponent));
         } else {

@@ -204,7 +204,7 @@ pub fn lower(
     }
     let Lowering { mut out, kinds, chars, .. } = lowering;
     if kinds.is_needed {
-        out.memory = Some(JsonMemory::new(chars, kinds.all, kinds.holds_items));
+        out.memory = Some(JsonMemory::new(chars, kinds.all, (kinds.holds_items, escapes)));
     }
     Ok(out)
 }

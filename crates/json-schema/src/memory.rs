@@ -20,7 +20,7 @@ use crate::atoms::Numbers;
 use crate::chars::Chars;
 use crate::held::{Digits, Held};
 use crate::numbers::NumberPieces;
-use crate::pieces::Part;
+use crate::pieces::{Escapes, Part};
 use crate::strings::Text;
 
 /// The pieces that a terminal has.
@@ -43,6 +43,7 @@ struct Shared {
     kinds: Vec<Kind>,
     /// Whether items of arrays have to differ somewhere; else only keys do.
     holds_items: bool,
+    escapes: Escapes,
 }
 
 /// A part of a long string.
@@ -232,9 +233,9 @@ impl fmt::Debug for JsonMemory {
 impl JsonMemory {
     /// Before a text. `kinds` are what terminals remember by number; `holds_items` says whether items of
     /// arrays have to differ somewhere.
-    pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, holds_items: bool) -> Self {
+    pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, (holds_items, escapes): (bool, Escapes)) -> Self {
         let frame = Frame::new(Shape::Top, Vec::new(), 0);
-        let shared = Arc::new(Shared { chars, kinds, holds_items });
+        let shared = Arc::new(Shared { chars, kinds, holds_items, escapes });
         Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
     }
 
@@ -464,7 +465,7 @@ impl JsonMemory {
         let n = begin.len() as u64;
         let Some(most) = text.max.checked_sub(n) else { return false };
         let most = if text.max == u64::MAX { u64::MAX } else { most };
-        let first = part.map(Part::ranges);
+        let first = part.map(|part| part.ranges(self.shared.escapes));
         chars
             .has_other(formula, (text.min.saturating_sub(n), most), first.as_deref(), &rivals)
             .unwrap_or(true)
@@ -502,9 +503,10 @@ impl JsonMemory {
             let c = rest.next()?;
             loop {
                 let is_next = |&byte: &u8| match part.step(byte) {
-                    Some(Ok(longer)) => {
-                        longer.ranges().iter().any(|&(from, to)| (from..=to).contains(&(c as u32)))
-                    }
+                    Some(Ok(longer)) => longer
+                        .ranges(Escapes::Any)
+                        .iter()
+                        .any(|&(from, to)| (from..=to).contains(&(c as u32))),
                     Some(Err(code)) => code == c as u32,
                     None => false,
                 };
@@ -616,9 +618,8 @@ impl Memory for JsonMemory {
     }
 
     fn continuations(&self) -> Vec<Vec<u8>> {
-        let singles = || BETWEEN.iter().map(|&byte| vec![byte]);
         match &self.piece {
-            Piece::Between => singles().collect(),
+            Piece::Between => BETWEEN.iter().map(|&byte| vec![byte]).collect(),
             Piece::Skipped(_) => Vec::new(),
             Piece::Text { written, part, .. } => {
                 let rivals = self.rivals(true);
@@ -641,7 +642,7 @@ impl Memory for JsonMemory {
                     }
                 }
                 endings.retain(|ending| !ending.is_empty());
-                endings.extend(singles());
+                endings.extend(b" \t\n\r,]}".iter().map(|&byte| vec![byte]));
                 endings
             }
         }

@@ -187,13 +187,7 @@ impl StringPieces {
 
     /// Inside a character.
     fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
-        let mut ranges = part.ranges();
-        if self.escapes == Escapes::Needed && part.is_unit() {
-            ranges.retain_mut(|(from, to)| {
-                *to = (*to).min(0x1f);
-                from <= to
-            });
-        }
+        let ranges = part.ranges(self.escapes);
         let mut chars = lock(&self.chars);
         if let (Part::Bytes { left, value }, &[(from, to)]) = (part, &*ranges)
             && (from, to) == (value << (6 * left), ((value + 1) << (6 * left)) - 1)
@@ -368,8 +362,22 @@ impl Part {
         }
     }
 
-    /// The code points that can come of it, as ranges.
-    pub(crate) fn ranges(self) -> Vec<(u32, u32)> {
+    /// The code points that can come of it, as ranges, if so many escapes may be used.
+    pub(crate) fn ranges(self, escapes: Escapes) -> Vec<(u32, u32)> {
+        let mut ranges = self.all_ranges();
+        if escapes == Escapes::Needed && self.is_unit() {
+            ranges.retain_mut(|(from, to)| {
+                *to = (*to).min(0x1f);
+                from <= to
+            });
+        } else if escapes == Escapes::Needed && self == Self::Escape {
+            // Control characters, and what has an escape of two characters.
+            ranges = vec![(0, 0x1f), (0x22, 0x22), (0x2f, 0x2f), (0x5c, 0x5c)];
+        }
+        ranges
+    }
+
+    fn all_ranges(self) -> Vec<(u32, u32)> {
         match self {
             Self::Escape => vec![(0, 0x10_ffff)],
             Self::Unit { digits, value } => {

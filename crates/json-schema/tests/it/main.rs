@@ -6,5 +6,6 @@ mod laws;
 mod matcher;
 mod options;
 mod pattern;
+mod recall;
 mod simulate;
 mod suite;
