@@ -297,6 +297,7 @@ pub mod json_schema {
     pub use anygram_json_schema::algebra::{KeyOrder, Limits};
     pub use anygram_json_schema::document::Draft;
     pub use anygram_json_schema::lower::Whitespace;
+    pub use anygram_json_schema::options::OptionError;
     pub use anygram_json_schema::pieces::Escapes;
 }
 

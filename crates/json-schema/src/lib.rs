@@ -14,6 +14,7 @@
 //! | [`rules`] | objects and arrays as automata over terminals and values |
 //! | [`mod@lower`] | all of it as the parts of a grammar |
 //! | `metaschemas` | the drafts' own schemas, for references to them |
+//! | [`options`] | options by name |
 //! | [`refusal`] | why a schema is refused |
 //!
 //! What is not exact is refused by keyword and place, never weakened.
@@ -28,6 +29,7 @@ mod keywords;
 pub mod lower;
 mod metaschemas;
 pub mod numbers;
+pub mod options;
 pub mod pattern;
 pub mod pieces;
 pub mod read;
@@ -68,6 +70,9 @@ pub struct Options {
     pub limits: Limits,
     /// States that one automaton may make while texts are read.
     pub schema_states: usize,
+    /// Levels of objects and arrays within each other in an indented text; without indentation there is no
+    /// bound. The size of the grammar of a recursive schema grows with it.
+    pub indent_depth: u32,
 }
 
 impl Default for Options {
@@ -82,6 +87,7 @@ impl Default for Options {
             documents: Vec::new(),
             limits: Limits::default(),
             schema_states: 1_000_000,
+            indent_depth: 32,
         }
     }
 }
@@ -115,5 +121,6 @@ pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
     let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits)
         .with_keys(options.key_order.clone(), options.declared_only);
     let forms = Forms::new(&mut algebra)?;
-    lower(algebra, forms, options.whitespace, (options.escapes, options.schema_states))
+    let limits = (options.escapes, options.schema_states, options.indent_depth);
+    lower(algebra, forms, options.whitespace, limits)
 }

@@ -1,6 +1,8 @@
 //! From forms to a grammar: a nonterminal for each set that has a value, automata for strings, numbers,
 //! objects and arrays.
 
+mod indent;
+
 use std::sync::{Arc, Mutex};
 
 use anygram_grammar::automata::{PieceAutomaton, Pieces, RuleAutomaton};
@@ -14,6 +16,7 @@ use crate::algebra::Algebra;
 use crate::atoms::{Numbers, SetId};
 use crate::chars::Chars;
 use crate::forms::{ArrayForm, Form, Forms, ObjectForm};
+use crate::lower::indent::{NonEmpty, TooDeep};
 use crate::numbers::NumberPieces;
 use crate::pieces::{Escapes, StringPieces};
 use crate::refusal::{Kind, Refusal};
@@ -32,7 +35,13 @@ pub enum Whitespace {
     Compact,
     /// One blank behind commas and colons.
     Spaced,
+    /// Each member and item on a line of its own, behind so many blanks a level, as Python's
+    /// `json.dumps(indent=n)` writes it. At most [`MAX_INDENT`].
+    Indent(u32),
 }
+
+/// The largest `n` of [`Whitespace::Indent`].
+pub const MAX_INDENT: u32 = 16;
 
 /// What a terminal matches.
 #[derive(Clone, Debug)]
@@ -113,9 +122,9 @@ impl Whitespace {
             Self::Any => (r"[ \t\n\r]*".to_owned(), r"[ \t\n\r]*".to_owned()),
             Self::AtMost(n) => (format!(r"[ \t\n\r]{{0,{n}}}"), format!(r"[ \t\n\r]{{0,{n}}}")),
             Self::Compact => (String::new(), String::new()),
-            Self::Spaced => (String::new(), " ".to_owned()),
+            Self::Spaced | Self::Indent(_) => (String::new(), " ".to_owned()),
         };
-        let inner = if self == Self::Spaced { "" } else { &behind };
+        let inner = if matches!(self, Self::Spaced | Self::Indent(_)) { "" } else { &behind };
         vec![
             ("`{`", format!(r"\{{{inner}")),
             ("`}`", r"\}".to_owned()),
@@ -142,7 +151,7 @@ pub fn lower(
     algebra: Algebra<'_>,
     forms: Forms,
     whitespace: Whitespace,
-    (escapes, limit): (Escapes, usize),
+    (escapes, limit, max_depth): (Escapes, usize, u32),
 ) -> Result<Lowered, Refusal> {
     if !forms.alive.contains(&forms.root) {
         let message = "no value is valid: what it asks for contradicts itself";
@@ -167,9 +176,15 @@ pub fn lower(
         values: FxHashMap::default(),
         objects: FxHashMap::default(),
         arrays: FxHashMap::default(),
+        keys: FxHashMap::default(),
         texts: FxHashMap::default(),
         numbers: FxHashMap::default(),
         agenda: Vec::new(),
+        levels: Vec::new(),
+        indent: match whitespace {
+            Whitespace::Indent(blanks) => Some(Indent { blanks, max_depth }),
+            _ => None,
+        },
         escapes,
         limit,
     };
@@ -177,10 +192,10 @@ pub fn lower(
         lowering.out.terminals.push((name.to_owned(), Source::Regex(expression)));
     }
     lowering.start(root, whitespace);
-    while let Some(set) = lowering.agenda.pop() {
-        let lhs = lowering.values[&set];
+    while let Some((set, depth)) = lowering.agenda.pop() {
+        let lhs = lowering.values[&(set, depth)];
         for form in &sets[&set] {
-            lowering.alternative(lhs, set, form);
+            lowering.alternative(lhs, (set, depth), form);
         }
     }
     Ok(lowering.out)
@@ -191,14 +206,27 @@ struct Lowering {
     chars: Arc<Mutex<Chars>>,
     alive: Alive,
     names: FxHashMap<SetId, String>,
-    values: FxHashMap<SetId, NonterminalId>,
-    objects: FxHashMap<ObjectForm, NonterminalId>,
-    arrays: FxHashMap<ArrayForm, NonterminalId>,
+    /// By set and depth; without indentation all depths are 0.
+    values: FxHashMap<(SetId, u32), NonterminalId>,
+    objects: FxHashMap<(ObjectForm, u32), NonterminalId>,
+    arrays: FxHashMap<(ArrayForm, u32), NonterminalId>,
+    /// The terminals of the keys of objects.
+    keys: FxHashMap<ObjectForm, Vec<TerminalId>>,
     texts: FxHashMap<Text, TerminalId>,
     numbers: FxHashMap<Numbers, TerminalId>,
-    agenda: Vec<SetId>,
+    agenda: Vec<(SetId, u32)>,
+    /// The terminals that depend on the depth, by depth.
+    levels: Vec<[TerminalId; 5]>,
+    indent: Option<Indent>,
     escapes: Escapes,
     limit: usize,
+}
+
+/// Blanks a level, and levels beyond which a text is a limit's error.
+#[derive(Clone, Copy)]
+struct Indent {
+    blanks: u32,
+    max_depth: u32,
 }
 
 impl Lowering {
@@ -210,7 +238,7 @@ impl Lowering {
 
     fn start(&mut self, root: SetId, whitespace: Whitespace) {
         let start = self.nonterminal("start".to_owned());
-        let value = Symbol::Nonterminal(self.value(root));
+        let value = Symbol::Nonterminal(self.value(root, 0));
         let blank = Symbol::Terminal(TerminalId::new(Fixed::Blank as usize));
         self.rule(start, vec![value]);
         if whitespace.has_blanks() {
@@ -226,20 +254,19 @@ impl Lowering {
     }
 
     /// The nonterminal of a set that has a value.
-    fn value(&mut self, set: SetId) -> NonterminalId {
-        if let Some(&known) = self.values.get(&set) {
+    fn value(&mut self, set: SetId, depth: u32) -> NonterminalId {
+        if let Some(&known) = self.values.get(&(set, depth)) {
             return known;
         }
         let pointer = self.names.get(&set).map_or("", |pointer| pointer);
-        let name = format!("value {} of #{pointer}", set.0);
+        let name = format!("value {} of #{pointer}{}", set.0, at_depth(depth));
         let id = self.nonterminal(name);
-        self.values.insert(set, id);
-        self.agenda.push(set);
+        self.values.insert((set, depth), id);
+        self.agenda.push((set, depth));
         id
     }
 
-    fn alternative(&mut self, lhs: NonterminalId, set: SetId, form: &Form) {
-        let fixed = |fixed: Fixed| Symbol::Terminal(TerminalId::new(fixed as usize));
+    fn alternative(&mut self, lhs: NonterminalId, (set, depth): (SetId, u32), form: &Form) {
         match form {
             Form::Null => self.rule(lhs, vec![fixed(Fixed::Null)]),
             Form::Bool(falsehood, truth) => {
@@ -261,15 +288,13 @@ impl Lowering {
             Form::Object(form) => {
                 let alive = self.alive.clone();
                 if form.can_end(&|set| alive.contains(&set), &form.start()) {
-                    let object = self.object(form, set);
-                    self.rule(lhs, vec![Symbol::Nonterminal(object)]);
+                    self.object(lhs, form, (set, depth));
                 }
             }
             Form::Array(form) => {
                 let alive = self.alive.clone();
                 if form.least(&|set| alive.contains(&set), &form.start()).is_some() {
-                    let array = self.array(form, set);
-                    self.rule(lhs, vec![Symbol::Nonterminal(array)]);
+                    self.array(lhs, form, (set, depth));
                 }
             }
         }
@@ -304,35 +329,41 @@ impl Lowering {
         terminal
     }
 
-    fn object(&mut self, form: &ObjectForm, set: SetId) -> NonterminalId {
-        if let Some(&known) = self.objects.get(form) {
-            return known;
+    /// Adds an object to the alternatives of a value.
+    fn object(&mut self, value: NonterminalId, form: &ObjectForm, (set, depth): (SetId, u32)) {
+        if self.indent.is_some() && form.is_whole(&form.start()) {
+            self.rule(value, vec![fixed(Fixed::OpenObject), fixed(Fixed::CloseEmptyObject)]);
         }
-        let name = format!("object {} of #{}", self.objects.len(), self.names[&set]);
-        let lhs = self.nonterminal(name.clone());
-        self.objects.insert(form.clone(), lhs);
+        let at = (form.clone(), depth);
+        if let Some(&known) = self.objects.get(&at) {
+            return self.rule(value, vec![Symbol::Nonterminal(known)]);
+        }
+        let name = format!("object {} of #{}{}", self.objects.len(), self.names[&set], at_depth(depth));
         let keys = self.keys(form, &name);
-        let rules = ObjectRules::new(form.clone(), self.alive.clone(), name, self.limit);
-        let symbols = rules.parts().into_iter().map(|part| self.object_symbol(part, &keys)).collect();
-        self.out.automata.push((lhs, Arc::new(rules), symbols));
-        lhs
-    }
-
-    fn object_symbol(&mut self, part: Part, keys: &[TerminalId]) -> Symbol {
-        let fixed = |fixed: Fixed| Symbol::Terminal(TerminalId::new(fixed as usize));
-        match part {
-            Part::Open => fixed(Fixed::OpenObject),
+        let rules = ObjectRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
+        let parts = rules.parts();
+        let Some(automaton) = self.nested(Arc::new(rules), depth) else { return };
+        let lhs = self.nonterminal(name);
+        self.objects.insert(at, lhs);
+        self.rule(value, vec![Symbol::Nonterminal(lhs)]);
+        let symbol = |this: &mut Self, part| match part {
+            Part::Open => this.between(Fixed::OpenObject, depth),
             Part::CloseEmpty => fixed(Fixed::CloseEmptyObject),
-            Part::Close => fixed(Fixed::CloseObject),
-            Part::Comma => fixed(Fixed::Comma),
+            Part::Close => this.between(Fixed::CloseObject, depth),
+            Part::Comma => this.between(Fixed::Comma, depth),
             Part::Colon => fixed(Fixed::Colon),
             Part::Key(key) => Symbol::Terminal(keys[key as usize]),
-            Part::Value(set) => Symbol::Nonterminal(self.value(set)),
-        }
+            Part::Value(set) => this.below(set, depth),
+        };
+        let symbols = parts.into_iter().map(|part| symbol(self, part)).collect();
+        self.out.automata.push((lhs, automaton, symbols));
     }
 
     /// A terminal for each key and class of keys of an object.
     fn keys(&mut self, form: &ObjectForm, name: &str) -> Vec<TerminalId> {
+        if let Some(known) = self.keys.get(form) {
+            return known.clone();
+        }
         let mut chars = self.chars.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut texts: Vec<Text> = Vec::with_capacity(form.variants.len());
         for (key, _) in &form.keys {
@@ -351,30 +382,95 @@ impl Lowering {
         );
         self.out.pieces.push(Arc::new(pieces));
         let automaton = self.out.pieces.len() - 1;
-        (0..)
+        let keys: Vec<TerminalId> = (0..)
             .zip(names)
             .map(|(label, name)| self.terminal(name, Source::Automaton(automaton, label)))
-            .collect()
+            .collect();
+        self.keys.insert(form.clone(), keys.clone());
+        keys
     }
 
-    fn array(&mut self, form: &ArrayForm, set: SetId) -> NonterminalId {
-        if let Some(&known) = self.arrays.get(form) {
-            return known;
+    /// Adds an array to the alternatives of a value.
+    fn array(&mut self, value: NonterminalId, form: &ArrayForm, (set, depth): (SetId, u32)) {
+        if self.indent.is_some() && form.is_whole(&form.start()) {
+            self.rule(value, vec![fixed(Fixed::OpenArray), fixed(Fixed::CloseEmptyArray)]);
         }
-        let name = format!("array {} of #{}", self.arrays.len(), self.names[&set]);
-        let lhs = self.nonterminal(name.clone());
-        self.arrays.insert(form.clone(), lhs);
-        let rules = ArrayRules::new(form.clone(), self.alive.clone(), name, self.limit);
-        let fixed = |fixed: Fixed| Symbol::Terminal(TerminalId::new(fixed as usize));
-        let symbol = |part| match part {
-            Part::Open => fixed(Fixed::OpenArray),
+        let at = (form.clone(), depth);
+        if let Some(&known) = self.arrays.get(&at) {
+            return self.rule(value, vec![Symbol::Nonterminal(known)]);
+        }
+        let name = format!("array {} of #{}{}", self.arrays.len(), self.names[&set], at_depth(depth));
+        let rules = ArrayRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
+        let parts = rules.parts();
+        let Some(automaton) = self.nested(Arc::new(rules), depth) else { return };
+        let lhs = self.nonterminal(name);
+        self.arrays.insert(at, lhs);
+        self.rule(value, vec![Symbol::Nonterminal(lhs)]);
+        let symbol = |this: &mut Self, part| match part {
+            Part::Open => this.between(Fixed::OpenArray, depth),
             Part::CloseEmpty => fixed(Fixed::CloseEmptyArray),
-            Part::Close => fixed(Fixed::CloseArray),
-            Part::Comma | Part::Colon | Part::Key(_) => fixed(Fixed::Comma),
-            Part::Value(set) => Symbol::Nonterminal(self.value(set)),
+            Part::Close => this.between(Fixed::CloseArray, depth),
+            Part::Comma | Part::Colon | Part::Key(_) => this.between(Fixed::Comma, depth),
+            Part::Value(set) => this.below(set, depth),
         };
-        let symbols = rules.parts().into_iter().map(symbol).collect();
-        self.out.automata.push((lhs, Arc::new(rules), symbols));
-        lhs
+        let symbols = parts.into_iter().map(|part| symbol(self, part)).collect();
+        self.out.automata.push((lhs, automaton, symbols));
     }
+
+    /// An object or array as it stands at a depth. With indentation the empty one is a rule of its own, and
+    /// `None` if there is no other.
+    fn nested(&self, rules: Arc<dyn RuleAutomaton>, depth: u32) -> Option<Arc<dyn RuleAutomaton>> {
+        let Some(indent) = self.indent else { return Some(rules) };
+        let rules = NonEmpty::new(rules)?;
+        match depth < indent.max_depth {
+            true => Some(Arc::new(rules)),
+            false => Some(Arc::new(TooDeep(indent.max_depth))),
+        }
+    }
+
+    /// A value within an object or array at a depth.
+    fn below(&mut self, set: SetId, depth: u32) -> Symbol {
+        let depth = match self.indent {
+            None => 0,
+            // Nothing comes behind the bracket that is too deep.
+            Some(indent) if depth >= indent.max_depth => depth,
+            Some(_) => depth + 1,
+        };
+        Symbol::Nonterminal(self.value(set, depth))
+    }
+
+    /// A bracket or comma of an object or array at a depth, with what stands around it.
+    fn between(&mut self, part: Fixed, depth: u32) -> Symbol {
+        let Some(indent) = self.indent else { return fixed(part) };
+        while self.levels.len() <= depth as usize {
+            let outer = self.levels.len() as u32 * indent.blanks;
+            let inner = outer + indent.blanks;
+            let level = [
+                ("`{`", format!(r"\{{\n {{{inner}}}")),
+                ("`}`", format!(r"\n {{{outer}}}\}}")),
+                ("`[`", format!(r"\[\n {{{inner}}}")),
+                ("`]`", format!(r"\n {{{outer}}}\]")),
+                ("`,`", format!(r",\n {{{inner}}}")),
+            ];
+            let level = level.map(|(name, text)| self.terminal(name.to_owned(), Source::Regex(text)));
+            self.levels.push(level);
+        }
+        let at = match part {
+            Fixed::OpenObject => 0,
+            Fixed::CloseObject => 1,
+            Fixed::OpenArray => 2,
+            Fixed::CloseArray => 3,
+            _ => 4,
+        };
+        Symbol::Terminal(self.levels[depth as usize][at])
+    }
+}
+
+fn fixed(fixed: Fixed) -> Symbol {
+    Symbol::Terminal(TerminalId::new(fixed as usize))
+}
+
+/// What names say of a depth.
+fn at_depth(depth: u32) -> String {
+    if depth == 0 { String::new() } else { format!(" at depth {depth}") }
 }

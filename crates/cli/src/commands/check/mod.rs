@@ -47,7 +47,7 @@ const NO: Style = AnsiColor::Red.on_default();
 pub fn run(args: &Args) -> Result<bool> {
     args.grammar.refuse_device()?;
     let (source, format) = args.grammar.source()?;
-    let compiler = args.grammar.compiler();
+    let compiler = args.grammar.compiler()?;
     let language = compiler.compile(format, &source).map_err(|error| args.grammar.explain(error, &source))?;
     let mut output = anstream::stdout().lock();
     let words = Words::new(&language.lexing().lexicon);
