@@ -302,6 +302,11 @@ impl GrammarArgs {
         self.compiler()?.compile(format, &source).map_err(|error| self.explain(error, &source))
     }
 
+    /// The grammar with a vocabulary.
+    pub fn constraint(&self, language: Arc<Language>, vocabulary: Vocabulary) -> Result<Constraint> {
+        Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", self.grammar.display()))
+    }
+
     /// An error with its place in the file.
     pub fn explain(&self, error: CompileError, source: &str) -> anyhow::Error {
         let name = self.grammar.display();
@@ -398,15 +403,6 @@ impl VocabArgs {
             .and_then(|own| own.with_names(names))
             .map_err(|error| anyhow!("{error}"))
     }
-}
-
-/// A grammar and a vocabulary together.
-pub fn constraint(
-    grammar: &GrammarArgs,
-    language: Arc<Language>,
-    vocabulary: Vocabulary,
-) -> Result<Constraint> {
-    Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", grammar.grammar.display()))
 }
 
 /// The bytes of a grammar, unpacked if they are in gzip.
