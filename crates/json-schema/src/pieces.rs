@@ -198,7 +198,11 @@ impl StringPieces {
     /// Inside a character.
     fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
         let mut ranges = part.ranges();
-        if self.escapes == Escapes::Needed && part.is_unit() {
+        if self.escapes == Escapes::Needed && part == Part::Escape {
+            // Controls, and what has an escape of one letter.
+            ranges =
+                [(0, 0x1f)].into_iter().chain([b'"', b'/', b'\\'].map(|c| (c.into(), c.into()))).collect();
+        } else if self.escapes == Escapes::Needed && part.is_unit() {
             ranges.retain_mut(|(from, to)| {
                 *to = (*to).min(0x1f);
                 from <= to

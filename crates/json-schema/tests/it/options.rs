@@ -160,6 +160,13 @@ fn escapes_can_be_limited_to_what_needs_them() {
     let same = [r#""A""#, r#""\u0041""#, r#""\u00e9""#, r#""\ud83d\ude00""#];
     check(r#"{"type":"string"}"#, &Options::default(), &same, &[r#""\ud83d""#]);
     check(r#"{"type":"string"}"#, &needed, &[same[0], r#""\n\u0001\"""#], &same[1..]);
+    // Where no escape is needed, none begins.
+    for (string, viable) in [("abc", 1), ("a/c", 1), ("\"c", 2), ("/c", 2), ("\n", 2), ("\u{1}", 2)] {
+        let schema = serde_json::json!({"const": string}).to_string();
+        let grammar = lowered(&schema, &needed).unwrap();
+        let read = Simulation::new(&grammar).read(b"\"\\").unwrap();
+        assert_eq!(read.viable, viable, "{string:?}");
+    }
 }
 
 #[test]
