@@ -244,7 +244,11 @@ impl Compiler {
         Ok(match format {
             GrammarFormat::Lark => {
                 let imports = self.imports.clone();
-                lark::parse(source, &lark::LarkOptions { start, imports, max_size })
+                let options = lark::LarkOptions { start, imports, max_size };
+                lark::parse_with_schemas(source, &options, &|schema| {
+                    anygram_json_schema::grammar(schema, &self.schema)
+                        .map_err(|refusal| (schema_error(refusal.kind), refusal.to_string()))
+                })
             }
             GrammarFormat::Gbnf => gbnf::parse(source, &gbnf::GbnfOptions { start, join, max_size }),
             GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, max_size }),
