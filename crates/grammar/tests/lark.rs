@@ -689,7 +689,13 @@ fn mistakes_have_a_kind_and_a_place() {
             "the schema of `%json`: nobody reads schemas here",
         ),
         ("start: %json null", Syntax, 1, 8, "behind `%json` stands a schema: `%json {…}`"),
-        ("start: \"a\"\n  | %json\n  {\"a\": \"}\"", Syntax, 3, 3, "the schema is not closed: `}` is missing"),
+        (
+            "start: \"a\"\n  | %json\n  {\"a\": \"}\"",
+            Syntax,
+            3,
+            3,
+            "the schema is not closed: `}` is missing",
+        ),
         ("start: A\nA: %json {}", Unsupported, 2, 4, "a JSON schema is not a part of a terminal"),
         (
             "start: a::0\na::_: \"\"",

@@ -2,6 +2,7 @@
 //! objects and arrays.
 
 mod indent;
+mod words;
 
 use std::sync::{Arc, Mutex};
 
@@ -309,7 +310,7 @@ impl Lowering {
         if let Some(&known) = self.numbers.get(numbers) {
             return known;
         }
-        let name = format!("number of #{}", self.names[&set]);
+        let name = words::number(numbers, &self.names[&set]);
         self.out.pieces.push(Arc::new(NumberPieces::new(numbers, self.limit)));
         let terminal = self.terminal(name, Source::Automaton(self.out.pieces.len() - 1, 0));
         self.numbers.insert(numbers.clone(), terminal);
@@ -320,7 +321,7 @@ impl Lowering {
         if let Some(&known) = self.texts.get(&text) {
             return known;
         }
-        let name = format!("string of #{}", self.names[&set]);
+        let name = words::string(text, &self.names[&set]);
         let pieces =
             StringPieces::new(self.chars.clone(), vec![text], name.clone(), (self.escapes, self.limit));
         self.out.pieces.push(Arc::new(pieces));
@@ -339,7 +340,7 @@ impl Lowering {
             return self.rule(value, vec![Symbol::Nonterminal(known)]);
         }
         let name = format!("object {} of #{}{}", self.objects.len(), self.names[&set], at_depth(depth));
-        let keys = self.keys(form, &name);
+        let keys = self.keys(form, &self.names[&set].clone());
         let rules = ObjectRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
         let parts = rules.parts();
         let Some(automaton) = self.nested(Arc::new(rules), depth) else { return };
@@ -360,7 +361,7 @@ impl Lowering {
     }
 
     /// A terminal for each key and class of keys of an object.
-    fn keys(&mut self, form: &ObjectForm, name: &str) -> Vec<TerminalId> {
+    fn keys(&mut self, form: &ObjectForm, pointer: &str) -> Vec<TerminalId> {
         if let Some(known) = self.keys.get(form) {
             return known.clone();
         }
@@ -372,12 +373,12 @@ impl Lowering {
         texts.extend(form.classes.iter().map(|&formula| Text { formula, min: 0, max: u64::MAX }));
         drop(chars);
         let names = form.keys.iter().map(|(key, _)| format!("{key:?}"));
-        let others = form.classes.iter().map(|_| format!("other key of {name}"));
+        let others = form.classes.iter().map(|_| format!("another key of #{pointer}"));
         let names: Vec<String> = names.chain(others).collect();
         let pieces = StringPieces::new(
             self.chars.clone(),
             texts,
-            format!("keys of {name}"),
+            format!("the keys of #{pointer}"),
             (self.escapes, self.limit),
         );
         self.out.pieces.push(Arc::new(pieces));

@@ -34,6 +34,7 @@ pub mod memo;
 pub mod read;
 mod rows;
 pub mod sequences;
+mod shortest;
 
 pub use anygram_bits::ErrorKind;
 pub use error::{CompileError, MatchError, StepError};

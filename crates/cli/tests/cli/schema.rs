@@ -224,3 +224,31 @@ fn the_depth_of_indented_texts_is_a_limit() {
     assert_eq!(told[1]["error"]["kind"], "limit", "{}", told[1]);
     assert!(told[1]["error"]["message"].as_str().unwrap().contains("indent_depth"));
 }
+
+#[test]
+fn refusals_are_told_in_the_words_of_the_schema() {
+    let schema = json!({"type": "object", "required": ["items"], "properties": {"items": {"type": "array",
+        "minItems": 1, "items": {"required": ["age"], "type": "object", "properties": {
+            "age": {"type": "integer", "minimum": 0}, "at": {"format": "date", "type": "string"}}}}}});
+    let folder = Folder::new();
+    let file = folder.file("s.schema.json", schema.to_string());
+    let check = |text: &str| anygram_with(&["check", "-g", &file, "-"], text.as_bytes());
+    for (text, place, words) in [
+        ("{\"items\":[{\"age\":1},{\"age\":-3}]}", ", at /items/1/age", "expected an integer of at least 0"),
+        (
+            "{\"items\":[{\"at\":\"x\"}]}",
+            ", at /items/0/at",
+            "expected a string, as #/properties/items/items/properties/at",
+        ),
+        ("{\"items\":7}", ", at /items", "`[`"),
+        ("[]", ", at the root", "expected `{`"),
+    ] {
+        let output = check(text);
+        assert!(output.stdout.contains(place) && output.stdout.contains(words), "{text}: {}", output.stdout);
+        assert_eq!(output.status, Some(1));
+    }
+    // An example is found by what the automata know.
+    let output = anygram(&["check", "-g", &file]);
+    let example = output.stdout.lines().find_map(|line| line.strip_prefix("example")).unwrap().trim();
+    assert_eq!(example, "'{\"items\":[{\"age\":0}]}'");
+}

@@ -119,6 +119,27 @@ fn indentation_beyond_the_bound_is_an_error_and_not_an_answer() {
 }
 
 #[test]
+fn terminals_are_named_in_the_words_of_the_schema() {
+    for (schema, name) in [
+        (r#"{"type":"integer","minimum":0}"#, "an integer of at least 0"),
+        (r#"{"type":"number","exclusiveMinimum":0.5,"maximum":2}"#, "a number above 0.5 and of at most 2"),
+        (r#"{"type":"integer","multipleOf":5}"#, "an integer, a multiple of 5"),
+        (r#"{"enum":[1,2.5]}"#, "one of the numbers 1, 2.5"),
+        (r#"{"type":"number","not":{"const":3}}"#, "a number, as # says"),
+        (r#"{"type":"string"}"#, "a string"),
+        (r#"{"type":"string","minLength":2,"maxLength":5}"#, "a string of 2 to 5 characters"),
+        (r#"{"type":"string","pattern":"^a","maxLength":5}"#, "a string of at most 5 characters, as # says"),
+    ] {
+        let grammar = lowered(schema, &Options::default()).unwrap();
+        assert!(
+            grammar.terminals.iter().any(|(known, _)| known == name),
+            "{schema}: {:?}",
+            grammar.terminals
+        );
+    }
+}
+
+#[test]
 fn options_have_names() {
     let mut options = Options::default();
     let fine = [

@@ -1,3 +1,4 @@
+mod pointer;
 mod refusal;
 mod report;
 
@@ -70,7 +71,10 @@ pub fn run(args: &Args) -> Result<bool> {
         all &= reading.is_sentence;
         let verdict = match explanation {
             None => format!("{YES}sentence{YES:#}"),
-            Some(explanation) => refusal::verdict(&language, &words, &source, &text, &reading, &explanation),
+            Some(explanation) => {
+                let grammar = refusal::Source { language: &language, words: &words, text: &source, format };
+                refusal::verdict(&grammar, &text, &reading, &explanation)
+            }
         };
         writeln!(output, "{}: {verdict}", file.display())?;
     }
