@@ -241,7 +241,7 @@ fn refusals_are_told_in_the_words_of_the_schema() {
             "expected a string, as #/properties/items/items/properties/at",
         ),
         ("{\"items\":7}", ", at /items", "`[`"),
-        ("[]", ", at the root", "expected `{`"),
+        ("[]", ", at the root", "`{`"),
     ] {
         let output = check(text);
         assert!(output.stdout.contains(place) && output.stdout.contains(words), "{text}: {}", output.stdout);
