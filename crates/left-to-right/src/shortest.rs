@@ -15,8 +15,9 @@ use anygram_grammar::ir::{Grammar, Symbol};
 use anygram_lexer::words::Words;
 use rustc_hash::FxHashSet;
 
-/// Steps to the text of one terminal.
-const PIECE_STEPS: usize = 200_000;
+/// Steps to the text of one terminal, and of all.
+const PIECE_STEPS: usize = 60_000;
+const ALL_PIECE_STEPS: usize = 1_000_000;
 /// States of one right-hand side, and of all.
 const RULE_STATES: usize = 4_000;
 const ALL_STATES: usize = 200_000;
@@ -30,8 +31,14 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
     if grammar.automata.is_empty() {
         return None;
     }
+    let mut steps_left = ALL_PIECE_STEPS;
     let terminal = |at: usize| match grammar.piece(at) {
-        Some((pieces, label)) => piece(&**pieces, label),
+        // Escapes and other scripts only where there is nothing plainer, for they have many states.
+        Some((pieces, label)) => {
+            let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+            piece(&**pieces, label, is_plain, &mut steps_left)
+                .or_else(|| piece(&**pieces, label, |_| true, &mut steps_left))
+        }
         None => words.shortest(at),
     };
     let mut texts = Texts {
@@ -48,17 +55,22 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
     texts.nonterminals[grammar.start.index()].take()
 }
 
-/// The shortest text of a label; of several one that is easy to read.
-fn piece(pieces: &dyn PieceAutomaton, label: u32) -> Option<Vec<u8>> {
+/// The shortest text of a label that has only such bytes; of several one that is easy to read.
+fn piece(
+    pieces: &dyn PieceAutomaton,
+    label: u32,
+    is_usable: impl Fn(u8) -> bool,
+    steps_left: &mut usize,
+) -> Option<Vec<u8>> {
     let classes = pieces.classes();
-    let mut bytes: Vec<u8> = (0..=u8::MAX).collect();
+    let mut bytes: Vec<u8> = (0..=u8::MAX).filter(|&byte| is_usable(byte)).collect();
     bytes.sort_by_key(|byte| (!byte.is_ascii_alphanumeric(), !byte.is_ascii_graphic(), *byte));
     let mut seen = [false; 256];
     bytes.retain(|&byte| !std::mem::replace(&mut seen[classes[usize::from(byte)] as usize], true));
     let mut before = vec![(pieces.start(), 0, 0_u8)];
     let mut known = FxHashSet::from_iter([pieces.start()]);
     let mut queue = VecDeque::from([0]);
-    let mut steps = 0;
+    let mut steps = PIECE_STEPS.min(*steps_left);
     while let Some(at) = queue.pop_front() {
         let state: u32 = before[at].0;
         if pieces.accepts(state).binary_search(&label).is_ok() {
@@ -71,10 +83,8 @@ fn piece(pieces: &dyn PieceAutomaton, label: u32) -> Option<Vec<u8>> {
             continue;
         }
         for &byte in &bytes {
-            steps += 1;
-            if steps > PIECE_STEPS {
-                return None;
-            }
+            steps = steps.checked_sub(1)?;
+            *steps_left -= 1;
             if let Some(next) = pieces.step(state, byte).ok()?
                 && known.insert(next)
             {

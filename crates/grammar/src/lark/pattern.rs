@@ -164,8 +164,8 @@ impl<'s> Composer<'_, 's> {
             }
             NodeKind::Json(_) => {
                 let message = "a JSON schema is not a part of a terminal";
-                return Err(GrammarError::new(ErrorKind::Unsupported, node.span.clone(), message)
-                    .with_help("name it in a rule (lower case)"));
+                Err(GrammarError::new(ErrorKind::Unsupported, node.span.clone(), message)
+                    .with_help("name it in a rule (lower case)"))
             }
             NodeKind::Special(_) => {
                 let message = "a token of the vocabulary cannot be part of a terminal";
