@@ -244,7 +244,11 @@ impl Compiler {
         Ok(match format {
             GrammarFormat::Lark => {
                 let imports = self.imports.clone();
-                lark::parse(source, &lark::LarkOptions { start, imports, max_size })
+                let options = lark::LarkOptions { start, imports, max_size };
+                lark::parse_with_schemas(source, &options, &|schema| {
+                    anygram_json_schema::embedded(schema, &self.schema)
+                        .map_err(|refusal| (schema_error(refusal.kind), refusal.to_string()))
+                })
             }
             GrammarFormat::Gbnf => gbnf::parse(source, &gbnf::GbnfOptions { start, join, max_size }),
             GrammarFormat::Ebnf => ebnf::parse(source, &ebnf::EbnfOptions { start, join, max_size }),
@@ -297,6 +301,7 @@ pub mod json_schema {
     pub use anygram_json_schema::algebra::{KeyOrder, Limits};
     pub use anygram_json_schema::document::Draft;
     pub use anygram_json_schema::lower::Whitespace;
+    pub use anygram_json_schema::options::OptionError;
     pub use anygram_json_schema::pieces::Escapes;
 }
 

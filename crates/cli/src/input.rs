@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anygram::{
     CompileError, Compiler, Constraint, Engine, GrammarFormat, Language, LexerMode, Limits, LoadOptions,
-    SpecialIds, Ties, Vocabulary,
+    SpecialIds, Ties, Vocabulary, json_schema,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -48,10 +48,19 @@ enum EngineChoice {
 #[derive(Args)]
 pub struct GrammarArgs {
     /// The grammar: a file in Lark's notation (.lark), llama.cpp's (.gbnf), EBNF as XGrammar and the W3C
-    /// write it (.ebnf), one regular expression (.regex), or NLTK's notation (.cfg); each also as .gz.
+    /// write it (.ebnf), one regular expression (.regex), NLTK's notation (.cfg), or a JSON schema
+    /// (.schema.json); each also as .gz.
     #[arg(short, long, value_name = "FILE")]
     pub grammar: PathBuf,
-    /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex or nltk.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How grammars are read and compiled.
+#[derive(Args)]
+pub struct ReadingArgs {
+    /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex, nltk or
+    /// json-schema.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// The start rule [default: %start of the grammar; else start in Lark, root in GBNF and EBNF].
@@ -71,30 +80,157 @@ pub struct GrammarArgs {
     /// compile_steps=100000`.
     #[arg(long, value_name = "NAME=N", value_parser = limit)]
     limit: Vec<(&'static str, u64)>,
+    #[command(flatten)]
+    schema: SchemaArgs,
+}
+
+/// What the texts of JSON schemas look like; for other grammars this changes nothing.
+#[derive(Args)]
+#[command(next_help_heading = "Options of JSON schemas")]
+struct SchemaArgs {
+    /// The order of keys: any, schema (as it declares them, others last), or the keys that come first
+    /// [default: any].
+    #[arg(long, value_name = "any|schema|KEY,…", value_parser = |text: &str| of_schema("key_order", text))]
+    key_order: Option<String>,
+    /// Blanks and line ends between the parts: any, at-most:N at a place, compact (none), spaced (`, ` and
+    /// `: `), or indent:N as Python's json.dumps(indent=N) writes it [default: any].
+    #[arg(long, value_name = "any|at-most:N|compact|spaced|indent:N")]
+    #[arg(value_parser = |text: &str| of_schema("whitespace", text))]
+    whitespace: Option<String>,
+    /// Whether `format` has to hold: assert or annotate [default: assert].
+    #[arg(long, value_name = "assert|annotate", value_parser = |text: &str| of_schema("formats", text))]
+    formats: Option<String>,
+    /// Which characters may be spelled by escapes: any, or those that are needed (no \u for what may stand by
+    /// itself) [default: any].
+    #[arg(long, value_name = "any|needed", value_parser = |text: &str| of_schema("escapes", text))]
+    escapes: Option<String>,
+    /// Keys that are not declared: as the schema says, or none but where a keyword asks for them [default:
+    /// schema].
+    #[arg(long, value_name = "schema|none", value_parser = |text: &str| of_schema("extra_keys", text))]
+    extra_keys: Option<String>,
+}
+
+/// A value of an option of schemas as JSON, from JSON or the short form of command lines.
+fn of_schema(name: &str, text: &str) -> Result<String, String> {
+    let json = match text.split_once(':') {
+        _ if text.starts_with(['[', '{', '"']) => text.to_owned(),
+        _ if name == "key_order" && !["any", "schema"].contains(&text) => {
+            serde_json::json!(text.split(',').collect::<Vec<_>>()).to_string()
+        }
+        Some((word, n)) => {
+            let n = n.parse::<u64>().map_or_else(|_| n.into(), serde_json::Value::from);
+            serde_json::json!({word.replace('-', "_"): n}).to_string()
+        }
+        None => serde_json::Value::from(text).to_string(),
+    };
+    json_schema::Options::default().set(name, &json).map_err(|error| error.to_string())?;
+    Ok(json)
 }
 
 /// A limit and its value.
 fn limit(text: &str) -> Result<(&'static str, u64), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=N")?;
-    let known = Limits::NAMES.into_iter().find(|known| *known == name);
-    let known = known.ok_or_else(|| format!("no limit `{name}`; there are {}", Limits::NAMES.join(", ")))?;
+    let mut all = Limits::NAMES.into_iter().chain(json_schema::Options::LIMITS);
+    let known = all.clone().find(|known| *known == name);
+    let known = known.ok_or_else(|| {
+        let all: Vec<&str> = all.by_ref().collect();
+        format!("no limit `{name}`; there are {}", all.join(", "))
+    })?;
     let value = value.replace('_', "").parse().map_err(|_| format!("`{value}` is not a number"))?;
     Ok((known, value))
+}
+
+impl Default for ReadingArgs {
+    fn default() -> Self {
+        Self {
+            format: None,
+            start: None,
+            lexer: None,
+            ties: TiesChoice::All,
+            engine: EngineChoice::Auto,
+            limit: Vec::new(),
+            schema: SchemaArgs {
+                key_order: None,
+                whitespace: None,
+                formats: None,
+                escapes: None,
+                extra_keys: None,
+            },
+        }
+    }
+}
+
+impl ReadingArgs {
+    /// The format that all grammars have, if one was named.
+    pub fn format(&self) -> Result<Option<GrammarFormat>> {
+        self.format.as_deref().map(format).transpose()
+    }
+
+    /// What the texts of schemas look like.
+    pub fn schema(&self) -> Result<json_schema::Options> {
+        let mut options = json_schema::Options::default();
+        let SchemaArgs { key_order, whitespace, formats, escapes, extra_keys } = &self.schema;
+        let given = [
+            ("key_order", key_order),
+            ("whitespace", whitespace),
+            ("formats", formats),
+            ("escapes", escapes),
+            ("extra_keys", extra_keys),
+        ];
+        for (name, value) in given {
+            if let Some(json) = value {
+                options.set(name, json)?;
+            }
+        }
+        for &(name, value) in &self.limit {
+            options.set_limit(name, value);
+        }
+        Ok(options)
+    }
+
+    /// The compiler that the options describe; it imports no files.
+    pub fn compiler(&self) -> Result<Compiler> {
+        let mut compiler = Compiler::default().schema(self.schema()?);
+        if let Some(start) = &self.start {
+            compiler = compiler.start(start);
+        }
+        if let Some(lexer) = self.lexer {
+            compiler = compiler.lexer(match lexer {
+                LexerChoice::Scannerless => LexerMode::Scannerless,
+                LexerChoice::Longest => LexerMode::Longest,
+                LexerChoice::Contextual => LexerMode::Contextual,
+            });
+        }
+        let mut limits = Limits::default();
+        for &(name, value) in &self.limit {
+            limits.set(name, value);
+        }
+        compiler = compiler.limits(limits);
+        compiler = compiler.ties(match self.ties {
+            TiesChoice::All => Ties::All,
+            TiesChoice::First => Ties::First,
+        });
+        Ok(compiler.engine(match self.engine {
+            EngineChoice::Auto => Engine::Auto,
+            EngineChoice::Reference => Engine::Reference,
+            EngineChoice::Earley => Engine::Earley,
+            // What the device does not answer the same engine of the CPU does.
+            EngineChoice::Valiant | EngineChoice::Cuda => Engine::Valiant,
+        }))
+    }
+}
+
+/// The format with this name.
+pub fn format(name: &str) -> Result<GrammarFormat> {
+    let known = GrammarFormat::ALL.map(GrammarFormat::name).join(", ");
+    GrammarFormat::by_name(name)
+        .ok_or_else(|| anyhow!("grammars in `{name}` are not read; known formats: {known}"))
 }
 
 impl GrammarArgs {
     /// A file, and all else as the file says or by default.
     pub fn of_file(path: &Path) -> Self {
-        let (ties, engine) = (TiesChoice::All, EngineChoice::Auto);
-        Self {
-            grammar: path.to_owned(),
-            format: None,
-            start: None,
-            lexer: None,
-            ties,
-            engine,
-            limit: Vec::new(),
-        }
+        Self { grammar: path.to_owned(), reading: ReadingArgs::default() }
     }
 
     /// The text of the grammar and its format.
@@ -118,59 +254,31 @@ impl GrammarArgs {
     }
 
     fn format(&self) -> Result<GrammarFormat> {
-        let known = GrammarFormat::ALL.map(GrammarFormat::name).join(", ");
-        match &self.format {
-            Some(name) => GrammarFormat::by_name(name)
-                .ok_or_else(|| anyhow!("grammars in `{name}` are not read; known formats: {known}")),
-            None => GrammarFormat::of_path(&self.grammar).ok_or_else(|| {
-                let name = self.grammar.display();
-                anyhow!(
-                    "{name}: the file name does not end in a known format; say it with --format, one of: \
-                         {known}"
-                )
-            }),
+        if let Some(format) = self.reading.format()? {
+            return Ok(format);
         }
+        GrammarFormat::of_path(&self.grammar).ok_or_else(|| {
+            let name = self.grammar.display();
+            let known = GrammarFormat::ALL.map(GrammarFormat::name).join(", ");
+            anyhow!(
+                "{name}: the file name does not end in a known format; say it with --format, one of: {known}"
+            )
+        })
     }
 
     /// The compiler that the options describe.
-    pub fn compiler(&self) -> Compiler {
-        let mut compiler = Compiler::default().imports(self.grammar.parent().unwrap_or(Path::new("")));
-        if let Some(start) = &self.start {
-            compiler = compiler.start(start);
-        }
-        if let Some(lexer) = self.lexer {
-            compiler = compiler.lexer(match lexer {
-                LexerChoice::Scannerless => LexerMode::Scannerless,
-                LexerChoice::Longest => LexerMode::Longest,
-                LexerChoice::Contextual => LexerMode::Contextual,
-            });
-        }
-        let mut limits = Limits::default();
-        for &(name, value) in &self.limit {
-            limits.set(name, value);
-        }
-        compiler = compiler.limits(limits);
-        compiler = compiler.ties(match self.ties {
-            TiesChoice::All => Ties::All,
-            TiesChoice::First => Ties::First,
-        });
-        compiler.engine(match self.engine {
-            EngineChoice::Auto => Engine::Auto,
-            EngineChoice::Reference => Engine::Reference,
-            EngineChoice::Earley => Engine::Earley,
-            // What the device does not answer the same engine of the CPU does.
-            EngineChoice::Valiant | EngineChoice::Cuda => Engine::Valiant,
-        })
+    pub fn compiler(&self) -> Result<Compiler> {
+        Ok(self.reading.compiler()?.imports(self.grammar.parent().unwrap_or(Path::new(""))))
     }
 
     /// Whether masks are to be computed on a device.
     pub fn is_for_device(&self) -> bool {
-        self.engine == EngineChoice::Cuda
+        self.reading.engine == EngineChoice::Cuda
     }
 
     /// Whether the choice of the engine is left to the program.
     pub fn may_be_for_device(&self) -> bool {
-        self.engine == EngineChoice::Auto
+        self.reading.engine == EngineChoice::Auto
     }
 
     /// Fails if masks are to be computed on a device, for commands that compute none.
@@ -191,7 +299,12 @@ impl GrammarArgs {
     /// The compiled grammar, perhaps for the device.
     pub fn language_of_any_engine(&self) -> Result<Arc<Language>> {
         let (source, format) = self.source()?;
-        self.compiler().compile(format, &source).map_err(|error| self.explain(error, &source))
+        self.compiler()?.compile(format, &source).map_err(|error| self.explain(error, &source))
+    }
+
+    /// The grammar with a vocabulary.
+    pub fn constraint(&self, language: Arc<Language>, vocabulary: Vocabulary) -> Result<Constraint> {
+        Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", self.grammar.display()))
     }
 
     /// An error with its place in the file.
@@ -221,7 +334,7 @@ impl std::error::Error for Rendered {}
 pub struct VocabArgs {
     /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array
     /// of tokens; `builtin` is a small one of ours.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", default_value = "builtin")]
     vocab: PathBuf,
     /// The EOS token (repeatable); the id may be beyond the file.
     #[arg(long, value_name = "ID")]
@@ -290,15 +403,6 @@ impl VocabArgs {
             .and_then(|own| own.with_names(names))
             .map_err(|error| anyhow!("{error}"))
     }
-}
-
-/// A grammar and a vocabulary together.
-pub fn constraint(
-    grammar: &GrammarArgs,
-    language: Arc<Language>,
-    vocabulary: Vocabulary,
-) -> Result<Constraint> {
-    Constraint::new(language, vocabulary).map_err(|error| anyhow!("{}: {error}", grammar.grammar.display()))
 }
 
 /// The bytes of a grammar, unpacked if they are in gzip.

@@ -28,7 +28,7 @@ fn constraint() -> &'static Constraint {
 
 /// Answers the lines.
 pub fn run(data: &[u8]) -> bool {
-    let mut questions = Questions::new(constraint()).unwrap();
+    let mut questions = Questions::about(constraint()).unwrap();
     for line in data.split(|&byte| byte == b'\n') {
         let mut reply = Vec::new();
         questions.respond(line, &mut reply).unwrap();

@@ -681,7 +681,22 @@ fn mistakes_have_a_kind_and_a_place() {
             14,
             "expected the name of an option in quotes, or `}`, found the end of the file",
         ),
-        ("start: %json {\"type\": \"null\"}", Unsupported, 1, 8, "`%json` is not supported"),
+        (
+            "start: %json {\"type\": \"null\"}",
+            Unsupported,
+            1,
+            8,
+            "the schema of `%json`: nobody reads schemas here",
+        ),
+        ("start: %json null", Syntax, 1, 8, "behind `%json` stands a schema: `%json {…}`"),
+        (
+            "start: \"a\"\n  | %json\n  {\"a\": \"}\"",
+            Syntax,
+            3,
+            3,
+            "the schema is not closed: `}` is missing",
+        ),
+        ("start: A\nA: %json {}", Unsupported, 2, 4, "a JSON schema is not a part of a terminal"),
         (
             "start: a::0\na::_: \"\"",
             Unsupported,

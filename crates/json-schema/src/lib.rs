@@ -14,6 +14,7 @@
 //! | [`rules`] | objects and arrays as automata over terminals and values |
 //! | [`mod@lower`] | all of it as the parts of a grammar |
 //! | `metaschemas` | the drafts' own schemas, for references to them |
+//! | [`options`] | options by name |
 //! | [`refusal`] | why a schema is refused |
 //!
 //! What is not exact is refused by keyword and place, never weakened.
@@ -31,6 +32,7 @@ pub mod lower;
 pub mod memory;
 mod metaschemas;
 pub mod numbers;
+pub mod options;
 pub mod pattern;
 pub mod pieces;
 pub mod read;
@@ -71,6 +73,9 @@ pub struct Options {
     pub limits: Limits,
     /// States that one automaton may make while texts are read.
     pub schema_states: usize,
+    /// Levels of objects and arrays within each other in an indented text; without indentation there is no
+    /// bound. The size of the grammar of a recursive schema grows with it.
+    pub indent_depth: u32,
 }
 
 impl Default for Options {
@@ -85,6 +90,7 @@ impl Default for Options {
             documents: Vec::new(),
             limits: Limits::default(),
             schema_states: 1_000_000,
+            indent_depth: 32,
         }
     }
 }
@@ -94,6 +100,21 @@ impl Default for Options {
 /// Lexing is `scannerless`; strings, numbers, objects and arrays are automata that grow while texts are read.
 pub fn grammar(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
     lowered(schema, options)?.into_grammar()
+}
+
+/// The same as a part of another grammar, which has no memory of what was written: there keys that no keyword
+/// declares can be repeated.
+///
+/// # Errors
+/// As [`grammar`], and [`Kind::Unsupported`] where items have to differ that are too many to be listed.
+pub fn embedded(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
+    let mut lowered = lowered(schema, options)?;
+    if lowered.memory.take().is_some_and(|memory| memory.holds_items()) {
+        let message = "within another grammar items that differ have to be a few values";
+        return Err(Refusal::new(Kind::Unsupported, "", message).keyword("uniqueItems"));
+    }
+    lowered.terminals.iter_mut().for_each(|(.., memory)| *memory = None);
+    lowered.into_grammar()
 }
 
 /// The parts of the grammar of a schema's texts.
@@ -118,5 +139,6 @@ pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
     let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits)
         .with_keys(options.key_order.clone(), options.declared_only);
     let forms = Forms::new(&mut algebra)?;
-    lower(algebra, forms, options.whitespace, (options.escapes, options.schema_states))
+    let limits = (options.escapes, options.schema_states, options.indent_depth);
+    lower(algebra, forms, options.whitespace, limits)
 }

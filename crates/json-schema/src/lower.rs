@@ -1,6 +1,9 @@
 //! From forms to a grammar: a nonterminal for each set that has a value, automata for strings, numbers,
 //! objects and arrays.
 
+mod indent;
+mod words;
+
 use std::sync::{Arc, Mutex};
 
 use anygram_grammar::automata::{PieceAutomaton, Pieces, RuleAutomaton};
@@ -15,6 +18,7 @@ use crate::algebra::Algebra;
 use crate::atoms::{Numbers, SetId};
 use crate::chars::Chars;
 use crate::forms::{ArrayForm, Form, Forms, ObjectForm};
+use crate::lower::indent::{NonEmpty, TooDeep};
 use crate::memory::{JsonMemory, Kind};
 use crate::numbers::NumberPieces;
 use crate::pieces::{Escapes, StringPieces};
@@ -34,7 +38,13 @@ pub enum Whitespace {
     Compact,
     /// One blank behind commas and colons.
     Spaced,
+    /// Each member and item on a line of its own, behind so many blanks a level, as Python's
+    /// `json.dumps(indent=n)` writes it. At most [`MAX_INDENT`].
+    Indent(u32),
 }
+
+/// The largest `n` of [`Whitespace::Indent`].
+pub const MAX_INDENT: u32 = 16;
 
 /// What a terminal matches.
 #[derive(Clone, Debug)]
@@ -132,9 +142,9 @@ impl Whitespace {
             Self::Any => (r"[ \t\n\r]*".to_owned(), r"[ \t\n\r]*".to_owned()),
             Self::AtMost(n) => (format!(r"[ \t\n\r]{{0,{n}}}"), format!(r"[ \t\n\r]{{0,{n}}}")),
             Self::Compact => (String::new(), String::new()),
-            Self::Spaced => (String::new(), " ".to_owned()),
+            Self::Spaced | Self::Indent(_) => (String::new(), " ".to_owned()),
         };
-        let inner = if self == Self::Spaced { "" } else { &behind };
+        let inner = if matches!(self, Self::Spaced | Self::Indent(_)) { "" } else { &behind };
         vec![
             ("`{`", format!(r"\{{{inner}")),
             ("`[`", format!(r"\[{inner}")),
@@ -161,7 +171,7 @@ pub fn lower(
     algebra: Algebra<'_>,
     forms: Forms,
     whitespace: Whitespace,
-    (escapes, limit): (Escapes, usize),
+    (escapes, limit, max_depth): (Escapes, usize, u32),
 ) -> Result<Lowered, Refusal> {
     if !forms.alive.contains(&forms.root) {
         let message = "no value is valid: what it asks for contradicts itself";
@@ -188,18 +198,24 @@ pub fn lower(
         values: FxHashMap::default(),
         objects: FxHashMap::default(),
         arrays: FxHashMap::default(),
+        keys: FxHashMap::default(),
         texts: FxHashMap::default(),
         numbers: FxHashMap::default(),
         agenda: Vec::new(),
+        levels: Vec::new(),
+        indent: match whitespace {
+            Whitespace::Indent(blanks) => Some(Indent { blanks, max_depth }),
+            _ => None,
+        },
         escapes,
         limit,
     };
     lowering.fixed(whitespace);
     lowering.start(root, whitespace);
-    while let Some((set, is_distinct)) = lowering.agenda.pop() {
-        let lhs = lowering.values[&(set, is_distinct)];
+    while let Some((set, spot)) = lowering.agenda.pop() {
+        let lhs = lowering.values[&(set, spot)];
         for form in &sets[&set] {
-            lowering.alternative(lhs, (set, is_distinct), form);
+            lowering.alternative(lhs, (set, spot), form);
         }
     }
     let Lowering { mut out, kinds, chars, .. } = lowering;
@@ -207,6 +223,15 @@ pub fn lower(
         out.memory = Some(JsonMemory::new(chars, kinds.all, (kinds.holds_items, escapes)));
     }
     Ok(out)
+}
+
+/// Where a value stands, as far as its rules depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+struct Spot {
+    /// How many objects and arrays are around it; without indentation 0.
+    depth: u32,
+    /// Whether it may not be repeated.
+    is_distinct: bool,
 }
 
 /// What terminals remember.
@@ -249,16 +274,28 @@ struct Lowering {
     chars: Arc<Mutex<Chars>>,
     alive: Alive,
     names: FxHashMap<SetId, String>,
-    /// Each with whether it may not be repeated, as all that follow.
-    values: FxHashMap<(SetId, bool), NonterminalId>,
-    objects: FxHashMap<(ObjectForm, bool), NonterminalId>,
-    arrays: FxHashMap<(ArrayForm, bool), NonterminalId>,
+    values: FxHashMap<(SetId, Spot), NonterminalId>,
+    objects: FxHashMap<(ObjectForm, Spot), NonterminalId>,
+    arrays: FxHashMap<(ArrayForm, Spot), NonterminalId>,
+    /// The terminals of the keys of objects.
+    keys: FxHashMap<ObjectForm, Vec<TerminalId>>,
+    /// Each with whether no piece may be repeated.
     texts: FxHashMap<(Text, bool), TerminalId>,
     numbers: FxHashMap<(Numbers, bool), TerminalId>,
-    agenda: Vec<(SetId, bool)>,
+    agenda: Vec<(SetId, Spot)>,
     kinds: Kinds,
+    /// The terminals that depend on the depth, by depth.
+    levels: Vec<[TerminalId; 7]>,
+    indent: Option<Indent>,
     escapes: Escapes,
     limit: usize,
+}
+
+/// Blanks a level, and levels beyond which a text is a limit's error.
+#[derive(Clone, Copy)]
+struct Indent {
+    blanks: u32,
+    max_depth: u32,
 }
 
 impl Lowering {
@@ -290,7 +327,7 @@ impl Lowering {
 
     fn start(&mut self, root: SetId, whitespace: Whitespace) {
         let start = self.nonterminal("start".to_owned());
-        let value = Symbol::Nonterminal(self.value(root, false));
+        let value = Symbol::Nonterminal(self.value(root, Spot::default()));
         let blank = Fixed::Blank.symbol(false);
         self.rule(start, vec![value]);
         if whitespace.has_blanks() {
@@ -305,50 +342,48 @@ impl Lowering {
         self.out.rules.push(Rule { lhs, rhs });
     }
 
-    /// The nonterminal of a set that has a value, and whether that may not be repeated.
-    fn value(&mut self, set: SetId, is_distinct: bool) -> NonterminalId {
-        if let Some(&known) = self.values.get(&(set, is_distinct)) {
+    /// The nonterminal of a set that has a value, at a spot.
+    fn value(&mut self, set: SetId, spot: Spot) -> NonterminalId {
+        if let Some(&known) = self.values.get(&(set, spot)) {
             return known;
         }
         let pointer = self.names.get(&set).map_or("", |pointer| pointer);
-        let name = format!("value {} of #{pointer}", set.0);
+        let name = format!("value {} of #{pointer}{}", set.0, at_depth(spot.depth));
         let id = self.nonterminal(name);
-        self.values.insert((set, is_distinct), id);
-        self.agenda.push((set, is_distinct));
+        self.values.insert((set, spot), id);
+        self.agenda.push((set, spot));
         id
     }
 
-    fn alternative(&mut self, lhs: NonterminalId, (set, is_distinct): (SetId, bool), form: &Form) {
+    fn alternative(&mut self, lhs: NonterminalId, (set, spot): (SetId, Spot), form: &Form) {
         match form {
-            Form::Null => self.rule(lhs, vec![Fixed::Null.symbol(is_distinct)]),
+            Form::Null => self.rule(lhs, vec![Fixed::Null.symbol(spot.is_distinct)]),
             Form::Bool(falsehood, truth) => {
                 if *falsehood {
-                    self.rule(lhs, vec![Fixed::False.symbol(is_distinct)]);
+                    self.rule(lhs, vec![Fixed::False.symbol(spot.is_distinct)]);
                 }
                 if *truth {
-                    self.rule(lhs, vec![Fixed::True.symbol(is_distinct)]);
+                    self.rule(lhs, vec![Fixed::True.symbol(spot.is_distinct)]);
                 }
             }
             Form::Number(numbers) => {
-                let terminal = self.number((numbers, is_distinct), set);
+                let terminal = self.number((numbers, spot.is_distinct), set);
                 self.rule(lhs, vec![Symbol::Terminal(terminal)]);
             }
             Form::Text(text) => {
-                let terminal = self.text((*text, is_distinct), set);
+                let terminal = self.text((*text, spot.is_distinct), set);
                 self.rule(lhs, vec![Symbol::Terminal(terminal)]);
             }
             Form::Object(form) => {
                 let alive = self.alive.clone();
                 if form.can_end(&|set| alive.contains(&set), &form.start()) {
-                    let object = self.object((form, is_distinct), set);
-                    self.rule(lhs, vec![Symbol::Nonterminal(object)]);
+                    self.object(lhs, form, (set, spot));
                 }
             }
             Form::Array(form) => {
                 let alive = self.alive.clone();
                 if form.least(&|set| alive.contains(&set), &form.start()).is_some() {
-                    let array = self.array((form, is_distinct), set);
-                    self.rule(lhs, vec![Symbol::Nonterminal(array)]);
+                    self.array(lhs, form, (set, spot));
                 }
             }
         }
@@ -364,7 +399,7 @@ impl Lowering {
         if let Some(&known) = self.numbers.get(&key) {
             return known;
         }
-        let name = format!("number of #{}", self.names[&set]);
+        let name = words::number(numbers, &self.names[&set]);
         self.out.pieces.push(Arc::new(NumberPieces::new(numbers, self.limit)));
         let memory = self.kinds.number(Kind::Number(numbers.clone()), is_distinct);
         let source = Source::Automaton(self.out.pieces.len() - 1, 0);
@@ -377,7 +412,7 @@ impl Lowering {
         if let Some(&known) = self.texts.get(&(text, is_distinct)) {
             return known;
         }
-        let name = format!("string of #{}", self.names[&set]);
+        let name = words::string(text, &self.names[&set]);
         let pieces =
             StringPieces::new(self.chars.clone(), vec![text], name.clone(), (self.escapes, self.limit));
         self.out.pieces.push(Arc::new(pieces));
@@ -388,36 +423,42 @@ impl Lowering {
         terminal
     }
 
-    fn object(&mut self, (form, is_distinct): (&ObjectForm, bool), set: SetId) -> NonterminalId {
-        let key = (form.clone(), is_distinct);
-        if let Some(&known) = self.objects.get(&key) {
-            return known;
+    /// Adds an object to the alternatives of a value.
+    fn object(&mut self, value: NonterminalId, form: &ObjectForm, (set, spot): (SetId, Spot)) {
+        if self.indent.is_some() && form.is_whole(&form.start()) {
+            let close = Fixed::CloseEmptyObject.symbol(spot.is_distinct);
+            self.rule(value, vec![Fixed::OpenObject.symbol(false), close]);
         }
-        let name = format!("object {} of #{}", self.objects.len(), self.names[&set]);
-        let lhs = self.nonterminal(name.clone());
-        self.objects.insert(key, lhs);
-        let keys = self.keys(form, &name);
-        let rules = ObjectRules::new(form.clone(), self.alive.clone(), name, self.limit);
-        let parts = rules.parts().into_iter();
-        let symbols = parts.map(|part| self.object_symbol((part, is_distinct), &keys)).collect();
-        self.out.automata.push((lhs, Arc::new(rules), symbols));
-        lhs
-    }
-
-    fn object_symbol(&mut self, (part, is_distinct): (Part, bool), keys: &[TerminalId]) -> Symbol {
-        match part {
-            Part::Open => Fixed::OpenObject.symbol(false),
-            Part::CloseEmpty => Fixed::CloseEmptyObject.symbol(is_distinct),
-            Part::Close => Fixed::CloseObject.symbol(is_distinct),
-            Part::Comma => Fixed::Comma.symbol(false),
+        let at = (form.clone(), spot);
+        if let Some(&known) = self.objects.get(&at) {
+            return self.rule(value, vec![Symbol::Nonterminal(known)]);
+        }
+        let name = format!("object {} of #{}{}", self.objects.len(), self.names[&set], at_depth(spot.depth));
+        let keys = self.keys(form, &self.names[&set].clone());
+        let rules = ObjectRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
+        let parts = rules.parts();
+        let Some(automaton) = self.nested(Arc::new(rules), spot.depth) else { return };
+        let lhs = self.nonterminal(name);
+        self.objects.insert(at, lhs);
+        self.rule(value, vec![Symbol::Nonterminal(lhs)]);
+        let symbol = |this: &mut Self, part| match part {
+            Part::Open => this.between(Fixed::OpenObject, spot),
+            Part::CloseEmpty => Fixed::CloseEmptyObject.symbol(spot.is_distinct),
+            Part::Close => this.between(Fixed::CloseObject, spot),
+            Part::Comma => this.between(Fixed::Comma, spot),
             Part::Colon => Fixed::Colon.symbol(false),
             Part::Key(key) => Symbol::Terminal(keys[key as usize]),
-            Part::Value(set) => Symbol::Nonterminal(self.value(set, false)),
-        }
+            Part::Value(set) => this.below(set, (spot.depth, false)),
+        };
+        let symbols = parts.into_iter().map(|part| symbol(self, part)).collect();
+        self.out.automata.push((lhs, automaton, symbols));
     }
 
     /// A terminal for each key and class of keys of an object.
-    fn keys(&mut self, form: &ObjectForm, name: &str) -> Vec<TerminalId> {
+    fn keys(&mut self, form: &ObjectForm, pointer: &str) -> Vec<TerminalId> {
+        if let Some(known) = self.keys.get(form) {
+            return known.clone();
+        }
         let mut chars = self.chars.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut texts: Vec<Text> = Vec::with_capacity(form.variants.len());
         for (key, _) in &form.keys {
@@ -426,43 +467,116 @@ impl Lowering {
         texts.extend(form.classes.iter().map(|&formula| Text { formula, min: 0, max: u64::MAX }));
         drop(chars);
         let names = form.keys.iter().map(|(key, _)| format!("{key:?}"));
-        let others = form.classes.iter().map(|_| format!("other key of {name}"));
+        let others = form.classes.iter().map(|_| format!("another key of #{pointer}"));
         let names: Vec<String> = names.chain(others).collect();
         let pieces = StringPieces::new(
             self.chars.clone(),
             texts.clone(),
-            format!("keys of {name}"),
+            format!("the keys of #{pointer}"),
             (self.escapes, self.limit),
         );
         self.out.pieces.push(Arc::new(pieces));
         let automaton = self.out.pieces.len() - 1;
-        let mut terminals = Vec::with_capacity(names.len());
+        let mut keys = Vec::with_capacity(names.len());
         for (label, (name, text)) in names.into_iter().zip(texts).enumerate() {
             // The automaton of the object knows the keys that it lists.
             let memory = self.kinds.number(Kind::Text(text), label >= form.keys.len());
-            terminals.push(self.terminal(name, Source::Automaton(automaton, label as u32), memory));
+            keys.push(self.terminal(name, Source::Automaton(automaton, label as u32), memory));
         }
-        terminals
+        self.keys.insert(form.clone(), keys.clone());
+        keys
     }
 
-    fn array(&mut self, (form, is_distinct): (&ArrayForm, bool), set: SetId) -> NonterminalId {
-        let key = (form.clone(), is_distinct);
-        if let Some(&known) = self.arrays.get(&key) {
-            return known;
+    /// Adds an array to the alternatives of a value.
+    fn array(&mut self, value: NonterminalId, form: &ArrayForm, (set, spot): (SetId, Spot)) {
+        if self.indent.is_some() && form.is_whole(&form.start()) {
+            let close = Fixed::CloseEmptyArray.symbol(spot.is_distinct);
+            self.rule(value, vec![Fixed::OpenArray.symbol(false), close]);
         }
-        let name = format!("array {} of #{}", self.arrays.len(), self.names[&set]);
-        let lhs = self.nonterminal(name.clone());
-        self.arrays.insert(key, lhs);
-        let rules = ArrayRules::new(form.clone(), self.alive.clone(), name, self.limit);
-        let symbol = |part| match part {
-            Part::Open => Fixed::OpenArray.symbol(false),
-            Part::CloseEmpty => Fixed::CloseEmptyArray.symbol(is_distinct),
-            Part::Close => Fixed::CloseArray.symbol(is_distinct),
-            Part::Comma | Part::Colon | Part::Key(_) => Fixed::Comma.symbol(false),
-            Part::Value(set) => Symbol::Nonterminal(self.value(set, form.must_differ(set))),
+        let at = (form.clone(), spot);
+        if let Some(&known) = self.arrays.get(&at) {
+            return self.rule(value, vec![Symbol::Nonterminal(known)]);
+        }
+        let name = format!("array {} of #{}{}", self.arrays.len(), self.names[&set], at_depth(spot.depth));
+        let rules = ArrayRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
+        let parts = rules.parts();
+        let Some(automaton) = self.nested(Arc::new(rules), spot.depth) else { return };
+        let lhs = self.nonterminal(name);
+        self.arrays.insert(at, lhs);
+        self.rule(value, vec![Symbol::Nonterminal(lhs)]);
+        let symbol = |this: &mut Self, part| match part {
+            Part::Open => this.between(Fixed::OpenArray, spot),
+            Part::CloseEmpty => Fixed::CloseEmptyArray.symbol(spot.is_distinct),
+            Part::Close => this.between(Fixed::CloseArray, spot),
+            Part::Comma | Part::Colon | Part::Key(_) => this.between(Fixed::Comma, spot),
+            Part::Value(set) => this.below(set, (spot.depth, form.must_differ(set))),
         };
-        let symbols = rules.parts().into_iter().map(symbol).collect();
-        self.out.automata.push((lhs, Arc::new(rules), symbols));
-        lhs
+        let symbols = parts.into_iter().map(|part| symbol(self, part)).collect();
+        self.out.automata.push((lhs, automaton, symbols));
     }
+
+    /// An object or array as it stands at a depth. With indentation the empty one is a rule of its own, and
+    /// `None` if there is no other.
+    fn nested(&self, rules: Arc<dyn RuleAutomaton>, depth: u32) -> Option<Arc<dyn RuleAutomaton>> {
+        let Some(indent) = self.indent else { return Some(rules) };
+        let rules = NonEmpty::new(rules)?;
+        match depth < indent.max_depth {
+            true => Some(Arc::new(rules)),
+            false => Some(Arc::new(TooDeep(indent.max_depth))),
+        }
+    }
+
+    /// A value within an object or array at a depth; whether it may not be repeated.
+    fn below(&mut self, set: SetId, (depth, is_distinct): (u32, bool)) -> Symbol {
+        let depth = match self.indent {
+            None => 0,
+            // Nothing comes behind the bracket that is too deep.
+            Some(indent) if depth >= indent.max_depth => depth,
+            Some(_) => depth + 1,
+        };
+        Symbol::Nonterminal(self.value(set, Spot { depth, is_distinct }))
+    }
+
+    /// A bracket or comma of an object or array, with what stands around it.
+    fn between(&mut self, part: Fixed, spot: Spot) -> Symbol {
+        let is_close = matches!(part, Fixed::CloseObject | Fixed::CloseArray);
+        let is_distinct = spot.is_distinct && is_close;
+        let Some(indent) = self.indent else { return part.symbol(is_distinct) };
+        while self.levels.len() <= spot.depth as usize {
+            let outer = self.levels.len() as u32 * indent.blanks;
+            let inner = outer + indent.blanks;
+            let close_object = ("`}`", format!(r"\n {{{outer}}}\}}"));
+            let close_array = ("`]`", format!(r"\n {{{outer}}}\]"));
+            let level = [
+                (("`{`", format!(r"\{{\n {{{inner}}}")), None),
+                (("`[`", format!(r"\[\n {{{inner}}}")), None),
+                (("`,`", format!(r",\n {{{inner}}}")), None),
+                (close_object.clone(), Some(false)),
+                (close_array.clone(), Some(false)),
+                (close_object, Some(true)),
+                (close_array, Some(true)),
+            ];
+            let level = level.map(|((name, text), is_distinct)| {
+                let is_distinct = is_distinct.filter(|_| self.kinds.holds_items);
+                let memory = is_distinct.and_then(|distinct| self.kinds.number(Kind::Close, distinct));
+                self.terminal(name.to_owned(), Source::Regex(text), memory)
+            });
+            self.levels.push(level);
+        }
+        let at = match (part, is_distinct) {
+            (Fixed::OpenObject, _) => 0,
+            (Fixed::OpenArray, _) => 1,
+            (Fixed::CloseObject, false) => 3,
+            (Fixed::CloseArray, false) => 4,
+            (Fixed::CloseObject, true) => 5,
+            (Fixed::CloseArray, true) => 6,
+            _ => 2,
+        };
+        Symbol::Terminal(self.levels[spot.depth as usize][at])
+    }
+}
+
+/// What names say of a depth.
+fn at_depth(depth: u32) -> String {
+    if depth == 0 { String::new() } else { format!(" at depth {depth}") }
 }

@@ -239,6 +239,11 @@ impl JsonMemory {
         Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
     }
 
+    /// Whether items of arrays have to differ somewhere; else only keys do.
+    pub fn holds_items(&self) -> bool {
+        self.shared.holds_items
+    }
+
     fn is_key(&self) -> bool {
         self.frame.shape == Shape::Object && self.frame.expects_key
     }

@@ -13,6 +13,7 @@ use rustc_hash::FxHashSet;
 
 use crate::frontier::{Stepper, Symbol};
 use crate::language::{Language, Reader, StepError};
+use crate::shortest;
 
 /// Terminals of a sentence, at most.
 const LONGEST: usize = 5_000;
@@ -88,6 +89,11 @@ impl<'a> Examples<'a> {
     pub fn short(&mut self) -> Option<Vec<u8>> {
         if self.is_sentence(b"") {
             return Some(Vec::new());
+        }
+        if let Some(text) = shortest::sentence(self.language.grammar(), self.words)
+            && self.is_sentence(&text)
+        {
+            return Some(text);
         }
         if let Some(terminals) = self.derivations.shortest(LONGEST) {
             let words: Option<Vec<_>> = terminals.iter().map(|t| self.words.shortest(t.index())).collect();

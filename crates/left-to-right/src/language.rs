@@ -1,5 +1,7 @@
 //! A grammar compiled for one lexer mode and one engine.
 
+use std::sync::Arc;
+
 use anygram_bits::work::{Cancel, Work};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_grammar::{Warning, analysis};
@@ -284,12 +286,12 @@ impl Language {
 
     /// Reads a text from its beginning. For many texts a [`Reader`] saves work.
     pub fn read(&self, text: &[u8]) -> Result<Reading, StepError> {
-        Reader::new(self)?.read(text)
+        self.reader()?.read(text)
     }
 
     /// Reads texts, keeping what was learned from one for the next.
     pub fn reader(&self) -> Result<Reader<'_>, StepError> {
-        Reader::new(self)
+        Reader::new(Held::Borrowed(self))
     }
 
     /// Bytes on the heap, roughly.
@@ -311,21 +313,45 @@ fn written_out(grammar: Grammar, engine: Engine) -> Result<Grammar, RecognizerEr
 
 /// Reads one text after another.
 pub struct Reader<'a> {
-    language: &'a Language,
+    language: Held<'a>,
     stepper: Stepper,
 }
 
+/// A language that is borrowed, or kept alive.
+#[derive(Clone)]
+enum Held<'a> {
+    Borrowed(&'a Language),
+    Shared(Arc<Language>),
+}
+
+impl Held<'_> {
+    fn get(&self) -> &Language {
+        match self {
+            Self::Borrowed(language) => language,
+            Self::Shared(language) => language,
+        }
+    }
+}
+
+impl Reader<'static> {
+    /// A reader that keeps its language alive, for those who keep both together.
+    pub fn shared(language: Arc<Language>) -> Result<Self, StepError> {
+        Self::new(Held::Shared(language))
+    }
+}
+
 impl<'a> Reader<'a> {
-    fn new(language: &'a Language) -> Result<Self, StepError> {
-        Ok(Self { language, stepper: Stepper::new(language)? })
+    fn new(language: Held<'a>) -> Result<Self, StepError> {
+        Ok(Self { stepper: Stepper::new(language.get())?, language })
     }
 
     /// Reads a text from its beginning.
     pub fn read(&mut self, text: &[u8]) -> Result<Reading, StepError> {
-        if self.stepper.recognizer().n_items() > self.language.limits.shared_items {
-            *self = Self::new(self.language)?;
+        if self.stepper.recognizer().n_items() > self.language.get().limits.shared_items {
+            *self = Self::new(self.language.clone())?;
         }
         let Self { language, stepper } = self;
+        let language = language.get();
         let mark = stepper.mark();
         let mut frontier = stepper.start(language)?.unwrap_or_default();
         let (mut next, mut recall) = (Frontier::default(), Recall::new(language));

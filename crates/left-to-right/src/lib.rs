@@ -36,6 +36,7 @@ pub mod read;
 pub mod recall;
 mod rows;
 pub mod sequences;
+mod shortest;
 
 pub use anygram_bits::ErrorKind;
 pub use error::{CompileError, MatchError, StepError};

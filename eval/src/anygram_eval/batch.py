@@ -65,7 +65,8 @@ class Batch:
         answer: dict[str, Any] = json.loads(line)
         self.us += answer.get("us", 0.0)
         if "error" in answer:
-            raise BatchError(answer["error"])
+            error = answer["error"]
+            raise BatchError(error if isinstance(error, str) else error["message"])
         if answer["id"] != self._id:
             raise BatchError(f"an answer to question {answer['id']} came for question {self._id}")
         return answer

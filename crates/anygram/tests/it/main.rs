@@ -6,4 +6,5 @@ mod examples;
 mod formats;
 mod lark_comparison;
 mod programs;
+mod schemas;
 mod shared_grammars;

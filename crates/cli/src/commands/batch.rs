@@ -1,10 +1,14 @@
 mod canvas;
+mod failure;
+mod replay;
+mod subject;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
+use std::path::PathBuf;
 
-use anygram::{Constraint, MatchError, Matcher, Reader, TokenId, TokenMask};
+use anygram::{Constraint, MatchError, TokenId, TokenMask, Vocabulary};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -12,7 +16,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::decoder::{Decoder, Stop};
-use crate::input::{self, GrammarArgs, VocabArgs};
+use crate::input::{GrammarArgs, ReadingArgs, VocabArgs};
+use failure::Failure;
+use subject::{Subject, Subjects};
 
 /// Answer questions in JSON Lines
 ///
@@ -35,6 +41,28 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 ///    -> {"id":5,"best":{"tokens":[…],"log_prob":-3.2,"widened":false},"samples":[[…],…],"us":…}
 ///   {"id":6,"op":"canvas",…,"method":"intersection"}
 ///    -> {"id":6,"completable":true,"proven":false,"us":…}
+///   {"id":7,"op":"text","schema":{…},"text":"…"}
+///    -> {"id":7,"sentence":true,"viable":true,"compile_us":310,"us":…}
+///   {"id":8,"op":"replay","ids":[…]}
+///    -> {"id":8,"steps":57,"rejected_at":null,"sentence":true,"mask_us":[…],"advance_us":[…],"us":…}
+///
+/// A question of any op may bring its own grammar, and then --grammar is not needed:
+///
+///   "schema":{…}                    a JSON schema, with "options" and "documents" if you like:
+///   "options":{"key_order":"schema","whitespace":{"indent":2},…}
+///                                   the options of JSON schemas below, with `_` in their names
+///   "documents":{"http://…":{…}}    what references point into, by address; nothing is fetched
+///   "grammar":"…","format":"lark"   a grammar, with "start" and "lexer" if you like; it imports no files
+///
+/// "compile_us" are the CPU microseconds of compiling. Whoever asks about the same grammar again in the
+/// next question finds it compiled, and warm; no more than one is kept. A refusal to compile is an
+/// "error" with "kind" (unsupported, unsatisfiable, limit or syntax), "at" and "message"; so is a limit
+/// that an answer reached. "at" is a JSON pointer into the schema, or {"line":…,"column":…} in a grammar.
+///
+/// "replay" reads tokens as `anygram replay` does: at each step it computes the mask, looks whether the
+/// true token is in it, and advances. At the first that is not it stops: "rejected_at" is the index of
+/// that token, and "steps" the number of those before it. "mask_us" and "advance_us" have the CPU
+/// microseconds of each step; the mask that rejected is the last.
 ///
 /// "allowed" lists the tokens that may come next, in ascending order and without EOS: "eos" says
 /// whether the output may end here. Tokens that are not a prefix of any sentence are an error. More
@@ -66,8 +94,11 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES)]
 pub struct Args {
+    /// The grammar of questions that bring none: a file as the other commands read it.
+    #[arg(short, long, value_name = "FILE")]
+    grammar: Option<PathBuf>,
     #[command(flatten)]
-    grammar: GrammarArgs,
+    reading: ReadingArgs,
     #[command(flatten)]
     vocab: VocabArgs,
 }
@@ -75,7 +106,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   echo '{\"id\":1,\"op\":\"text\",\"text\":\"SELECT name\"}' | anygram batch -g sql.lark -v builtin
-  anygram batch -g sql.lark -v tokenizer.json --eos 2 < questions.jsonl > answers.jsonl";
+  anygram batch -g sql.lark -v tokenizer.json --eos 2 < questions.jsonl > answers.jsonl
+  echo '{\"op\":\"text\",\"schema\":{\"type\":\"integer\"},\"text\":\"17\"}' | anygram batch";
 
 /// More than any output takes.
 const LARGEST_BUDGET: u32 = 1 << 30;
@@ -86,6 +118,9 @@ struct Reply<'q> {
     id: &'q RawValue,
     #[serde(flatten)]
     answer: Answer,
+    /// What compiling the question's own grammar took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compile_us: Option<f64>,
     us: f64,
 }
 
@@ -95,7 +130,8 @@ enum Answer {
     Text { sentence: bool, viable: bool },
     Mask(MaskAnswer),
     Canvas(canvas::Answers),
-    Error { error: String },
+    Replay(replay::Replayed),
+    Error { error: Failure },
 }
 
 #[derive(Serialize)]
@@ -120,12 +156,17 @@ struct ForcedAnswer {
 /// The fields of a question, each read when it is needed.
 pub(crate) struct Question<'q>(BTreeMap<Cow<'q, str>, &'q RawValue>);
 
-pub fn run(args: &Args) -> Result<bool> {
-    let language = args.grammar.language_of_any_engine()?;
-    let constraint = input::constraint(&args.grammar, language, args.vocab.vocabulary()?)?;
-    let mut questions = Questions::new(&constraint)?;
-    if args.grammar.is_for_device() {
-        questions.device = Some(Decoder::new(&args.grammar, &constraint, 1)?);
+pub fn run(args: Args) -> Result<bool> {
+    let Args { grammar, reading, vocab } = args;
+    let mut questions;
+    if let Some(grammar) = grammar {
+        let grammar = GrammarArgs { grammar, reading };
+        let constraint = grammar.constraint(grammar.language_of_any_engine()?, vocab.vocabulary()?)?;
+        let device = grammar.is_for_device().then(|| Decoder::new(&grammar, &constraint, 1)).transpose()?;
+        questions = Questions::new(&grammar.reading, constraint.vocabulary().clone())?;
+        questions.subjects.given = Some(Subject::new(constraint, device)?);
+    } else {
+        questions = Questions::new(&reading, vocab.vocabulary()?)?;
     }
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
@@ -139,32 +180,29 @@ pub fn run(args: &Args) -> Result<bool> {
         }
         line.clear();
     }
-    if let Some(notice) = questions.device.and_then(|device| device.on_device()?.notice()) {
+    let device = questions.subjects.given.and_then(|given| given.device);
+    if let Some(notice) = device.and_then(|device| device.on_device()?.notice()) {
         let _ = writeln!(anstream::stderr(), "{notice}");
     }
     Ok(true)
 }
 
 /// What answers the lines of `anygram batch`; warm from one to the next.
-pub struct Questions<'a> {
-    constraint: &'a Constraint,
-    matcher: Matcher,
-    reader: Reader<'a>,
-    solvers: canvas::Solvers,
-    /// What answers plain masks, if not the matcher.
-    device: Option<Decoder>,
+pub struct Questions {
+    subjects: Subjects,
 }
 
-impl<'a> Questions<'a> {
-    /// Questions about one constraint.
-    pub fn new(constraint: &'a Constraint) -> Result<Self> {
-        Ok(Self {
-            constraint,
-            matcher: constraint.matcher()?,
-            reader: constraint.language().reader()?,
-            solvers: canvas::Solvers::default(),
-            device: None,
-        })
+impl Questions {
+    /// Questions that bring their own grammars, which are read by these options where they name no others.
+    fn new(reading: &ReadingArgs, vocabulary: Vocabulary) -> Result<Self> {
+        Ok(Self { subjects: Subjects::new(reading, vocabulary)? })
+    }
+
+    /// Questions about one constraint, where they do not bring their own grammars.
+    pub fn about(constraint: &Constraint) -> Result<Self> {
+        let mut questions = Self::new(&ReadingArgs::default(), constraint.vocabulary().clone())?;
+        questions.subjects.given = Some(Subject::new(constraint.clone(), None)?);
+        Ok(questions)
     }
 
     /// Answers one line, whatever it is: appends a line of JSON.
@@ -179,32 +217,47 @@ impl<'a> Questions<'a> {
         let answer = question
             .as_ref()
             .map_err(|error| anyhow!("{error:#}"))
-            .and_then(|question| answer(self, question));
-        self.matcher.reset();
-        let answer = answer.unwrap_or_else(|error| Answer::Error { error: format!("{error:#}") });
-        let us = (start.elapsed().as_secs_f64() * 1e7).round() / 10.0;
-        serde_json::to_writer(&mut *reply, &Reply { id, answer, us })?;
+            .and_then(|question| self.answer(question));
+        let (answer, compile_us) =
+            answer.unwrap_or_else(|error| (Answer::Error { error: Failure::new(&error) }, None));
+        serde_json::to_writer(&mut *reply, &Reply { id, answer, compile_us, us: us(start) })?;
         reply.push(b'\n');
         Ok(())
     }
-}
 
-fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
-    match &*question.string("op").context("known: text, mask, canvas")? {
-        "text" => text(questions, question),
-        "mask" => mask(questions, question),
-        "canvas" => canvas::answer(questions, question).map(Answer::Canvas),
-        other => bail!("unknown op `{other}`; known: text, mask, canvas"),
+    fn answer(&mut self, question: &Question) -> Result<(Answer, Option<f64>)> {
+        const KNOWN: &str = "known: text, mask, canvas, replay";
+        let op = question.string("op").context(KNOWN)?;
+        let answer = match &*op {
+            "text" => text,
+            "mask" => mask,
+            "canvas" => |subject: &mut Subject, question: &Question<'_>| {
+                canvas::answer(subject, question).map(Answer::Canvas)
+            },
+            "replay" => |subject: &mut Subject, question: &Question<'_>| {
+                replay::answer(subject, question).map(Answer::Replay)
+            },
+            other => bail!("unknown op `{other}`; {KNOWN}"),
+        };
+        let subject = self.subjects.of(question)?;
+        let answer = answer(subject, question);
+        subject.matcher.reset();
+        Ok((answer?, subject.compile_us))
     }
 }
 
-fn text(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
-    let reading = questions.reader.read(question.string("text")?.as_bytes())?;
+/// Microseconds of this thread since then, to a tenth.
+fn us(start: ThreadTime) -> f64 {
+    (start.elapsed().as_secs_f64() * 1e7).round() / 10.0
+}
+
+fn text(subject: &mut Subject, question: &Question<'_>) -> Result<Answer> {
+    let reading = subject.reader()?.read(question.string("text")?.as_bytes())?;
     Ok(Answer::Text { sentence: reading.is_sentence, viable: reading.is_viable })
 }
 
-fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
-    let Questions { constraint, matcher, device, .. } = questions;
+fn mask(subject: &mut Subject, question: &Question<'_>) -> Result<Answer> {
+    let Subject { constraint, matcher, device, .. } = subject;
     let budget = question.number("budget")?;
     let wants = question.wants(&["allowed", "minimum", "forced"])?;
     if let Some(device) = device
@@ -243,7 +296,7 @@ fn mask(questions: &mut Questions<'_>, question: &Question) -> Result<Answer> {
 }
 
 /// A mask without a budget, by the device.
-fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question) -> Result<Answer> {
+fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question<'_>) -> Result<Answer> {
     for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
         device.advance(0, token).map_err(|stop| match stop {
             Stop::Refused(error) => anyhow!("tokens[{at}]: not viable: {error}"),
@@ -301,6 +354,13 @@ impl<'q> Question<'q> {
             Some(unknown) => bail!("unknown want `{}`; known: {}", abbreviated(unknown), known.join(", ")),
             None => Ok(wants),
         }
+    }
+
+    /// The members of an object that may be left out.
+    fn members(&self, field: &str) -> Result<BTreeMap<String, &'q RawValue>> {
+        let members = |value: &'q RawValue| serde_json::from_str(value.get());
+        let members = self.get(field).map(members).transpose();
+        Ok(members.map_err(|_| anyhow!("\"{field}\" is not an object"))?.unwrap_or_default())
     }
 
     fn tokens(&self, field: &str) -> Result<Vec<TokenId>> {

@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<bool> {
         What::Grammar(grammar) => {
             let (source, format) = grammar.source()?;
             let read =
-                grammar.compiler().read(format, &source).map_err(|error| grammar.explain(error, &source))?;
+                grammar.compiler()?.read(format, &source).map_err(|error| grammar.explain(error, &source))?;
             write!(output, "{read}")?;
         }
         What::Cfg(grammar) => cfg(grammar, output)?,

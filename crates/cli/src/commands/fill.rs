@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<bool> {
     };
     ensure!(!args.hole.is_empty() && !args.gap.is_empty(), "the markers --hole and --gap cannot be empty");
     ensure!(args.hole != args.gap, "the markers --hole and --gap are the same: `{}`", args.hole);
-    let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
+    let constraint = args.grammar.constraint(args.grammar.language()?, args.vocab.vocabulary()?)?;
     let slots = slots(args, &text, constraint.vocabulary())?;
     let end = if args.prefix { End::Prefix { remaining: None } } else { End::Sentence };
     let mut canvas = Canvas::new(slots, end);

@@ -33,7 +33,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Generate(args) => generate::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Replay(args) => replay::run(&args),
-        Command::Batch(args) => batch::run(&args),
+        Command::Batch(args) => batch::run(args),
         Command::Fill(args) => fill::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Debug(args) => debug::run(&args),

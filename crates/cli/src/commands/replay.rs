@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::decoder::{Decoder, OnDevice, Stop};
-use crate::input::{self, GrammarArgs, VocabArgs};
+use crate::input::{GrammarArgs, VocabArgs};
 use crate::texts::{texts, tokens};
 use crate::timing::{Summary, Times};
 
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let vocabulary = args.vocab.vocabulary()?;
     let vocab_ms = ms(start);
     let start = Instant::now();
-    let constraint = input::constraint(&args.grammar, args.grammar.language_of_any_engine()?, vocabulary)?;
+    let constraint = args.grammar.constraint(args.grammar.language_of_any_engine()?, vocabulary)?;
     let mut decoder = Decoder::new(&args.grammar, &constraint, args.batch as usize)?;
     let compile_ms = ms(start);
 

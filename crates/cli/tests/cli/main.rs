@@ -12,4 +12,5 @@ mod generate;
 mod help;
 mod replay;
 mod run;
+mod schema;
 mod vocab;

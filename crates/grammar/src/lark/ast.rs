@@ -51,6 +51,8 @@ pub(crate) enum NodeKind<'s> {
         flags: &'s str,
     },
     Special(SpecialToken),
+    /// `%json {…}`: the schema
+    Json(&'s str),
     /// `( … )`
     Group(Alternatives),
     /// `[ … ]`

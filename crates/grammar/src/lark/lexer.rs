@@ -30,6 +30,8 @@ pub(crate) enum TokenKind<'s> {
     Number(&'s str),
     /// A token of the vocabulary.
     Special(SpecialToken),
+    /// `%json {…}`: the schema, braces included.
+    Json(&'s str),
     /// `%name`, the percent sign included.
     Directive(&'s str),
     /// The end of a line that is not continued.
@@ -310,8 +312,40 @@ impl<'s> Lexer<'s> {
         let rest = self.rest();
         let len = 1 + name_len(&rest[1..]);
         self.at += len;
-        Ok(TokenKind::Directive(&rest[..len]))
+        let before = &rest[len..];
+        let schema = before.trim_start();
+        if &rest[..len] != "%json" || !schema.starts_with('{') {
+            return Ok(TokenKind::Directive(&rest[..len]));
+        }
+        let start = self.at + before.len() - schema.len();
+        let Some(end) = object_len(schema) else {
+            let message = "the schema is not closed: `}` is missing";
+            return Err(GrammarError::new(ErrorKind::Syntax, start..start + 1, message));
+        };
+        self.at = start + end;
+        Ok(TokenKind::Json(&schema[..end]))
     }
+}
+
+/// How long the JSON object is that a text begins with; only brackets and strings are looked at.
+fn object_len(text: &str) -> Option<usize> {
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => depth += 1,
+            b'}' | b']' if !is_text => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// How many letters, digits and underscores a text begins with.

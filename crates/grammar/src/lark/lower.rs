@@ -6,14 +6,15 @@
 //! itself all come out, of imported ones those that are needed; terminals only if they have a use
 //! ([`Grammar::new`]).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::LarkOptions;
 use super::ast::{Expansions, File, Item, Name, NodeId, NodeKind};
+use super::embed::Parts;
 use super::files::Files;
 use super::library;
 use super::names::{Dictionary, Names, ScopeId};
 use super::pattern::{Composer, Key, Piece, library_piece, range_piece, regex_piece, text_piece};
+use super::{LarkOptions, Schemas};
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
 use crate::expand::{Alternatives, Budget, Expander, Place};
 use crate::ir::{
@@ -27,7 +28,7 @@ type Result<T> = std::result::Result<T, GrammarError>;
 pub(crate) fn lower<'f>(
     files: &'f Files<'f>,
     trees: &'f [File<'f>],
-    options: &LarkOptions,
+    (options, schemas): (&LarkOptions, &'f Schemas<'f>),
 ) -> Result<Grammar> {
     let mut budget = Budget::new(options.max_size);
     let (names, root) = Names::collect(files, trees, &mut budget)?;
@@ -43,16 +44,18 @@ pub(crate) fn lower<'f>(
         nonterminals: HashMap::new(),
         instances: HashMap::new(),
         pending: VecDeque::new(),
+        schemas,
+        embedded: BTreeMap::new(),
     };
     lowering.refuse_abstract()?;
     lowering.check_templates()?;
     lowering.compose_all()?;
-    let (default_lexer, start) = lowering.directives()?;
+    let (lexer, start) = lowering.directives()?;
     let nonterminals = lowering.number_rules();
     let start = lowering.start(options.start.as_deref(), start)?;
     let expander = lowering.lower_rules(nonterminals)?;
     lowering.ignore_and_reserve()?;
-    Ok(lowering.finish(expander, start, default_lexer))
+    Ok(lowering.finish(expander, start, lexer))
 }
 
 /// What a terminal matches, once that is known.
@@ -121,6 +124,10 @@ struct Lowering<'f> {
     instances: HashMap<(usize, Vec<Argument>), NonterminalId>,
     /// What is not yet rewritten.
     pending: VecDeque<Instance>,
+    /// What reads JSON schemas.
+    schemas: &'f Schemas<'f>,
+    /// The grammars of JSON schemas and the nonterminals that stand for them, by the places of the schemas.
+    embedded: BTreeMap<usize, (NonterminalId, Grammar)>,
 }
 
 impl<'f> Lowering<'f> {
@@ -229,7 +236,7 @@ impl<'f> Lowering<'f> {
     }
 
     /// What `%lexer` and `%start` say.
-    fn directives(&self) -> Result<(LexerMode, Option<&'f Name<'f>>)> {
+    fn directives(&self) -> Result<(Option<LexerMode>, Option<&'f Name<'f>>)> {
         let (mut lexer, mut start): (Option<(LexerMode, &Span)>, Option<&Name<'_>>) = (None, None);
         let twice = |what: &str, span: &Span, first: &Span| {
             GrammarError::new(ErrorKind::Syntax, span.clone(), format!("`{what}` is said twice"))
@@ -251,7 +258,7 @@ impl<'f> Lowering<'f> {
                 _ => {}
             }
         }
-        Ok((lexer.map_or(LexerMode::Contextual, |(mode, _)| mode), start))
+        Ok((lexer.map(|(mode, _)| mode), start))
     }
 
     /// The start that the caller names, or the grammar, or `start`.
@@ -555,6 +562,7 @@ impl<'f> Lowering<'f> {
                 None => return Err(self.undefined(name, span)),
             },
             NodeKind::Special(token) => symbol_of(self.special(token, span)),
+            NodeKind::Json(schema) => Symbol::Nonterminal(self.schema(schema, place, expander)?),
             NodeKind::Text { raw: "", .. } => return Ok(Value::Alternatives(vec![vec![]])),
             NodeKind::Text { raw, ignore_case } => {
                 self.literal(text_piece(raw, *ignore_case, span)?, span, expander)?
@@ -583,6 +591,21 @@ impl<'f> Lowering<'f> {
             }
         };
         Ok(Value::Alternatives(vec![vec![symbol]]))
+    }
+
+    /// The nonterminal of a schema.
+    fn schema(&mut self, schema: &str, place: Place<'_>, expander: &mut Expander) -> Result<NonterminalId> {
+        if let Some(&(known, _)) = self.embedded.get(&place.span.start) {
+            return Ok(known);
+        }
+        let error = |(kind, message): (ErrorKind, String)| {
+            GrammarError::new(kind, place.span.clone(), format!("the schema of `%json`: {message}"))
+        };
+        let grammar = (self.schemas)(schema).map_err(error)?;
+        expander.budget.spend(grammar.nonterminals.len() + grammar.rules.len(), place.span)?;
+        let lhs = expander.add(format!("__{}_json", place.rule.trim_start_matches('_')), place.span);
+        self.embedded.insert(place.span.start, (lhs, grammar));
+        Ok(lhs)
     }
 
     fn literal(&mut self, piece: Piece, span: &Span, expander: &mut Expander) -> Result<Symbol> {
@@ -698,7 +721,7 @@ impl<'f> Lowering<'f> {
 
     // The result.
 
-    fn finish(mut self, expander: Expander, start: NonterminalId, default_lexer: LexerMode) -> Grammar {
+    fn finish(mut self, expander: Expander, start: NonterminalId, lexer: Option<LexerMode>) -> Grammar {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_key(|&at| (!self.entries[at].declared, self.entries[at].position));
         let mut numbers = vec![TerminalId::new(0); self.entries.len()];
@@ -740,7 +763,13 @@ impl<'f> Lowering<'f> {
         for nonterminal in &mut nonterminals {
             nonterminal.span = nonterminal.span.take().and_then(here);
         }
-        Grammar::new(terminals, nonterminals, rules, start, default_lexer)
+        // The terminals of schemas grow with the texts, which no other mode can do.
+        let default = if self.embedded.is_empty() { LexerMode::Contextual } else { LexerMode::Scannerless };
+        let mut parts = Parts { terminals, nonterminals, rules, ..Parts::default() };
+        for (lhs, grammar) in self.embedded.into_values() {
+            parts.embed(lhs, grammar);
+        }
+        parts.into_grammar(start, lexer.unwrap_or(default))
     }
 }
 

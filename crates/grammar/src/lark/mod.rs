@@ -12,6 +12,7 @@
 //! | `library` | the built-in libraries `common` and `unicode` |
 //! | `names` | definitions, imports, `%override`, `%extend` |
 //! | `lower` | tree to [`Grammar`] |
+//! | `embed` | grammars of JSON schemas within it |
 //!
 //! All of Lark's notation is read, as python-lark 1.3.1 reads it, except `%declare` and what a terminal's
 //! regular expression may not contain ([`regex`]); these are errors that say why and what to do. Beyond Lark
@@ -30,6 +31,7 @@
 //! | `%reserve X` | a terminal or terminal expression that competes for the longest piece though no rule names it |
 //! | `%nonterminal x` | a nonterminal without rules; it derives nothing |
 //! | `%anonymous X.1: …` | a terminal without a declaration, for printing: literals never mean it |
+//! | `%json {…}`, in rules | the texts of a JSON schema, which [`parse_with_schemas`] has read; the lexer mode is then `scannerless` |
 //! | `%llguidance {…}` | options of llguidance that change nothing here |
 //!
 //! What shapes trees in Lark (`?`, `!`, a leading `_`, aliases, priorities of rules) is read and means
@@ -38,6 +40,7 @@
 //! recursion on the depth of the input.
 
 mod ast;
+mod embed;
 mod files;
 mod lexer;
 mod library;
@@ -52,7 +55,7 @@ use std::path::PathBuf;
 
 pub(crate) use lexer::{is_bare_token_name, is_plain_name};
 
-use crate::diagnostic::GrammarError;
+use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::ir::Grammar;
 
 /// How to read a Lark grammar.
@@ -73,10 +76,29 @@ impl Default for LarkOptions {
     }
 }
 
-/// Reads a Lark grammar.
+/// Reads a JSON schema, as it stands behind `%json`: the grammar of its texts, or why it is refused.
+pub type Schemas<'a> = dyn Fn(&str) -> Result<Grammar, (ErrorKind, String)> + 'a;
+
+/// Reads a Lark grammar without `%json`.
+///
+/// # Errors
+/// With the place, of the first thing that is wrong.
 pub fn parse(source: &str, options: &LarkOptions) -> Result<Grammar, GrammarError> {
+    let none = |_: &str| Err((ErrorKind::Unsupported, "nobody reads schemas here".to_owned()));
+    parse_with_schemas(source, options, &none)
+}
+
+/// Reads a Lark grammar; `schemas` reads what stands behind `%json`.
+///
+/// # Errors
+/// As [`parse`], and those of `schemas` with the place of the `%json`.
+pub fn parse_with_schemas(
+    source: &str,
+    options: &LarkOptions,
+    schemas: &Schemas<'_>,
+) -> Result<Grammar, GrammarError> {
     let files = files::Files::load(source, options.imports.as_deref())?;
     let trees: Vec<ast::File<'_>> =
         (0..files.len()).map(|file| files.parse(file)).collect::<Result<_, _>>()?;
-    lower::lower(&files, &trees, options).map_err(|error| files.locate(error))
+    lower::lower(&files, &trees, (options, schemas)).map_err(|error| files.locate(error))
 }

@@ -341,7 +341,7 @@ impl<'s> Parser<'s> {
     fn unknown_directive(&self, name: &str) -> GrammarError {
         let error = |message: String| GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), message);
         let help = match name {
-            "%json" => "write rules for the texts that the schema allows",
+            "%json" => return error("behind `%json` stands a schema: `%json {…}`".to_owned()),
             "%lark" => "write the rules into this file, or import them: `%import .file.rule`",
             "%regex" => "write the pattern as `/…/`; what may be any part of a text has to be written out",
             "%if" => "write a rule for each value of the parameter",
@@ -621,6 +621,7 @@ impl<'s> Parser<'s> {
             TokenKind::Text { raw, ignore_case } => NodeKind::Text { raw, ignore_case: *ignore_case },
             TokenKind::Regex { raw, flags } => NodeKind::Regex { raw, flags },
             TokenKind::Special(token) => NodeKind::Special(token.clone()),
+            TokenKind::Json(schema) => NodeKind::Json(schema),
             _ => return Err(self.expected("an expression or the end of the line")),
         };
         let named = matches!(kind, NodeKind::Rule(_) | NodeKind::Terminal(_));
@@ -721,7 +722,7 @@ impl<'s> Parser<'s> {
             NodeKind::Rule(_) | NodeKind::Terminal(_) | NodeKind::Text { .. } | NodeKind::Range { .. } => {
                 true
             }
-            NodeKind::Regex { .. } | NodeKind::Special(_) | NodeKind::Use { .. } => true,
+            NodeKind::Regex { .. } | NodeKind::Special(_) | NodeKind::Json(_) | NodeKind::Use { .. } => true,
         };
         match frame.sequence[..] {
             [argument] if frame.conjuncts.is_empty() && value(&self.nodes[argument].kind) => {

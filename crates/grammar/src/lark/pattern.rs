@@ -162,6 +162,11 @@ impl<'s> Composer<'_, 's> {
                     "terminals are made of strings, regular expressions and terminals (upper case)",
                 ))
             }
+            NodeKind::Json(_) => {
+                let message = "a JSON schema is not a part of a terminal";
+                Err(GrammarError::new(ErrorKind::Unsupported, node.span.clone(), message)
+                    .with_help("name it in a rule (lower case)"))
+            }
             NodeKind::Special(_) => {
                 let message = "a token of the vocabulary cannot be part of a terminal";
                 Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message)

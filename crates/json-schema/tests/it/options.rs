@@ -5,6 +5,7 @@ use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::pieces::Escapes;
 use anygram_json_schema::refusal::Kind;
 use anygram_json_schema::{Options, lowered};
+use serde::Serialize;
 
 use crate::simulate::Simulation;
 
@@ -59,11 +60,134 @@ fn blanks_stand_where_they_may() {
 }
 
 #[test]
+fn texts_are_indented_as_python_writes_them() {
+    let any = "{}";
+    let two = Options { whitespace: Whitespace::Indent(2), ..Options::default() };
+    let values = [
+        r#"{"a":[1,{"b":[]},[[]]],"c":{},"d":{"e":null}}"#,
+        r#"[[[{"x":[true,false]}]],"y"]"#,
+        "[]",
+        "{}",
+        "17",
+        r#"{"a":{"a":{"a":{"a":[{}]}}}}"#,
+    ];
+    for blanks in [0, 1, 2, 4] {
+        let options = Options { whitespace: Whitespace::Indent(blanks), ..Options::default() };
+        let dumped = values.map(|value| dumped(value, blanks as usize));
+        check(any, &options, &dumped.each_ref().map(|text| &**text), &[]);
+        for text in dumped.iter().filter(|text| text.contains('\n')) {
+            // A blank less, a blank more, and no line end.
+            let others = [text.replacen("\n", "\n ", 1), text.replacen('\n', "", 1), format!("{text}\n")];
+            check(any, &options, &[], &others.each_ref().map(|text| &**text));
+        }
+    }
+    let list = r#"{"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":2}"#;
+    check(list, &two, &["[\n  1\n]", "[\n  1,\n  2\n]"], &["[]", "[\n]", "[1]", "[\n  1,\n  2,\n  3\n]"]);
+    let none = r#"{"type":["array","object"],"maxItems":0,"maxProperties":0}"#;
+    check(none, &two, &["[]", "{}"], &["[\n]", "{\n}", "{\n  \"a\": 1\n}"]);
+}
+
+/// A value as `json.dumps(indent=blanks)` writes it.
+fn dumped(value: &str, blanks: usize) -> String {
+    let value: serde_json::Value = serde_json::from_str(value).unwrap();
+    let (mut text, blanks) = (Vec::new(), vec![b' '; blanks]);
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(&blanks);
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, formatter)).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn indentation_beyond_the_bound_is_an_error_and_not_an_answer() {
+    let options = Options { whitespace: Whitespace::Indent(1), indent_depth: 3, ..Options::default() };
+    let grammar = anygram_json_schema::grammar("{}", &options).unwrap();
+    let language = anygram_left_to_right::Language::new(grammar, &Default::default()).unwrap();
+    let nested = |depth: usize| {
+        let empty = (0..depth).fold("[]".to_owned(), |inner, _| format!("[{inner}]"));
+        language.read(dumped(&empty, 1).as_bytes())
+    };
+    assert!((0..=3).all(|depth| nested(depth).unwrap().is_sentence));
+    let error = nested(4).unwrap_err();
+    assert_eq!(error.limit(), Some(("indent_depth", 3)), "{error}");
+    let raised = {
+        let mut options = options;
+        options.set_limit("indent_depth", 4).unwrap();
+        anygram_json_schema::grammar("{}", &options).unwrap()
+    };
+    let language = anygram_left_to_right::Language::new(raised, &Default::default()).unwrap();
+    let text = dumped("[[[[[]]]]]", 1);
+    assert!(language.read(text.as_bytes()).unwrap().is_sentence);
+}
+
+#[test]
+fn terminals_are_named_in_the_words_of_the_schema() {
+    for (schema, name) in [
+        (r#"{"type":"integer","minimum":0}"#, "an integer of at least 0"),
+        (r#"{"type":"number","exclusiveMinimum":0.5,"maximum":2}"#, "a number above 0.5 and of at most 2"),
+        (r#"{"type":"integer","multipleOf":5}"#, "an integer, a multiple of 5"),
+        (r#"{"enum":[1,2.5]}"#, "one of the numbers 1, 2.5"),
+        (r#"{"type":"number","not":{"const":3}}"#, "a number, as # says"),
+        (r#"{"type":"string"}"#, "a string"),
+        (r#"{"type":"string","minLength":2,"maxLength":5}"#, "a string of 2 to 5 characters"),
+        (r#"{"type":"string","pattern":"^a","maxLength":5}"#, "a string of at most 5 characters, as # says"),
+    ] {
+        let grammar = lowered(schema, &Options::default()).unwrap();
+        assert!(
+            grammar.terminals.iter().any(|(known, ..)| known == name),
+            "{schema}: {:?}",
+            grammar.terminals
+        );
+    }
+}
+
+#[test]
+fn options_have_names() {
+    let mut options = Options::default();
+    let fine = [
+        ("key_order", r#""schema""#),
+        ("key_order", r#"["b","a"]"#),
+        ("whitespace", r#"{"at_most":3}"#),
+        ("whitespace", r#"{"indent":4}"#),
+        ("formats", r#""annotate""#),
+        ("escapes", r#""needed""#),
+        ("extra_keys", r#""none""#),
+    ];
+    for (name, value) in fine {
+        options.set(name, value).unwrap();
+    }
+    assert_eq!(options.key_order, KeyOrder::First(vec!["b".into(), "a".into()]));
+    assert_eq!(options.whitespace, Whitespace::Indent(4));
+    assert!(!options.asserts_formats && options.escapes == Escapes::Needed && options.declared_only);
+    let wrong = [
+        ("key_ordr", r#""any""#, "there are key_order, whitespace, formats, escapes, extra_keys"),
+        ("key_order", r#""shema""#, r#"key_order is "any", "schema" or a list of keys, not "shema""#),
+        ("key_order", "[1]", "a list of keys, not [1]"),
+        ("whitespace", r#"{"indent":17}"#, r#"{"indent":n} up to 16, not {"indent":17}"#),
+        ("whitespace", r#"{"indent":-1}"#, "not {"),
+        ("whitespace", r#"{"at_most":1,"indent":1}"#, "not {"),
+        ("formats", "true", r#""assert" or "annotate", not true"#),
+        ("escapes", "needed", "no JSON"),
+    ];
+    for (name, value, words) in wrong {
+        let error = options.set(name, value).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    assert!(Options::LIMITS.iter().all(|name| options.set_limit(name, 7).is_some()));
+    assert!(options.set_limit("steps", 7).is_none() && options.indent_depth == 7);
+}
+
+#[test]
 fn escapes_can_be_limited_to_what_needs_them() {
     let needed = Options { escapes: Escapes::Needed, ..Options::default() };
     let same = [r#""A""#, r#""\u0041""#, r#""\u00e9""#, r#""\ud83d\ude00""#];
     check(r#"{"type":"string"}"#, &Options::default(), &same, &[r#""\ud83d""#]);
     check(r#"{"type":"string"}"#, &needed, &[same[0], r#""\n\u0001\"""#], &same[1..]);
+    // Where no escape is needed, none begins.
+    for (string, viable) in [("abc", 1), ("a/c", 1), ("\"c", 2), ("/c", 2), ("\n", 2), ("\u{1}", 2)] {
+        let schema = serde_json::json!({"const": string}).to_string();
+        let grammar = lowered(&schema, &needed).unwrap();
+        let read = Simulation::new(&grammar).read(b"\"\\").unwrap();
+        assert_eq!(read.viable, viable, "{string:?}");
+    }
 }
 
 #[test]

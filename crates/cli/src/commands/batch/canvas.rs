@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Question, Questions, abbreviated};
+use super::subject::Subject;
+use super::{Question, abbreviated};
 
 /// What was wanted. What was not is left out; what was not decided is null.
 #[derive(Serialize, Default)]
@@ -59,7 +60,7 @@ const MOST_SAMPLED: usize = 1 << 26;
 /// Fillings of one question.
 const MOST_FILLINGS: usize = 1 << 16;
 
-pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answers> {
+pub fn answer(subject: &mut Subject, question: &Question<'_>) -> Result<Answers> {
     let canvas = Canvas::new(slots(question)?, end(question)?);
     let method = method(question)?;
     let mut wants = question.wants(&WANTS)?;
@@ -76,10 +77,10 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
         }
         weights => weights,
     };
-    let Solvers { methods, weigher } = &mut questions.solvers;
+    let Solvers { methods, weigher } = &mut subject.solvers;
     let methods = match methods {
         Some(methods) => methods,
-        empty => empty.insert(Methods::new(questions.constraint)?),
+        empty => empty.insert(Methods::new(&subject.constraint)?),
     };
     let mut answers = Answers::default();
     if method != Method::Exact {
@@ -104,7 +105,7 @@ pub fn answer(questions: &mut Questions<'_>, question: &Question) -> Result<Answ
             _ => {
                 let Some(weights) = &weights else { continue };
                 if weigher.is_none() {
-                    *weigher = Some(Weigher::new(questions.constraint)?);
+                    *weigher = Some(Weigher::new(&subject.constraint)?);
                 }
                 let Some(weigher) = weigher else { continue };
                 weigh(weigher, want, question, &canvas, weights, &mut answers)?;

@@ -1,3 +1,4 @@
+mod pointer;
 mod refusal;
 mod report;
 
@@ -47,7 +48,7 @@ const NO: Style = AnsiColor::Red.on_default();
 pub fn run(args: &Args) -> Result<bool> {
     args.grammar.refuse_device()?;
     let (source, format) = args.grammar.source()?;
-    let compiler = args.grammar.compiler();
+    let compiler = args.grammar.compiler()?;
     let language = compiler.compile(format, &source).map_err(|error| args.grammar.explain(error, &source))?;
     let mut output = anstream::stdout().lock();
     let words = Words::new(&language.lexing().lexicon);
@@ -70,7 +71,10 @@ pub fn run(args: &Args) -> Result<bool> {
         all &= reading.is_sentence;
         let verdict = match explanation {
             None => format!("{YES}sentence{YES:#}"),
-            Some(explanation) => refusal::verdict(&language, &words, &source, &text, &reading, &explanation),
+            Some(explanation) => {
+                let grammar = refusal::Source { language: &language, words: &words, text: &source, format };
+                refusal::verdict(&grammar, &text, &reading, &explanation)
+            }
         };
         writeln!(output, "{}: {verdict}", file.display())?;
     }

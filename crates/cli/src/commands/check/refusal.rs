@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use anygram::{Language, Reading};
+use anygram::{GrammarFormat, Language, Reading};
 use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_left_to_right::explain::Explanation;
 use anygram_lexer::words::Words;
 
+use super::pointer::pointer;
 use super::{NO, NOT_YET, quoted};
 use crate::excerpt::{Excerpt, listing};
 
@@ -21,17 +22,27 @@ const INNER: usize = 4;
 /// Characters of a completion that are shown.
 const LONG: usize = 60;
 
+/// What a text is read by.
+pub struct Source<'a> {
+    pub language: &'a Language,
+    pub words: &'a Words<'a>,
+    pub text: &'a str,
+    pub format: GrammarFormat,
+}
+
 /// What became of a text that is not a sentence, in several lines, without a line end.
-pub fn verdict(
-    language: &Language,
-    words: &Words<'_>,
-    source: &str,
-    text: &[u8],
-    reading: &Reading,
-    explanation: &Explanation,
-) -> String {
+pub fn verdict(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation: &Explanation) -> String {
+    let Source { language, words, text: source, format } = *grammar;
     let excerpt = Excerpt::new(text, reading.length);
-    let place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
+    let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
+    let mut explanation = explanation.clone();
+    if format == GrammarFormat::JsonSchema {
+        let pointer = pointer(&text[..reading.length]);
+        let _ = write!(place, ", at {}", if pointer.is_empty() { "the root" } else { &pointer });
+        // The pointer says it better.
+        explanation.phrases.clear();
+    }
+    let explanation = &explanation;
     let mut lines = if reading.is_viable {
         format!("{NOT_YET}not a sentence yet{NOT_YET:#}: the text ends at {place}\n")
     } else {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Output, bar, command};
-use crate::input::{self, GrammarArgs, VocabArgs};
+use crate::input::{GrammarArgs, VocabArgs};
 use crate::texts::texts;
 
 /// Infilling of real texts without a model
@@ -61,7 +61,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<bool> {
     let methods = args.methods.iter().map(|name| Method::parse(name)).collect::<Result<_, _>>()?;
-    let constraint = input::constraint(&args.grammar, args.grammar.language()?, args.vocab.vocabulary()?)?;
+    let constraint = args.grammar.constraint(args.grammar.language()?, args.vocab.vocabulary()?)?;
     let mut all: Vec<Vec<TokenId>> = Vec::new();
     for file in &args.files {
         let sentences = texts(file)?.into_iter().filter(|text| {

@@ -23,7 +23,7 @@ use anygram_models::{Kind, vocabulary};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use crate::input::{self, GrammarArgs};
+use crate::input::GrammarArgs;
 use generation::{Generation, Generator, Question};
 
 /// Generate texts with a small model, with and without a grammar
@@ -165,7 +165,7 @@ fn constraint(args: &Args) -> Result<Constraint> {
     match &args.grammar {
         Some(path) => {
             let grammar = GrammarArgs::of_file(path);
-            input::constraint(&grammar, grammar.language()?, vocabulary)
+            grammar.constraint(grammar.language()?, vocabulary)
         }
         None => {
             let language = Compiler::default().compile(GrammarFormat::Lark, args.task.grammar())?;

@@ -1,0 +1,137 @@
+//! JSON schemas within Lark grammars.
+
+use std::collections::BTreeSet;
+
+use anygram::json_schema::{Options, Whitespace};
+use anygram::{
+    CompileError, Compiler, Constraint, ErrorKind, GrammarFormat, LexerMode, LoadOptions, Vocabulary,
+};
+
+fn compiler() -> Compiler {
+    let mut options = Options { whitespace: Whitespace::Compact, ..Options::default() };
+    options.set("escapes", "\"needed\"").unwrap();
+    Compiler::default().schema(options)
+}
+
+fn constraint(grammar: &str, tokens: &[&str]) -> Result<Constraint, CompileError> {
+    let tokens = serde_json::to_vec(&tokens).unwrap();
+    let vocabulary =
+        Vocabulary::from_bytes(anygram::Format::JsonArray, &tokens, &LoadOptions::default()).unwrap();
+    Constraint::new(compiler().compile(GrammarFormat::Lark, grammar)?, vocabulary)
+}
+
+/// Two schemas, one of them twice, between parts of the grammar.
+const MIXED: &str = r#"
+start: call (";" call)?
+call: "<" arguments ">" | "stop:" %json {"enum": ["now", null]}
+arguments: %json {
+    "type": "object",   "properties": {"a}\"": {"type": "boolean"}},
+    "additionalProperties": false
+}
+"#;
+
+/// All sentences of [`MIXED`].
+fn sentences() -> BTreeSet<String> {
+    let calls = ["<{}>", "<{\"a}\\\"\":true}>", "<{\"a}\\\"\":false}>", "stop:\"now\"", "stop:null"];
+    let pairs = calls.iter().flat_map(|first| calls.iter().map(move |second| format!("{first};{second}")));
+    calls.iter().map(|call| (*call).to_owned()).chain(pairs).collect()
+}
+
+#[test]
+fn sentences_and_prefixes_are_those_of_both() {
+    let language = compiler().compile(GrammarFormat::Lark, MIXED).unwrap();
+    assert_eq!(language.mode(), LexerMode::Scannerless);
+    let sentences = sentences();
+    let mut n_prefixes = 0;
+    for sentence in &sentences {
+        for end in 0..=sentence.len() {
+            for byte in b"<{}\"a\\:tfens>;x ".iter().map(|&byte| byte as char) {
+                let text = format!("{}{byte}", &sentence[..end]);
+                let reading = language.read(text.as_bytes()).unwrap();
+                let is_viable = sentences.iter().any(|sentence| sentence.starts_with(&text));
+                assert_eq!(
+                    (reading.is_sentence, reading.is_viable),
+                    (sentences.contains(&text), is_viable),
+                    "{text}"
+                );
+                n_prefixes += usize::from(is_viable);
+            }
+        }
+    }
+    assert!(n_prefixes > 500, "{n_prefixes}");
+}
+
+#[test]
+fn masks_are_exact_across_the_borders() {
+    let tokens = [
+        "<", "{", "}", "\"", "a", "}\\", "\\\"", ":", "true", "false}", ">;", "<{", "}>", ";stop",
+        "stop:\"n", "ow\"", "ow\";<{}", "null", "now", " ", ";", "}>;<{\"a", "s", "top:", ">",
+    ];
+    let constraint = constraint(MIXED, &tokens).unwrap();
+    let sentences = sentences();
+    let mut open = vec![String::new()];
+    let mut seen = BTreeSet::new();
+    let mut n_allowed = 0;
+    while let Some(text) = open.pop() {
+        if !seen.insert(text.clone()) {
+            continue;
+        }
+        let mut matcher = constraint.matcher().unwrap();
+        matcher.advance_text(&text).unwrap();
+        assert_eq!(matcher.is_sentence(), sentences.contains(&text), "{text}");
+        let mask = matcher.mask().unwrap();
+        for (token, bytes) in (0..).zip(tokens) {
+            let longer = format!("{text}{bytes}");
+            let is_right = sentences.iter().any(|sentence| sentence.starts_with(&longer));
+            assert_eq!(mask.contains(anygram::TokenId(token)), is_right, "{text:?} and {bytes:?}");
+            if is_right {
+                n_allowed += 1;
+                open.push(longer);
+            }
+        }
+    }
+    assert!(n_allowed > 150, "{n_allowed}");
+}
+
+#[test]
+fn schemas_repeat_and_recur() {
+    let read = |grammar: &str, text: &str| {
+        compiler().compile(GrammarFormat::Lark, grammar).unwrap().read(text.as_bytes()).unwrap().is_sentence
+    };
+    let list = r#"
+start: pair{%json {"type": "integer"}}+
+pair{x}: "(" x "," x ")"
+%ignore " "
+"#;
+    assert!(read(list, "(1,2)(3,-4)") && !read(list, "(1,2.5)"));
+    // What is ignored may stand between all terminals, those of schemas included.
+    let array = r#"
+start: %json {"type": "array", "items": {"type": "null"}}
+%ignore " "
+"#;
+    assert!(read(array, "[null , null]") && !read(array, "[nu ll]"));
+    let nested = r##"
+start: "do" tree
+tree: %json {"type": "array", "items": {"$ref": "#"}} | "<" tree ">"
+"##;
+    assert!(read(nested, "do<<[[],[[]]]>>") && !read(nested, "do<[<[]>]>"));
+}
+
+#[test]
+fn refusals_name_both_places() {
+    let error = |grammar: &str| constraint(grammar, &["a"]).unwrap_err();
+    let refused = error("start: \"a\"\n  | %json {\"properties\": {\"b\": {\"minLength\": -1}}}");
+    let place = refused.grammar_error().unwrap();
+    assert_eq!((refused.kind(), place.line(), place.column()), (ErrorKind::Syntax, 2, 5));
+    assert!(place.message().contains("at /properties/b/minLength"), "{place}");
+    let nothing = error("start: %json {\"not\": {}}");
+    assert_eq!(nothing.kind(), ErrorKind::Unsatisfiable);
+    let unsupported = error("start: %json {\"pattern\": \"(a)\\\\1\"}");
+    assert_eq!(unsupported.kind(), ErrorKind::Unsupported, "{unsupported}");
+    // Terminals that grow are read in one mode only.
+    for mode in ["longest", "contextual"] {
+        let error = error(&format!("%lexer {mode}\nstart: \"a\" %json {{}}"));
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("scannerless"), "{error}");
+    }
+}

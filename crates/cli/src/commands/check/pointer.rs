@@ -1,0 +1,92 @@
+//! Where in a JSON text its reader is.
+
+/// An object or array that is not closed.
+struct Open {
+    is_object: bool,
+    /// The key of the member that is being read.
+    key: Option<String>,
+    /// The items before this one.
+    index: usize,
+    /// Whether the value is complete, and a comma or a bracket comes next.
+    is_done: bool,
+}
+
+/// The JSON pointer of the value in which the beginning of a JSON text stops; that of the object or array where
+/// it stops between two values or in a key. Cost: the length of the text.
+pub fn pointer(text: &[u8]) -> String {
+    let mut open: Vec<Open> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let byte = text[at];
+        at += 1;
+        match byte {
+            b'{' | b'[' => {
+                open.push(Open { is_object: byte == b'{', key: None, index: 0, is_done: false });
+            }
+            b'}' | b']' => {
+                open.pop();
+                open.last_mut().into_iter().for_each(|open| open.is_done = true);
+            }
+            b',' => open.last_mut().into_iter().for_each(|open| {
+                (open.key, open.is_done) = (None, false);
+                open.index += 1;
+            }),
+            b'"' => {
+                let Some(len) = string_len(&text[at..]) else { break };
+                let spelled = &text[at - 1..at + len];
+                at += len;
+                let Some(top) = open.last_mut() else { continue };
+                match top.is_object && top.key.is_none() {
+                    true => top.key = serde_json::from_slice(spelled).ok(),
+                    false => top.is_done = true,
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut pointer = String::new();
+    for open in open.iter().filter(|open| !open.is_done) {
+        match &open.key {
+            Some(key) => pointer += &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            None if open.is_object => {}
+            None => pointer += &format!("/{}", open.index),
+        }
+    }
+    pointer
+}
+
+/// How long the rest of a string is, its closing quote included.
+fn string_len(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pointer;
+
+    #[test]
+    fn places_in_texts() {
+        for (text, place) in [
+            ("", ""),
+            ("17", ""),
+            ("{", ""),
+            (r#"{"a"#, ""),
+            (r#"{"a":"#, "/a"),
+            (r#"{"a" : [1, {"b/~": "x\"y"#, "/a/1/b~1~0"),
+            (r#"{"a":[1,{"b":"x"}"#, "/a"),
+            (r#"{"a":[1,{"b":"x"}],"#, ""),
+            (r#"{"a":[1,2"#, "/a/1"),
+            (r#"{"\u0061":[[],[]"#, "/a"),
+            (r#"]},"#, ""),
+        ] {
+            assert_eq!(pointer(text.as_bytes()), place, "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A short sentence of a grammar whose rules and terminals automata give: of few parts, each as short as can
+//! be.
+//!
+//! Terminals get their shortest texts by a search in breadth. Nonterminals get texts in rounds, from those
+//! that need no others: what is found in an early round is shallow. Within a rule that an automaton gives, the
+//! fewest symbols are searched for with what the automaton knows to be left ([`RuleAutomaton::minimum`]), so
+//! the orders of an object's keys are not gone through. It is a heuristic with bounds: who needs to know
+//! whether there is a sentence asks the language.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use anygram_grammar::automata::{PieceAutomaton, RuleAutomaton};
+use anygram_grammar::ir::{Grammar, Symbol};
+use anygram_lexer::words::Words;
+use rustc_hash::FxHashSet;
+
+/// Steps to the text of one terminal, and of all.
+const PIECE_STEPS: usize = 60_000;
+const ALL_PIECE_STEPS: usize = 1_000_000;
+/// States of one right-hand side, and of all.
+const RULE_STATES: usize = 4_000;
+const ALL_STATES: usize = 200_000;
+/// Symbols more than an automaton says that there have to be.
+const SLACK: u32 = 8;
+/// Bytes of a text.
+const LONGEST: usize = 20_000;
+
+/// A short sentence, if one is found within the bounds; of a grammar without automata none is looked for.
+pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> {
+    if grammar.automata.is_empty() {
+        return None;
+    }
+    let mut steps_left = ALL_PIECE_STEPS;
+    let terminal = |at: usize| match grammar.piece(at) {
+        // Escapes and other scripts only where there is nothing plainer, for they have many states.
+        Some((pieces, label)) => {
+            let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+            piece(&**pieces, label, is_plain, &mut steps_left)
+                .or_else(|| piece(&**pieces, label, |_| true, &mut steps_left))
+        }
+        None => words.shortest(at),
+    };
+    let mut texts = Texts {
+        grammar,
+        terminals: (0..grammar.terminals.len()).map(terminal).collect(),
+        nonterminals: vec![None; grammar.nonterminals.len()],
+        states_left: ALL_STATES,
+    };
+    while texts.nonterminals[grammar.start.index()].is_none() {
+        if !texts.round() {
+            return None;
+        }
+    }
+    texts.nonterminals[grammar.start.index()].take()
+}
+
+/// The shortest text of a label that has only such bytes; of several one that is easy to read.
+fn piece(
+    pieces: &dyn PieceAutomaton,
+    label: u32,
+    is_usable: impl Fn(u8) -> bool,
+    steps_left: &mut usize,
+) -> Option<Vec<u8>> {
+    let classes = pieces.classes();
+    let mut bytes: Vec<u8> = (0..=u8::MAX).filter(|&byte| is_usable(byte)).collect();
+    bytes.sort_by_key(|byte| (!byte.is_ascii_alphanumeric(), !byte.is_ascii_graphic(), *byte));
+    let mut seen = [false; 256];
+    bytes.retain(|&byte| !std::mem::replace(&mut seen[classes[usize::from(byte)] as usize], true));
+    let mut before = vec![(pieces.start(), 0, 0_u8)];
+    let mut known = FxHashSet::from_iter([pieces.start()]);
+    let mut queue = VecDeque::from([0]);
+    let mut steps = PIECE_STEPS.min(*steps_left);
+    while let Some(at) = queue.pop_front() {
+        let state: u32 = before[at].0;
+        if pieces.accepts(state).binary_search(&label).is_ok() {
+            let path = std::iter::successors(Some(at), |&at| (at > 0).then(|| before[at].1));
+            let mut text: Vec<u8> = path.filter(|&at| at > 0).map(|at| before[at].2).collect();
+            text.reverse();
+            return Some(text);
+        }
+        if pieces.live(state).binary_search(&label).is_err() {
+            continue;
+        }
+        for &byte in &bytes {
+            steps = steps.checked_sub(1)?;
+            *steps_left -= 1;
+            if let Some(next) = pieces.step(state, byte).ok()?
+                && known.insert(next)
+            {
+                before.push((next, at, byte));
+                queue.push_back(before.len() - 1);
+            }
+        }
+    }
+    None
+}
+
+struct Texts<'a> {
+    grammar: &'a Grammar,
+    terminals: Vec<Option<Vec<u8>>>,
+    nonterminals: Vec<Option<Vec<u8>>>,
+    states_left: usize,
+}
+
+impl Texts<'_> {
+    fn of(&self, symbol: Symbol) -> Option<&Vec<u8>> {
+        match symbol {
+            Symbol::Terminal(t) => self.terminals[t.index()].as_ref(),
+            Symbol::Nonterminal(n) => self.nonterminals[n.index()].as_ref(),
+        }
+    }
+
+    fn text(&self, symbols: impl IntoIterator<Item = Symbol>) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        for symbol in symbols {
+            text.extend_from_slice(self.of(symbol)?);
+            if text.len() > LONGEST {
+                return None;
+            }
+        }
+        Some(text)
+    }
+
+    /// Gives texts to the nonterminals that those before suffice for; whether there were any.
+    fn round(&mut self) -> bool {
+        let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
+        let grammar = self.grammar;
+        for rule in grammar.rules.iter().filter(|rule| self.nonterminals[rule.lhs.index()].is_none()) {
+            let text = self.text(rule.rhs.iter().copied());
+            found.extend(text.map(|text| (rule.lhs.index(), text)));
+        }
+        for rule in &grammar.automata {
+            if self.nonterminals[rule.lhs.index()].is_some() {
+                continue;
+            }
+            let text = self.right_side(&*rule.automaton, &rule.symbols);
+            found.extend(text.map(|text| (rule.lhs.index(), text)));
+        }
+        let any = !found.is_empty();
+        for (lhs, text) in found {
+            let known = &mut self.nonterminals[lhs];
+            if known.as_ref().is_none_or(|known| known.len() > text.len()) {
+                *known = Some(text);
+            }
+        }
+        any
+    }
+
+    /// The text of a right-hand side of few symbols.
+    fn right_side(&mut self, automaton: &dyn RuleAutomaton, symbols: &[Symbol]) -> Option<Vec<u8>> {
+        let least = automaton.minimum(automaton.start());
+        let path = [least, least.saturating_add(SLACK)]
+            .into_iter()
+            .find_map(|most| self.path(automaton, symbols, most))?;
+        self.text(path.into_iter().map(|number| symbols[number as usize]))
+    }
+
+    /// The numbers of at most so many symbols with which a right-hand side ends.
+    ///
+    /// The search goes where the fewest symbols are lacking, and among equals goes on where it is furthest.
+    fn path(&mut self, automaton: &dyn RuleAutomaton, symbols: &[Symbol], most: u32) -> Option<Vec<u32>> {
+        let mut before = vec![(automaton.start(), 0, 0)];
+        let mut known = FxHashSet::from_iter([automaton.start()]);
+        let mut open = BinaryHeap::from([Reverse((0, Reverse(0), 0, 0))]);
+        while let Some(Reverse((_, Reverse(depth), length, at))) = open.pop() {
+            let state: u32 = before[at].0;
+            if automaton.accepts(state) {
+                let path = std::iter::successors(Some(at), |&at| (at > 0).then(|| before[at].1));
+                let mut path: Vec<u32> = path.filter(|&at| at > 0).map(|at| before[at].2).collect();
+                path.reverse();
+                return Some(path);
+            }
+            for &number in automaton.symbols(state).iter() {
+                let Some(text) = symbols.get(number as usize).and_then(|&symbol| self.of(symbol)) else {
+                    continue;
+                };
+                let (length, depth): (usize, u32) = (length + text.len(), depth + 1);
+                let next = automaton.step(state, number).ok()?;
+                let lacking = depth.saturating_add(automaton.minimum(next));
+                if lacking > most || length > LONGEST || !known.insert(next) {
+                    continue;
+                }
+                self.states_left = self.states_left.checked_sub(1)?;
+                if before.len() > RULE_STATES {
+                    return None;
+                }
+                before.push((next, at, number));
+                open.push(Reverse((lacking, Reverse(depth), length, before.len() - 1)));
+            }
+        }
+        None
+    }
+}
