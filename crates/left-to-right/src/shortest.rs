@@ -30,7 +30,7 @@ const LONGEST: usize = 20_000;
 
 /// A short sentence, if one is found within the bounds; of a grammar without automata none is looked for.
 pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> {
-    if grammar.automata.is_empty() {
+    if grammar.automata.is_empty() && grammar.pieces.is_empty() {
         return None;
     }
     let mut steps_left = ALL_PIECE_STEPS;
