@@ -18,6 +18,8 @@ use rustc_hash::FxHashSet;
 /// Steps to the text of one terminal, and of all.
 const PIECE_STEPS: usize = 60_000;
 const ALL_PIECE_STEPS: usize = 1_000_000;
+/// States of each length, where there are too many.
+const NARROW: usize = 4;
 /// States of one right-hand side, and of all.
 const RULE_STATES: usize = 4_000;
 const ALL_STATES: usize = 200_000;
@@ -28,7 +30,7 @@ const LONGEST: usize = 20_000;
 
 /// A short sentence, if one is found within the bounds; of a grammar without automata none is looked for.
 pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> {
-    if grammar.automata.is_empty() {
+    if grammar.automata.is_empty() && grammar.pieces.is_empty() {
         return None;
     }
     let mut steps_left = ALL_PIECE_STEPS;
@@ -36,8 +38,12 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
         // Escapes and other scripts only where there is nothing plainer, for they have many states.
         Some((pieces, label)) => {
             let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
-            piece(&**pieces, label, is_plain, &mut steps_left)
-                .or_else(|| piece(&**pieces, label, |_| true, &mut steps_left))
+            let mut try_with = |is_usable: &dyn Fn(u8) -> bool, width| {
+                piece((&**pieces, label), is_usable, width, &mut steps_left)
+            };
+            try_with(&is_plain, usize::MAX)
+                .or_else(|| try_with(&is_plain, NARROW))
+                .or_else(|| try_with(&|_| true, usize::MAX))
         }
         None => words.shortest(at),
     };
@@ -55,11 +61,12 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
     texts.nonterminals[grammar.start.index()].take()
 }
 
-/// The shortest text of a label that has only such bytes; of several one that is easy to read.
+/// The shortest text of a label that has only such bytes; of several one that is easy to read. Of each length at
+/// most `width` states are gone on with, so what is found is the shortest only if there are no more.
 fn piece(
-    pieces: &dyn PieceAutomaton,
-    label: u32,
-    is_usable: impl Fn(u8) -> bool,
+    (pieces, label): (&dyn PieceAutomaton, u32),
+    is_usable: &dyn Fn(u8) -> bool,
+    width: usize,
     steps_left: &mut usize,
 ) -> Option<Vec<u8>> {
     let classes = pieces.classes();
@@ -69,9 +76,11 @@ fn piece(
     bytes.retain(|&byte| !std::mem::replace(&mut seen[classes[usize::from(byte)] as usize], true));
     let mut before = vec![(pieces.start(), 0, 0_u8)];
     let mut known = FxHashSet::from_iter([pieces.start()]);
-    let mut queue = VecDeque::from([0]);
+    let mut queue = VecDeque::from([(0, 0)]);
+    // States of the greatest length so far.
+    let (mut longest, mut n_longest) = (0, 1);
     let mut steps = PIECE_STEPS.min(*steps_left);
-    while let Some(at) = queue.pop_front() {
+    while let Some((length, at)) = queue.pop_front() {
         let state: u32 = before[at].0;
         if pieces.accepts(state).binary_search(&label).is_ok() {
             let path = std::iter::successors(Some(at), |&at| (at > 0).then(|| before[at].1));
@@ -88,8 +97,14 @@ fn piece(
             if let Some(next) = pieces.step(state, byte).ok()?
                 && known.insert(next)
             {
-                before.push((next, at, byte));
-                queue.push_back(before.len() - 1);
+                if longest == length {
+                    (longest, n_longest) = (length + 1, 0);
+                }
+                n_longest += 1;
+                if n_longest <= width {
+                    before.push((next, at, byte));
+                    queue.push_back((length + 1, before.len() - 1));
+                }
             }
         }
     }

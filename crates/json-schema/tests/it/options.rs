@@ -140,6 +140,31 @@ fn terminals_are_named_in_the_words_of_the_schema() {
 }
 
 #[test]
+fn examples_are_found_by_what_the_automata_know() {
+    let wide: Vec<String> = (0..40).map(|n| format!("key{n}")).collect();
+    let wide = serde_json::json!({"type": "object", "required": wide}).to_string();
+    let mut missing = Vec::new();
+    for schema in [
+        r#"{"type":"string","minLength":300}"#,
+        r#"{"type":"string","pattern":"^\\u00e9+$"}"#,
+        r#"{"type":"string","format":"date-time"}"#,
+        r#"{"type":"array","minItems":3,"items":{"type":"integer","minimum":7}}"#,
+        &wide,
+    ] {
+        let grammar = anygram_json_schema::grammar(schema, &Options::default()).unwrap();
+        let language = anygram_left_to_right::Language::new(grammar, &Default::default()).unwrap();
+        let words = anygram_lexer::words::Words::new(&language.lexing().lexicon);
+        let mut examples = anygram_left_to_right::example::Examples::new(&language, &words).unwrap();
+        let example = examples.short();
+        let is_sentence = |text: Vec<u8>| language.read(&text).unwrap().is_sentence;
+        if !example.is_some_and(is_sentence) {
+            missing.push(schema);
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn options_have_names() {
     let mut options = Options::default();
     let fine = [
