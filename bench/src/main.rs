@@ -14,6 +14,8 @@ mod masks;
 mod measure;
 mod simulated;
 mod valiant;
+// One file, for there is no crate below both for what writes pages.
+#[path = "../../crates/eval/src/report/wrap.rs"]
 mod wrap;
 
 use clap::{Parser, Subcommand};

@@ -40,12 +40,14 @@ pub struct Admissible {
 }
 
 impl Admissible {
-    /// Whether a token can be put into a hole (by its number among the holes).
+    /// Whether a token can be put into a hole (by its number among the holes); no into one that is not there.
     pub fn get(&self, hole: usize, token: TokenId) -> Decision {
-        match &self.undecided[hole] {
-            _ if self.masks[hole].contains(token) => Decision::Yes(()),
-            Some(undecided) => Decision::Unknown(undecided.clone()),
-            None => Decision::No,
+        if self.masks.get(hole).is_some_and(|mask| mask.contains(token)) {
+            return Decision::Yes(());
+        }
+        match self.undecided.get(hole) {
+            Some(Some(undecided)) => Decision::Unknown(undecided.clone()),
+            _ => Decision::No,
         }
     }
 }

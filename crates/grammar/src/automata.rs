@@ -2,8 +2,8 @@
 //! states are made as texts need them.
 //!
 //! A [`RuleAutomaton`] stands for the right-hand sides of one nonterminal: the members of a JSON object in
-//! any order would take a rule for each set of keys. A [`PieceAutomaton`] stands for some terminals that begin
-//! alike: six thousand strings, or strings of at most a million characters.
+//! any order would take a rule for each set of keys. A [`PieceAutomaton`] stands for some terminals that
+//! begin alike: six thousand strings, or strings of at most a million characters.
 //!
 //! What stays true of both: states are numbered densely as they are made and keep their numbers; only states
 //! are made from which something can be accepted; everything may be asked from several threads at once. Cost

@@ -29,9 +29,10 @@ use crate::ir::{AutomatonRule, Grammar, NonterminalId, Rule, Symbol, TerminalId}
 /// ```
 ///
 /// `begun`, `any` and `rest` are nonterminals of its own. In `begun` there are as many `any` as are needed
-/// after the first symbol, up to [`MOST_NEEDED`]. So whoever wants a bound from above may read `rules` and ask
-/// no further: nullable nonterminals and FIRST sets are exact; FOLLOW sets, last terminals and minimum lengths
-/// err on the safe side. Whoever needs that something *can* be derived, or what exactly, has to look at
+/// after the first symbol, up to [`MOST_NEEDED`]. So whoever wants a bound from above may read `rules` and
+/// ask no further: nullable nonterminals and FIRST sets are exact; FOLLOW sets, last terminals and minimum
+/// lengths err on the safe side. Whoever needs that something *can* be derived, or what exactly, has to look
+/// at
 /// `automata`.
 ///
 /// That an automaton's nonterminal derives something is its own promise ([`RuleAutomaton`]): only live states
@@ -179,8 +180,8 @@ impl Cfg {
         known
     }
 
-    /// Nonterminals that derive some sequence of these terminals, each of those without a doubt; of those that
-    /// automata give only ones all of whose symbols derive one.
+    /// Nonterminals that derive some sequence of these terminals, each of those without a doubt; of those
+    /// that automata give only ones all of whose symbols derive one.
     pub fn surely_derive(&self, terminals: &BitSet) -> BitSet {
         let holds = |symbol, known: &BitSet| match symbol {
             Symbol::Terminal(t) => terminals.contains(TerminalId::index(t)),

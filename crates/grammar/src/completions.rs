@@ -59,8 +59,8 @@ impl Completions {
     /// for each nonterminal that can begin what can begin something that
     /// is asked for, in each of a few rounds.
     ///
-    /// The relation must be sure ([`Relation::surely`]). Where automata give rules nothing is certain: what can
-    /// be left of their right-hand sides is not looked at here.
+    /// The relation must be sure ([`Relation::surely`]). Where automata give rules nothing is certain: what
+    /// can be left of their right-hand sides is not looked at here.
     pub fn new(cfg: &Cfg, relation: Relation, work: &mut Work) -> Result<Self, Stopped> {
         if !cfg.automata.is_empty() {
             let none = BitSet::new(relation.n_states());

@@ -8,8 +8,8 @@
 //! Terminals that are not declared are written where they stand, unless that would mean another: then they
 //! get a name, by `%anonymous`. Expressions are written for our reader ([`lark::regex`](crate::lark::regex)),
 //! node by node, so that reading makes the same nodes; what `regex-syntax` simplifies it has simplified
-//! already. Terminals and right-hand sides that automata give have no notation; a comment says so, and what is
-//! read again lacks them. Cost: linear in the size of the grammar. No recursion.
+//! already. Terminals and right-hand sides that automata give have no notation; a comment says so, and what
+//! is read again lacks them. Cost: linear in the size of the grammar. No recursion.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};

@@ -1,11 +1,11 @@
 //! Schemas as sets of literals, expanded to clauses.
 //!
-//! A *literal* is a schema or its negation. What a place in a text has to satisfy is a set of literals, all of
-//! which hold; such sets are the nonterminals of the grammar. Expanding a set gives *clauses*: alternatives,
-//! each about values of one type, whose parts are literals about the values below. Negation is pushed inwards
-//! to these. Sets are interned, so recursion comes to an end: an alternating automaton over trees is made
-//! nondeterministic, as far as it is needed (Attouche and others, *Witness Generation for JSON Schema*,
-//! arXiv 2202.12849).
+//! A *literal* is a schema or its negation. What a place in a text has to satisfy is a set of literals, all
+//! of which hold; such sets are the nonterminals of the grammar. Expanding a set gives *clauses*:
+//! alternatives, each about values of one type, whose parts are literals about the values below. Negation is
+//! pushed inwards to these. Sets are interned, so recursion comes to an end: an alternating automaton over
+//! trees is made nondeterministic, as far as it is needed (Attouche and others, *Witness Generation for JSON
+//! Schema*, arXiv 2202.12849).
 //!
 //! What stays true: the clauses of a set have exactly the values of which all its literals hold. Cost:
 //! alternatives multiply where `anyOf`, `oneOf`, `not` and `if` meet; [`Limits::clauses`] bounds what one set

@@ -284,8 +284,8 @@ impl<'a> Documents<'a> {
             let whole = self.resolve_address(resource, address, &pointer)?;
             *self.by_address.get(&whole).ok_or_else(|| {
                 let message = format!(
-                    "no document was given for the reference to {whole}; documents are never fetched, pass it \
-                     along"
+                    "no document was given for the reference to {whole}; documents are never fetched, \
+                     pass it along"
                 );
                 Refusal::new(Kind::Unsupported, &pointer, message).keyword("$ref")
             })?

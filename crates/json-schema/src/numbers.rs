@@ -1,10 +1,10 @@
 //! Numbers as JSON spells them: `1`, `1.0`, `10e-1`, held against bounds and multiples exactly.
 //!
-//! A state is what was spelled so far; where nothing is asserted of the value, only the place in the notation.
-//! Whether a state can be completed is a question about values: digits so far fix a value up to more digits
-//! and a power of ten, so the values that can come of them are an interval for each power of ten. Only
-//! finitely many powers have to be looked at, those between the least and the greatest bound. Arithmetic is
-//! exact.
+//! A state is what was spelled so far; where nothing is asserted of the value, only the place in the
+//! notation. Whether a state can be completed is a question about values: digits so far fix a value up to
+//! more digits and a power of ten, so the values that can come of them are an interval for each power of ten.
+//! Only finitely many powers have to be looked at, those between the least and the greatest bound. Arithmetic
+//! is exact.
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::fmt;

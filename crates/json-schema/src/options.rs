@@ -92,9 +92,10 @@ impl Options {
 fn values(name: &str) -> String {
     match name {
         "key_order" => r#""any", "schema" or a list of keys"#.to_owned(),
-        "whitespace" => format!(
-            r#""any", {{"at_most":n}} up to {MAX_AT_MOST}, "compact", "spaced" or {{"indent":n}} up to {MAX_INDENT}"#
-        ),
+        "whitespace" => {
+            let any = format!(r#""any", {{"at_most":n}} up to {MAX_AT_MOST}, "compact", "spaced""#);
+            format!(r#"{any} or {{"indent":n}} up to {MAX_INDENT}"#)
+        }
         "formats" => r#""assert" or "annotate""#.to_owned(),
         "escapes" => r#""any" or "needed""#.to_owned(),
         _ => r#""schema" or "none""#.to_owned(),

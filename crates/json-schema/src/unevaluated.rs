@@ -1,8 +1,8 @@
 //! `unevaluatedProperties` and `unevaluatedItems`: what no other keyword about the same value looked at.
 //!
-//! What was looked at depends on which subschemas hold. A *scenario* is a choice of subschemas that hold, with
-//! what they look at; the keyword asserts that in some scenario all that is left is as it says. It need not be
-//! said of the other subschemas that they do not hold: where they do, less is left.
+//! What was looked at depends on which subschemas hold. A *scenario* is a choice of subschemas that hold,
+//! with what they look at; the keyword asserts that in some scenario all that is left is as it says. It need
+//! not be said of the other subschemas that they do not hold: where they do, less is left.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

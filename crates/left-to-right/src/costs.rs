@@ -17,11 +17,11 @@
 //!   in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
 //!
 //! In `scannerless` the result is the least number of tokens, if no automaton gives rules; else it is a lower
-//! bound, for the rules that stand for automata derive more than those give. With longest match a piece owes here that its
-//! own terminal has no longer match in the byte after it, as far as the same token has one; more is owed in
-//! truth, so there the result is a lower bound, which [`crate::budget`] makes exact. So it is if terminals
-//! are given by automata that grow: where one of them would have to be followed far, its piece is taken to
-//! end anywhere after one more token (`Single::Given`).
+//! bound, for the rules that stand for automata derive more than those give. With longest match a piece owes
+//! here that its own terminal has no longer match in the byte after it, as far as the same token has one;
+//! more is owed in truth, so there the result is a lower bound, which [`crate::budget`] makes exact. So it is
+//! if terminals are given by automata that grow: where one of them would have to be followed far, its piece
+//! is taken to end anywhere after one more token (`Single::Given`).
 //!
 //! Everything is made as it is asked for and counted in steps,
 //! [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that

@@ -85,7 +85,8 @@ impl CompileError {
         Self(CompileCause::Schema { kind, at, message })
     }
 
-    /// The JSON pointer of the schema that is refused, if the grammar is a JSON schema and that is the reason.
+    /// The JSON pointer of the schema that is refused, if the grammar is a JSON schema and that is the
+    /// reason.
     pub fn pointer(&self) -> Option<&str> {
         match &self.0 {
             CompileCause::Schema { at, .. } => Some(at),

@@ -2,9 +2,9 @@
 //! be.
 //!
 //! Terminals get their shortest texts by a search in breadth. Nonterminals get texts in rounds, from those
-//! that need no others: what is found in an early round is shallow. Within a rule that an automaton gives, the
-//! fewest symbols are searched for with what the automaton knows to be left ([`RuleAutomaton::minimum`]), so
-//! the orders of an object's keys are not gone through. It is a heuristic with bounds: who needs to know
+//! that need no others: what is found in an early round is shallow. Within a rule that an automaton gives,
+//! the fewest symbols are searched for with what the automaton knows to be left ([`RuleAutomaton::minimum`]),
+//! so the orders of an object's keys are not gone through. It is a heuristic with bounds: who needs to know
 //! whether there is a sentence asks the language.
 
 use std::cmp::Reverse;
@@ -61,8 +61,8 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
     texts.nonterminals[grammar.start.index()].take()
 }
 
-/// The shortest text of a label that has only such bytes; of several one that is easy to read. Of each length at
-/// most `width` states are gone on with, so what is found is the shortest only if there are no more.
+/// The shortest text of a label that has only such bytes; of several one that is easy to read. Of each length
+/// at most `width` states are gone on with, so what is found is the shortest only if there are no more.
 fn piece(
     (pieces, label): (&dyn PieceAutomaton, u32),
     is_usable: &dyn Fn(u8) -> bool,

@@ -456,8 +456,9 @@ fn is_certain(lexicon: &Lexicon, completions: &Completions, terminal: u32, class
             && !lexicon.ignored.contains(terminal as usize)
 }
 
-/// Whether the start symbol and every proper suffix of every rule derive sequences of `terminals` alone. Of an
-/// automaton that gives rules it is asked of all symbols, since any of them may be the only one that is left.
+/// Whether the start symbol and every proper suffix of every rule derive sequences of `terminals` alone. Of
+/// an automaton that gives rules it is asked of all symbols, since any of them may be the only one that is
+/// left.
 fn suffices(cfg: &Cfg, terminals: &BitSet) -> bool {
     let derives = cfg.surely_derive(terminals);
     let good = |symbol: &Symbol| match *symbol {

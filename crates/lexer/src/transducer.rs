@@ -79,8 +79,8 @@ pub enum LexingError {
     },
     /// An automaton that gives rules breaks its promise.
     #[error(
-        "the automaton of `{nonterminal}` has the symbol `{symbol}`, which {}; leave it out, or let it derive \
-         something",
+        "the automaton of `{nonterminal}` has the symbol `{symbol}`, which {}; leave it out, or let it \
+         derive something",
         if *is_nullable { "derives the empty sequence" } else { "derives no text" }
     )]
     Automaton {

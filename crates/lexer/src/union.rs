@@ -6,8 +6,8 @@
 //! alive; a limit bounds the table.
 //!
 //! With terminals that are given by automata ([`PieceAutomaton`](anygram_grammar::automata::PieceAutomaton))
-//! it *grows* while it is asked (the module `growing`): then it has many starts, one for each set of automata of which
-//! something is wanted, and a step can fail.
+//! it *grows* while it is asked (the module `growing`): then it has many starts, one for each set of automata
+//! of which something is wanted, and a step can fail.
 
 use std::sync::Arc;
 

@@ -851,8 +851,8 @@ fn tail_recursive(cfg: &Cfg) -> BitSet {
     BitSet::from_members(cfg.n_nonterminals, cycles.flatten())
 }
 
-/// Of each nonterminal the ones that stand first in its rules, nullable symbols in front stepped over, or that
-/// its automaton has first.
+/// Of each nonterminal the ones that stand first in its rules, nullable symbols in front stepped over, or
+/// that its automaton has first.
 fn firsts(cfg: &Cfg, begins: &[Vec<RestId>], rests: &[Rest]) -> Vec<Box<[NonterminalId]>> {
     let of = |begins: &Vec<RestId>| {
         let first = begins.iter().filter_map(|rest| match rests[rest.index()].first {

@@ -154,8 +154,8 @@ pub trait Recognizer: Send {
     /// or when a [whole](Recognizer::is_whole) one is complete.
     ///
     /// For what is left in a state of an automaton ([`Cfg::automata`]) the symbols are
-    /// [`Automaton::left`](anygram_grammar::cfg::Automaton::left), which derive at least that: enough for lower
-    /// bounds.
+    /// [`Automaton::left`](anygram_grammar::cfg::Automaton::left), which derive at least that: enough for
+    /// lower bounds.
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>);
 
     /// Visits what was waiting for something that is complete now, in the same way.

@@ -237,8 +237,8 @@ impl Oracle {
         Completion::NoneWithin { exhausted: level.is_empty() }
     }
 
-    /// `alphabet`, and one byte of every kind that it lacks and terminals tell apart: `[^é]` may begin with the
-    /// first byte of `é` and go on with none of its bytes. Over these symbols something completes a text
+    /// `alphabet`, and one byte of every kind that it lacks and terminals tell apart: `[^é]` may begin with
+    /// the first byte of `é` and go on with none of its bytes. Over these symbols something completes a text
     /// whenever anything does.
     pub fn whole_alphabet(&self, alphabet: &[Sym]) -> Vec<Sym> {
         let competing = self.competing.iter().filter_map(|t| self.languages[t.index()].as_ref());

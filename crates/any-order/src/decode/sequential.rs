@@ -13,8 +13,8 @@ use crate::canvas::{Canvas, End, Slot};
 /// looked at.
 ///
 /// Without a budget a text can be cut off where the canvas ends. With one, where nothing but open slots
-/// follows, it never is: the mask leaves out what could not be closed in the slots that are left. A vocabulary
-/// without an EOS has nothing to fill those with that are left over.
+/// follows, it never is: the mask leaves out what could not be closed in the slots that are left. A
+/// vocabulary without an EOS has nothing to fill those with that are left over.
 pub struct Sequential {
     matcher: Matcher,
     has_budget: bool,

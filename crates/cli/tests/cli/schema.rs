@@ -217,7 +217,8 @@ fn options_have_the_same_names_everywhere() {
 
 #[test]
 fn the_depth_of_indented_texts_is_a_limit() {
-    let question = |text: &str| json!({"op": "text", "schema": true, "options": {"whitespace": {"indent": 0}}, "text": text});
+    let options = json!({"whitespace": {"indent": 0}});
+    let question = |text: &str| json!({"op": "text", "schema": true, "options": options, "text": text});
     let lines = [question("[\n[]\n]"), question("[\n[\n[]\n]\n]")];
     let told = answers(&["--limit", "indent_depth=1"], &lines);
     assert_eq!(told[0]["sentence"], true);

@@ -20,7 +20,8 @@ fn check(schema: &str, options: &Options, valid: &[&str], invalid: &[&str]) {
     }
 }
 
-const PERSON: &str = r#"{"properties":{"name":{"type":"string"},"age":{"type":"integer"},"city":{}},"required":["age"],
+const PERSON: &str = r#"{"properties":{"name":{"type":"string"},"age":{"type":"integer"},"city":{}},
+    "required":["age"],
     "type":"object"}"#;
 
 #[test]

@@ -200,13 +200,17 @@ fn walks_by_masks_never_get_stuck() {
         r#"{"type":"array","uniqueItems":true}"#,
         r#"{"type":"array","uniqueItems":true,"items":{"type":"string","maxLength":2}}"#,
         r#"{"type":"array","uniqueItems":true,"items":{"type":"integer","minimum":0,"maximum":300}}"#,
-        r#"{"type":"array","uniqueItems":true,"items":{"type":"array","items":{"type":"boolean"},"maxItems":9}}"#,
+        r#"{"type":"array","uniqueItems":true,"items":{"type":"array",
+            "items":{"type":"boolean"},"maxItems":9}}"#,
         r#"{"type":"array","uniqueItems":true,"items":{"type":"object","additionalProperties":false,
             "properties":{"a":{"type":"integer"},"b":{"type":"boolean"}}}}"#,
-        r#"{"type":"object","propertyNames":{"pattern":"^[ab]{1,9}$"},"additionalProperties":{"type":"null"}}"#,
+        r#"{"type":"object","propertyNames":{"pattern":"^[ab]{1,9}$"},
+            "additionalProperties":{"type":"null"}}"#,
         r#"{"type":"array","uniqueItems":true,"items":{"uniqueItems":true,"items":{"maxLength":1}}}"#,
-        r#"{"type":"array","anyOf":[{"uniqueItems":true},{"maxItems":2}],"items":{"type":["boolean","integer"]}}"#,
-        r#"{"type":"array","uniqueItems":true,"contains":{"type":"boolean"},"items":{"type":["boolean","string"]}}"#,
+        r#"{"type":"array","anyOf":[{"uniqueItems":true},{"maxItems":2}],
+            "items":{"type":["boolean","integer"]}}"#,
+        r#"{"type":"array","uniqueItems":true,"contains":{"type":"boolean"},
+            "items":{"type":["boolean","string"]}}"#,
     ];
     let seeds = std::env::var("ANYGRAM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(12);
     let mut n_steps = 0;

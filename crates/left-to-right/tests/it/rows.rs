@@ -1,5 +1,5 @@
-//! Rows of buffers against arithmetic on indexes: any length, offset, stride and width, and vocabularies of any
-//! size.
+//! Rows of buffers against arithmetic on indexes: any length, offset, stride and width, and vocabularies of
+//! any size.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ struct Open {
     is_done: bool,
 }
 
-/// The JSON pointer of the value in which the beginning of a JSON text stops; that of the object or array where
-/// it stops between two values or in a key. Cost: the length of the text.
+/// The JSON pointer of the value in which the beginning of a JSON text stops; that of the object or array
+/// where it stops between two values or in a key. Cost: the length of the text.
 pub fn pointer(text: &[u8]) -> String {
     let mut open: Vec<Open> = Vec::new();
     let mut at = 0;
