@@ -9,6 +9,7 @@
 //! What stays true: a formula that is not dead has a string; whether it has is found by looking for one where
 //! its form does not tell. Cost of a step that is known: a binary search among ranges of code points.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anygram_bits::index_type;
@@ -113,6 +114,9 @@ pub struct Chars {
     list_ids: FxHashMap<Vec<Vec<char>>, u32>,
     limit: usize,
 }
+
+/// The code points of `\w`.
+const WORD: [(u32, u32); 4] = [(48, 57), (65, 90), (95, 95), (97, 122)];
 
 /// The greatest code point.
 const LAST: u32 = 0x10_ffff;
@@ -398,6 +402,13 @@ impl Chars {
         }
     }
 
+    /// Code points that formulas tell from the one before, all that there can be.
+    pub fn bounds(&self) -> BTreeSet<u32> {
+        let word = WORD.iter().chain(self.classes.iter().flatten()).copied();
+        let listed = self.lists.iter().flatten().flatten().map(|&c| (c as u32, c as u32));
+        word.chain(listed).flat_map(|(from, to)| [from, to + 1]).filter(|&bound| bound <= LAST).collect()
+    }
+
     /// Where each code point leads: the last of each range, and the formula.
     pub fn row(&mut self, formula: FormulaId) -> Result<Row, TooLarge> {
         if let Some(known) = self.rows.get(&formula) {
@@ -415,10 +426,7 @@ impl Chars {
         Ok(match self.formulas[formula.index()].clone() {
             Formula::None | Formula::End => [(LAST, FormulaId::NONE)].into(),
             Formula::Any => [(LAST, FormulaId::ANY)].into(),
-            Formula::Word => {
-                let word: [(u32, u32); 4] = [(48, 57), (65, 90), (95, 95), (97, 122)];
-                row_of(word.iter().map(|&range| (range, FormulaId::ANY)))
-            }
+            Formula::Word => row_of(WORD.iter().map(|&range| (range, FormulaId::ANY))),
             Formula::Step(at) => self.step_row(at),
             Formula::Words { list, from, to, depth } => self.words_row(list, from, to, depth),
             Formula::Not(of) => {

@@ -5,6 +5,7 @@
 //! completed, and it holds exactly those that can. Cost of a step that was not made: the labels in progress
 //! times a binary search among ranges of code points.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -195,6 +196,25 @@ impl StringPieces {
         chars.has_length(next, min.saturating_sub(length), most)
     }
 
+    /// The least length in whose place so many bytes lead to the same: where each bound is either reached or
+    /// out of their reach, and nothing but the bounds depends on how many characters are to come.
+    fn alike_length(&self, length: u64, open: &Open, bytes: u64) -> u64 {
+        let mut least = 0;
+        for &(label, formula) in open {
+            let Text { min, max, .. } = self.texts[label as usize];
+            let is_counted = formula != FormulaId::ANY;
+            for (bound, is_last) in [(min, false), (max.saturating_add(1), true)] {
+                let is_far = bound == u64::MAX || !is_counted && length.saturating_add(bytes) < bound;
+                if bound <= length && !(is_last && is_counted) {
+                    least = least.max(bound);
+                } else if !is_far {
+                    return length;
+                }
+            }
+        }
+        least
+    }
+
     /// Inside a character.
     fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
         let mut ranges = part.ranges();
@@ -306,6 +326,53 @@ impl PieceAutomaton for StringPieces {
             State::Closed(_) => Arc::default(),
         }
     }
+
+    fn alike(&self, state: u32, bytes: usize) -> u32 {
+        let mut other = State::clone(&self.state(state));
+        let (State::Inside { length, open }
+        | State::Within { length, open, .. }
+        | State::Tail { length, open, .. }) = &mut other
+        else {
+            return state;
+        };
+        let least = self.alike_length(*length, open, bytes as u64);
+        if least == *length {
+            return state;
+        }
+        *length = least;
+        // Where no more states may be made, the state stands for itself.
+        self.intern(other).unwrap_or(state)
+    }
+
+    fn classes(&self) -> Box<[u8; 256]> {
+        let bounds = lock(&self.chars).bounds();
+        let mut ids = FxHashMap::default();
+        let mut classes = Box::new([0; 256]);
+        for byte in 0..=255 {
+            let fresh = ids.len() as u8;
+            classes[usize::from(byte)] = *ids.entry(kind(byte, &bounds)).or_insert(fresh);
+        }
+        classes
+    }
+}
+
+/// What a byte is to a spelling: by itself, as a digit, and between which bounds of code points. Bytes of which
+/// all is the same are told apart nowhere.
+fn kind(byte: u8, bounds: &BTreeSet<u32>) -> (u8, Option<u32>, usize) {
+    // Leading and continuing bytes between which UTF-8 itself tells.
+    const OTHERS: [u8; 14] =
+        [0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4, 0xf5, 0xff];
+    let own = match byte {
+        0..=0x1f => 0,
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' | b'u' => byte,
+        0x20..=0x7f => b' ',
+        // With bounds among the characters that such bytes spell, each byte may matter.
+        _ if bounds.range(0x81..).next().is_some() => byte,
+        _ => OTHERS.iter().copied().rfind(|&least| least <= byte).unwrap_or(byte),
+    };
+    let digit = char::from(byte).to_digit(16);
+    let place = if byte.is_ascii() { bounds.range(..=u32::from(byte)).count() } else { 0 };
+    (own, digit, place)
 }
 
 impl Part {

@@ -235,8 +235,6 @@ pub struct Walks {
     n_rests: u32,
     /// Whether the ends of pieces are followed one by one in `scannerless` too.
     apart: bool,
-    /// The most bytes that a token has, once it was asked: of the trie that was walked first.
-    height: Option<usize>,
     n_seen: u64,
     /// Scratch: a row, all zero between uses.
     row: Vec<u32>,
@@ -423,9 +421,12 @@ struct Growing {
     /// Whether a byte class can follow, once it is known.
     follow: Box<[Option<bool>]>,
     tops: Vec<NodeId>,
-    /// The characters that lead back here, and here alone, once they are known.
-    returning: Option<Alphabet>,
+    /// The characters that lead back here, and here alone, once they are known; by level.
+    returning: Box<[Option<Alphabet>]>,
 }
+
+/// See [`Sweeper::levels`]: each about twice the one before, so that there are few.
+const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
 
 /// In a table of steps: not asked yet, and nowhere.
 const NOT_YET: u32 = u32::MAX;
@@ -440,12 +441,14 @@ struct Sweeper<'a> {
     /// Only what this lexeme wants is followed, over at most so many nodes.
     wanted: Option<(LexemeId, usize)>,
     has_rests: bool,
-    /// No token has more bytes, if places that do the same for so many are taken for one.
-    height: usize,
+    /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
+    /// are one. These are the bounds that are told apart, ascending; where all states are there before, places
+    /// are never one, and there is one bound.
+    levels: &'static [usize],
     n_classes: usize,
     groups: Vec<Growing>,
     ids: FxHashMap<Place, u32>,
-    /// The groups that byte classes lead to from each group.
+    /// The groups that byte classes lead to from each group, by level.
     table: Vec<u32>,
     n_steps: usize,
 }
@@ -455,20 +458,21 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, has_rests, height): (Option<(LexemeId, usize)>, bool, usize),
+        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
+        let levels = if lexing.is_growing() { &LEVELS[..] } else { &LEVELS[..1] };
         Self {
             lexing,
             transducer,
             trie,
             wanted,
             has_rests,
-            height,
+            levels,
             n_classes,
             groups: Vec::new(),
             ids: FxHashMap::default(),
-            table: vec![NOT_YET; n_classes],
+            table: vec![NOT_YET; n_classes * levels.len()],
             n_steps: 0,
         }
     }
@@ -480,8 +484,18 @@ impl<'a> Sweeper<'a> {
             can_end: self.has_rests && self.transducer.can_end(self.lexing, place),
             follow: Box::default(),
             tops: Vec::new(),
-            returning: None,
+            returning: vec![None; self.levels.len()].into(),
         }
+    }
+
+    /// The least level that is not below the height of a node.
+    #[inline]
+    fn level(&self, at: NodeId) -> usize {
+        if self.levels.len() == 1 {
+            return 0;
+        }
+        let height = self.trie.height_below(at);
+        self.levels.iter().position(|&level| height <= level).unwrap_or(self.levels.len() - 1)
     }
 
     /// The group that a node leads to; `None` if there is none, or if all below the node leads to it too.
@@ -496,9 +510,10 @@ impl<'a> Sweeper<'a> {
         if self.groups[before as usize].can_end {
             self.note_top(before, class, at);
         }
-        let mut next = self.table[before as usize * self.n_classes + class];
+        let level = self.level(at);
+        let mut next = self.table[(before as usize * self.n_classes + class) * self.levels.len() + level];
         if next == NOT_YET {
-            next = self.step(before, class)?;
+            next = self.step(before, class, level)?;
         }
         if next == NOWHERE {
             return Ok(None);
@@ -508,12 +523,12 @@ impl<'a> Sweeper<'a> {
         // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
         // place.
         let returns = node.end.0 > at.0 + 1 && below.is_text() && {
-            let alphabet = match group.returning {
+            let alphabet = match group.returning[level] {
                 Some(known) => known,
                 None => {
-                    let how = (self.has_rests, self.height);
+                    let how = (self.has_rests, self.levels[level]);
                     let found = returning(self.transducer, self.lexing, group.place, how)?;
-                    *group.returning.insert(found)
+                    *group.returning[level].insert(found)
                 }
             };
             below.is_subset(alphabet)
@@ -543,9 +558,9 @@ impl<'a> Sweeper<'a> {
 
     /// The group that a byte class leads to, or [`NOWHERE`]; asked once.
     #[cold]
-    fn step(&mut self, before: u32, class: usize) -> Result<u32, LexerError> {
-        let from = self.groups[before as usize].place;
-        let mut place = self.transducer.step_place_alike(self.lexing, from, class, self.height)?;
+    fn step(&mut self, before: u32, class: usize, level: usize) -> Result<u32, LexerError> {
+        let (from, bytes) = (self.groups[before as usize].place, self.levels[level]);
+        let mut place = self.transducer.step_place_alike(self.lexing, from, class, bytes)?;
         if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
             let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
             place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
@@ -557,13 +572,14 @@ impl<'a> Sweeper<'a> {
                 None => {
                     let fresh = self.groups.len() as u32;
                     self.groups.push(self.grow(place));
-                    self.table.resize(self.groups.len() * self.n_classes, NOT_YET);
+                    let n_entries = self.groups.len() * self.n_classes * self.levels.len();
+                    self.table.resize(n_entries, NOT_YET);
                     self.ids.insert(place, fresh);
                     fresh
                 }
             },
         };
-        self.table[before as usize * self.n_classes + class] = next;
+        self.table[(before as usize * self.n_classes + class) * self.levels.len() + level] = next;
         Ok(next)
     }
 }
@@ -685,11 +701,7 @@ impl Walks {
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
         let wanted = wanted.map(|lexeme| (lexeme, most));
         let lexing = language.lexing();
-        // What is left of tokens is shorter than they are.
-        let height =
-            if lexing.is_growing() { self.height.get_or_insert_with(|| trie.height()) } else { &mut 0 };
-        let how = (wanted, has_rests, *height);
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, how);
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);
