@@ -81,11 +81,35 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         state
     }
 
+    /// An automaton in common use in which most texts do what they do from this state.
+    fn common(&self, _state: u32) -> Option<Common> {
+        None
+    }
+
+    /// If texts of at most `bytes` bytes do from here what they do from a state of the [common](Common)
+    /// automaton: a number that tells that state from its others, and the one label that ends here where one
+    /// ends there.
+    fn nature(&self, _state: u32, _bytes: usize) -> Option<(u64, u32)> {
+        None
+    }
+
     /// A class for each byte, numbered from 0 without gaps: bytes of one class are told apart in no state.
     /// The fewer classes there are, the smaller are the tables.
     fn classes(&self) -> Box<[u8; 256]> {
         Box::new(std::array::from_fn(|byte| byte as u8))
     }
+}
+
+/// An automaton in common use: what is found out of its texts serves all automata that name it
+/// ([`PieceAutomaton::common`]).
+///
+/// It has one label, and every state has a [nature](PieceAutomaton::nature) for texts of any length, its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    /// Its name; two automata of one name are one.
+    pub name: &'static str,
+    /// Makes it; the state is the one from which texts are compared.
+    pub make: fn() -> Option<(Pieces, u32)>,
 }
 
 /// A shared [`PieceAutomaton`]. Two are equal if they are the same, by address.

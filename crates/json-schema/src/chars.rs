@@ -409,6 +409,15 @@ impl Chars {
         word.chain(listed).flat_map(|(from, to)| [from, to + 1]).filter(|&bound| bound <= LAST).collect()
     }
 
+    /// Whether most code points lead to any string, as far as the form tells.
+    pub fn is_mostly_any(&self, formula: FormulaId) -> bool {
+        match &self.formulas[formula.index()] {
+            Formula::Any => true,
+            Formula::Not(of) => matches!(self.formulas[of.index()], Formula::Words { .. }),
+            _ => false,
+        }
+    }
+
     /// Where each code point leads: the last of each range, and the formula.
     pub fn row(&mut self, formula: FormulaId) -> Result<Row, TooLarge> {
         if let Some(known) = self.rows.get(&formula) {

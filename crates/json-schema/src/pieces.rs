@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
+use anygram_grammar::automata::{Common, PieceAutomaton, Pieces, TooManyStates};
 use rustc_hash::FxHashMap;
 
 use crate::chars::{Chars, FormulaId, TooLarge};
@@ -344,6 +344,35 @@ impl PieceAutomaton for StringPieces {
         self.intern(other).unwrap_or(state)
     }
 
+    fn common(&self, state: u32) -> Option<Common> {
+        let state = self.state(state);
+        let State::Inside { open, .. } = &*state else { return None };
+        let chars = lock(&self.chars);
+        let is_mostly_free = |&(_, formula): &(u32, FormulaId)| chars.is_mostly_any(formula);
+        open.iter().any(is_mostly_free).then(|| match self.escapes {
+            Escapes::Any => Common { name: "JSON string", make: || free(Escapes::Any) },
+            Escapes::Needed => Common { name: "JSON string, needed escapes", make: || free(Escapes::Needed) },
+        })
+    }
+
+    fn nature(&self, state: u32, bytes: usize) -> Option<(u64, u32)> {
+        let state = self.state(state);
+        let (number, length, open) = match &*state {
+            State::Start => return None,
+            State::Closed(labels) => {
+                let [label] = **labels else { return None };
+                return Some((0, label));
+            }
+            State::Inside { length, open } => (1, *length, open),
+            State::Tail { left, length, open } => (2 + u64::from(*left), *length, open),
+            State::Within { part, length, open } => (part.number(), *length, open),
+        };
+        let [(label, FormulaId::ANY)] = **open else { return None };
+        let Text { min, max, .. } = self.texts[label as usize];
+        let is_far = max == u64::MAX || length.saturating_add(bytes as u64) <= max;
+        (min <= length && is_far).then_some((number, label))
+    }
+
     fn classes(&self) -> Box<[u8; 256]> {
         let bounds = lock(&self.chars).bounds();
         let mut ids = FxHashMap::default();
@@ -354,6 +383,15 @@ impl PieceAutomaton for StringPieces {
         }
         classes
     }
+}
+
+/// Any string, behind its opening quote.
+fn free(escapes: Escapes) -> Option<(Pieces, u32)> {
+    let text = Text { formula: FormulaId::ANY, min: 0, max: u64::MAX };
+    let how = (escapes, usize::MAX);
+    let pieces = StringPieces::new(Arc::default(), vec![text], "a string".to_owned(), how);
+    let start = pieces.step(pieces.start(), b'"').ok()??;
+    Some((Pieces(Arc::new(pieces)), start))
 }
 
 /// What a byte is to a spelling: by itself, as a digit, and between which bounds of code points. Bytes of which
@@ -379,6 +417,21 @@ impl Part {
     /// Whether it is `\u` and what follows it.
     fn is_unit(self) -> bool {
         !matches!(self, Self::Escape | Self::Bytes { .. })
+    }
+
+    /// A number that no other part has, above 16.
+    fn number(self) -> u64 {
+        let pack = |kind: u64, high: u32, digits: u8, value: u32| {
+            kind << 56 | u64::from(high) << 36 | u64::from(digits) << 32 | u64::from(value)
+        };
+        match self {
+            Self::Escape => pack(1, 0, 0, 0),
+            Self::Unit { digits, value } => pack(2, 0, digits, value),
+            Self::Half { high } => pack(3, high, 0, 0),
+            Self::HalfEscape { high } => pack(4, high, 0, 0),
+            Self::HalfUnit { high, digits, value } => pack(5, high, digits, value),
+            Self::Bytes { left, value } => pack(6, 0, left, value),
+        }
     }
 
     /// After one more byte: a longer part, or the code point; `None` if nothing is spelled so.

@@ -21,6 +21,7 @@
 
 mod ample;
 pub mod budget;
+mod common;
 pub mod costs;
 pub mod error;
 pub mod example;

@@ -24,9 +24,10 @@ use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
-use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
+use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use crate::common::{self, Commons, Difference, Known, Walked};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 
@@ -67,6 +68,25 @@ impl Tokens {
         let mut words = vec![0; n_words];
         tokens.iter().for_each(|token| set_bit(&mut words, token.index()));
         Self::Many(words.into())
+    }
+
+    /// How many there are. Cost of a row: O(words).
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Few(tokens) => tokens.len(),
+            Self::Many(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+        }
+    }
+
+    /// The lowest, if there is one. Cost of a row: the words before it.
+    pub fn first(&self) -> Option<TokenId> {
+        match self {
+            Self::Few(tokens) => tokens.first().copied(),
+            Self::Many(words) => {
+                let at = words.iter().position(|&word| word != 0)?;
+                Some(TokenId::new(at * MASK_BITS + words[at].trailing_zeros() as usize))
+            }
+        }
     }
 
     /// Whether there are none.
@@ -235,6 +255,8 @@ pub struct Walks {
     n_rests: u32,
     /// Whether the ends of pieces are followed one by one in `scannerless` too.
     apart: bool,
+    /// What the vocabulary knows of automata in common use.
+    commons: Option<Arc<Commons>>,
     n_seen: u64,
     /// Scratch: a row, all zero between uses.
     row: Vec<u32>,
@@ -438,8 +460,10 @@ struct Sweeper<'a> {
     lexing: &'a Lexing,
     transducer: &'a mut Transducer,
     trie: &'a TokenTrie,
-    /// Only what this lexeme wants is followed, over at most so many nodes.
-    wanted: Option<(LexemeId, usize)>,
+    /// Only what this lexeme wants is followed.
+    wanted: Option<LexemeId>,
+    /// Over at most so many nodes.
+    most: Option<usize>,
     has_rests: bool,
     /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
     /// are one. These are the bounds that are told apart, ascending; where all states are there before, places
@@ -458,7 +482,7 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
+        (wanted, most, has_rests): (Option<LexemeId>, Option<usize>, bool),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
         let levels = if lexing.is_growing() { &LEVELS[..] } else { &LEVELS[..1] };
@@ -467,6 +491,7 @@ impl<'a> Sweeper<'a> {
             transducer,
             trie,
             wanted,
+            most,
             has_rests,
             levels,
             n_classes,
@@ -498,15 +523,14 @@ impl<'a> Sweeper<'a> {
         self.levels.iter().position(|&level| height <= level).unwrap_or(self.levels.len() - 1)
     }
 
-    /// The group that a node leads to; `None` if there is none, or if all below the node leads to it too.
+    /// The group that a node leads to, or [`NOWHERE`], and the node's level.
     #[inline(always)]
-    fn enter(&mut self, before: u32, at: NodeId) -> Result<Option<u32>, Stop> {
-        let node = self.trie.node(at);
+    fn next(&mut self, before: u32, at: NodeId) -> Result<(u32, usize), Stop> {
         self.n_steps += 1;
-        if self.wanted.is_some_and(|(_, most)| self.n_steps > most) {
+        if self.most.is_some_and(|most| self.n_steps > most) {
             return Err(Stop::TooMany);
         }
-        let class = self.lexing.lexicon.union.class(node.byte);
+        let class = self.lexing.lexicon.union.class(self.trie.byte(at));
         if self.groups[before as usize].can_end {
             self.note_top(before, class, at);
         }
@@ -515,9 +539,17 @@ impl<'a> Sweeper<'a> {
         if next == NOT_YET {
             next = self.step(before, class, level)?;
         }
+        Ok((next, level))
+    }
+
+    /// The group that a node leads to; `None` if there is none, or if all below the node leads to it too.
+    #[inline(always)]
+    fn enter(&mut self, before: u32, at: NodeId) -> Result<Option<u32>, Stop> {
+        let (next, level) = self.next(before, at)?;
         if next == NOWHERE {
             return Ok(None);
         }
+        let node = self.trie.node(at);
         let group = &mut self.groups[next as usize];
         let below = self.trie.alphabet(at);
         // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
@@ -533,13 +565,7 @@ impl<'a> Sweeper<'a> {
             };
             below.is_subset(alphabet)
         };
-        let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
-        if lo < hi {
-            match group.tokens.last_mut() {
-                Some(last) if last.1 == lo => last.1 = hi,
-                _ => group.tokens.push((lo, hi)),
-            }
-        }
+        group.add(node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
         Ok((!returns).then_some(next))
     }
 
@@ -561,7 +587,7 @@ impl<'a> Sweeper<'a> {
     fn step(&mut self, before: u32, class: usize, level: usize) -> Result<u32, LexerError> {
         let (from, bytes) = (self.groups[before as usize].place, self.levels[level]);
         let mut place = self.transducer.step_place_alike(self.lexing, from, class, bytes)?;
-        if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
+        if let (Some(wanted), Some(to)) = (self.wanted, place) {
             let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
             place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
         }
@@ -584,21 +610,147 @@ impl<'a> Sweeper<'a> {
     }
 }
 
+/// A sweep beside the walk of a common automaton.
+struct Beside {
+    walked: Arc<Walked>,
+    difference: Difference,
+    /// By group and level the state of the common automaton that it stands for there.
+    natures: Vec<Option<Known>>,
+    /// A place that stands for the start of the common automaton, and the only terminal of all that stand for
+    /// its states.
+    same: Option<(Option<Place>, u32)>,
+}
+
+impl Beside {
+    fn new(walked: Arc<Walked>) -> Self {
+        Self { walked, difference: Difference::default(), natures: Vec::new(), same: None }
+    }
+
+    fn walk(&mut self, sweeper: &mut Sweeper) -> Result<(), Stop> {
+        let trie = sweeper.trie;
+        // The whole trie may be common.
+        if self.is_same(sweeper, (0, sweeper.levels.len() - 1), 0) {
+            return Ok(());
+        }
+        trie.descend(trie.below_root(), (0, 0), |&before, at| self.enter(sweeper, before, at))
+    }
+
+    fn enter(
+        &mut self,
+        sweeper: &mut Sweeper,
+        (before, known): (u32, Known),
+        at: NodeId,
+    ) -> Result<Option<(u32, Known)>, Stop> {
+        self.difference.note_before(at);
+        let (next, level) = sweeper.next(before, at)?;
+        let known = self.walked.step(known, sweeper.trie.byte(at));
+        if next == NOWHERE {
+            self.difference.note_below(sweeper.trie, at);
+            return Ok(None);
+        }
+        if known != common::NOWHERE && self.is_same(sweeper, (next, level), known) {
+            return Ok(None);
+        }
+        self.difference.note(sweeper.trie, at);
+        let node = sweeper.trie.node(at);
+        sweeper.groups[next as usize].add(node.lo as u32, node.own_hi as u32);
+        Ok(Some((next, known)))
+    }
+
+    /// Whether what tokens do from a group is what they do from a state of the common automaton, as far as
+    /// tokens reach.
+    fn is_same(&mut self, sweeper: &Sweeper, (group, level): (u32, usize), known: Known) -> bool {
+        let (n_levels, at) = (sweeper.levels.len(), group as usize * sweeper.levels.len() + level);
+        if self.natures.len() <= at {
+            self.natures.resize((group as usize + 1) * n_levels, None);
+        }
+        let nature = match self.natures[at] {
+            Some(nature) => nature,
+            None => {
+                let place = sweeper.groups[group as usize].place;
+                let bytes = sweeper.levels[level].min(sweeper.trie.height());
+                let found = self.nature(sweeper.lexing, place, bytes);
+                *self.natures[at].insert(found.unwrap_or(common::NOWHERE))
+            }
+        };
+        if nature != known {
+            return false;
+        }
+        if let (0, Some((same @ None, _))) = (known, &mut self.same) {
+            *same = Some(sweeper.groups[group as usize].place);
+        }
+        true
+    }
+
+    fn nature(&mut self, lexing: &Lexing, place: Place, bytes: usize) -> Option<Known> {
+        let (nature, terminal) = lexing.lexicon.union.nature(place.state(), bytes)?;
+        let known = self.walked.of_nature(nature)?;
+        // All that stands for common states has one terminal: that of the first that does.
+        (self.same.get_or_insert((None, terminal)).1 == terminal).then_some(known)
+    }
+
+    /// The groups; `None` if what is common cannot be told here.
+    fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Box<[Group]>>, LexerError> {
+        let Self { walked, difference, same, .. } = self;
+        let Sweeper { lexing, transducer, trie, groups, .. } = sweeper;
+        let union = &lexing.lexicon.union;
+        let mut all: Vec<Group> = Vec::new();
+        if let Some((start, terminal)) = same {
+            let Some(start) = start else { return Ok(None) };
+            for fate in &walked.fates {
+                let mut place = Some(start);
+                for &byte in &fate.path {
+                    let Some(from) = place else { break };
+                    place = transducer.step_place(lexing, from, union.class(byte))?;
+                }
+                let is_right = |&place: &Place| {
+                    union.nature(place.state(), 0).is_some_and(|(nature, own)| {
+                        own == terminal && walked.of_nature(nature) == Some(fate.state)
+                    })
+                };
+                let Some(place) = place.filter(is_right) else { return Ok(None) };
+                let mut follow = vec![None; union.n_classes()];
+                let mut tops = difference.tops(fate);
+                tops.retain(|&top| {
+                    let class = union.class(trie.byte(top));
+                    *follow[class].get_or_insert_with(|| transducer.can_follow(lexing, place, class))
+                });
+                let tokens = difference.tokens(fate, trie, n_words);
+                if !(tokens.is_empty() && tops.is_empty()) {
+                    all.push(Group::new(place, tokens, tops));
+                }
+            }
+        }
+        all.extend(groups.into_iter().filter_map(|group| group.finish(trie, n_words)));
+        Ok(Some(all.into()))
+    }
+}
+
 impl Growing {
+    fn add(&mut self, lo: u32, hi: u32) {
+        match self.tokens.last_mut() {
+            _ if lo == hi => {}
+            Some(last) if last.1 == lo => last.1 = hi,
+            _ => self.tokens.push((lo, hi)),
+        }
+    }
+
     /// The group, if anything comes to it.
     fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
         let Self { place, tokens, tops, .. } = self;
         let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-        let tokens: Vec<TokenId> = ranges.copied().collect();
-        let (n_tokens, first) = (tokens.len(), tokens.iter().min().copied().unwrap_or(TokenId(0)));
-        let tokens = Arc::new(Tokens::new(tokens, n_words));
+        let tokens = Tokens::new(ranges.copied().collect(), n_words);
         let is_empty = tops.is_empty() && tokens.is_empty();
-        let group = Group { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() };
-        (!is_empty).then_some(group)
+        (!is_empty).then(|| Group::new(place, Arc::new(tokens), tops))
     }
 }
 
 impl Group {
+    fn new(place: Place, tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
+        let (n_tokens, first) = (tokens.count(), tokens.first().unwrap_or(TokenId(0)));
+        Self { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() }
+    }
+
     fn memory_usage(&self) -> usize {
         self.tokens.memory_usage() + size_of::<Self>() + size_of_val(&*self.tops)
     }
@@ -610,6 +762,11 @@ impl Group {
 }
 
 impl Walks {
+    /// None yet, beside what is kept with a vocabulary.
+    pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
+        Self { commons: Some(vocabulary.beside()), ..Self::default() }
+    }
+
     /// None yet, of readings that are followed one by one in every mode, as a canvas follows them.
     pub fn apart() -> Self {
         Self { apart: true, ..Self::default() }
@@ -671,6 +828,11 @@ impl Walks {
         if let Some(known) = self.sweeps.get(&(place, id)) {
             return Ok(known.clone());
         }
+        if id == 0
+            && let Some(sweep) = self.beside_common(stepper, language, trie, lexeme, n_words)?
+        {
+            return Ok(sweep);
+        }
         let mut sweep = |wanted| self.walk_trie(stepper, language, (id, trie), lexeme, wanted, n_words);
         // Where little is wanted, little of the trie is reached.
         if trie.n_nodes() >= MANY_NODES
@@ -679,6 +841,40 @@ impl Walks {
             return Ok(narrow);
         }
         Ok(sweep(None)?.0)
+    }
+
+    /// The sweep of the vocabulary's trie where most tokens do what they do in an automaton in common use, see
+    /// [`crate::common`]; `None` elsewhere. Kept. Cost: the nodes at which they do not, and their children.
+    fn beside_common(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        trie: &TokenTrie,
+        lexeme: LexemeId,
+        n_words: usize,
+    ) -> Result<Option<Arc<Sweep>>, StepError> {
+        let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
+        let common = lexing.lexicon.union.common(start.state()).filter(|_| trie.n_nodes() >= MANY_NODES);
+        let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
+        let Some(walked) = commons.walked(common, trie, n_words) else { return Ok(None) };
+        let most = Some(trie.n_nodes() / 4);
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, most, true));
+        sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
+        let mut beside = Beside::new(walked);
+        let walk = beside.walk(&mut sweeper);
+        let n_steps = sweeper.n_steps;
+        self.n_seen += n_steps as u64;
+        let groups = match walk {
+            Ok(()) => beside.finish(sweeper, n_words)?,
+            Err(Stop::TooMany) => None,
+            Err(Stop::Limit(error)) => return Err(error.into()),
+        };
+        stepper.spend(n_steps + n_words)?;
+        let Some(groups) = groups else { return Ok(None) };
+        let sweep = Arc::new(Sweep { groups });
+        self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
+        self.sweeps.insert((start, 0), sweep.clone());
+        Ok(Some(sweep))
     }
 
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each
@@ -699,9 +895,9 @@ impl Walks {
         let has_rests = self.apart || !language.lexing().merges_ends();
         // A canvas asks about what many parser states want, an output about few.
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
-        let wanted = wanted.map(|lexeme| (lexeme, most));
+        let most = wanted.map(|_| most);
         let lexing = language.lexing();
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, most, has_rests));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);

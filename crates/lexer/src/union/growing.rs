@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anygram_bits::CompactSet;
-use anygram_grammar::automata::Pieces;
+use anygram_grammar::automata::{Common, Pieces};
 use rustc_hash::FxHashMap;
 
 use super::{Part, State, Union};
@@ -173,6 +173,30 @@ impl Growing {
         };
         let tuple: Tuple = entry.tuple.iter().map(alike).collect();
         if entry.is_start || tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
+    }
+
+    pub fn common(&self, state: State) -> Option<Common> {
+        let (pieces, own, _) = self.only(state)?;
+        pieces.common(own)
+    }
+
+    pub fn nature(&self, state: State, bytes: usize) -> Option<(u64, u32)> {
+        let (pieces, own, labels) = self.only(state)?;
+        let (number, label) = pieces.nature(own, bytes)?;
+        let mut terminals = Vec::new();
+        named(labels, &[label], &mut terminals);
+        let [terminal] = *terminals else { return None };
+        Some((number, terminal))
+    }
+
+    /// The automaton in which alone something is alive, its state, and its labels; none at a start.
+    fn only(&self, state: State) -> Option<(&Pieces, u32, &[(u32, u32)])> {
+        let entry = &self.entries[state as usize];
+        let [(at, own)] = *entry.tuple else { return None };
+        match &self.automata[at as usize] {
+            Automaton::Pieces(pieces, labels) if !entry.is_start => Some((pieces, own, labels)),
+            _ => None,
+        }
     }
 
     /// Bytes on the heap, roughly.
