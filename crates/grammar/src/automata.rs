@@ -86,10 +86,9 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         None
     }
 
-    /// If texts of at most `bytes` bytes do from here what they do from a state of the [common](Common)
-    /// automaton: a number that tells that state from its others, and the one label that ends here where one
-    /// ends there.
-    fn nature(&self, _state: u32, _bytes: usize) -> Option<(u64, u32)> {
+    /// What texts do from here if they do, as far as they are not too long, what they do from a state of the
+    /// [common](Common) automaton.
+    fn nature(&self, _state: u32) -> Option<Nature> {
         None
     }
 
@@ -103,13 +102,24 @@ pub trait PieceAutomaton: Debug + Send + Sync {
 /// An automaton in common use: what is found out of its texts serves all automata that name it
 /// ([`PieceAutomaton::common`]).
 ///
-/// It has one label, and every state has a [nature](PieceAutomaton::nature) for texts of any length, its own.
+/// It has one label, and every state has a [nature](PieceAutomaton::nature) of its own, for texts of any length.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// Its name; two automata of one name are one.
     pub name: &'static str,
     /// Makes it; the state is the one from which texts are compared.
     pub make: fn() -> Option<(Pieces, u32)>,
+}
+
+/// See [`PieceAutomaton::nature`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nature {
+    /// Tells the state of the common automaton from its others.
+    pub number: u64,
+    /// The one label that ends here where one ends there.
+    pub label: u32,
+    /// Texts of at most so many bytes do the same.
+    pub reach: usize,
 }
 
 /// A shared [`PieceAutomaton`]. Two are equal if they are the same, by address.

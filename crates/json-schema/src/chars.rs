@@ -112,6 +112,8 @@ pub struct Chars {
     class_ids: FxHashMap<Vec<(u32, u32)>, u32>,
     lists: Vec<Vec<Vec<char>>>,
     list_ids: FxHashMap<Vec<Vec<char>>, u32>,
+    /// See [`Chars::bounds`].
+    bounds: BTreeSet<u32>,
     limit: usize,
 }
 
@@ -137,6 +139,7 @@ impl Default for Chars {
             class_ids: FxHashMap::default(),
             lists: Vec::new(),
             list_ids: FxHashMap::default(),
+            bounds: WORD.iter().flat_map(|&(from, to)| [from, to + 1]).collect(),
             limit: 200_000,
         }
     }
@@ -218,6 +221,7 @@ impl Chars {
         list.dedup();
         let (fresh, n) = (self.lists.len() as u32, list.len() as u32);
         let number = *self.list_ids.entry(list).or_insert_with_key(|list| {
+            self.bounds.extend(list.iter().flatten().flat_map(|&c| [c as u32, c as u32 + 1]));
             self.lists.push(list.clone());
             fresh
         });
@@ -256,6 +260,7 @@ impl Chars {
             class.ranges().iter().map(|range| (range.start() as u32, range.end() as u32)).collect();
         let fresh = self.classes.len() as u32;
         *self.class_ids.entry(ranges).or_insert_with_key(|ranges| {
+            self.bounds.extend(ranges.iter().flat_map(|&(from, to)| [from, to + 1]));
             self.classes.push(ranges.clone());
             fresh
         })
@@ -403,19 +408,22 @@ impl Chars {
     }
 
     /// Code points that formulas tell from the one before, all that there can be.
-    pub fn bounds(&self) -> BTreeSet<u32> {
-        let word = WORD.iter().chain(self.classes.iter().flatten()).copied();
-        let listed = self.lists.iter().flatten().flatten().map(|&c| (c as u32, c as u32));
-        word.chain(listed).flat_map(|(from, to)| [from, to + 1]).filter(|&bound| bound <= LAST).collect()
+    pub fn bounds(&self) -> &BTreeSet<u32> {
+        &self.bounds
     }
 
     /// Whether most code points lead to any string, as far as the form tells.
     pub fn is_mostly_any(&self, formula: FormulaId) -> bool {
-        match &self.formulas[formula.index()] {
+        match self.formulas[formula.index()] {
             Formula::Any => true,
-            Formula::Not(of) => matches!(self.formulas[of.index()], Formula::Words { .. }),
+            Formula::Not(of) => self.is_listed(of),
             _ => false,
         }
+    }
+
+    /// Whether it is one of some words.
+    pub fn is_listed(&self, formula: FormulaId) -> bool {
+        matches!(self.formulas[formula.index()], Formula::Words { .. })
     }
 
     /// Where each code point leads: the last of each range, and the formula.

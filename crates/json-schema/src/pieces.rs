@@ -5,11 +5,10 @@
 //! completed, and it holds exactly those that can. Cost of a step that was not made: the labels in progress
 //! times a binary search among ranges of code points.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anygram_grammar::automata::{Common, PieceAutomaton, Pieces, TooManyStates};
+use anygram_grammar::automata::{Common, Nature, PieceAutomaton, Pieces, TooManyStates};
 use rustc_hash::FxHashMap;
 
 use crate::chars::{Chars, FormulaId, TooLarge};
@@ -348,20 +347,21 @@ impl PieceAutomaton for StringPieces {
         let state = self.state(state);
         let State::Inside { open, .. } = &*state else { return None };
         let chars = lock(&self.chars);
-        let is_mostly_free = |&(_, formula): &(u32, FormulaId)| chars.is_mostly_any(formula);
-        open.iter().any(is_mostly_free).then(|| match self.escapes {
+        let mut others = open.iter().filter(|&&(_, formula)| !chars.is_listed(formula));
+        let (only, None) = (others.next()?.1, others.next()) else { return None };
+        chars.is_mostly_any(only).then(|| match self.escapes {
             Escapes::Any => Common { name: "JSON string", make: || free(Escapes::Any) },
             Escapes::Needed => Common { name: "JSON string, needed escapes", make: || free(Escapes::Needed) },
         })
     }
 
-    fn nature(&self, state: u32, bytes: usize) -> Option<(u64, u32)> {
+    fn nature(&self, state: u32) -> Option<Nature> {
         let state = self.state(state);
         let (number, length, open) = match &*state {
             State::Start => return None,
             State::Closed(labels) => {
                 let [label] = **labels else { return None };
-                return Some((0, label));
+                return Some(Nature { number: 0, label, reach: usize::MAX });
             }
             State::Inside { length, open } => (1, *length, open),
             State::Tail { left, length, open } => (2 + u64::from(*left), *length, open),
@@ -369,21 +369,27 @@ impl PieceAutomaton for StringPieces {
         };
         let [(label, FormulaId::ANY)] = **open else { return None };
         let Text { min, max, .. } = self.texts[label as usize];
-        let is_far = max == u64::MAX || length.saturating_add(bytes as u64) <= max;
-        (min <= length && is_far).then_some((number, label))
+        // A character has at least a byte.
+        let reach = if max == u64::MAX { usize::MAX } else { usize::try_from(max - length).ok()? };
+        (min <= length).then_some(Nature { number, label, reach })
     }
 
     fn classes(&self) -> Box<[u8; 256]> {
-        let bounds = lock(&self.chars).bounds();
-        let mut ids = FxHashMap::default();
-        let mut classes = Box::new([0; 256]);
-        for byte in 0..=255 {
+        let chars = lock(&self.chars);
+        // With bounds among the characters that other bytes spell, each of these may matter.
+        let are_others_alike = chars.bounds().range(0x81..=LAST_CHAR).next().is_none();
+        let (mut ids, mut place) = (FxHashMap::default(), 0u8);
+        Box::new(std::array::from_fn(|byte| {
+            place += u8::from(byte < 0x80 && chars.bounds().contains(&(byte as u32)));
+            let kind = (kind(byte as u8, are_others_alike), place);
             let fresh = ids.len() as u8;
-            classes[usize::from(byte)] = *ids.entry(kind(byte, &bounds)).or_insert(fresh);
-        }
-        classes
+            *ids.entry(kind).or_insert(fresh)
+        }))
     }
 }
+
+/// The last code point.
+const LAST_CHAR: u32 = char::MAX as u32;
 
 /// Any string, behind its opening quote.
 fn free(escapes: Escapes) -> Option<(Pieces, u32)> {
@@ -394,9 +400,9 @@ fn free(escapes: Escapes) -> Option<(Pieces, u32)> {
     Some((Pieces(Arc::new(pieces)), start))
 }
 
-/// What a byte is to a spelling: by itself, as a digit, and between which bounds of code points. Bytes of which
-/// all is the same are told apart nowhere.
-fn kind(byte: u8, bounds: &BTreeSet<u32>) -> (u8, Option<u32>, usize) {
+/// What a byte is to a spelling: by itself, and as a digit. Bytes of one kind between the same bounds of code
+/// points are told apart nowhere.
+fn kind(byte: u8, are_others_alike: bool) -> (u8, Option<u32>) {
     // Leading and continuing bytes between which UTF-8 itself tells.
     const OTHERS: [u8; 14] =
         [0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4, 0xf5, 0xff];
@@ -404,13 +410,10 @@ fn kind(byte: u8, bounds: &BTreeSet<u32>) -> (u8, Option<u32>, usize) {
         0..=0x1f => 0,
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' | b'u' => byte,
         0x20..=0x7f => b' ',
-        // With bounds among the characters that such bytes spell, each byte may matter.
-        _ if bounds.range(0x81..).next().is_some() => byte,
-        _ => OTHERS.iter().copied().rfind(|&least| least <= byte).unwrap_or(byte),
+        _ if are_others_alike => OTHERS.iter().copied().rfind(|&least| least <= byte).unwrap_or(byte),
+        _ => byte,
     };
-    let digit = char::from(byte).to_digit(16);
-    let place = if byte.is_ascii() { bounds.range(..=u32::from(byte)).count() } else { 0 };
-    (own, digit, place)
+    (own, char::from(byte).to_digit(16))
 }
 
 impl Part {

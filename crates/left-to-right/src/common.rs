@@ -116,7 +116,7 @@ impl Walking<'_> {
         if let Some(&known) = self.ids.get(&own) {
             return Some(known);
         }
-        let (nature, _) = self.pieces.nature(own, usize::MAX)?;
+        let nature = self.pieces.nature(own).filter(|nature| nature.reach == usize::MAX)?.number;
         let kind = (!self.pieces.accepts(own).is_empty(), !self.pieces.live(own).is_empty());
         let fresh = self.states.len() as Known;
         let fate = self.kinds.iter().position(|&other| other == kind).unwrap_or(self.kinds.len());

@@ -27,7 +27,7 @@ use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transd
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::common::{self, Commons, Difference, Known, Walked};
+use crate::common::{self, Commons, Difference, Fate, Known, Walked};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 
@@ -460,10 +460,8 @@ struct Sweeper<'a> {
     lexing: &'a Lexing,
     transducer: &'a mut Transducer,
     trie: &'a TokenTrie,
-    /// Only what this lexeme wants is followed.
-    wanted: Option<LexemeId>,
-    /// Over at most so many nodes.
-    most: Option<usize>,
+    /// Only what this lexeme wants is followed, over at most so many nodes.
+    wanted: Option<(LexemeId, usize)>,
     has_rests: bool,
     /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
     /// are one. These are the bounds that are told apart, ascending; where all states are there before, places
@@ -482,7 +480,7 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, most, has_rests): (Option<LexemeId>, Option<usize>, bool),
+        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
         let levels = if lexing.is_growing() { &LEVELS[..] } else { &LEVELS[..1] };
@@ -491,7 +489,6 @@ impl<'a> Sweeper<'a> {
             transducer,
             trie,
             wanted,
-            most,
             has_rests,
             levels,
             n_classes,
@@ -525,11 +522,8 @@ impl<'a> Sweeper<'a> {
 
     /// The group that a node leads to, or [`NOWHERE`], and the node's level.
     #[inline(always)]
-    fn next(&mut self, before: u32, at: NodeId) -> Result<(u32, usize), Stop> {
+    fn follow(&mut self, before: u32, at: NodeId) -> Result<(u32, usize), LexerError> {
         self.n_steps += 1;
-        if self.most.is_some_and(|most| self.n_steps > most) {
-            return Err(Stop::TooMany);
-        }
         let class = self.lexing.lexicon.union.class(self.trie.byte(at));
         if self.groups[before as usize].can_end {
             self.note_top(before, class, at);
@@ -545,7 +539,10 @@ impl<'a> Sweeper<'a> {
     /// The group that a node leads to; `None` if there is none, or if all below the node leads to it too.
     #[inline(always)]
     fn enter(&mut self, before: u32, at: NodeId) -> Result<Option<u32>, Stop> {
-        let (next, level) = self.next(before, at)?;
+        if self.wanted.is_some_and(|(_, most)| self.n_steps >= most) {
+            return Err(Stop::TooMany);
+        }
+        let (next, level) = self.follow(before, at)?;
         if next == NOWHERE {
             return Ok(None);
         }
@@ -587,7 +584,7 @@ impl<'a> Sweeper<'a> {
     fn step(&mut self, before: u32, class: usize, level: usize) -> Result<u32, LexerError> {
         let (from, bytes) = (self.groups[before as usize].place, self.levels[level]);
         let mut place = self.transducer.step_place_alike(self.lexing, from, class, bytes)?;
-        if let (Some(wanted), Some(to)) = (self.wanted, place) {
+        if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
             let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
             place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
         }
@@ -614,22 +611,28 @@ impl<'a> Sweeper<'a> {
 struct Beside {
     walked: Arc<Walked>,
     difference: Difference,
-    /// By group and level the state of the common automaton that it stands for there.
-    natures: Vec<Option<Known>>,
-    /// A place that stands for the start of the common automaton, and the only terminal of all that stand for
-    /// its states.
-    same: Option<(Option<Place>, u32)>,
+    /// By group the state of the common automaton that it stands for, and for how many bytes.
+    natures: Vec<Option<(Known, usize)>>,
+    /// Places that stand for states of the common automaton, and the only terminal of all of them.
+    same: FxHashMap<Known, Place>,
+    terminal: Option<u32>,
 }
 
 impl Beside {
     fn new(walked: Arc<Walked>) -> Self {
-        Self { walked, difference: Difference::default(), natures: Vec::new(), same: None }
+        Self {
+            walked,
+            difference: Difference::default(),
+            natures: Vec::new(),
+            same: FxHashMap::default(),
+            terminal: None,
+        }
     }
 
-    fn walk(&mut self, sweeper: &mut Sweeper) -> Result<(), Stop> {
+    fn walk(&mut self, sweeper: &mut Sweeper) -> Result<(), LexerError> {
         let trie = sweeper.trie;
         // The whole trie may be common.
-        if self.is_same(sweeper, (0, sweeper.levels.len() - 1), 0) {
+        if self.is_same(sweeper, 0, trie.height(), 0) {
             return Ok(());
         }
         trie.descend(trie.below_root(), (0, 0), |&before, at| self.enter(sweeper, before, at))
@@ -640,15 +643,15 @@ impl Beside {
         sweeper: &mut Sweeper,
         (before, known): (u32, Known),
         at: NodeId,
-    ) -> Result<Option<(u32, Known)>, Stop> {
+    ) -> Result<Option<(u32, Known)>, LexerError> {
         self.difference.note_before(at);
-        let (next, level) = sweeper.next(before, at)?;
+        let (next, _) = sweeper.follow(before, at)?;
         let known = self.walked.step(known, sweeper.trie.byte(at));
         if next == NOWHERE {
             self.difference.note_below(sweeper.trie, at);
             return Ok(None);
         }
-        if known != common::NOWHERE && self.is_same(sweeper, (next, level), known) {
+        if known != common::NOWHERE && self.is_same(sweeper, next, sweeper.trie.height_below(at), known) {
             return Ok(None);
         }
         self.difference.note(sweeper.trie, at);
@@ -657,72 +660,81 @@ impl Beside {
         Ok(Some((next, known)))
     }
 
-    /// Whether what tokens do from a group is what they do from a state of the common automaton, as far as
-    /// tokens reach.
-    fn is_same(&mut self, sweeper: &Sweeper, (group, level): (u32, usize), known: Known) -> bool {
-        let (n_levels, at) = (sweeper.levels.len(), group as usize * sweeper.levels.len() + level);
-        if self.natures.len() <= at {
-            self.natures.resize((group as usize + 1) * n_levels, None);
+    /// Whether what tokens of at most `height` bytes do from a group is what they do from a state of the common
+    /// automaton.
+    fn is_same(&mut self, sweeper: &Sweeper, group: u32, height: usize, known: Known) -> bool {
+        let place = sweeper.groups[group as usize].place;
+        if self.natures.len() <= group as usize {
+            self.natures.resize(group as usize + 1, None);
         }
-        let nature = match self.natures[at] {
+        let nature = match self.natures[group as usize] {
             Some(nature) => nature,
             None => {
-                let place = sweeper.groups[group as usize].place;
-                let bytes = sweeper.levels[level].min(sweeper.trie.height());
-                let found = self.nature(sweeper.lexing, place, bytes);
-                *self.natures[at].insert(found.unwrap_or(common::NOWHERE))
+                let found = self.nature(sweeper.lexing, place).unwrap_or((common::NOWHERE, 0));
+                *self.natures[group as usize].insert(found)
             }
         };
-        if nature != known {
-            return false;
+        let is_same = nature.0 == known && height <= nature.1;
+        if is_same {
+            self.same.entry(known).or_insert(place);
         }
-        if let (0, Some((same @ None, _))) = (known, &mut self.same) {
-            *same = Some(sweeper.groups[group as usize].place);
-        }
-        true
+        is_same
     }
 
-    fn nature(&mut self, lexing: &Lexing, place: Place, bytes: usize) -> Option<Known> {
-        let (nature, terminal) = lexing.lexicon.union.nature(place.state(), bytes)?;
-        let known = self.walked.of_nature(nature)?;
+    /// The state of the common automaton that a place stands for, and for how many bytes.
+    fn nature(&mut self, lexing: &Lexing, place: Place) -> Option<(Known, usize)> {
+        let nature = lexing.lexicon.union.nature(place.state())?;
+        let known = self.walked.of_nature(nature.number)?;
         // All that stands for common states has one terminal: that of the first that does.
-        (self.same.get_or_insert((None, terminal)).1 == terminal).then_some(known)
+        (*self.terminal.get_or_insert(nature.label) == nature.label).then_some((known, nature.reach))
     }
 
     /// The groups; `None` if what is common cannot be told here.
     fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Box<[Group]>>, LexerError> {
-        let Self { walked, difference, same, .. } = self;
         let Sweeper { lexing, transducer, trie, groups, .. } = sweeper;
         let union = &lexing.lexicon.union;
         let mut all: Vec<Group> = Vec::new();
-        if let Some((start, terminal)) = same {
-            let Some(start) = start else { return Ok(None) };
-            for fate in &walked.fates {
-                let mut place = Some(start);
-                for &byte in &fate.path {
-                    let Some(from) = place else { break };
-                    place = transducer.step_place(lexing, from, union.class(byte))?;
-                }
-                let is_right = |&place: &Place| {
-                    union.nature(place.state(), 0).is_some_and(|(nature, own)| {
-                        own == terminal && walked.of_nature(nature) == Some(fate.state)
-                    })
-                };
-                let Some(place) = place.filter(is_right) else { return Ok(None) };
-                let mut follow = vec![None; union.n_classes()];
-                let mut tops = difference.tops(fate);
-                tops.retain(|&top| {
-                    let class = union.class(trie.byte(top));
-                    *follow[class].get_or_insert_with(|| transducer.can_follow(lexing, place, class))
-                });
-                let tokens = difference.tokens(fate, trie, n_words);
-                if !(tokens.is_empty() && tops.is_empty()) {
-                    all.push(Group::new(place, tokens, tops));
-                }
+        for fate in &self.walked.fates {
+            let (tokens, mut tops) =
+                (self.difference.tokens(fate, trie, n_words), self.difference.tops(fate));
+            if tokens.is_empty() && tops.is_empty() {
+                continue;
             }
+            let Some(place) = self.place(lexing, transducer, fate)? else { return Ok(None) };
+            let mut follow = vec![None; union.n_classes()];
+            tops.retain(|&top| {
+                let class = union.class(trie.byte(top));
+                *follow[class].get_or_insert_with(|| transducer.can_follow(lexing, place, class))
+            });
+            all.push(Group::new(place, tokens, tops));
         }
         all.extend(groups.into_iter().filter_map(|group| group.finish(trie, n_words)));
         Ok(Some(all.into()))
+    }
+
+    /// A place of a fate: one that was met, or where its path leads.
+    fn place(
+        &self,
+        lexing: &Lexing,
+        transducer: &mut Transducer,
+        fate: &Fate,
+    ) -> Result<Option<Place>, LexerError> {
+        if let Some(&met) = self.same.get(&fate.state) {
+            return Ok(Some(met));
+        }
+        let union = &lexing.lexicon.union;
+        let mut place = self.same.get(&0).copied();
+        for &byte in &fate.path {
+            let Some(from) = place else { break };
+            place = transducer.step_place(lexing, from, union.class(byte))?;
+        }
+        let is_right = |place: &Place| {
+            union.nature(place.state()).is_some_and(|nature| {
+                Some(nature.label) == self.terminal
+                    && self.walked.of_nature(nature.number) == Some(fate.state)
+            })
+        };
+        Ok(place.filter(is_right))
     }
 }
 
@@ -833,9 +845,11 @@ impl Walks {
         {
             return Ok(sweep);
         }
+        let wants_all = stepper.transducer().wants_all(language.lexing(), lexeme);
         let mut sweep = |wanted| self.walk_trie(stepper, language, (id, trie), lexeme, wanted, n_words);
         // Where little is wanted, little of the trie is reached.
         if trie.n_nodes() >= MANY_NODES
+            && !wants_all
             && let (narrow, true) = sweep(Some(lexeme))?
         {
             return Ok(narrow);
@@ -857,8 +871,7 @@ impl Walks {
         let common = lexing.lexicon.union.common(start.state()).filter(|_| trie.n_nodes() >= MANY_NODES);
         let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
         let Some(walked) = commons.walked(common, trie, n_words) else { return Ok(None) };
-        let most = Some(trie.n_nodes() / 4);
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, most, true));
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, true));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let mut beside = Beside::new(walked);
         let walk = beside.walk(&mut sweeper);
@@ -866,8 +879,7 @@ impl Walks {
         self.n_seen += n_steps as u64;
         let groups = match walk {
             Ok(()) => beside.finish(sweeper, n_words)?,
-            Err(Stop::TooMany) => None,
-            Err(Stop::Limit(error)) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
         };
         stepper.spend(n_steps + n_words)?;
         let Some(groups) = groups else { return Ok(None) };
@@ -895,9 +907,9 @@ impl Walks {
         let has_rests = self.apart || !language.lexing().merges_ends();
         // A canvas asks about what many parser states want, an output about few.
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
-        let most = wanted.map(|_| most);
+        let wanted = wanted.map(|lexeme| (lexeme, most));
         let lexing = language.lexing();
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, most, has_rests));
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anygram_bits::CompactSet;
 use anygram_bits::work::{Stopped, Work};
-use anygram_grammar::automata::{Common, Pieces};
+use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
 use crate::dfa::{DEAD, Dfa, START, common_classes, refine};
@@ -229,10 +229,10 @@ impl Union {
         self.growing.as_ref()?.common(state)
     }
 
-    /// If texts of at most `bytes` bytes do from here what they do from a state of the common automaton: a
-    /// number for that state, and the one terminal that matches where something does.
-    pub fn nature(&self, state: State, bytes: usize) -> Option<(u64, u32)> {
-        self.growing.as_ref()?.nature(state, bytes)
+    /// What texts do from here if they do what they do from a state of the common automaton; the label is the
+    /// terminal.
+    pub fn nature(&self, state: State) -> Option<Nature> {
+        self.growing.as_ref()?.nature(state)
     }
 
     /// The terminals that match exactly what led here.

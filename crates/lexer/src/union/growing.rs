@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anygram_bits::CompactSet;
-use anygram_grammar::automata::{Common, Pieces};
+use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
 use super::{Part, State, Union};
@@ -180,13 +180,13 @@ impl Growing {
         pieces.common(own)
     }
 
-    pub fn nature(&self, state: State, bytes: usize) -> Option<(u64, u32)> {
+    pub fn nature(&self, state: State) -> Option<Nature> {
         let (pieces, own, labels) = self.only(state)?;
-        let (number, label) = pieces.nature(own, bytes)?;
+        let nature = pieces.nature(own)?;
         let mut terminals = Vec::new();
-        named(labels, &[label], &mut terminals);
-        let [terminal] = *terminals else { return None };
-        Some((number, terminal))
+        named(labels, &[nature.label], &mut terminals);
+        let [label] = *terminals else { return None };
+        Some(Nature { label, ..nature })
     }
 
     /// The automaton in which alone something is alive, its state, and its labels; none at a start.
