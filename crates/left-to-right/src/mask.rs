@@ -547,23 +547,38 @@ impl<'a> Sweeper<'a> {
             return Ok(None);
         }
         let node = self.trie.node(at);
-        let group = &mut self.groups[next as usize];
         let below = self.trie.alphabet(at);
         // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
         // place.
         let returns = node.end.0 > at.0 + 1 && below.is_text() && {
-            let alphabet = match group.returning[level] {
-                Some(known) => known,
-                None => {
+            let known = self.groups[next as usize].returning[level];
+            let known = match known {
+                None if self.may_return(next, NodeId(at.0 + 1))? => {
                     let how = (self.has_rests, self.levels[level]);
-                    let found = returning(self.transducer, self.lexing, group.place, how)?;
-                    *group.returning[level].insert(found)
+                    let place = self.groups[next as usize].place;
+                    let found = returning(self.transducer, self.lexing, place, how)?;
+                    self.groups[next as usize].returning[level] = Some(found);
+                    Some(found)
                 }
+                known => known,
             };
-            below.is_subset(alphabet)
+            known.is_some_and(|alphabet| below.is_subset(alphabet))
         };
+        let group = &mut self.groups[next as usize];
         group.add(node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
         Ok((!returns).then_some(next))
+    }
+
+    /// Whether the byte of a node leads from a group back to it, if it is a character: where it does not, not
+    /// all characters need to be looked at.
+    fn may_return(&mut self, group: u32, at: NodeId) -> Result<bool, LexerError> {
+        let (byte, level) = (self.trie.byte(at), self.level(at));
+        let class = self.lexing.lexicon.union.class(byte);
+        let mut next = self.table[(group as usize * self.n_classes + class) * self.levels.len() + level];
+        if next == NOT_YET {
+            next = self.step(group, class, level)?;
+        }
+        Ok(next == group || !byte.is_ascii())
     }
 
     /// If the piece may end before a node, tokens go on there.
@@ -881,6 +896,8 @@ impl Walks {
             Ok(()) => beside.finish(sweeper, n_words)?,
             Err(error) => return Err(error.into()),
         };
+            eprintln!("beside {} {}", groups.is_some(), n_steps);
+        }
         stepper.spend(n_steps + n_words)?;
         let Some(groups) = groups else { return Ok(None) };
         let sweep = Arc::new(Sweep { groups });
@@ -912,6 +929,14 @@ impl Walks {
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
+            eprintln!(
+                "walk {} g{} {:?} {:?}",
+                sweeper.n_steps,
+                sweeper.groups.len(),
+                lexing.lexicon.union.live(start.state()).iter().collect::<Vec<_>>(),
+                lexing.lexicon.union.common(start.state()).is_some()
+            );
+        }
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);
         self.n_seen += n_steps as u64;
         match walk {
