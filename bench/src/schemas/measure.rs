@@ -54,7 +54,8 @@ fn held() -> usize {
 }
 
 impl Measured {
-    /// Compiles a schema and decodes its texts, each told with whether it is valid. `seconds` of CPU time bound
+    /// Compiles a schema and decodes its texts, each told with whether it is valid. `seconds` of CPU time
+    /// bound
     /// the masks of all texts.
     pub fn of(maker: &Maker, schema: &str, texts: &[(Vec<u32>, bool)], seconds: f64) -> Self {
         let mut this = Self::default();

@@ -1,4 +1,5 @@
-//! Measures JSON schemas as MaskBench does: each schema is compiled by itself, then its texts are decoded token
+//! Measures JSON schemas as MaskBench does: each schema is compiled by itself, then its texts are decoded
+//! token
 //! by token, all masks cold. A valid text has to be allowed to its end, an invalid one not. (MaskBench does
 //! not ask whether a text may end where it does; here that is part of the verdict.)
 

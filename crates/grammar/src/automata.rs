@@ -2,7 +2,8 @@
 //! states are made as texts need them.
 //!
 //! A [`RuleAutomaton`] stands for the right-hand sides of one nonterminal: the members of a JSON object in
-//! any order would take a rule for each set of keys. A [`PieceAutomaton`] stands for some terminals that begin
+//! any order would take a rule for each set of keys. A [`PieceAutomaton`] stands for some terminals that
+//! begin
 //! alike: six thousand strings, or strings of at most a million characters.
 //!
 //! What stays true of both: states are numbered densely as they are made and keep their numbers; only states
@@ -102,7 +103,8 @@ pub trait PieceAutomaton: Debug + Send + Sync {
 /// An automaton in common use: what is found out of its texts serves all automata that name it
 /// ([`PieceAutomaton::common`]).
 ///
-/// It has one label, and every state has a [nature](PieceAutomaton::nature) of its own, for texts of any length.
+/// It has one label, and every state has a [nature](PieceAutomaton::nature) of its own, for texts of any
+/// length.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// Its name; two automata of one name are one.

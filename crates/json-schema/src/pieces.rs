@@ -1,7 +1,8 @@
 //! Strings as JSON spells them: a static automaton of spellings above formulas over code points.
 //!
 //! `"a"` and `"\u0061"` are one string, and so are a surrogate pair of escapes and the character that it
-//! spells; half a pair spells nothing. What stays true: a state is made only if one of its labels can still be
+//! spells; half a pair spells nothing. What stays true: a state is made only if one of its labels can still
+//! be
 //! completed, and it holds exactly those that can. Cost of a step that was not made: the labels in progress
 //! times a binary search among ranges of code points.
 

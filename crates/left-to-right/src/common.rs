@@ -1,7 +1,8 @@
 //! What the tokens of a vocabulary do in automata in common use, once for all languages.
 //!
 //! Most tokens do in one JSON string what they do in any other: they prolong it, or end it and go on behind
-//! it. So the trie is walked once with the automaton of any string ([`Common`]), and the result is kept beside
+//! it. So the trie is walked once with the automaton of any string ([`Common`]), and the result is kept
+//! beside
 //! the vocabulary. The sweep of another string walks only where tokens do something else: where they spell a
 //! key that is listed, or come near a bound of the length. Of what they do there *instead* of what is common,
 //! this module keeps account ([`Difference`]); the rest is the common result. Cost: nodes at which something

@@ -464,7 +464,8 @@ struct Sweeper<'a> {
     wanted: Option<(LexemeId, usize)>,
     has_rests: bool,
     /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
-    /// are one. These are the bounds that are told apart, ascending; where all states are there before, places
+    /// are one. These are the bounds that are told apart, ascending; where all states are there before,
+    /// places
     /// are never one, and there is one bound.
     levels: &'static [usize],
     n_classes: usize,
@@ -675,7 +676,8 @@ impl Beside {
         Ok(Some((next, known)))
     }
 
-    /// Whether what tokens of at most `height` bytes do from a group is what they do from a state of the common
+    /// Whether what tokens of at most `height` bytes do from a group is what they do from a state of the
+    /// common
     /// automaton.
     fn is_same(&mut self, sweeper: &Sweeper, group: u32, height: usize, known: Known) -> bool {
         let place = sweeper.groups[group as usize].place;
@@ -872,7 +874,8 @@ impl Walks {
         Ok(sweep(None)?.0)
     }
 
-    /// The sweep of the vocabulary's trie where most tokens do what they do in an automaton in common use, see
+    /// The sweep of the vocabulary's trie where most tokens do what they do in an automaton in common use,
+    /// see
     /// [`crate::common`]; `None` elsewhere. Kept. Cost: the nodes at which they do not, and their children.
     fn beside_common(
         &mut self,
@@ -896,8 +899,6 @@ impl Walks {
             Ok(()) => beside.finish(sweeper, n_words)?,
             Err(error) => return Err(error.into()),
         };
-            eprintln!("beside {} {}", groups.is_some(), n_steps);
-        }
         stepper.spend(n_steps + n_words)?;
         let Some(groups) = groups else { return Ok(None) };
         let sweep = Arc::new(Sweep { groups });
@@ -929,14 +930,6 @@ impl Walks {
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
-            eprintln!(
-                "walk {} g{} {:?} {:?}",
-                sweeper.n_steps,
-                sweeper.groups.len(),
-                lexing.lexicon.union.live(start.state()).iter().collect::<Vec<_>>(),
-                lexing.lexicon.union.common(start.state()).is_some()
-            );
-        }
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);
         self.n_seen += n_steps as u64;
         match walk {
