@@ -886,7 +886,7 @@ impl Walks {
         n_words: usize,
     ) -> Result<Option<Arc<Sweep>>, StepError> {
         let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
-        let common = lexing.lexicon.union.common(start.state()).filter(|_| trie.n_nodes() >= MANY_NODES);
+        let common = lexing.lexicon.union.common(start.state());
         let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
         let Some(walked) = commons.walked(common, trie, n_words) else { return Ok(None) };
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, true));
