@@ -350,7 +350,7 @@ impl PieceAutomaton for StringPieces {
         let chars = lock(&self.chars);
         let mut others = open.iter().filter(|&&(_, formula)| !chars.is_listed(formula));
         let (only, None) = (others.next()?.1, others.next()) else { return None };
-        chars.is_mostly_any(only).then(|| match self.escapes {
+        chars.is_mostly_any(only).then_some(match self.escapes {
             Escapes::Any => Common { name: "JSON string", make: || free(Escapes::Any) },
             Escapes::Needed => Common { name: "JSON string, needed escapes", make: || free(Escapes::Needed) },
         })

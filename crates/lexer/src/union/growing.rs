@@ -21,6 +21,9 @@ use crate::{LexerError, LexerLimits};
 /// An automaton and its state.
 type Tuple = Box<[(u32, u32)]>;
 
+/// Labels of an automaton, each with the terminal.
+type Labels = [(u32, u32)];
+
 /// A transition that nobody asked for.
 const NOT_YET: State = State::MAX;
 
@@ -190,7 +193,7 @@ impl Growing {
     }
 
     /// The automaton in which alone something is alive, its state, and its labels; none at a start.
-    fn only(&self, state: State) -> Option<(&Pieces, u32, &[(u32, u32)])> {
+    fn only(&self, state: State) -> Option<(&Pieces, u32, &Labels)> {
         let entry = &self.entries[state as usize];
         let [(at, own)] = *entry.tuple else { return None };
         match &self.automata[at as usize] {
