@@ -12,6 +12,7 @@ mod intersection;
 mod lookahead;
 mod masks;
 mod measure;
+mod schemas;
 mod simulated;
 mod valiant;
 // One file, for there is no crate below both for what writes pages.
@@ -33,6 +34,8 @@ enum What {
     Valiant(valiant::Args),
     /// Masks and advance on real and growing texts, beside other engines if the feature `peers` is on.
     Masks(masks::Args),
+    /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
+    JsonSchema(schemas::Args),
     /// Canvases: whether they are completable, what their holes can hold.
     Canvas(canvas::Args),
     /// The method `intersection`: its ways to decide beside the figures of its peers, on canvases with gaps
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().what {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
+        What::JsonSchema(args) => schemas::run(&args),
         What::Canvas(args) => canvas::run(&args),
         What::Intersection(args) => intersection::run(&args),
         What::Best(args) => best::run(&args),

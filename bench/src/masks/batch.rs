@@ -1,5 +1,6 @@
 //! Measures many outputs side by side.
 
+use anygram::GrammarFormat;
 use anyhow::{Result, anyhow};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub fn measure(workload: &Workload, maker: &Maker, bar: &ProgressBar) -> Batch {
 }
 
 fn try_measure(workload: &Workload, maker: &Maker, bar: &ProgressBar) -> Result<(Stats, Stats)> {
-    let mut engine = (maker.make)(&workload.grammar).map_err(|error| anyhow!(error))?;
+    let mut engine = (maker.make)(GrammarFormat::Lark, &workload.grammar).map_err(|error| anyhow!(error))?;
     let all: Vec<&[u32]> = workload.texts.iter().map(Vec::as_slice).collect();
     let warm = pass::decode(&mut *engine, &all, f64::INFINITY, bar);
     // Only texts that are decoded to the end.

@@ -1,6 +1,6 @@
 //! Checks the answers: compares masks with what single tokens do.
 
-use anygram::{Matcher, TokenId, Vocabulary};
+use anygram::{GrammarFormat, Matcher, TokenId, Vocabulary};
 use anygram_bits::Random;
 use anygram_left_to_right::mask::get_bit;
 
@@ -25,7 +25,7 @@ pub struct Checked {
 ///
 /// Uses tables of its own, so that what is measured later is as fresh as it says.
 pub fn check(grammar: &str, vocabulary: &Vocabulary, texts: &[&[u32]]) -> Result<Checked, String> {
-    let mut matcher = matcher(grammar, vocabulary)?;
+    let mut matcher = matcher(GrammarFormat::Lark, grammar, vocabulary)?;
     let mut words = vec![0; matcher.constraint().mask_words()];
     let (mut random, mut checked) = (Random::new(1), Checked::default());
     for (number, text) in texts.iter().enumerate() {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn wrong_bits_are_found() {
         let vocabulary = Vocabulary::builtin();
-        let mut matcher = matcher("start: \"ab\"\n", &vocabulary).unwrap();
+        let mut matcher = matcher(GrammarFormat::Lark, "start: \"ab\"\n", &vocabulary).unwrap();
         let mut words = matcher.mask().unwrap().into_words();
         let mut found = |words: &[u32]| {
             bits(&mut matcher, &vocabulary, words, &mut Random::new(1), &mut Checked::default())

@@ -26,8 +26,8 @@ pub trait Engine {
     fn fork(&mut self) -> Box<dyn Engine>;
 }
 
-/// Compiles a grammar in Lark's notation.
-type Make = Box<dyn Fn(&str) -> Result<Box<dyn Engine>, String>>;
+/// Compiles a grammar in Lark's notation or a JSON schema.
+type Make = Box<dyn Fn(GrammarFormat, &str) -> Result<Box<dyn Engine>, String>>;
 
 /// An engine by name, with the vocabulary loaded.
 pub struct Maker {
@@ -38,8 +38,9 @@ pub struct Maker {
 /// Our engine, and those that it is compared with.
 pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
     let own = vocabulary.clone();
-    let make =
-        move |grammar: &str| -> Result<Box<dyn Engine>, String> { Ok(Box::new(Ours::new(grammar, &own)?)) };
+    let make = move |format, grammar: &str| -> Result<Box<dyn Engine>, String> {
+        Ok(Box::new(Ours::new(format, grammar, &own)?))
+    };
     #[allow(unused_mut, reason = "others come with a feature")]
     let mut makers = vec![Maker { name: OURS, make: Box::new(make) }];
     #[cfg(feature = "peers")]
@@ -47,10 +48,11 @@ pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
     Ok(makers)
 }
 
-/// A matcher of ours, in its state of an empty text.
-pub fn matcher(grammar: &str, vocabulary: &Vocabulary) -> Result<Matcher, String> {
-    let language =
-        Compiler::default().compile(GrammarFormat::Lark, grammar).map_err(|error| error.to_string())?;
+/// A matcher of ours, in its state of an empty text. What it refuses begins with the kind of the error.
+pub fn matcher(format: GrammarFormat, grammar: &str, vocabulary: &Vocabulary) -> Result<Matcher, String> {
+    let language = Compiler::default()
+        .compile(format, grammar)
+        .map_err(|error| format!("{}: {error}", error.kind().name()))?;
     let constraint =
         Constraint::new(Arc::clone(&language), vocabulary.clone()).map_err(|error| error.to_string())?;
     constraint.matcher().map_err(|error| error.to_string())
@@ -62,8 +64,8 @@ struct Ours {
 }
 
 impl Ours {
-    fn new(grammar: &str, vocabulary: &Vocabulary) -> Result<Self, String> {
-        let matcher = matcher(grammar, vocabulary)?;
+    fn new(format: GrammarFormat, grammar: &str, vocabulary: &Vocabulary) -> Result<Self, String> {
+        let matcher = matcher(format, grammar, vocabulary)?;
         Ok(Self { words: vec![0; matcher.constraint().mask_words()], matcher })
     }
 }

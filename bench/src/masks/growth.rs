@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anygram::Vocabulary;
+use anygram::{GrammarFormat, Vocabulary};
 use anyhow::{Result, anyhow};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub fn curves(
     bounds: Option<Bounds>,
     bar: &ProgressBar,
 ) -> Result<Vec<Curve>> {
-    let mut engine = match (maker.make)(growing.grammar) {
+    let mut engine = match (maker.make)(GrammarFormat::Lark, growing.grammar) {
         Ok(engine) => engine,
         Err(error) => return Ok(vec![curve(growing, maker, false, BTreeMap::new(), Some(error))]),
     };

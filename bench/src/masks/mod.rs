@@ -3,17 +3,17 @@
 
 mod batch;
 mod check;
-mod engine;
+pub mod engine;
 mod growth;
-mod pass;
+pub mod pass;
 #[cfg(feature = "peers")]
 mod peers;
-mod report;
+pub mod report;
 mod workload;
 
 use std::path::PathBuf;
 
-use anygram::{LoadOptions, Vocabulary};
+use anygram::{GrammarFormat, LoadOptions, Vocabulary};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -234,7 +234,7 @@ fn passes(
     let (mut cold, mut warm, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
     let mut compile_ms = Vec::new();
     for _ in 0..runs {
-        let (made, us) = timed(|| (maker.make)(grammar));
+        let (made, us) = timed(|| (maker.make)(GrammarFormat::Lark, grammar));
         compile_ms.push(us / 1e3);
         let mut engine = match made {
             Ok(engine) => engine,
@@ -246,7 +246,7 @@ fn passes(
         cold.push(pass::decode(&mut *engine, texts, seconds, bar));
         warm.push(pass::decode(&mut *engine, texts, seconds, bar));
         result.report.memory_bytes = engine.memory();
-        if let Ok(mut engine) = (maker.make)(grammar) {
+        if let Ok(mut engine) = (maker.make)(GrammarFormat::Lark, grammar) {
             pass::decode(&mut *engine, &half(0), seconds, bar);
             unseen.push(pass::decode(&mut *engine, &half(1), seconds, bar));
         }

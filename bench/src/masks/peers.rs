@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anygram::{TokenId, Vocabulary};
+use anygram::{GrammarFormat, TokenId, Vocabulary};
 use anyhow::{Context, Result};
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
@@ -26,8 +26,13 @@ pub fn makers(vocabulary: &Vocabulary) -> Result<Vec<Maker>> {
             limits.initial_lexer_fuel = LARGE as u64;
             limits.step_lexer_fuel = LARGE as u64;
         }
-        let make = move |grammar: &str| -> Result<Box<dyn Engine>, String> {
-            let grammar = TopLevelGrammar::from_lark(grammar.to_owned());
+        let make = move |format, grammar: &str| -> Result<Box<dyn Engine>, String> {
+            let grammar = match format {
+                GrammarFormat::JsonSchema => TopLevelGrammar::from_json_schema(
+                    serde_json::from_str(grammar).map_err(|error| format!("syntax: {error}"))?,
+                ),
+                _ => TopLevelGrammar::from_lark(grammar.to_owned()),
+            };
             let start = Matcher::new(factory.create_parser(grammar));
             match start.get_error() {
                 Some(error) => Err(short(&error)),

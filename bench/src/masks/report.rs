@@ -564,7 +564,7 @@ fn escape(cell: &str) -> String {
 }
 
 /// The date in UTC.
-fn today() -> String {
+pub fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     date(seconds / 86_400)
 }
@@ -591,7 +591,7 @@ fn date(mut day: u64) -> String {
 }
 
 /// The commit of the sources, and whether they were changed since.
-fn commit() -> String {
+pub fn commit() -> String {
     let git = |arguments: &[&str]| -> Option<String> {
         let output =
             Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
@@ -604,7 +604,7 @@ fn commit() -> String {
 }
 
 /// The model of the processor, where the system tells.
-fn cpu() -> String {
+pub fn cpu() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info
         .lines()
@@ -613,7 +613,7 @@ fn cpu() -> String {
 }
 
 /// Engines and their versions.
-fn versions() -> Vec<String> {
+pub fn versions() -> Vec<String> {
     #[allow(unused_mut, reason = "others come with a feature")]
     let mut versions = vec![format!("anygram {}", env!("CARGO_PKG_VERSION"))];
     #[cfg(feature = "peers")]

@@ -81,11 +81,46 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         state
     }
 
+    /// An automaton in common use in which most texts do what they do from this state.
+    fn common(&self, _state: u32) -> Option<Common> {
+        None
+    }
+
+    /// What texts do from here if they do, as far as they are not too long, what they do from a state of the
+    /// [common](Common) automaton.
+    fn nature(&self, _state: u32) -> Option<Nature> {
+        None
+    }
+
     /// A class for each byte, numbered from 0 without gaps: bytes of one class are told apart in no state.
     /// The fewer classes there are, the smaller are the tables.
     fn classes(&self) -> Box<[u8; 256]> {
         Box::new(std::array::from_fn(|byte| byte as u8))
     }
+}
+
+/// An automaton in common use: what is found out of its texts serves all automata that name it
+/// ([`PieceAutomaton::common`]).
+///
+/// It has one label, and every state has a [nature](PieceAutomaton::nature) of its own, for texts of any
+/// length.
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    /// Its name; two automata of one name are one.
+    pub name: &'static str,
+    /// Makes it; the state is the one from which texts are compared.
+    pub make: fn() -> Option<(Pieces, u32)>,
+}
+
+/// See [`PieceAutomaton::nature`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nature {
+    /// Tells the state of the common automaton from its others.
+    pub number: u64,
+    /// The one label that ends here where one ends there.
+    pub label: u32,
+    /// Texts of at most so many bytes do the same.
+    pub reach: usize,
 }
 
 /// A shared [`PieceAutomaton`]. Two are equal if they are the same, by address.

@@ -9,6 +9,7 @@
 //! What stays true: a formula that is not dead has a string; whether it has is found by looking for one where
 //! its form does not tell. Cost of a step that is known: a binary search among ranges of code points.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anygram_bits::index_type;
@@ -111,8 +112,13 @@ pub struct Chars {
     class_ids: FxHashMap<Vec<(u32, u32)>, u32>,
     lists: Vec<Vec<Vec<char>>>,
     list_ids: FxHashMap<Vec<Vec<char>>, u32>,
+    /// See [`Chars::bounds`].
+    bounds: BTreeSet<u32>,
     limit: usize,
 }
+
+/// The code points of `\w`.
+const WORD: [(u32, u32); 4] = [(48, 57), (65, 90), (95, 95), (97, 122)];
 
 /// The greatest code point.
 const LAST: u32 = 0x10_ffff;
@@ -145,6 +151,7 @@ impl Default for Chars {
             class_ids: FxHashMap::default(),
             lists: Vec::new(),
             list_ids: FxHashMap::default(),
+            bounds: WORD.iter().flat_map(|&(from, to)| [from, to + 1]).collect(),
             limit: 200_000,
         }
     }
@@ -226,6 +233,7 @@ impl Chars {
         list.dedup();
         let (fresh, n) = (self.lists.len() as u32, list.len() as u32);
         let number = *self.list_ids.entry(list).or_insert_with_key(|list| {
+            self.bounds.extend(list.iter().flatten().flat_map(|&c| [c as u32, c as u32 + 1]));
             self.lists.push(list.clone());
             fresh
         });
@@ -264,6 +272,7 @@ impl Chars {
             class.ranges().iter().map(|range| (range.start() as u32, range.end() as u32)).collect();
         let fresh = self.classes.len() as u32;
         *self.class_ids.entry(ranges).or_insert_with_key(|ranges| {
+            self.bounds.extend(ranges.iter().flat_map(|&(from, to)| [from, to + 1]));
             self.classes.push(ranges.clone());
             fresh
         })
@@ -410,6 +419,25 @@ impl Chars {
         }
     }
 
+    /// Code points that formulas tell from the one before, all that there can be.
+    pub fn bounds(&self) -> &BTreeSet<u32> {
+        &self.bounds
+    }
+
+    /// Whether most code points lead to any string, as far as the form tells.
+    pub fn is_mostly_any(&self, formula: FormulaId) -> bool {
+        match self.formulas[formula.index()] {
+            Formula::Any => true,
+            Formula::Not(of) => self.is_listed(of),
+            _ => false,
+        }
+    }
+
+    /// Whether it is one of some words.
+    pub fn is_listed(&self, formula: FormulaId) -> bool {
+        matches!(self.formulas[formula.index()], Formula::Words { .. })
+    }
+
     /// Where each code point leads: the last of each range, and the formula.
     pub fn row(&mut self, formula: FormulaId) -> Result<Row, TooLarge> {
         if let Some(known) = self.rows.get(&formula) {
@@ -427,10 +455,7 @@ impl Chars {
         Ok(match self.formulas[formula.index()].clone() {
             Formula::None | Formula::End => [(LAST, FormulaId::NONE)].into(),
             Formula::Any => [(LAST, FormulaId::ANY)].into(),
-            Formula::Word => {
-                let word: [(u32, u32); 4] = [(48, 57), (65, 90), (95, 95), (97, 122)];
-                row_of(word.iter().map(|&range| (range, FormulaId::ANY)))
-            }
+            Formula::Word => row_of(WORD.iter().map(|&range| (range, FormulaId::ANY))),
             Formula::Step(at) => self.step_row(at),
             Formula::Words { list, from, to, depth } => self.words_row(list, from, to, depth),
             Formula::Not(of) => {

@@ -504,4 +504,18 @@ impl PieceAutomaton for NumberPieces {
         let goes_on = (b'0'..=b'9').chain(*b"-+.eE").any(|byte| self.next(&state, byte).is_some());
         if goes_on { [0].into() } else { Arc::default() }
     }
+
+    fn classes(&self) -> Box<[u8; 256]> {
+        let is_free = self.values.is_none();
+        Box::new(std::array::from_fn(|byte| match byte as u8 {
+            b'0' => 1,
+            b'-' => 2,
+            b'+' => 3,
+            b'.' => 4,
+            b'e' | b'E' => 5,
+            b'1'..=b'9' if is_free => 6,
+            digit @ b'1'..=b'9' => 6 + digit - b'1',
+            _ => 0,
+        }))
+    }
 }

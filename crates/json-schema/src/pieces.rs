@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
+use anygram_grammar::automata::{Common, Nature, PieceAutomaton, Pieces, TooManyStates};
 use rustc_hash::FxHashMap;
 
 use crate::chars::{Chars, FormulaId, TooLarge};
@@ -185,6 +185,25 @@ impl StringPieces {
         chars.has_length(next, min.saturating_sub(length), most)
     }
 
+    /// The least length in whose place so many bytes lead to the same: where each bound is either reached or
+    /// out of their reach, and nothing but the bounds depends on how many characters are to come.
+    fn alike_length(&self, length: u64, open: &Open, bytes: u64) -> u64 {
+        let mut least = 0;
+        for &(label, formula) in open {
+            let Text { min, max, .. } = self.texts[label as usize];
+            let is_counted = formula != FormulaId::ANY;
+            for (bound, is_last) in [(min, false), (max.saturating_add(1), true)] {
+                let is_far = bound == u64::MAX || !is_counted && length.saturating_add(bytes) < bound;
+                if bound <= length && !(is_last && is_counted) {
+                    least = least.max(bound);
+                } else if !is_far {
+                    return length;
+                }
+            }
+        }
+        least
+    }
+
     /// Inside a character.
     fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
         let ranges = part.ranges(self.escapes);
@@ -290,6 +309,95 @@ impl PieceAutomaton for StringPieces {
             State::Closed(_) => Arc::default(),
         }
     }
+
+    fn alike(&self, state: u32, bytes: usize) -> u32 {
+        let mut other = State::clone(&self.state(state));
+        let (State::Inside { length, open }
+        | State::Within { length, open, .. }
+        | State::Tail { length, open, .. }) = &mut other
+        else {
+            return state;
+        };
+        let least = self.alike_length(*length, open, bytes as u64);
+        if least == *length {
+            return state;
+        }
+        *length = least;
+        // Where no more states may be made, the state stands for itself.
+        self.intern(other).unwrap_or(state)
+    }
+
+    fn common(&self, state: u32) -> Option<Common> {
+        let state = self.state(state);
+        let State::Inside { open, .. } = &*state else { return None };
+        let chars = lock(&self.chars);
+        let mut others = open.iter().filter(|&&(_, formula)| !chars.is_listed(formula));
+        let (only, None) = (others.next()?.1, others.next()) else { return None };
+        chars.is_mostly_any(only).then_some(match self.escapes {
+            Escapes::Any => Common { name: "JSON string", make: || free(Escapes::Any) },
+            Escapes::Needed => Common { name: "JSON string, needed escapes", make: || free(Escapes::Needed) },
+        })
+    }
+
+    fn nature(&self, state: u32) -> Option<Nature> {
+        let state = self.state(state);
+        let (number, length, open) = match &*state {
+            State::Start => return None,
+            State::Closed(labels) => {
+                let [label] = **labels else { return None };
+                return Some(Nature { number: 0, label, reach: usize::MAX });
+            }
+            State::Inside { length, open } => (1, *length, open),
+            State::Tail { left, length, open } => (2 + u64::from(*left), *length, open),
+            State::Within { part, length, open } => (part.number(), *length, open),
+        };
+        let [(label, FormulaId::ANY)] = **open else { return None };
+        let Text { min, max, .. } = self.texts[label as usize];
+        // A character has at least a byte.
+        let reach = if max == u64::MAX { usize::MAX } else { usize::try_from(max - length).ok()? };
+        (min <= length).then_some(Nature { number, label, reach })
+    }
+
+    fn classes(&self) -> Box<[u8; 256]> {
+        let chars = lock(&self.chars);
+        // With bounds among the characters that other bytes spell, each of these may matter.
+        let are_others_alike = chars.bounds().range(0x81..=LAST_CHAR).next().is_none();
+        let (mut ids, mut place) = (FxHashMap::default(), 0u8);
+        Box::new(std::array::from_fn(|byte| {
+            place += u8::from(byte < 0x80 && chars.bounds().contains(&(byte as u32)));
+            let kind = (kind(byte as u8, are_others_alike), place);
+            let fresh = ids.len() as u8;
+            *ids.entry(kind).or_insert(fresh)
+        }))
+    }
+}
+
+/// The last code point.
+const LAST_CHAR: u32 = char::MAX as u32;
+
+/// Any string, behind its opening quote.
+fn free(escapes: Escapes) -> Option<(Pieces, u32)> {
+    let text = Text { formula: FormulaId::ANY, min: 0, max: u64::MAX };
+    let how = (escapes, usize::MAX);
+    let pieces = StringPieces::new(Arc::default(), vec![text], "a string".to_owned(), how);
+    let start = pieces.step(pieces.start(), b'"').ok()??;
+    Some((Pieces(Arc::new(pieces)), start))
+}
+
+/// What a byte is to a spelling: by itself, and as a digit. Bytes of one kind between the same bounds of code
+/// points are told apart nowhere.
+fn kind(byte: u8, are_others_alike: bool) -> (u8, Option<u32>) {
+    // Leading and continuing bytes between which UTF-8 itself tells.
+    const OTHERS: [u8; 14] =
+        [0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4, 0xf5, 0xff];
+    let own = match byte {
+        0..=0x1f => 0,
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' | b'u' => byte,
+        0x20..=0x7f => b' ',
+        _ if are_others_alike => OTHERS.iter().copied().rfind(|&least| least <= byte).unwrap_or(byte),
+        _ => byte,
+    };
+    (own, char::from(byte).to_digit(16))
 }
 
 impl Part {
@@ -308,6 +416,21 @@ impl Part {
     /// Whether it is `\u` and what follows it.
     pub(crate) fn is_unit(self) -> bool {
         !matches!(self, Self::Escape | Self::Bytes { .. })
+    }
+
+    /// A number that no other part has, above 16.
+    fn number(self) -> u64 {
+        let pack = |kind: u64, high: u32, digits: u8, value: u32| {
+            kind << 56 | u64::from(high) << 36 | u64::from(digits) << 32 | u64::from(value)
+        };
+        match self {
+            Self::Escape => pack(1, 0, 0, 0),
+            Self::Unit { digits, value } => pack(2, 0, digits, value),
+            Self::Half { high } => pack(3, high, 0, 0),
+            Self::HalfEscape { high } => pack(4, high, 0, 0),
+            Self::HalfUnit { high, digits, value } => pack(5, high, digits, value),
+            Self::Bytes { left, value } => pack(6, 0, left, value),
+        }
     }
 
     /// After one more byte: a longer part, or the code point; `None` if nothing is spelled so.

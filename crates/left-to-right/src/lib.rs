@@ -22,6 +22,7 @@
 
 mod ample;
 pub mod budget;
+mod common;
 pub mod costs;
 pub mod error;
 pub mod example;

@@ -24,9 +24,10 @@ use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
-use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
+use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
+use crate::common::{self, Commons, Difference, Fate, Known, Walked};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 
@@ -73,6 +74,25 @@ impl Tokens {
         let mut words = vec![0; n_words];
         tokens.iter().for_each(|token| set_bit(&mut words, token.index()));
         Self::Many(words.into())
+    }
+
+    /// How many there are. Cost of a row: O(words).
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Few(tokens) => tokens.len(),
+            Self::Many(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+        }
+    }
+
+    /// The lowest, if there is one. Cost of a row: the words before it.
+    pub fn first(&self) -> Option<TokenId> {
+        match self {
+            Self::Few(tokens) => tokens.first().copied(),
+            Self::Many(words) => {
+                let at = words.iter().position(|&word| word != 0)?;
+                Some(TokenId::new(at * MASK_BITS + words[at].trailing_zeros() as usize))
+            }
+        }
     }
 
     /// Whether there are none.
@@ -241,8 +261,8 @@ pub struct Walks {
     n_rests: u32,
     /// Whether the ends of pieces are followed one by one in `scannerless` too.
     apart: bool,
-    /// The most bytes that a token has, once it was asked: of the trie that was walked first.
-    height: Option<usize>,
+    /// What the vocabulary knows of automata in common use.
+    commons: Option<Arc<Commons>>,
     n_seen: u64,
     /// Scratch: a row, all zero between uses.
     row: Vec<u32>,
@@ -429,9 +449,12 @@ struct Growing {
     /// Whether a byte class can follow, once it is known.
     follow: Box<[Option<bool>]>,
     tops: Vec<NodeId>,
-    /// The characters that lead back here, and here alone, once they are known.
-    returning: Option<Alphabet>,
+    /// The characters that lead back here, and here alone, once they are known; by level.
+    returning: Box<[Option<Alphabet>]>,
 }
+
+/// See [`Sweeper::levels`]: each about twice the one before, so that there are few.
+const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
 
 /// In a table of steps: not asked yet, and nowhere.
 const NOT_YET: u32 = u32::MAX;
@@ -446,12 +469,15 @@ struct Sweeper<'a> {
     /// Only what this lexeme wants is followed, over at most so many nodes.
     wanted: Option<(LexemeId, usize)>,
     has_rests: bool,
-    /// No token has more bytes, if places that do the same for so many are taken for one.
-    height: usize,
+    /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
+    /// are one. These are the bounds that are told apart, ascending; where all states are there before,
+    /// places
+    /// are never one, and there is one bound.
+    levels: &'static [usize],
     n_classes: usize,
     groups: Vec<Growing>,
     ids: FxHashMap<Place, u32>,
-    /// The groups that byte classes lead to from each group.
+    /// The groups that byte classes lead to from each group, by level.
     table: Vec<u32>,
     n_steps: usize,
 }
@@ -461,20 +487,21 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, has_rests, height): (Option<(LexemeId, usize)>, bool, usize),
+        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
+        let levels = if lexing.is_growing() { &LEVELS[..] } else { &LEVELS[..1] };
         Self {
             lexing,
             transducer,
             trie,
             wanted,
             has_rests,
-            height,
+            levels,
             n_classes,
             groups: Vec::new(),
             ids: FxHashMap::default(),
-            table: vec![NOT_YET; n_classes],
+            table: vec![NOT_YET; n_classes * levels.len()],
             n_steps: 0,
         }
     }
@@ -486,52 +513,79 @@ impl<'a> Sweeper<'a> {
             can_end: self.has_rests && self.transducer.can_end(self.lexing, place),
             follow: Box::default(),
             tops: Vec::new(),
-            returning: None,
+            returning: vec![None; self.levels.len()].into(),
         }
+    }
+
+    /// The least level that is not below the height of a node.
+    #[inline]
+    fn level(&self, at: NodeId) -> usize {
+        if self.levels.len() == 1 {
+            return 0;
+        }
+        let height = self.trie.height_below(at);
+        self.levels.iter().position(|&level| height <= level).unwrap_or(self.levels.len() - 1)
+    }
+
+    /// The group that a node leads to, or [`NOWHERE`], and the node's level.
+    #[inline(always)]
+    fn follow(&mut self, before: u32, at: NodeId) -> Result<(u32, usize), LexerError> {
+        self.n_steps += 1;
+        let class = self.lexing.lexicon.union.class(self.trie.byte(at));
+        if self.groups[before as usize].can_end {
+            self.note_top(before, class, at);
+        }
+        let level = self.level(at);
+        let mut next = self.table[(before as usize * self.n_classes + class) * self.levels.len() + level];
+        if next == NOT_YET {
+            next = self.step(before, class, level)?;
+        }
+        Ok((next, level))
     }
 
     /// The group that a node leads to; `None` if there is none, or if all below the node leads to it too.
     #[inline(always)]
     fn enter(&mut self, before: u32, at: NodeId) -> Result<Option<u32>, Stop> {
-        let node = self.trie.node(at);
-        self.n_steps += 1;
-        if self.wanted.is_some_and(|(_, most)| self.n_steps > most) {
+        if self.wanted.is_some_and(|(_, most)| self.n_steps >= most) {
             return Err(Stop::TooMany);
         }
-        let class = self.lexing.lexicon.union.class(node.byte);
-        if self.groups[before as usize].can_end {
-            self.note_top(before, class, at);
-        }
-        let mut next = self.table[before as usize * self.n_classes + class];
-        if next == NOT_YET {
-            next = self.step(before, class)?;
-        }
+        let (next, level) = self.follow(before, at)?;
         if next == NOWHERE {
             return Ok(None);
         }
-        let group = &mut self.groups[next as usize];
+        let node = self.trie.node(at);
         let below = self.trie.alphabet(at);
         // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
         // place.
         let returns = node.end.0 > at.0 + 1 && below.is_text() && {
-            let alphabet = match group.returning {
-                Some(known) => known,
-                None => {
-                    let how = (self.has_rests, self.height);
-                    let found = returning(self.transducer, self.lexing, group.place, how)?;
-                    *group.returning.insert(found)
+            let known = self.groups[next as usize].returning[level];
+            let known = match known {
+                None if self.may_return(next, NodeId(at.0 + 1))? => {
+                    let how = (self.has_rests, self.levels[level]);
+                    let place = self.groups[next as usize].place;
+                    let found = returning(self.transducer, self.lexing, place, how)?;
+                    self.groups[next as usize].returning[level] = Some(found);
+                    Some(found)
                 }
+                known => known,
             };
-            below.is_subset(alphabet)
+            known.is_some_and(|alphabet| below.is_subset(alphabet))
         };
-        let (lo, hi) = (node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
-        if lo < hi {
-            match group.tokens.last_mut() {
-                Some(last) if last.1 == lo => last.1 = hi,
-                _ => group.tokens.push((lo, hi)),
-            }
-        }
+        let group = &mut self.groups[next as usize];
+        group.add(node.lo as u32, if returns { node.hi } else { node.own_hi } as u32);
         Ok((!returns).then_some(next))
+    }
+
+    /// Whether the byte of a node leads from a group back to it, if it is a character: where it does not, not
+    /// all characters need to be looked at.
+    fn may_return(&mut self, group: u32, at: NodeId) -> Result<bool, LexerError> {
+        let (byte, level) = (self.trie.byte(at), self.level(at));
+        let class = self.lexing.lexicon.union.class(byte);
+        let mut next = self.table[(group as usize * self.n_classes + class) * self.levels.len() + level];
+        if next == NOT_YET {
+            next = self.step(group, class, level)?;
+        }
+        Ok(next == group || !byte.is_ascii())
     }
 
     /// If the piece may end before a node, tokens go on there.
@@ -549,9 +603,9 @@ impl<'a> Sweeper<'a> {
 
     /// The group that a byte class leads to, or [`NOWHERE`]; asked once.
     #[cold]
-    fn step(&mut self, before: u32, class: usize) -> Result<u32, LexerError> {
-        let from = self.groups[before as usize].place;
-        let mut place = self.transducer.step_place_alike(self.lexing, from, class, self.height)?;
+    fn step(&mut self, before: u32, class: usize, level: usize) -> Result<u32, LexerError> {
+        let (from, bytes) = (self.groups[before as usize].place, self.levels[level]);
+        let mut place = self.transducer.step_place_alike(self.lexing, from, class, bytes)?;
         if let (Some((wanted, _)), Some(to)) = (self.wanted, place) {
             let step = self.transducer.step_to_loosely(self.lexing, wanted, to)?;
             place = place.filter(|_| step.stay.is_some() || step.cut.is_some());
@@ -563,32 +617,175 @@ impl<'a> Sweeper<'a> {
                 None => {
                     let fresh = self.groups.len() as u32;
                     self.groups.push(self.grow(place));
-                    self.table.resize(self.groups.len() * self.n_classes, NOT_YET);
+                    let n_entries = self.groups.len() * self.n_classes * self.levels.len();
+                    self.table.resize(n_entries, NOT_YET);
                     self.ids.insert(place, fresh);
                     fresh
                 }
             },
         };
-        self.table[before as usize * self.n_classes + class] = next;
+        self.table[(before as usize * self.n_classes + class) * self.levels.len() + level] = next;
         Ok(next)
     }
 }
 
+/// A sweep beside the walk of a common automaton.
+struct Beside {
+    walked: Arc<Walked>,
+    difference: Difference,
+    /// By group the state of the common automaton that it stands for, and for how many bytes.
+    natures: Vec<Option<(Known, usize)>>,
+    /// Places that stand for states of the common automaton, and the only terminal of all of them.
+    same: FxHashMap<Known, Place>,
+    terminal: Option<u32>,
+}
+
+impl Beside {
+    fn new(walked: Arc<Walked>) -> Self {
+        Self {
+            walked,
+            difference: Difference::default(),
+            natures: Vec::new(),
+            same: FxHashMap::default(),
+            terminal: None,
+        }
+    }
+
+    fn walk(&mut self, sweeper: &mut Sweeper) -> Result<(), LexerError> {
+        let trie = sweeper.trie;
+        // The whole trie may be common.
+        if self.is_same(sweeper, 0, trie.height(), 0) {
+            return Ok(());
+        }
+        trie.descend(trie.below_root(), (0, 0), |&before, at| self.enter(sweeper, before, at))
+    }
+
+    fn enter(
+        &mut self,
+        sweeper: &mut Sweeper,
+        (before, known): (u32, Known),
+        at: NodeId,
+    ) -> Result<Option<(u32, Known)>, LexerError> {
+        self.difference.note_before(at);
+        let (next, _) = sweeper.follow(before, at)?;
+        let known = self.walked.step(known, sweeper.trie.byte(at));
+        if next == NOWHERE {
+            self.difference.note_below(sweeper.trie, at);
+            return Ok(None);
+        }
+        if known != common::NOWHERE && self.is_same(sweeper, next, sweeper.trie.height_below(at), known) {
+            return Ok(None);
+        }
+        self.difference.note(sweeper.trie, at);
+        let node = sweeper.trie.node(at);
+        sweeper.groups[next as usize].add(node.lo as u32, node.own_hi as u32);
+        Ok(Some((next, known)))
+    }
+
+    /// Whether what tokens of at most `height` bytes do from a group is what they do from a state of the
+    /// common
+    /// automaton.
+    fn is_same(&mut self, sweeper: &Sweeper, group: u32, height: usize, known: Known) -> bool {
+        let place = sweeper.groups[group as usize].place;
+        if self.natures.len() <= group as usize {
+            self.natures.resize(group as usize + 1, None);
+        }
+        let nature = match self.natures[group as usize] {
+            Some(nature) => nature,
+            None => {
+                let found = self.nature(sweeper.lexing, place).unwrap_or((common::NOWHERE, 0));
+                *self.natures[group as usize].insert(found)
+            }
+        };
+        let is_same = nature.0 == known && height <= nature.1;
+        if is_same {
+            self.same.entry(known).or_insert(place);
+        }
+        is_same
+    }
+
+    /// The state of the common automaton that a place stands for, and for how many bytes.
+    fn nature(&mut self, lexing: &Lexing, place: Place) -> Option<(Known, usize)> {
+        let nature = lexing.lexicon.union.nature(place.state())?;
+        let known = self.walked.of_nature(nature.number)?;
+        // All that stands for common states has one terminal: that of the first that does.
+        (*self.terminal.get_or_insert(nature.label) == nature.label).then_some((known, nature.reach))
+    }
+
+    /// The groups; `None` if what is common cannot be told here.
+    fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Box<[Group]>>, LexerError> {
+        let Sweeper { lexing, transducer, trie, groups, .. } = sweeper;
+        let union = &lexing.lexicon.union;
+        let mut all: Vec<Group> = Vec::new();
+        for fate in &self.walked.fates {
+            let (tokens, mut tops) =
+                (self.difference.tokens(fate, trie, n_words), self.difference.tops(fate));
+            if tokens.is_empty() && tops.is_empty() {
+                continue;
+            }
+            let Some(place) = self.place(lexing, transducer, fate)? else { return Ok(None) };
+            let mut follow = vec![None; union.n_classes()];
+            tops.retain(|&top| {
+                let class = union.class(trie.byte(top));
+                *follow[class].get_or_insert_with(|| transducer.can_follow(lexing, place, class))
+            });
+            all.push(Group::new(place, tokens, tops));
+        }
+        all.extend(groups.into_iter().filter_map(|group| group.finish(trie, n_words)));
+        Ok(Some(all.into()))
+    }
+
+    /// A place of a fate: one that was met, or where its path leads.
+    fn place(
+        &self,
+        lexing: &Lexing,
+        transducer: &mut Transducer,
+        fate: &Fate,
+    ) -> Result<Option<Place>, LexerError> {
+        if let Some(&met) = self.same.get(&fate.state) {
+            return Ok(Some(met));
+        }
+        let union = &lexing.lexicon.union;
+        let mut place = self.same.get(&0).copied();
+        for &byte in &fate.path {
+            let Some(from) = place else { break };
+            place = transducer.step_place(lexing, from, union.class(byte))?;
+        }
+        let is_right = |place: &Place| {
+            union.nature(place.state()).is_some_and(|nature| {
+                Some(nature.label) == self.terminal
+                    && self.walked.of_nature(nature.number) == Some(fate.state)
+            })
+        };
+        Ok(place.filter(is_right))
+    }
+}
+
 impl Growing {
+    fn add(&mut self, lo: u32, hi: u32) {
+        match self.tokens.last_mut() {
+            _ if lo == hi => {}
+            Some(last) if last.1 == lo => last.1 = hi,
+            _ => self.tokens.push((lo, hi)),
+        }
+    }
+
     /// The group, if anything comes to it.
     fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
         let Self { place, tokens, tops, .. } = self;
         let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-        let tokens: Vec<TokenId> = ranges.copied().collect();
-        let (n_tokens, first) = (tokens.len(), tokens.iter().min().copied().unwrap_or(TokenId(0)));
-        let tokens = Arc::new(Tokens::new(tokens, n_words));
+        let tokens = Tokens::new(ranges.copied().collect(), n_words);
         let is_empty = tops.is_empty() && tokens.is_empty();
-        let group = Group { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() };
-        (!is_empty).then_some(group)
+        (!is_empty).then(|| Group::new(place, Arc::new(tokens), tops))
     }
 }
 
 impl Group {
+    fn new(place: Place, tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
+        let (n_tokens, first) = (tokens.count(), tokens.first().unwrap_or(TokenId(0)));
+        Self { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() }
+    }
+
     fn memory_usage(&self) -> usize {
         self.tokens.memory_usage() + size_of::<Self>() + size_of_val(&*self.tops)
     }
@@ -600,6 +797,11 @@ impl Group {
 }
 
 impl Walks {
+    /// None yet, beside what is kept with a vocabulary.
+    pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
+        Self { commons: Some(vocabulary.beside()), ..Self::default() }
+    }
+
     /// None yet, of readings that are followed one by one in every mode, as a canvas follows them.
     pub fn apart() -> Self {
         Self { apart: true, ..Self::default() }
@@ -661,14 +863,54 @@ impl Walks {
         if let Some(known) = self.sweeps.get(&(place, id)) {
             return Ok(known.clone());
         }
+        if id == 0
+            && let Some(sweep) = self.beside_common(stepper, language, trie, lexeme, n_words)?
+        {
+            return Ok(sweep);
+        }
+        let wants_all = stepper.transducer().wants_all(language.lexing(), lexeme);
         let mut sweep = |wanted| self.walk_trie(stepper, language, (id, trie), lexeme, wanted, n_words);
         // Where little is wanted, little of the trie is reached.
         if trie.n_nodes() >= MANY_NODES
+            && !wants_all
             && let (narrow, true) = sweep(Some(lexeme))?
         {
             return Ok(narrow);
         }
         Ok(sweep(None)?.0)
+    }
+
+    /// The sweep of the vocabulary's trie where most tokens do what they do in an automaton in common use,
+    /// see
+    /// [`crate::common`]; `None` elsewhere. Kept. Cost: the nodes at which they do not, and their children.
+    fn beside_common(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        trie: &TokenTrie,
+        lexeme: LexemeId,
+        n_words: usize,
+    ) -> Result<Option<Arc<Sweep>>, StepError> {
+        let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
+        let common = lexing.lexicon.union.common(start.state());
+        let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
+        let Some(walked) = commons.walked(common, trie, n_words) else { return Ok(None) };
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, true));
+        sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
+        let mut beside = Beside::new(walked);
+        let walk = beside.walk(&mut sweeper);
+        let n_steps = sweeper.n_steps;
+        self.n_seen += n_steps as u64;
+        let groups = match walk {
+            Ok(()) => beside.finish(sweeper, n_words)?,
+            Err(error) => return Err(error.into()),
+        };
+        stepper.spend(n_steps + n_words)?;
+        let Some(groups) = groups else { return Ok(None) };
+        let sweep = Arc::new(Sweep { groups });
+        self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
+        self.sweeps.insert((start, 0), sweep.clone());
+        Ok(Some(sweep))
     }
 
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each
@@ -691,11 +933,7 @@ impl Walks {
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
         let wanted = wanted.map(|lexeme| (lexeme, most));
         let lexing = language.lexing();
-        // What is left of tokens is shorter than they are.
-        let height =
-            if lexing.is_growing() { self.height.get_or_insert_with(|| trie.height()) } else { &mut 0 };
-        let how = (wanted, has_rests, *height);
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, how);
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);

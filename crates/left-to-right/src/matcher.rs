@@ -186,7 +186,8 @@ struct Session {
 impl Session {
     fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
         let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
-        let (walks, memo, scratch) = (Walks::default(), Memo::default(), Scratch::default());
+        let walks = Walks::of(constraint.vocabulary());
+        let (memo, scratch) = (Memo::default(), Scratch::default());
         Ok(Self { stepper, choice, walks, memo, scratch, heavy: None, budgets: None })
     }
 

@@ -516,6 +516,13 @@ impl Transducer {
         Place { state, obligations }
     }
 
+    /// Whether all that can match later at the place of a lexeme is wanted of it.
+    pub fn wants_all(&self, lexing: &Lexing, lexeme: LexemeId) -> bool {
+        let Key { state, wanted, .. } = self.lexemes[lexeme.index()].key;
+        let wanted = &self.wanted[wanted.index()];
+        lexing.lexicon.union.live(state).iter().all(|terminal| wanted.contains(terminal))
+    }
+
     /// Where a byte class leads from a place, if pieces can be in progress or end there.
     pub fn step_place(
         &mut self,

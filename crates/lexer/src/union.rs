@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anygram_bits::CompactSet;
 use anygram_bits::work::{Stopped, Work};
-use anygram_grammar::automata::Pieces;
+use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
 use crate::dfa::{DEAD, Dfa, START, common_classes, refine};
@@ -222,6 +222,17 @@ impl Union {
     /// match and the same may match later. The state itself unless the union grows.
     pub fn alike(&self, state: State, bytes: usize) -> Result<State, LexerError> {
         self.growing.as_ref().map_or(Ok(state), |growing| growing.alike(state, bytes))
+    }
+
+    /// An automaton in common use in which most texts do what they do from here; none unless the union grows.
+    pub fn common(&self, state: State) -> Option<Common> {
+        self.growing.as_ref()?.common(state)
+    }
+
+    /// What texts do from here if they do what they do from a state of the common automaton; the label is the
+    /// terminal.
+    pub fn nature(&self, state: State) -> Option<Nature> {
+        self.growing.as_ref()?.nature(state)
     }
 
     /// The terminals that match exactly what led here.

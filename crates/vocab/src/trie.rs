@@ -37,6 +37,8 @@ pub struct TokenTrie {
     ends: Vec<u32>,
     /// One more than there are nodes: the last is the number of tokens.
     lows: Vec<u32>,
+    /// The most bytes that tokens have below each node; [`u16::MAX`] stands for that many and more.
+    heights: Vec<u16>,
     order: Vec<TokenId>,
     /// The child of the root by its byte, 0 where there is none: the root has up to 256 children to search
     /// otherwise.
@@ -146,6 +148,7 @@ impl TokenTrie {
             open.push((at, first));
         }
         below.lows.push(below.order.len() as u32);
+        below.heights = heights(&below.ends);
         below.bytes.shrink_to_fit();
         below.ends.shrink_to_fit();
         below.lows.shrink_to_fit();
@@ -158,6 +161,7 @@ impl TokenTrie {
             bytes: Vec::new(),
             ends: Vec::new(),
             lows: Vec::new(),
+            heights: Vec::new(),
             order: Vec::new(),
             root_children: vec![0; 256],
             alphabets: Alphabets::default(),
@@ -169,18 +173,18 @@ impl TokenTrie {
         nodes.sort_unstable_by_key(|&node| (Reverse(self.byte(node)), node));
     }
 
-    /// The most bytes that a token has. Cost: O(nodes).
+    /// The most bytes that a token has.
     pub fn height(&self) -> usize {
-        let mut open: Vec<u32> = Vec::new();
-        let mut height = 0;
-        for (at, &end) in (0..).zip(&self.ends) {
-            while open.last().is_some_and(|&end| at >= end) {
-                open.pop();
-            }
-            height = height.max(open.len());
-            open.push(end);
+        self.height_below(Self::ROOT)
+    }
+
+    /// The most bytes that a token has below a node, its own left out.
+    #[inline]
+    pub fn height_below(&self, node: NodeId) -> usize {
+        match self.heights[node.index()] {
+            u16::MAX => usize::MAX,
+            height => usize::from(height),
         }
-        height
     }
 
     /// How many nodes there are, the root included.
@@ -319,6 +323,7 @@ impl TokenTrie {
     /// Bytes of memory.
     pub fn memory_usage(&self) -> usize {
         self.bytes.capacity()
+            + 2 * self.heights.capacity()
             + self.alphabets.memory_usage()
             + 4 * (self.ends.capacity()
                 + self.lows.capacity()
@@ -384,6 +389,9 @@ impl TokenTrie {
             }
             open.push((node, None));
         }
+        if self.heights != heights(&self.ends) {
+            return Err("the heights of subtrees are wrong".into());
+        }
         for byte in 0..=255u8 {
             let found = self.children(Self::ROOT).find(|&child| self.byte(child) == byte);
             if found != self.child(Self::ROOT, byte) {
@@ -392,6 +400,19 @@ impl TokenTrie {
         }
         Ok(())
     }
+}
+
+/// The height of each subtree, of nodes in preorder with their ends.
+fn heights(ends: &[u32]) -> Vec<u16> {
+    let mut heights = vec![0u16; ends.len()];
+    for (at, &end) in ends.iter().enumerate().rev() {
+        let mut child = at + 1;
+        while child < end as usize {
+            heights[at] = heights[at].max(heights[child].saturating_add(1));
+            child = ends[child] as usize;
+        }
+    }
+    heights
 }
 
 /// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros, and then
@@ -458,6 +479,7 @@ impl<'a> Builder<'a> {
         trie.bytes.shrink_to_fit();
         trie.ends.shrink_to_fit();
         trie.lows.shrink_to_fit();
+        trie.heights = heights(&trie.ends);
         trie.alphabets = Alphabets::new(&trie);
         trie
     }

@@ -4,8 +4,9 @@ use crate::encode::Encoder;
 use crate::table::{TableBuilder, Tokens};
 use crate::{ErrorKind, TokenId, TokenTrie, VocabError};
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::fmt::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An immutable vocabulary; a clone shares everything. Peers say tokenizer info, `TokTrie`, `TokEnv`.
 ///
@@ -35,7 +36,12 @@ pub struct Vocabulary {
     eos: Arc<[TokenId]>,
     pad: Option<TokenId>,
     mask: Option<TokenId>,
+    beside: Beside,
 }
+
+/// One value of each type, for all that share a vocabulary.
+#[derive(Clone, Default)]
+struct Beside(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 /// The texts by which special tokens are called. A name belongs to one id.
 #[derive(Clone, Debug, Default)]
@@ -70,7 +76,23 @@ impl Vocabulary {
             eos: Arc::new([]),
             pad: None,
             mask: None,
+            beside: Beside::default(),
         }
+    }
+
+    /// The value of a type that is kept beside the tokens: all clones of the vocabulary have the same, which
+    /// is
+    /// made when it is first asked for. It has to depend on nothing but the tokens.
+    #[doc(hidden)]
+    pub fn beside<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        // A value is added whole.
+        let mut values = self.beside.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = values.iter().find_map(|value| value.clone().downcast().ok()) {
+            return known;
+        }
+        let made = Arc::new(T::default());
+        values.push(made.clone());
+        made
     }
 
     /// The vocabulary of these tokens: the first has id 0. A token without bytes is special. Texts are
@@ -230,6 +252,7 @@ impl Vocabulary {
         if !losing.is_empty() {
             let table = self.tokens.table.without(losing);
             self.tokens = Arc::new(Tokens::new(table, self.tokens.last_resort.clone()));
+            self.beside = Beside::default();
         }
     }
 

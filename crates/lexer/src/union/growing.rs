@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anygram_bits::CompactSet;
-use anygram_grammar::automata::Pieces;
+use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
 use super::{Part, State, Union};
@@ -20,6 +20,9 @@ use crate::{LexerError, LexerLimits};
 
 /// An automaton and its state.
 type Tuple = Box<[(u32, u32)]>;
+
+/// Labels of an automaton, each with the terminal.
+type Labels = [(u32, u32)];
 
 /// A transition that nobody asked for.
 const NOT_YET: State = State::MAX;
@@ -173,6 +176,30 @@ impl Growing {
         };
         let tuple: Tuple = entry.tuple.iter().map(alike).collect();
         if entry.is_start || tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
+    }
+
+    pub fn common(&self, state: State) -> Option<Common> {
+        let (pieces, own, _) = self.only(state)?;
+        pieces.common(own)
+    }
+
+    pub fn nature(&self, state: State) -> Option<Nature> {
+        let (pieces, own, labels) = self.only(state)?;
+        let nature = pieces.nature(own)?;
+        let mut terminals = Vec::new();
+        named(labels, &[nature.label], &mut terminals);
+        let [label] = *terminals else { return None };
+        Some(Nature { label, ..nature })
+    }
+
+    /// The automaton in which alone something is alive, its state, and its labels; none at a start.
+    fn only(&self, state: State) -> Option<(&Pieces, u32, &Labels)> {
+        let entry = &self.entries[state as usize];
+        let [(at, own)] = *entry.tuple else { return None };
+        match &self.automata[at as usize] {
+            Automaton::Pieces(pieces, labels) if !entry.is_start => Some((pieces, own, labels)),
+            _ => None,
+        }
     }
 
     /// Bytes on the heap, roughly.
