@@ -9,9 +9,11 @@
 //! Masks are those of the readings less the tokens after which nothing can follow. Such a token ends in what
 //! may come to repeat something, or beyond a piece that does; these are few, and each is tried.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use anygram_grammar::memory::{ByteSet, Memory};
-use anygram_vocab::{NodeId, TokenTrie, Vocabulary};
-use rustc_hash::FxHashSet;
+use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::StepCause;
 use crate::frontier::{Config, Frontier, Stepper};
@@ -154,7 +156,7 @@ impl Stepper {
         self.follow(language, trie, (frontier, recall), words)?;
         let (name, test) = memory.whole();
         let mut next = Frontier::new();
-        for &token in vocabulary.tokens_where(name, test).iter() {
+        for &token in selection(vocabulary, name, test).iter() {
             if !mask::get_bit(words, token.index()) {
                 continue;
             }
@@ -208,6 +210,20 @@ impl Stepper {
             Ok(goes_on.then_some(Walk { frontier: next, recall, risky }))
         })
     }
+}
+
+/// Lists of a vocabulary's tokens, by the names of tests that they pass.
+#[derive(Default)]
+struct Selections(Mutex<FxHashMap<&'static str, Arc<[TokenId]>>>);
+
+/// The tokens that pass a test. Cost, once for a vocabulary: all tokens.
+fn selection(vocabulary: &Vocabulary, name: &'static str, test: fn(&[u8]) -> bool) -> Arc<[TokenId]> {
+    let known = vocabulary.beside::<Selections>();
+    // A list is added whole.
+    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let passes = |&token: &TokenId| vocabulary.bytes(token).is_some_and(test);
+    let select = || (0..vocabulary.len() as u32).map(TokenId).filter(passes).collect();
+    known.entry(name).or_insert_with(select).clone()
 }
 
 /// Where a walk of the trie is.

@@ -1,9 +1,8 @@
 //! The bytes of all tokens in one block, and the way back from bytes to token.
 
 use crate::{ErrorKind, MAX_TOKENS, TokenId, TokenTrie, VocabError};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use std::hash::Hasher;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// All tokens together may have this many bytes; beyond, a file is refused. The largest vocabularies in use
 /// have some 2 MB; a trie of this many nodes takes some 300 MB.
@@ -200,8 +199,6 @@ pub(crate) struct Tokens {
     /// Tokens that stand for a byte only where nothing else spells it, in ascending order: second choice for
     /// the index.
     pub last_resort: Vec<TokenId>,
-    /// Lists of tokens that somebody asked for.
-    selections: Mutex<FxHashMap<&'static str, Arc<[TokenId]>>>,
 }
 
 impl Tokens {
@@ -210,14 +207,7 @@ impl Tokens {
         let first_choice = table.ids().filter(|id| last_resort.binary_search(id).is_err());
         let index = TokenIndex::new(&table, first_choice.chain(last_resort.iter().copied()));
         let trie = TokenTrie::new(table.iter());
-        Self { table, index, trie, last_resort, selections: Mutex::default() }
-    }
-
-    /// The tokens whose bytes pass a test, made once for its name.
-    pub fn selection(&self, name: &'static str, test: fn(&[u8]) -> bool) -> Arc<[TokenId]> {
-        let mut selections = self.selections.lock().unwrap_or_else(PoisonError::into_inner);
-        let select = || self.table.iter().filter(|(_, bytes)| test(bytes)).map(|(id, _)| id).collect();
-        selections.entry(name).or_insert_with(select).clone()
+        Self { table, index, trie, last_resort }
     }
 
     /// The id whose bytes these are.

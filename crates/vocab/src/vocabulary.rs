@@ -80,8 +80,7 @@ impl Vocabulary {
         }
     }
 
-    /// The value of a type that is kept beside the tokens: all clones of the vocabulary have the same, which
-    /// is
+    /// The value of a type that is kept beside the tokens: all clones of the vocabulary have the same, which is
     /// made when it is first asked for. It has to depend on nothing but the tokens.
     #[doc(hidden)]
     pub fn beside<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
@@ -260,13 +259,6 @@ impl Vocabulary {
     #[doc(hidden)]
     pub fn trie(&self) -> &TokenTrie {
         &self.tokens.trie
-    }
-
-    /// The ordinary tokens whose bytes pass a test. Kept by its name, so tests with one name have to be one.
-    /// Cost, once: all tokens.
-    #[doc(hidden)]
-    pub fn tokens_where(&self, name: &'static str, test: fn(&[u8]) -> bool) -> Arc<[TokenId]> {
-        self.tokens.selection(name, test)
     }
 
     /// The tokens into which this vocabulary's own rules cut a text (a `str` or bytes).
