@@ -136,6 +136,127 @@ fn grammars() -> Vec<(&'static str, String, Fate)> {
     ]
 }
 
+/// Schemas with a name and a fate.
+fn schemas() -> Vec<(&'static str, String, Fate)> {
+    const MANY: usize = 20_000;
+    let list = |item: fn(usize) -> String, count: usize| joined(count, ",", item);
+    let object = |at: usize| format!(r#"{{"properties":{{"k{at}":{{"const":{at}}}}},"required":["k{at}"]}}"#);
+    let chain = |at: usize| format!(r##""d{at}":{{"$ref":"#/$defs/d{}"}}"##, at + 1);
+    let nested = |open: &str, leaf: &str, close: &str, depth| {
+        format!("{}{leaf}{}", open.repeat(depth), close.repeat(depth))
+    };
+    vec![
+        ("deep brackets", "[".repeat(100_000), Refused("more than")),
+        ("deep not", nested(r#"{"not":"#, "{}", "}", 20_000), Refused("more than")),
+        ("nested not", nested(r#"{"not":"#, r#"{"type":"null"}"#, "}", 400), Reads("null")),
+        ("nested items", nested(r#"{"items":"#, "{}", "}", 400), Reads("[[[]]]")),
+        (
+            "a chain",
+            format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{MANY}":true}}}}"##, list(chain, MANY)),
+            Reads("0"),
+        ),
+        (
+            "a circle",
+            r##"{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"}]}}}"##.into(),
+            Refused("back"),
+        ),
+        (
+            "no end of itself",
+            r##"{"type":"array","minItems":1,"items":{"$ref":"#"}}"##.into(),
+            Refused("no value"),
+        ),
+        (
+            "branches",
+            format!(r#"{{"type":"object","anyOf":[{}]}}"#, joined(MANY, ",", object)),
+            Refused("limit"),
+        ),
+        (
+            "branches that exclude",
+            format!(r#"{{"oneOf":[{}]}}"#, joined(MANY, ",", object)),
+            Refused("alternatives"),
+        ),
+        (
+            "doubling",
+            {
+                let both = |at| {
+                    format!(r#"{{"anyOf":[{{"required":["a{at}"]}},{{"properties":{{"b{at}":false}}}}]}}"#)
+                };
+                format!(r#"{{"type":"object","allOf":[{}]}}"#, list(both, 40))
+            },
+            Refused("more than"),
+        ),
+        ("values", format!(r#"{{"enum":[{}]}}"#, list(|at| format!("\"v{at}\""), MANY)), Reads("\"v77\"")),
+        (
+            "properties",
+            format!(
+                r#"{{"properties":{{{}}}}}"#,
+                list(|at| format!("\"p{at}\":{{\"type\":\"null\"}}"), MANY)
+            ),
+            Reads(r#"{"p77":null}"#),
+        ),
+        (
+            "patterns of keys",
+            format!(
+                r#"{{"patternProperties":{{{}}}}}"#,
+                list(|at| format!("\"a.*{at}\":{{\"minimum\":{at}}}"), 200)
+            ),
+            Refused("classes of keys"),
+        ),
+        (
+            "an exponential pattern",
+            r#"{"type":"string","not":{"pattern":"(a|b)*a(a|b){25}$"}}"#.into(),
+            Reads("\"abba\""),
+        ),
+        ("repetitions", r#"{"pattern":"^(((a{1000}){1000}){1000})$"}"#.into(), Refused("pattern")),
+        ("counts", r#"{"type":"array","minItems":1000000000000000000}"#.into(), Reads("")),
+        ("lengths", r#"{"type":"string","minLength":1000000000000000000}"#.into(), Reads("")),
+        ("members", r#"{"type":"object","minProperties":1000000000000000000}"#.into(), Reads("")),
+        (
+            "what items contain",
+            format!(
+                r#"{{"type":"array","allOf":[{}]}}"#,
+                list(|at| format!("{{\"contains\":{{\"const\":{at}}}}}"), 15)
+            ),
+            Refused("more than"),
+        ),
+        (
+            "multiples",
+            r#"{"allOf":[{"multipleOf":1e-300},{"multipleOf":7},{"multipleOf":1e300}]}"#.into(),
+            Reads("0"),
+        ),
+        ("bounds", r#"{"minimum":1e400,"maximum":1e9999}"#.into(), Reads("1e500")),
+        (
+            "many that differ",
+            r#"{"uniqueItems":true,"items":{"minimum":-1e30,"maximum":1e30,"type":"integer"}}"#.into(),
+            Reads("[1,2]"),
+        ),
+    ]
+}
+
+#[test]
+fn each_schema_is_answered_or_refused() {
+    for (name, source, fate) in schemas() {
+        PeakAlloc.reset_peak_usage();
+        let before = PeakAlloc.current_usage();
+        let result = Compiler::default().compile(GrammarFormat::JsonSchema, &source).and_then(|language| {
+            let Reads(text) = fate else { panic!("{name}: compiled") };
+            let reading = language.read(text.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(reading.is_viable && reading.is_sentence != text.is_empty(), "{name}: {reading:?}");
+            let mut matcher = Constraint::new(language, Vocabulary::builtin())?.matcher().unwrap();
+            matcher.mask().unwrap_or_else(|error| panic!("{name}: {error}"));
+            Ok(())
+        });
+        let peak = PeakAlloc.peak_usage().saturating_sub(before);
+        let message = result.map_or_else(|error| error.to_string(), |()| String::from("compiled"));
+        println!("{name:36} {:5} MB  {message:.100}", peak >> 20);
+        match fate {
+            Refused(reason) => assert!(message.contains(reason), "{name}: {message}"),
+            _ => assert_eq!(message, "compiled", "{name}"),
+        }
+        assert!(peak < MAX_MEMORY, "{name}: {peak} bytes");
+    }
+}
+
 fn each_is_answered_or_refused(mode: LexerMode) {
     for (name, source, fate) in grammars() {
         PeakAlloc.reset_peak_usage();

@@ -57,6 +57,11 @@ fn vocabularies() {
 }
 
 #[test]
+fn schemas() {
+    TARGETS.iter().filter(|target| target.name == "schema").for_each(check);
+}
+
+#[test]
 fn masks_and_questions() {
     TARGETS.iter().filter(|target| ["mask_oracle", "batch"].contains(&target.name)).for_each(check);
 }

@@ -660,7 +660,8 @@ impl Grammar {
             if terminal.declared && !names.insert(&terminal.name) {
                 return Err(format!("two terminals are called {:?}", terminal.name));
             }
-            if !terminal.declared && !alike.insert((terminal.kind.to_string(), terminal.priority)) {
+            let key = (terminal.kind.to_string(), terminal.priority, terminal.memory);
+            if !terminal.declared && !alike.insert(key) {
                 return Err(format!("two terminals without a declaration match {}", terminal.name));
             }
         }

@@ -115,13 +115,20 @@ pub(crate) enum Formula {
     Text(TextAtom),
     Object(ObjectAtom),
     Array(ArrayAtom),
-    /// One of some interned values.
+    /// One of some interned values, sorted.
     OneOf(Arc<[u32]>),
     /// None of them.
     NotIn(Arc<[u32]>),
 }
 
 impl Formula {
+    /// One of some interned values.
+    pub(crate) fn one_of(mut values: Vec<u32>) -> Self {
+        values.sort_unstable();
+        values.dedup();
+        Self::OneOf(values.into())
+    }
+
     /// Adds the literals about the same value.
     fn literals(&self, found: &mut Vec<Literal>) {
         match self {
@@ -217,16 +224,25 @@ impl KeyOrder {
         }
     }
 
-    /// The rank of a key in an object of which schemas declare keys in some orders.
-    pub(crate) fn rank(&self, key: &str, orders: &BTreeSet<(u32, Arc<[Arc<str>]>)>) -> u32 {
-        let rank = match self {
-            Self::Any => Some(0),
-            Self::Schema => {
-                orders.iter().flat_map(|(_, keys)| &**keys).position(|declared| **declared == *key)
-            }
-            Self::First(keys) => Some(keys.iter().position(|first| first == key).unwrap_or(keys.len())),
+    /// The ranks of keys in an object of which schemas declare keys in some orders; the others have the rank
+    /// of keys that nobody names.
+    pub(crate) fn ranks<'a>(
+        &'a self,
+        orders: &'a BTreeSet<(u32, Arc<[Arc<str>]>)>,
+    ) -> FxHashMap<&'a str, u32> {
+        let mut ranks = FxHashMap::default();
+        let mut add = |key: &'a str| {
+            let next = ranks.len() as u32;
+            ranks.entry(key).or_insert(next);
         };
-        rank.map_or(u32::MAX, |rank| rank as u32)
+        match self {
+            Self::Any => {}
+            Self::Schema => {
+                orders.iter().flat_map(|(_, keys)| &**keys).for_each(|key| add(key));
+            }
+            Self::First(keys) => keys.iter().for_each(|key| add(key)),
+        }
+        ranks
     }
 }
 
@@ -472,8 +488,8 @@ impl<'a> Algebra<'a> {
             Formula::Number(atom) => match (atom.negated(), atom) {
                 (Ok(negated), _) => Formula::Number(negated),
                 (Err(_), NumberAtom::NotIn(values)) => {
-                    let values = values.iter().map(|&value| self.value(&Value::Number(value))).collect();
-                    Formula::OneOf(values)
+                    let values = values.iter().map(|&value| self.value(&Value::Number(value)));
+                    Formula::one_of(values.collect())
                 }
                 (Err(_), _) => Formula::False,
             },
@@ -605,7 +621,14 @@ impl<'a> Algebra<'a> {
                 return Ok(self.set([Literal::FALSE]));
             }
         }
-        for (keys, literal) in &objects.every {
+        // What is about one key stands first, by the key.
+        let only = |literal| (Keys::Key(key.clone()), literal);
+        let of_key = objects.every.range(only(Literal::new(0))..=only(Literal(u32::MAX)));
+        literals.extend(of_key.map(|&(_, literal)| literal));
+        for (keys, literal) in objects.every.iter().rev() {
+            if matches!(keys, Keys::Key(_)) {
+                break;
+            }
             if self.selects(keys, key)? {
                 literals.push(*literal);
             }
@@ -619,7 +642,7 @@ impl<'a> Algebra<'a> {
             Keys::Key(only) => only == key,
             Keys::Pattern(pattern) => self.strings.finds(*pattern, key)?,
             Keys::Others(listed, patterns) => {
-                if listed.contains(key) {
+                if listed.binary_search(key).is_ok() {
                     return Ok(false);
                 }
                 for &pattern in patterns.iter() {
@@ -983,11 +1006,18 @@ impl<'a> Algebra<'a> {
                 Some(text) => self.strings.holds(atom, text)?,
                 None => false,
             },
-            Formula::OneOf(values) => values.iter().any(|&id| self.values[id as usize] == *value),
-            Formula::NotIn(values) => !values.iter().any(|&id| self.values[id as usize] == *value),
+            Formula::OneOf(values) => self.is_one_of(value, values),
+            Formula::NotIn(values) => !self.is_one_of(value, values),
             Formula::Object(atom) => self.object_holds(atom, value.members().unwrap_or_default())?,
             Formula::Array(atom) => self.array_holds(atom, value.items().unwrap_or_default())?,
         })
+    }
+
+    fn is_one_of(&self, value: &Value, of: &[u32]) -> bool {
+        match of {
+            [only] => self.values[*only as usize] == *value,
+            _ => self.value_ids.get(&canonical(value)).is_some_and(|id| of.binary_search(id).is_ok()),
+        }
     }
 
     fn object_holds(&mut self, atom: &ObjectAtom, members: &[(Arc<str>, Value)]) -> Result<bool, Refusal> {

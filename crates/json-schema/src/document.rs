@@ -90,9 +90,14 @@ pub struct Documents<'a> {
     by_address: FxHashMap<String, ResourceId>,
     nodes: Vec<Node<'a>>,
     ids: FxHashMap<*const Value, NodeId>,
+    /// The members of objects with many, once one was looked for.
+    indexes: FxHashMap<*const Value, FxHashMap<&'a str, &'a Value>>,
     /// Whether any reference depends on how it was reached.
     is_dynamic: bool,
 }
+
+/// Members of an object beyond which they are looked up.
+const MANY_MEMBERS: usize = 16;
 
 /// Keywords whose value is a schema.
 const SINGLE: [&str; 13] = [
@@ -129,6 +134,7 @@ impl<'a> Documents<'a> {
             by_address: FxHashMap::default(),
             nodes: Vec::new(),
             ids: FxHashMap::default(),
+            indexes: FxHashMap::default(),
             is_dynamic: false,
         };
         this.add(schema, "schema:", draft)?;
@@ -311,6 +317,11 @@ impl<'a> Documents<'a> {
         for token in fragment[1..].split('/') {
             let token = token.replace("~1", "/").replace("~0", "~");
             let next = match value {
+                Value::Object(members) if members.len() > MANY_MEMBERS => {
+                    let index = || members.iter().map(|(key, value)| (&**key, value)).collect();
+                    let index = self.indexes.entry(std::ptr::from_ref(value)).or_insert_with(index);
+                    index.get(&*token).copied()
+                }
                 Value::Object(_) => value.get(&token),
                 Value::Array(items) => token.parse::<usize>().ok().and_then(|at| items.get(at)),
                 _ => None,

@@ -18,6 +18,9 @@ pub type Extras = u32;
 /// Assertions about some member or item that one object or array may carry.
 const MAX_EXTRAS: usize = 24;
 
+/// Assertions about some item that one array may carry: an item can bear out any set of them.
+const MAX_EXTRAS_OF_ITEMS: usize = 10;
+
 /// Of these, those that may concern one member or item.
 const MAX_EXTRAS_OF_ONE: u32 = 8;
 
@@ -215,8 +218,8 @@ impl Algebra<'_> {
         let is_unique = arrays.unique.is_some() && arrays.at_most.is_none_or(|most| most > 1);
         let extras: Vec<_> = arrays.some.iter().copied().collect();
         let contains: Vec<_> = arrays.contains.iter().copied().collect();
-        if extras.len() + contains.len() > MAX_EXTRAS {
-            return Err(too_many(at, "assertions about some item", MAX_EXTRAS));
+        if extras.len() + contains.len() > MAX_EXTRAS_OF_ITEMS {
+            return Err(too_many(at, "assertions about some item", MAX_EXTRAS_OF_ITEMS));
         }
         let places =
             arrays.every.iter().map(|(places, _)| places).chain(extras.iter().map(|(places, _)| places));
@@ -253,7 +256,7 @@ impl Algebra<'_> {
             }
             ranges.push((start, variants));
         }
-        Ok(ArrayForm {
+        let form = ArrayForm {
             ranges,
             extras: (1 << extras.len()) - 1,
             contains: contains.iter().map(|&(_, min, max)| (min, max.unwrap_or(u64::MAX))).collect(),
@@ -261,7 +264,11 @@ impl Algebra<'_> {
             at_most: arrays.at_most.unwrap_or(u64::MAX),
             is_unique,
             n_values: 0,
-        })
+        };
+        if !form.can_be_searched() {
+            return Err(too_many(at, "states of what its items contain", MANY_PLACES));
+        }
+        Ok(form)
     }
 
     fn object_form(&mut self, objects: &Objects, at: &str) -> Result<ObjectForm, Refusal> {
@@ -292,6 +299,8 @@ impl Algebra<'_> {
             at_least: objects.at_least,
             at_most: objects.at_most.unwrap_or(u64::MAX),
         };
+        let order = self.order.clone();
+        let ranks = order.ranks(&objects.orders);
         for key in &tests.listed {
             let base = self.member(objects, key)?;
             let mut here = Vec::new();
@@ -309,7 +318,7 @@ impl Algebra<'_> {
                 demand.lacks.push(number);
             }
             form.keys.push((key.clone(), is_required));
-            form.ranks.push(self.order.rank(key, &objects.orders));
+            form.ranks.push(ranks.get(&**key).copied().unwrap_or(form.other_rank));
             form.variants.push(variants);
         }
         for (demand, ways) in form.demands.iter_mut().zip(&wishes) {
@@ -731,7 +740,7 @@ impl ArrayPlace {
 }
 
 /// Places of an array that are looked at to find out whether it can end.
-const MANY_PLACES: usize = 20_000;
+const MANY_PLACES: usize = 100_000;
 
 impl ArrayForm {
     /// Whether items have to differ that the automaton does not tell apart.
@@ -863,6 +872,20 @@ impl ArrayForm {
             }
         }
         true
+    }
+
+    /// Whether the places that a search for an end can come to are few enough to be looked at.
+    fn can_be_searched(&self) -> bool {
+        let contained = self.contains.iter().map(|&(min, max)| if max == u64::MAX { min } else { max });
+        let counts = contained.clone().fold(1u64, |all, most| all.saturating_mul(most.saturating_add(1)));
+        let extras = u64::from(self.extras.count_ones());
+        if self.extras == 0 && self.contains.is_empty() {
+            return true;
+        }
+        // No way to an end is longer than what it takes to bear out one thing after the other.
+        let needed = self.contains.iter().fold(extras, |all, &(min, _)| all.saturating_add(min));
+        let levels = needed.max(self.at_least).min(self.at_most).saturating_add(1);
+        counts.saturating_mul(1 << extras).saturating_mul(levels) <= MANY_PLACES as u64
     }
 
     fn search(&self, alive: &dyn Fn(SetId) -> bool, place: &ArrayPlace) -> Option<u64> {

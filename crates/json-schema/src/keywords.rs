@@ -20,6 +20,9 @@ pub(crate) struct Reading<'a> {
 
 type Found = Result<Formula, Refusal>;
 
+/// Alternatives of one `oneOf`.
+const MANY_BRANCHES: usize = 1_000;
+
 impl<'a> Algebra<'a> {
     /// What a schema asserts of values of a type.
     pub(crate) fn node_formula(&mut self, node: NodeId, scope: u32, of: Type) -> Found {
@@ -151,7 +154,7 @@ impl<'a> Algebra<'a> {
             parts.push(Formula::any(literals(any)));
         }
         if let Some(one) = self.schemas(reading, "oneOf")? {
-            parts.push(self.exactly_one(&one)?);
+            parts.push(self.exactly_one(reading, &one)?);
         }
         if let Some(not) = self.schema(reading, "not") {
             parts.push(Formula::Literal(self.negated(not)));
@@ -171,7 +174,12 @@ impl<'a> Algebra<'a> {
     }
 
     /// That one of some literals holds and no other: only those that can hold together have to be told apart.
-    fn exactly_one(&mut self, literals: &[Literal]) -> Found {
+    fn exactly_one(&mut self, reading: &Reading<'a>, literals: &[Literal]) -> Found {
+        if literals.len() > MANY_BRANCHES {
+            let message = format!("more than {MANY_BRANCHES} alternatives, each pair of which is compared");
+            let pointer = self.documents.node(reading.node).pointer.clone();
+            return Err(Refusal::new(Kind::Limit, &pointer, message).keyword("oneOf"));
+        }
         let mut cases = Vec::with_capacity(literals.len());
         for (at, &literal) in literals.iter().enumerate() {
             let mut parts = vec![Formula::Literal(literal)];
@@ -202,7 +210,7 @@ impl<'a> Algebra<'a> {
             let items = value.items().ok_or_else(|| self.wrong(reading, "enum", "a list of values"))?;
             let kept = items.iter().filter(|item| Type::of(item) == reading.of);
             let kept: Vec<u32> = kept.map(|item| self.value(item)).collect();
-            parts.push(if kept.is_empty() { Formula::False } else { Formula::OneOf(kept.into()) });
+            parts.push(if kept.is_empty() { Formula::False } else { Formula::one_of(kept) });
         }
         if let Some(value) = reading.value.get("const")
             && reading.draft >= Draft::Draft6

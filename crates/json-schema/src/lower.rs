@@ -348,7 +348,8 @@ impl Lowering {
             return known;
         }
         let pointer = self.names.get(&set).map_or("", |pointer| pointer);
-        let name = format!("value {} of #{pointer}{}", set.0, at_depth(spot.depth));
+        let once = if spot.is_distinct { " once" } else { "" };
+        let name = format!("value {} of #{pointer}{}{once}", set.0, at_depth(spot.depth));
         let id = self.nonterminal(name);
         self.values.insert((set, spot), id);
         self.agenda.push((set, spot));

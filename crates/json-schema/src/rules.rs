@@ -39,6 +39,10 @@ const COMMA: u32 = 3;
 const COLON: u32 = 4;
 const KEYS: u32 = 5;
 
+/// Symbols that are lacking, beyond which the number is not told. (The greatest number means that nothing
+/// leads to an end.)
+const MOST: u32 = u32::MAX - 1;
+
 /// A state, and the symbols that can follow once they were asked for.
 type Known<S> = (Arc<S>, Option<Arc<[u32]>>);
 
@@ -252,6 +256,7 @@ impl RuleAutomaton for ObjectRules {
             At::Behind => with(members).saturating_add(1),
             At::End => 0,
         }
+        .min(MOST)
     }
 }
 
@@ -384,5 +389,6 @@ impl RuleAutomaton for ArrayRules {
             ItemAt::Behind => with(items).saturating_add(1),
             ItemAt::End => 0,
         }
+        .min(MOST)
     }
 }
