@@ -12,6 +12,8 @@
 //! | [`pattern`], [`mod@format`] | expressions of ECMA-262; the nineteen formats |
 //! | [`pieces`], [`numbers`] | strings and numbers as JSON spells them, as automata over bytes |
 //! | [`rules`] | objects and arrays as automata over terminals and values |
+//! | [`memory`], [`held`] | keys and items that may not be repeated, which no automaton remembers |
+//! | `finite` | sets with few values, of which the automata know which were seen |
 //! | [`mod@lower`] | all of it as the parts of a grammar |
 //! | `metaschemas` | the drafts' own schemas, for references to them |
 //! | [`options`] | options by name |
