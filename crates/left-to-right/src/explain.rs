@@ -86,6 +86,12 @@ fn explain_prefix(
     let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();
     let is_near = lacking.is_some_and(|lacking| lacking <= NEAR);
     let completion = if is_near { completion(language, stepper, frontier, words) } else { None };
+    // What completes the readings may repeat something.
+    let is_sentence = |rest: &Vec<u8>| {
+        let whole = [prefix, rest].concat();
+        language.grammar().memory.is_none() || language.read(&whole).is_ok_and(|reading| reading.is_sentence)
+    };
+    let completion = completion.filter(is_sentence);
     let mut explanation = Explanation {
         expected: expected.iter().map(TerminalId::new).collect(),
         completion,
