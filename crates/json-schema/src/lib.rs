@@ -17,6 +17,7 @@
 //! | [`mod@lower`] | all of it as the parts of a grammar |
 //! | `metaschemas` | the drafts' own schemas, for references to them |
 //! | [`options`] | options by name |
+//! | `contradiction` | of a schema that no value satisfies, what contradicts what |
 //! | [`refusal`] | why a schema is refused |
 //!
 //! What is not exact is refused by keyword and place, never weakened.
@@ -24,6 +25,7 @@
 pub mod algebra;
 pub mod atoms;
 pub mod chars;
+mod contradiction;
 pub mod document;
 mod finite;
 pub mod format;
@@ -126,9 +128,34 @@ pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
             .map_err(|error| Refusal::new(Kind::Syntax, "", format!("the schema is no JSON: {error}")))
     };
     let schema = document(schema)?;
+    lowered_value(&schema, options).map_err(|refusal| match refusal.kind {
+        Kind::Unsatisfiable => contradiction(&schema, options, refusal),
+        _ => refusal,
+    })
+}
+
+/// The refusal of a schema without values, with what contradicts what.
+fn contradiction(schema: &Value, options: &Options, refusal: Refusal) -> Refusal {
+    let is_unsatisfiable = |refusal: Refusal| refusal.kind == Kind::Unsatisfiable;
+    let has_none = |schema: &Value| lowered_value(schema, options).err().is_some_and(is_unsatisfiable);
+    let message = match &*contradiction::keywords(schema, has_none) {
+        [] => return refusal,
+        [only] => format!("no value is valid because of {only}"),
+        [most @ .., last] => {
+            format!("no value is valid: {} and {last} contradict each other", most.join(", "))
+        }
+    };
+    Refusal { message, ..refusal }
+}
+
+fn lowered_value(schema: &Value, options: &Options) -> Result<Lowered, Refusal> {
+    let document = |text: &str| {
+        read::read(text)
+            .map_err(|error| Refusal::new(Kind::Syntax, "", format!("a document is no JSON: {error}")))
+    };
     let others = options.documents.iter().map(|(address, text)| Ok((address.as_str(), document(text)?)));
     let mut others: Vec<(&str, Value)> = others.collect::<Result<_, Refusal>>()?;
-    let known = std::iter::once(&schema).chain(others.iter().map(|(_, document)| document));
+    let known = std::iter::once(schema).chain(others.iter().map(|(_, document)| document));
     let known: Vec<(&str, &str)> = known.flat_map(metaschemas::referred_to).collect();
     for (address, text) in known {
         // What the caller supplied comes first.
@@ -137,7 +164,7 @@ pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
         }
     }
     let others = others.iter().map(|(address, document)| (*address, document));
-    let documents = Documents::new(&schema, others, options.draft)?;
+    let documents = Documents::new(schema, others, options.draft)?;
     let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits)
         .with_keys(options.key_order.clone(), options.declared_only);
     let forms = Forms::new(&mut algebra)?;

@@ -259,3 +259,34 @@ fn refusals_say_where_and_why() {
         );
     }
 }
+
+#[test]
+fn contradictions_are_named() {
+    for (schema, message) in [
+        (
+            r#"{"allOf":[{"type":"string"},{"minLength":1},{"type":"null"}]}"#,
+            "/allOf/0/type and /allOf/2/type contradict",
+        ),
+        (
+            r#"{"title":"x","type":"integer","minimum":3,"maximum":2}"#,
+            "/type, /minimum and /maximum contradict",
+        ),
+        (
+            r#"{"type":"object","properties":{"a":false,"b":{}},"required":["b","a"]}"#,
+            "/type, /properties/a and /required/1 contradict",
+        ),
+        (r#"{"not":{}}"#, "because of /not"),
+        (
+            r##"{"$defs":{"n":{"type":"null","const":1},"m":{}},"type":"array","minItems":1,"items":{"$ref":"#/$defs/n"}}"##,
+            "/$defs/n/const",
+        ),
+        (
+            r#"{"type":"array","uniqueItems":true,"minItems":3,"items":{"type":"boolean"}}"#,
+            "/uniqueItems, /minItems",
+        ),
+    ] {
+        let refusal = lowered(schema, &Options::default()).unwrap_err();
+        assert_eq!(refusal.kind, Kind::Unsatisfiable);
+        assert!(refusal.message.contains(message), "{schema}: {refusal}");
+    }
+}
