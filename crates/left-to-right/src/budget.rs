@@ -63,6 +63,32 @@ struct Rest {
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
+/// A search for a completion.
+///
+/// For the least cost it is A*: the least total comes first. If any cost within the limit will do, what lacks
+/// least comes first, so that it goes straight to an end, even where keys may come in any order and all orders
+/// cost about the same.
+#[derive(Default)]
+struct Search {
+    limit: u32,
+    any: bool,
+    /// What it cost to come to a place, and from where.
+    costs: FxHashMap<Place, (u32, Option<Place>)>,
+    /// What comes next: first the least key, then the latest.
+    queue: BinaryHeap<(Reverse<u32>, u32, Place)>,
+    n_pushed: u32,
+    /// Places that were gone on from.
+    closed: Vec<(Place, u32)>,
+}
+
+impl Search {
+    fn push(&mut self, place: Place, cost: u32, lower: u32) {
+        self.n_pushed += 1;
+        let key = if self.any { lower } else { cost + lower };
+        self.queue.push((Reverse(key), self.n_pushed, place));
+    }
+}
+
 /// What is kept of searches within budgets.
 pub struct Budgets {
     costs: Costs,
@@ -140,7 +166,7 @@ impl Budgets {
         limit: u32,
     ) -> Result<Option<u32>, StepError> {
         self.begin(question);
-        let result = self.least(question, frontier, limit);
+        let result = self.least(question, frontier, (limit, false));
         if result.is_err() {
             self.costs.clear();
         }
@@ -245,12 +271,13 @@ impl Budgets {
         })
     }
 
-    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`.
+    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`; or, if
+    /// `any` is enough, some cost.
     fn least(
         &mut self,
         question: &mut Question<'_>,
         frontier: &[Config],
-        limit: u32,
+        (limit, any): (u32, bool),
     ) -> Result<Option<u32>, StepError> {
         let mut least = None;
         let mut limit = limit;
@@ -263,10 +290,13 @@ impl Budgets {
             let found = if is_truth {
                 self.bound(question, (config, Leftover::NONE), limit)?
             } else {
-                self.search(question, config, limit)?
+                self.search(question, config, (limit, any))?
             };
             if let Some(found) = found {
                 (least, limit) = (Some(found), found);
+                if any {
+                    break;
+                }
             }
         }
         Ok(least)
@@ -306,7 +336,7 @@ impl Budgets {
         let Question { stepper, language, trie, work } = question;
         let ample = match &mut self.ample {
             Some(ample) => ample,
-            unknown => unknown.insert(Ample::new(language.lexing(), trie, work)?),
+            unknown => unknown.insert(Ample::new(language, trie, work)?),
         };
         match ample {
             Some(ample) => Ok(ample.upper(stepper, language, config)?.min(known)),
@@ -326,7 +356,7 @@ impl Budgets {
                 return Ok(true);
             }
         }
-        Ok(self.least(question, frontier, limit)?.is_some())
+        Ok(self.least(question, frontier, (limit, true))?.is_some())
     }
 
     /// Whether the lower bound of a place is at most `limit`.
@@ -390,12 +420,13 @@ impl Budgets {
         Ok(least.map(|least| least.max(known)))
     }
 
-    /// The least cost of completing a reading at a token boundary, if it is at most `limit`.
+    /// The least cost of completing a reading at a token boundary, if it is at most `limit`; or, if `any` is
+    /// enough, some cost.
     fn search(
         &mut self,
         question: &mut Question<'_>,
         config: Config,
-        limit: u32,
+        (limit, any): (u32, bool),
     ) -> Result<Option<u32>, StepError> {
         let start = (config, Leftover::NONE);
         if let Some(&upper) = self.upper.get(&config)
@@ -404,59 +435,20 @@ impl Budgets {
             return Ok((upper <= limit).then_some(upper));
         }
         let Some(least) = self.bound(question, start, limit)? else { return Ok(None) };
-        let mut costs: FxHashMap<Place, (u32, Option<Place>)> = FxHashMap::from_iter([(start, (0, None))]);
-        let mut queue = BinaryHeap::from([(Reverse(least), 0u32, start)]);
-        let mut n_pushed = 0;
-        let mut closed: Vec<(Place, u32)> = Vec::new();
-        let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
-        let mut found = None;
-        while let Some((Reverse(total), _, place)) = queue.pop() {
-            let Some(&(cost, _)) = costs.get(&place) else { continue };
-            if is_closed.get(&place).is_some_and(|&before| before <= cost) {
-                continue;
+        let mut search = Search { limit, any, ..Search::default() };
+        search.costs.insert(start, (0, None));
+        search.push(start, 0, least);
+        let found = self.run(question, &mut search)?;
+        if found.is_none() || !any {
+            // What was looked at lacks at least what is left of the total.
+            let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
+            for (place, cost) in search.closed {
+                let known = self.lower.entry(place).or_insert(0);
+                *known = (*known).max(total - cost);
             }
-            // No more is asked than whether it is its turn.
-            if !self.is_possible(question, place, total - cost)? {
-                if total < limit {
-                    n_pushed += 1;
-                    queue.push((Reverse(total + 1), n_pushed, place));
-                }
-                continue;
-            }
-            is_closed.insert(place, cost);
-            closed.push((place, cost));
-            let (config, leftover) = place;
-            if leftover == Leftover::NONE {
-                if question.stepper.is_sentence(&[config]) {
-                    found = Some((cost, place));
-                    break;
-                }
-                if let Some(&upper) = self.upper.get(&config)
-                    && cost + upper <= total
-                {
-                    found = Some((cost + upper, place));
-                    break;
-                }
-            }
-            for (next, more) in self.successors(question, place)? {
-                let next_cost = cost + more;
-                if next_cost > limit || costs.get(&next).is_some_and(|&(known, _)| known <= next_cost) {
-                    continue;
-                }
-                costs.insert(next, (next_cost, Some(place)));
-                n_pushed += 1;
-                // The bound of the place before holds for now; its own is asked for when it comes up.
-                queue.push((Reverse(total.max(next_cost)), n_pushed, next));
-            }
-            question.work.spend(1)?;
-        }
-        let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
-        for (place, cost) in closed {
-            let known = self.lower.entry(place).or_insert(0);
-            *known = (*known).max(total - cost);
         }
         let Some((total, mut at)) = found else { return Ok(None) };
-        while let Some(&(cost, before)) = costs.get(&at) {
+        while let Some(&(cost, before)) = search.costs.get(&at) {
             if at.1 == Leftover::NONE {
                 let known = self.upper.entry(at.0).or_insert(NEVER);
                 *known = (*known).min(total - cost);
@@ -467,6 +459,54 @@ impl Budgets {
             }
         }
         Ok(Some(total))
+    }
+
+    /// Goes on with a search until there is a completion: its cost, and the place from where it is known.
+    fn run(
+        &mut self,
+        question: &mut Question<'_>,
+        search: &mut Search,
+    ) -> Result<Option<(u32, Place)>, StepError> {
+        let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
+        while let Some((Reverse(key), _, place)) = search.queue.pop() {
+            let Some(&(cost, _)) = search.costs.get(&place) else { continue };
+            if is_closed.get(&place).is_some_and(|&before| before <= cost) {
+                continue;
+            }
+            // No more is asked than whether it is its turn.
+            let lower = if search.any { key } else { key - cost };
+            if !self.is_possible(question, place, lower)? {
+                if cost + lower < search.limit {
+                    search.push(place, cost, lower + 1);
+                }
+                continue;
+            }
+            is_closed.insert(place, cost);
+            search.closed.push((place, cost));
+            let (config, leftover) = place;
+            if leftover == Leftover::NONE {
+                if question.stepper.is_sentence(&[config]) {
+                    return Ok(Some((cost, place)));
+                }
+                let most = if search.any { search.limit } else { cost + lower };
+                let upper = self.upper(question, config)?;
+                if cost.saturating_add(upper) <= most {
+                    return Ok(Some((cost + upper, place)));
+                }
+            }
+            for (next, more) in self.successors(question, place)? {
+                let next_cost = cost + more;
+                let is_known = search.costs.get(&next).is_some_and(|&(known, _)| known <= next_cost);
+                if next_cost > search.limit || is_known {
+                    continue;
+                }
+                search.costs.insert(next, (next_cost, Some(place)));
+                // The bound of the place before holds for now; its own is asked for when it comes up.
+                search.push(next, next_cost, lower.saturating_sub(more));
+            }
+            question.work.spend(1)?;
+        }
+        Ok(None)
     }
 
     /// The places that a token, or what is left of it, leads to, with what it costs.
