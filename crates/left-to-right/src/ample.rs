@@ -21,7 +21,7 @@ use anygram_lexer::dfa::{DEAD, Dfa, START};
 use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_recognizer::{Begun, Left, Recognizer, StateId, Visit};
 use anygram_vocab::TokenTrie;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::costs::NEVER;
 use crate::frontier::{Config, Stepper};
@@ -31,8 +31,8 @@ use crate::shortest;
 /// Lexemes that are looked at for the nearest end of a piece.
 const NEAREST: usize = 200;
 
-/// How a piece in progress can end soonest: after so many bytes, in one of some ways.
-type Nearest = Option<(u32, Box<[CutId]>)>;
+/// How a piece in progress can end soonest: after so many tokens in such a way.
+type Nearest = Box<[(u32, CutId)]>;
 
 /// The bounds; see the module.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Ample {
     pub fn upper(
         &mut self,
         stepper: &mut Stepper,
-        language: &Language,
+        (language, trie): (&Language, &TokenTrie),
         config: Config,
     ) -> Result<u32, StepError> {
         if stepper.transducer().is_boundary(config.lexeme) {
@@ -108,15 +108,14 @@ impl Ample {
         let nearest = match self.nearest.get(&config.lexeme) {
             Some(known) => known.clone(),
             None => {
-                let found = nearest(stepper, language, config.lexeme)?;
+                let found = nearest(stepper, (language, trie), config.lexeme)?;
                 self.nearest.insert(config.lexeme, found.clone());
                 found
             }
         };
-        let Some((bytes, cuts)) = nearest else { return Ok(NEVER) };
-        for &cut in &cuts {
+        for &(cost, cut) in &nearest {
             if let Some(config) = stepper.end(language, (config.state, cut))? {
-                return Ok(self.at_boundary(stepper, language, config).saturating_add(bytes));
+                return Ok(self.at_boundary(stepper, language, config).saturating_add(cost));
             }
         }
         Ok(NEVER)
@@ -316,29 +315,44 @@ fn spelled(trie: &TokenTrie, text: &[u8]) -> u32 {
     costs[text.len()]
 }
 
-/// How a piece in progress can end soonest.
-fn nearest(stepper: &mut Stepper, language: &Language, lexeme: LexemeId) -> Result<Nearest, StepError> {
+/// How a piece in progress can end after the fewest bytes, and how many tokens these are.
+fn nearest(
+    stepper: &mut Stepper,
+    (language, trie): (&Language, &TokenTrie),
+    lexeme: LexemeId,
+) -> Result<Nearest, StepError> {
     let lexing = language.lexing();
-    let mut seen = FxHashSet::from_iter([lexeme]);
+    let mut before: FxHashMap<LexemeId, (LexemeId, u8)> = FxHashMap::default();
     let mut level = vec![lexeme];
-    for bytes in 1.. {
+    while !level.is_empty() && before.len() <= NEAREST {
         let (mut next, mut cuts) = (Vec::new(), Vec::new());
-        for &lexeme in &level {
+        for &at in &level {
             for &byte in lexing.lexicon.union.samples() {
-                let step = stepper.transducer_mut().step(lexing, lexeme, byte)?;
-                cuts.extend(step.cut);
-                next.extend(step.stay.filter(|&next| seen.insert(next)));
+                let step = stepper.transducer_mut().step(lexing, at, byte)?;
+                cuts.extend(step.cut.map(|cut| (at, byte, cut)));
+                let Some(stay) = step.stay.filter(|&stay| stay != lexeme) else { continue };
+                before.entry(stay).or_insert_with(|| {
+                    next.push(stay);
+                    (at, byte)
+                });
             }
         }
         if !cuts.is_empty() {
+            let cost = |(mut at, byte, cut)| {
+                let mut text = vec![byte];
+                while let Some(&(from, byte)) = before.get(&at).filter(|_| at != lexeme) {
+                    text.push(byte);
+                    at = from;
+                }
+                text.reverse();
+                (spelled(trie, &text), cut)
+            };
+            let mut cuts: Vec<(u32, CutId)> = cuts.into_iter().map(cost).collect();
             cuts.sort_unstable();
-            cuts.dedup();
-            return Ok(Some((bytes, cuts.into())));
-        }
-        if next.is_empty() || seen.len() > NEAREST {
-            return Ok(None);
+            cuts.dedup_by_key(|cut| cut.1);
+            return Ok(cuts.into());
         }
         level = next;
     }
-    Ok(None)
+    Ok(Box::default())
 }

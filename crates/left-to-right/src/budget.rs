@@ -339,7 +339,7 @@ impl Budgets {
             unknown => unknown.insert(Ample::new(language, trie, work)?),
         };
         match ample {
-            Some(ample) => Ok(ample.upper(stepper, language, config)?.min(known)),
+            Some(ample) => Ok(ample.upper(stepper, (language, trie), config)?.min(known)),
             None => Ok(known),
         }
     }
@@ -381,13 +381,32 @@ impl Budgets {
             return Ok(None);
         }
         let (Config { state, lexeme }, leftover) = place;
+        let lexing = question.language.lexing();
+        let least = if question.stepper.transducer().is_boundary(lexeme) {
+            let Question { stepper, trie, work, .. } = question;
+            self.costs.complete(lexing, trie, stepper.recognizer(), (state, leftover), limit, work)?
+        } else {
+            // A look into automata that grow takes a walk from each state, so only if that can matter.
+            let is_possible =
+                !lexing.is_growing() || self.bound_of_piece(question, place.0, (limit, true))?.is_some();
+            if is_possible { self.bound_of_piece(question, place.0, (limit, false))? } else { None }
+        };
+        if least.is_none() && limit != NEVER {
+            self.lower.insert(place, limit + 1);
+        }
+        Ok(least.map(|least| least.max(known)))
+    }
+
+    /// The lower bound of a reading with a piece in progress, if it is at most `limit`; a rough one does not
+    /// look at where the piece can end.
+    fn bound_of_piece(
+        &mut self,
+        question: &mut Question<'_>,
+        Config { state, lexeme }: Config,
+        (limit, is_rough): (u32, bool),
+    ) -> Result<Option<u32>, StepError> {
         let Question { stepper, language, trie, work } = question;
         let lexing = language.lexing();
-        if stepper.transducer().is_boundary(lexeme) {
-            let recognizer = stepper.recognizer();
-            let found = self.costs.complete(lexing, trie, recognizer, (state, leftover), limit, work)?;
-            return Ok(found.map(|found| found.max(known)));
-        }
         // A piece in progress is completed as one of the terminals that are alive in it.
         let union_state = stepper.transducer().state(lexeme);
         let (viable, ignored) = (stepper.recognizer().viable(state).clone(), &lexing.lexicon.ignored);
@@ -398,8 +417,11 @@ impl Budgets {
                 continue;
             }
             let terminal = TerminalId::new(terminal);
-            let Some(own) = self.costs.state_in(lexing, terminal, union_state) else { continue };
-            let ends = self.costs.finish(lexing, trie, terminal, own, work)?;
+            let ends = match self.costs.state_in(lexing, terminal, union_state) {
+                Some(_) if is_rough => self.costs.finish_anywhere(trie),
+                Some(own) => self.costs.finish(lexing, trie, terminal, own, work)?,
+                None => continue,
+            };
             let after = if is_viable { stepper.after(state, terminal)? } else { None };
             for next in [after, is_ignored.then_some(state)].into_iter().flatten() {
                 for &(to, cost) in &*ends {
@@ -414,10 +436,7 @@ impl Budgets {
                 }
             }
         }
-        if least.is_none() && limit != NEVER {
-            self.lower.insert(place, limit + 1);
-        }
-        Ok(least.map(|least| least.max(known)))
+        Ok(least)
     }
 
     /// The least cost of completing a reading at a token boundary, if it is at most `limit`; or, if `any` is
@@ -438,7 +457,11 @@ impl Budgets {
         let mut search = Search { limit, any, ..Search::default() };
         search.costs.insert(start, (0, None));
         search.push(start, 0, least);
-        let found = self.run(question, &mut search)?;
+        let dbg = std::env::var("DBG").is_ok();
+        let before = question.language.lexing().lexicon.union.n_states();
+        let result = self.run(question, &mut search);
+        if dbg { let n = question.language.lexing().lexicon.union.n_states(); eprintln!("search {config:?} limit {limit} any {any} least {least}: closed {} costs {} union {before} -> {n}, {:?}", search.closed.len(), search.costs.len(), result.as_ref().map(|f| f.map(|f| f.0)).map_err(|e| e.to_string())); }
+        let found = result?;
         if found.is_none() || !any {
             // What was looked at lacks at least what is left of the total.
             let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
@@ -473,6 +496,13 @@ impl Budgets {
             if is_closed.get(&place).is_some_and(|&before| before <= cost) {
                 continue;
             }
+            let (config, leftover) = place;
+            if search.any && leftover == Leftover::NONE {
+                let upper = self.upper(question, config)?;
+                if cost.saturating_add(upper) <= search.limit {
+                    return Ok(Some((cost + upper, place)));
+                }
+            }
             // No more is asked than whether it is its turn.
             let lower = if search.any { key } else { key - cost };
             if !self.is_possible(question, place, lower)? {
@@ -483,14 +513,12 @@ impl Budgets {
             }
             is_closed.insert(place, cost);
             search.closed.push((place, cost));
-            let (config, leftover) = place;
             if leftover == Leftover::NONE {
                 if question.stepper.is_sentence(&[config]) {
                     return Ok(Some((cost, place)));
                 }
-                let most = if search.any { search.limit } else { cost + lower };
                 let upper = self.upper(question, config)?;
-                if cost.saturating_add(upper) <= most {
+                if cost.saturating_add(upper) <= cost + lower {
                     return Ok(Some((cost + upper, place)));
                 }
             }

@@ -104,6 +104,9 @@ enum Single<'a> {
 /// Nodes of the trie that are looked at for all ends of a given terminal from one state.
 const STEPS_OF_GIVEN: usize = 600_000;
 
+/// States of a given terminal behind one token from which it is walked on. More are taken to be endless.
+const STATES_OF_GIVEN: usize = 8;
+
 /// Rounds in which it is found what automata that give rules weigh: one more than they are nested.
 const ROUNDS: usize = 12;
 
@@ -640,6 +643,14 @@ impl Costs {
         Ok(reached)
     }
 
+    /// The same without a look at what the terminal may go on with: it ends with or within the next token,
+    /// anywhere.
+    pub fn finish_anywhere(&mut self, trie: &TokenTrie) -> Reached {
+        let mut reached = Merger::default();
+        self.add_anything(trie, &mut reached, 1);
+        reached.finish()
+    }
+
     /// The state of a terminal's automaton for a state of the union automaton; `None` if the terminal is not
     /// alive there.
     pub fn state_in(&mut self, lexing: &Lexing, terminal: TerminalId, union: u32) -> Option<u32> {
@@ -711,6 +722,10 @@ impl Costs {
                 return Ok(reached.finish());
             }
             states.retain(|&state| seen.insert(state));
+            if is_given && states.len() > STATES_OF_GIVEN {
+                self.add_anything(trie, &mut reached, cost);
+                return Ok(reached.finish());
+            }
             if states.is_empty() {
                 return Ok(reached.finish());
             }
