@@ -13,15 +13,16 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::cfg::{Automaton, Cfg};
-use anygram_grammar::ir::{LexerMode, Symbol, TerminalId};
+use anygram_grammar::ir::{LexerMode, NonterminalId, Symbol, TerminalId};
 use anygram_lexer::dfa::{DEAD, Dfa, START};
 use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_recognizer::{Begun, Left, Recognizer, StateId, Visit};
 use anygram_vocab::TokenTrie;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::costs::NEVER;
 use crate::frontier::{Config, Stepper};
@@ -31,18 +32,50 @@ use crate::shortest;
 /// Lexemes that are looked at for the nearest end of a piece.
 const NEAREST: usize = 200;
 
-/// How a piece in progress can end soonest: after so many tokens in such a way.
-type Nearest = Box<[(u32, CutId)]>;
+/// How a piece in progress can end soonest: by such texts, in such ways.
+type Nearest = Arc<[(Arc<[u8]>, CutId)]>;
+
+/// Bytes of a text beyond which it is not kept.
+const LONGEST: usize = 20_000;
+
+/// A completion, or part of one: what it costs at most if its pieces are spelled one by one, and its text, if
+/// that is known.
+#[derive(Clone, Debug)]
+struct Way {
+    cost: u32,
+    text: Option<Arc<[u8]>>,
+}
+
+impl Way {
+    const NONE: Self = Self { cost: NEVER, text: None };
+
+    fn empty() -> Self {
+        Self { cost: 0, text: Some(Arc::default()) }
+    }
+
+    /// This, and something behind it.
+    fn then(&self, next: &Self) -> Self {
+        let cost = self.cost.saturating_add(next.cost);
+        let texts = self.text.as_ref().zip(next.text.as_ref());
+        let texts = texts.filter(|(a, b)| a.len() + b.len() <= LONGEST && cost < NEVER);
+        Self { cost, text: texts.map(|(a, b)| [&**a, &**b].concat().into()) }
+    }
+
+    /// The fewest tokens that are known to spell it.
+    fn tokens(&self, trie: &TokenTrie) -> u32 {
+        self.text.as_ref().map_or(self.cost, |text| spelled(trie, text).min(self.cost))
+    }
+}
 
 /// The bounds; see the module.
 #[derive(Debug)]
 pub(crate) struct Ample {
-    terminals: Vec<u32>,
-    nonterminals: Vec<u32>,
+    terminals: Vec<Way>,
+    nonterminals: Vec<Way>,
     /// What is left of automata in their states.
-    rests: FxHashMap<(usize, u32), u32>,
-    states: FxHashMap<StateId, u32>,
-    begun: FxHashMap<Begun, u32>,
+    rests: FxHashMap<(usize, u32), Way>,
+    states: FxHashMap<StateId, Way>,
+    begun: FxHashMap<Begun, Way>,
     nearest: FxHashMap<LexemeId, Nearest>,
 }
 
@@ -59,25 +92,26 @@ impl Ample {
             (LexerMode::Scannerless, _) => {
                 let own = |at| lexing.dfa(TerminalId::new(at)).and_then(shortest);
                 let texts = shortest::terminals(grammar, &own).into_iter().enumerate();
-                let cost = |(at, text): (usize, Option<Vec<u8>>)| match text {
-                    Some(text) => Some(spelled(trie, &text)),
-                    // A token that the grammar names is one.
+                let way = |(at, text): (usize, Option<Vec<u8>>)| match text {
+                    Some(text) => Way { cost: spelled(trie, &text), text: Some(text.into()) },
                     None => {
                         let terminal = TerminalId::new(at);
                         let has_bytes = lexing.dfa(terminal).is_some() || lexing.is_given(terminal);
-                        (!has_bytes).then_some(1)
+                        // A token that the grammar names is one.
+                        if has_bytes { Way::NONE } else { Way { cost: 1, text: None } }
                     }
                 };
-                texts.map(cost).collect()
+                texts.map(way).collect()
             }
             (_, None) => return Ok(None),
-            (_, Some(boundaries)) => boundaries.bytes_from_everywhere(work)?,
+            (_, Some(boundaries)) => {
+                let bytes = boundaries.bytes_from_everywhere(work)?.into_iter();
+                bytes.map(|bytes| Way { cost: bytes.unwrap_or(NEVER), text: None }).collect()
+            }
         };
-        let terminals: Vec<u32> =
-            terminals.into_iter().map(|bytes: Option<u32>| bytes.unwrap_or(NEVER)).collect();
         let mut this = Self {
             terminals,
-            nonterminals: vec![NEVER; lexing.cfg.n_nonterminals],
+            nonterminals: vec![Way::NONE; lexing.cfg.n_nonterminals],
             rests: FxHashMap::default(),
             states: FxHashMap::default(),
             begun: FxHashMap::default(),
@@ -103,127 +137,142 @@ impl Ample {
         config: Config,
     ) -> Result<u32, StepError> {
         if stepper.transducer().is_boundary(config.lexeme) {
-            return Ok(self.at_boundary(stepper, language, config));
+            return Ok(self.at_boundary(stepper, language, config).tokens(trie));
         }
         let nearest = match self.nearest.get(&config.lexeme) {
             Some(known) => known.clone(),
             None => {
-                let found = nearest(stepper, (language, trie), config.lexeme)?;
+                let found = nearest(stepper, language, config.lexeme)?;
                 self.nearest.insert(config.lexeme, found.clone());
                 found
             }
         };
-        for &(cost, cut) in &nearest {
-            if let Some(config) = stepper.end(language, (config.state, cut))? {
-                return Ok(self.at_boundary(stepper, language, config).saturating_add(cost));
+        let has_text = language.mode() == LexerMode::Scannerless;
+        for (text, cut) in &*nearest {
+            if let Some(config) = stepper.end(language, (config.state, *cut))? {
+                let end = Way { cost: spelled(trie, text), text: has_text.then(|| text.clone()) };
+                return Ok(end.then(&self.at_boundary(stepper, language, config)).tokens(trie));
             }
         }
         Ok(NEVER)
     }
 
-    fn at_boundary(&mut self, stepper: &Stepper, language: &Language, config: Config) -> u32 {
+    fn at_boundary(&mut self, stepper: &Stepper, language: &Language, config: Config) -> Way {
         if stepper.is_sentence(&[config]) {
-            return 0;
+            return Way::empty();
         }
         // Where all compete, the boundary has to be one that can arise there.
         let can_arise = language.mode() == LexerMode::Scannerless
             || stepper.transducer().node(language.lexing(), config.lexeme).is_some();
-        if can_arise { self.complete(stepper.recognizer(), config.state) } else { NEVER }
+        if can_arise { self.complete(stepper.recognizer(), config.state) } else { Way::NONE }
     }
 
-    /// An upper bound on the cost of completing a parser's state from any boundary.
-    fn complete(&mut self, recognizer: &dyn Recognizer, state: StateId) -> u32 {
-        if let Some(&known) = self.states.get(&state) {
-            return known;
+    /// A completion of a parser's state from any boundary.
+    fn complete(&mut self, recognizer: &dyn Recognizer, state: StateId) -> Way {
+        if let Some(known) = self.states.get(&state) {
+            return known.clone();
         }
-        let found = if recognizer.is_sentence(state) { 0 } else { self.search(recognizer, state) };
-        self.states.insert(state, found);
+        let found =
+            if recognizer.is_sentence(state) { Way::empty() } else { self.search(recognizer, state) };
+        self.states.insert(state, found.clone());
         found
     }
 
     /// A shortest path (Dijkstra 1959) over what is in progress, up to where the rest is known.
-    fn search(&mut self, recognizer: &dyn Recognizer, state: StateId) -> u32 {
-        // `(cost, whether the rest is known, where, from where)`.
-        type Entry = (u32, bool, Begun, Option<Begun>);
+    fn search(&mut self, recognizer: &dyn Recognizer, state: StateId) -> Way {
+        // `(cost, whether the rest is known, where, from where, by which way)`.
+        type Entry = (u32, bool, Begun, Option<Begun>, usize);
         let mut queue: BinaryHeap<Reverse<Entry>> = BinaryHeap::new();
-        let mut before: FxHashMap<Begun, (u32, Option<Begun>)> = FxHashMap::default();
-        let mut entries: Vec<(u32, Begun)> = Vec::new();
-        self.ways(recognizer, &mut entries, &|visit| recognizer.in_progress(state, visit));
-        let entry = |known: &FxHashMap<Begun, u32>, (weight, begun): (u32, Begun), cost: u32, from| {
-            let rest = known.get(&begun);
-            let total = cost.saturating_add(weight).saturating_add(rest.copied().unwrap_or(0));
-            (total < NEVER).then_some(Reverse((total, rest.is_some(), begun, from)))
+        let mut before: FxHashMap<Begun, (Option<Begun>, usize)> = FxHashMap::default();
+        let mut ways: Vec<(Way, Begun)> = Vec::new();
+        let entries = |known: &FxHashMap<Begun, Way>, new: &[(Way, Begun)], (first, cost, from)| {
+            let entry = |(at, (way, begun)): (usize, &(Way, Begun))| {
+                let rest = known.get(begun).map(|rest| rest.cost);
+                let total = way.cost.saturating_add(cost).saturating_add(rest.unwrap_or(0));
+                (total < NEVER).then_some(Reverse((total, rest.is_some(), *begun, from, first + at)))
+            };
+            new.iter().enumerate().filter_map(entry).collect::<Vec<_>>()
         };
-        queue.extend(entries.drain(..).filter_map(|way| entry(&self.begun, way, 0, None)));
-        let mut found = NEVER;
+        self.ways(recognizer, &mut ways, &|visit| recognizer.in_progress(state, visit));
+        queue.extend(entries(&self.begun, &ways, (0, 0u32, None)));
+        let mut rest = Way::NONE;
+        // From where, and by which way.
         let mut last = None;
-        while let Some(Reverse((cost, is_known, begun, from))) = queue.pop() {
+        while let Some(Reverse((cost, is_known, begun, from, way))) = queue.pop() {
             if is_known || recognizer.is_whole(begun) {
-                (found, last) = (cost, if is_known { from } else { Some(begun) });
-                if !is_known {
-                    before.insert(begun, (cost, from));
-                }
+                rest = self.begun.get(&begun).cloned().unwrap_or_else(Way::empty);
+                self.begun.insert(begun, rest.clone());
+                last = Some((from, way));
                 break;
             }
             if before.contains_key(&begun) {
                 continue;
             }
-            before.insert(begun, (cost, from));
-            self.ways(recognizer, &mut entries, &|visit| recognizer.after_begun(begun, visit));
-            queue.extend(entries.drain(..).filter_map(|way| entry(&self.begun, way, cost, Some(begun))));
+            before.insert(begun, (from, way));
+            let first = ways.len();
+            self.ways(recognizer, &mut ways, &|visit| recognizer.after_begun(begun, visit));
+            queue.extend(entries(&self.begun, &ways[first..], (first, cost, Some(begun))));
         }
-        while let Some(at) = last {
-            let Some(&(cost, from)) = before.get(&at) else { break };
-            self.begun.insert(at, found - cost);
-            last = from;
+        while let Some((from, way)) = last {
+            rest = ways[way].0.then(&rest);
+            if let Some(from) = from {
+                self.begun.insert(from, rest.clone());
+            }
+            last = from.and_then(|from| before.get(&from).copied());
         }
-        found
+        rest
     }
 
     /// Collects ways to go on, with what each weighs.
     fn ways(
         &mut self,
         recognizer: &dyn Recognizer,
-        entries: &mut Vec<(u32, Begun)>,
+        ways: &mut Vec<(Way, Begun)>,
         visit: &dyn Fn(&mut Visit<'_>),
     ) {
         visit(&mut |left, begun| {
-            let weight = match left {
+            let way = match left {
                 Left::Symbols(symbols) => self.sum(symbols),
-                Left::Automaton(automaton, Some(state)) => {
-                    self.rest(recognizer.cfg(), automaton, state).unwrap_or(NEVER)
-                }
-                Left::Automaton(_, None) => NEVER,
+                Left::Automaton(automaton, Some(state)) => self.rest(recognizer.cfg(), automaton, state),
+                Left::Automaton(_, None) => Way::NONE,
             };
-            entries.push((weight, begun));
+            ways.push((way, begun));
         });
     }
 
     /// What is left of an automaton in a state, and in those that are passed on the way.
-    fn rest(&mut self, cfg: &Cfg, automaton: usize, state: u32) -> Option<u32> {
-        if let Some(&known) = self.rests.get(&(automaton, state)) {
-            return Some(known);
+    fn rest(&mut self, cfg: &Cfg, automaton: usize, state: u32) -> Way {
+        if let Some(known) = self.rests.get(&(automaton, state)) {
+            return known.clone();
         }
         let Automaton { automaton: rules, symbols, .. } = &cfg.automata[automaton];
         let symbol = |number: u32| symbols.get(number as usize).copied();
-        let weight = |number| Some(self.weight(symbol(number)?)).filter(|&weight| weight < NEVER);
+        let weight = |number| Some(self.way(symbol(number)?).cost).filter(|&weight| weight < NEVER);
         let mut n_states = usize::MAX;
         let path = rules.few_symbols(state, &weight, &mut n_states);
-        let mut sum: u32 = if path.is_some() { 0 } else { NEVER };
-        let steps = path.into_iter().flatten().rev();
-        let steps: Vec<(u32, u32)> =
-            steps.map(|(state, number)| (state, symbol(number).map_or(NEVER, |symbol| self.weight(symbol)))).collect();
-        for (state, weight) in steps {
-            sum = sum.saturating_add(weight);
-            let known = self.rests.entry((automaton, state)).or_insert(NEVER);
-            *known = sum.min(*known);
+        let mut rest = if path.is_some() { Way::empty() } else { Way::NONE };
+        for (state, number) in path.into_iter().flatten().rev() {
+            rest = symbol(number).map_or(Way::NONE, |symbol| self.way(symbol).then(&rest));
+            let known = self.rests.entry((automaton, state)).or_insert(Way::NONE);
+            if rest.cost < known.cost {
+                *known = rest.clone();
+            }
         }
-        let known = self.rests.entry((automaton, state)).or_insert(sum);
-        Some(*known)
+        self.rests.entry((automaton, state)).or_insert(rest).clone()
     }
 
-    fn sum(&self, symbols: &[Symbol]) -> u32 {
-        symbols.iter().fold(0, |sum, &symbol| sum.saturating_add(self.weight(symbol)))
+    fn sum(&self, symbols: &[Symbol]) -> Way {
+        symbols.iter().rev().fold(Way::empty(), |sum, &symbol| self.way(symbol).then(&sum))
+    }
+
+    /// Whether this is the first or a cheaper way to derive a nonterminal, which it becomes.
+    fn improve(&mut self, nonterminal: NonterminalId, way: Way) -> bool {
+        let known = &mut self.nonterminals[nonterminal.index()];
+        let is_better = way.cost < known.cost;
+        if is_better {
+            *known = way;
+        }
+        is_better
     }
 
     /// The least sum of weights over what each nonterminal derives; of those that automata give a sum. Cost:
@@ -234,10 +283,8 @@ impl Ample {
             let mut changed = false;
             for rule in cfg.rules.iter().filter(|rule| !approximated.contains(rule.lhs.index())) {
                 work.spend(1 + rule.rhs.len())?;
-                let sum = self.sum(&rule.rhs);
-                changed |= self.nonterminals[rule.lhs.index()] > sum;
-                let known = &mut self.nonterminals[rule.lhs.index()];
-                *known = sum.min(*known);
+                let way = self.sum(&rule.rhs);
+                changed |= self.improve(rule.lhs, way);
             }
             if changed {
                 continue;
@@ -245,10 +292,8 @@ impl Ample {
             self.rests.clear();
             for (at, automaton) in cfg.automata.iter().enumerate() {
                 work.spend(64)?;
-                let Some(sum) = self.rest(cfg, at, automaton.automaton.start()) else { continue };
-                changed |= self.nonterminals[automaton.lhs.index()] > sum;
-                let known = &mut self.nonterminals[automaton.lhs.index()];
-                *known = sum.min(*known);
+                let way = self.rest(cfg, at, automaton.automaton.start());
+                changed |= self.improve(automaton.lhs, way);
             }
             if !changed {
                 return Ok(());
@@ -256,19 +301,19 @@ impl Ample {
         }
     }
 
-    fn weight(&self, symbol: Symbol) -> u32 {
+    fn way(&self, symbol: Symbol) -> &Way {
         match symbol {
-            Symbol::Terminal(terminal) => self.terminals[terminal.index()],
-            Symbol::Nonterminal(nonterminal) => self.nonterminals[nonterminal.index()],
+            Symbol::Terminal(terminal) => &self.terminals[terminal.index()],
+            Symbol::Nonterminal(nonterminal) => &self.nonterminals[nonterminal.index()],
         }
     }
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        4 * (self.terminals.len() + self.nonterminals.len())
-            + 24 * (self.states.len() + self.begun.len())
-            + 48 * self.nearest.len()
-            + 16 * self.rests.len()
+        let all = self.terminals.iter().chain(&self.nonterminals).chain(self.rests.values());
+        let all = all.chain(self.states.values()).chain(self.begun.values());
+        all.map(|way| 48 + way.text.as_ref().map_or(0, |text| text.len())).sum::<usize>()
+            + 64 * self.nearest.len()
     }
 }
 
@@ -315,10 +360,10 @@ fn spelled(trie: &TokenTrie, text: &[u8]) -> u32 {
     costs[text.len()]
 }
 
-/// How a piece in progress can end after the fewest bytes, and how many tokens these are.
+/// How a piece in progress can end after the fewest bytes.
 fn nearest(
     stepper: &mut Stepper,
-    (language, trie): (&Language, &TokenTrie),
+    language: &Language,
     lexeme: LexemeId,
 ) -> Result<Nearest, StepError> {
     let lexing = language.lexing();
@@ -338,21 +383,20 @@ fn nearest(
             }
         }
         if !cuts.is_empty() {
-            let cost = |(mut at, byte, cut)| {
+            let text = |(mut at, byte, cut)| {
                 let mut text = vec![byte];
                 while let Some(&(from, byte)) = before.get(&at).filter(|_| at != lexeme) {
                     text.push(byte);
                     at = from;
                 }
                 text.reverse();
-                (spelled(trie, &text), cut)
+                (text.into(), cut)
             };
-            let mut cuts: Vec<(u32, CutId)> = cuts.into_iter().map(cost).collect();
-            cuts.sort_unstable();
-            cuts.dedup_by_key(|cut| cut.1);
-            return Ok(cuts.into());
+            let mut seen = FxHashSet::default();
+            cuts.retain(|cut| seen.insert(cut.2));
+            return Ok(cuts.into_iter().map(text).collect());
         }
         level = next;
     }
-    Ok(Box::default())
+    Ok(Arc::default())
 }

@@ -63,11 +63,14 @@ struct Rest {
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
+/// From here on keys of places of which no upper bound is known.
+const GUESSED: u32 = 1 << 30;
+
 /// A search for a completion.
 ///
-/// For the least cost it is A*: the least total comes first. If any cost within the limit will do, what lacks
-/// least comes first, so that it goes straight to an end, even where keys may come in any order and all orders
-/// cost about the same.
+/// For the least cost it is A*: the least total comes first. If any cost within the limit will do, the least
+/// upper bound on the total comes first, so that it goes straight to an end even where keys may come in any
+/// order and all orders cost about the same; where none is known, what seems to lack least.
 #[derive(Default)]
 struct Search {
     limit: u32,
@@ -82,9 +85,8 @@ struct Search {
 }
 
 impl Search {
-    fn push(&mut self, place: Place, cost: u32, lower: u32) {
+    fn push(&mut self, place: Place, key: u32) {
         self.n_pushed += 1;
-        let key = if self.any { lower } else { cost + lower };
         self.queue.push((Reverse(key), self.n_pushed, place));
     }
 }
@@ -332,16 +334,20 @@ impl Budgets {
 
     /// An upper bound on the cost of a reading at a token boundary that takes no search.
     fn upper(&mut self, question: &mut Question<'_>, config: Config) -> Result<u32, StepError> {
-        let known = self.upper.get(&config).copied().unwrap_or(NEVER);
+        if let Some(&known) = self.upper.get(&config) {
+            return Ok(known);
+        }
         let Question { stepper, language, trie, work } = question;
         let ample = match &mut self.ample {
             Some(ample) => ample,
             unknown => unknown.insert(Ample::new(language, trie, work)?),
         };
-        match ample {
-            Some(ample) => Ok(ample.upper(stepper, (language, trie), config)?.min(known)),
-            None => Ok(known),
-        }
+        let upper = match ample {
+            Some(ample) => ample.upper(stepper, (language, trie), config)?,
+            None => NEVER,
+        };
+        self.upper.insert(config, upper);
+        Ok(upper)
     }
 
     /// Whether one of some readings at a token boundary can be completed by at most `limit` tokens.
@@ -456,7 +462,8 @@ impl Budgets {
         let Some(least) = self.bound(question, start, limit)? else { return Ok(None) };
         let mut search = Search { limit, any, ..Search::default() };
         search.costs.insert(start, (0, None));
-        search.push(start, 0, least);
+        let key = self.key(question, &search, start, (0, least))?;
+        search.push(start, key);
         let dbg = std::env::var("DBG").is_ok();
         let before = question.language.lexing().lexicon.union.n_states();
         let result = self.run(question, &mut search);
@@ -497,18 +504,17 @@ impl Budgets {
                 continue;
             }
             let (config, leftover) = place;
-            if search.any && leftover == Leftover::NONE {
-                let upper = self.upper(question, config)?;
-                if cost.saturating_add(upper) <= search.limit {
-                    return Ok(Some((cost + upper, place)));
-                }
-            }
             // No more is asked than whether it is its turn.
-            let lower = if search.any { key } else { key - cost };
-            if !self.is_possible(question, place, lower)? {
-                if cost + lower < search.limit {
-                    search.push(place, cost, lower + 1);
+            let lower = if search.any { self.bound(question, place, search.limit - cost)? } else { Some(key - cost) };
+            let Some(lower) = lower else { continue };
+            if !search.any && !self.is_possible(question, place, lower)? {
+                if key < search.limit {
+                    search.push(place, key + 1);
                 }
+                continue;
+            }
+            if search.any && key >= GUESSED && GUESSED + lower > key {
+                search.push(place, GUESSED + lower);
                 continue;
             }
             is_closed.insert(place, cost);
@@ -518,7 +524,8 @@ impl Budgets {
                     return Ok(Some((cost, place)));
                 }
                 let upper = self.upper(question, config)?;
-                if cost.saturating_add(upper) <= cost + lower {
+                let most = if search.any { search.limit } else { cost + lower };
+                if cost.saturating_add(upper) <= most {
                     return Ok(Some((cost + upper, place)));
                 }
             }
@@ -530,11 +537,27 @@ impl Budgets {
                 }
                 search.costs.insert(next, (next_cost, Some(place)));
                 // The bound of the place before holds for now; its own is asked for when it comes up.
-                search.push(next, next_cost, lower.saturating_sub(more));
+                let key = self.key(question, search, next, (next_cost, lower.saturating_sub(more)))?;
+                search.push(next, key);
             }
             question.work.spend(1)?;
         }
         Ok(None)
+    }
+
+    /// When a place comes up that it took so much to come to and that lacks at least so much.
+    fn key(
+        &mut self,
+        question: &mut Question<'_>,
+        search: &Search,
+        (config, _): Place,
+        (cost, lower): (u32, u32),
+    ) -> Result<u32, StepError> {
+        if !search.any {
+            return Ok(cost + lower);
+        }
+        let total = cost.saturating_add(self.upper(question, config)?);
+        Ok(if total < GUESSED { total } else { GUESSED + lower })
     }
 
     /// The places that a token, or what is left of it, leads to, with what it costs.

@@ -555,6 +555,7 @@ impl Costs {
                 let weight = self.weight(lexing, trie, (at, start), work);
                 weights[at] = weight.inspect_err(|_| self.weights.clear())?;
             }
+            if std::env::var("DBG").is_ok() { eprintln!("weights {weights:?} union {} work {} classes {}", lexing.lexicon.union.n_states(), work.used(), lexing.lexicon.union.n_classes()); }
             if weights == self.weights {
                 break;
             }
@@ -614,6 +615,7 @@ impl Costs {
                 break;
             }
         }
+        if std::env::var("DBG").is_ok() { eprintln!("part {symbols:?} {weight} union {} work {}", lexing.lexicon.union.n_states(), work.used()); }
         self.part_weights.insert(rest, weight);
         Ok(weight)
     }
