@@ -222,8 +222,9 @@ impl ObjectRules {
     /// What the members weigh at least that have to come: all required ones, and as many as are demanded.
     /// One of them may have begun: its key, and how many of its symbols were written.
     fn members(&self, place: &ObjectPlace, begun: Option<(u32, usize)>, weight: &mut Weight<'_>) -> u32 {
-        let is_lacking =
-            |key: usize| self.form.keys[key].1 && !place.has_seen(key) && begun.is_none_or(|of| of.0 as usize != key);
+        let is_lacking = |key: usize| {
+            self.form.keys[key].1 && !place.has_seen(key) && begun.is_none_or(|of| of.0 as usize != key)
+        };
         let mut sum = Members::default();
         if let Some((key, from)) = begun {
             sum.add(self.member(key, from, weight), 1);

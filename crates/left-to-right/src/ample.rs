@@ -29,8 +29,11 @@ use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::shortest;
 
-/// Lexemes that are looked at for the nearest end of a piece.
+/// Lexemes that are gone on from for the nearest end of a piece, of each length; and beyond how many it is
+/// given up. Fewer by bytes that stand for themselves.
 const NEAREST: usize = 200;
+const NARROW: usize = 4;
+const MOST_NEAREST: usize = 2_000;
 
 /// How a piece in progress can end soonest: by such texts, in such ways.
 type Nearest = Arc<[(Arc<[u8]>, CutId)]>;
@@ -172,8 +175,7 @@ impl Ample {
         if let Some(known) = self.states.get(&state) {
             return known.clone();
         }
-        let found =
-            if recognizer.is_sentence(state) { Way::empty() } else { self.search(recognizer, state) };
+        let found = if recognizer.is_sentence(state) { Way::empty() } else { self.search(recognizer, state) };
         self.states.insert(state, found.clone());
         found
     }
@@ -360,19 +362,35 @@ fn spelled(trie: &TokenTrie, text: &[u8]) -> u32 {
     costs[text.len()]
 }
 
-/// How a piece in progress can end after the fewest bytes.
-fn nearest(
+/// How a piece in progress can end after few bytes: plain ones if it can, for of others there are many.
+fn nearest(stepper: &mut Stepper, language: &Language, lexeme: LexemeId) -> Result<Nearest, StepError> {
+    let samples = language.lexing().lexicon.union.samples();
+    let plain: Vec<u8> =
+        samples.iter().copied().filter(|byte| byte.is_ascii_graphic() && *byte != b'\\').collect();
+    let ascii: Vec<u8> = samples.iter().copied().filter(u8::is_ascii_graphic).collect();
+    for (bytes, width) in [(&*plain, NARROW), (&ascii, NARROW), (samples, NEAREST)] {
+        let found = nearest_by(stepper, language, lexeme, (bytes, width))?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Arc::default())
+}
+
+/// The same by such bytes, on from at most so many lexemes of each length.
+fn nearest_by(
     stepper: &mut Stepper,
     language: &Language,
     lexeme: LexemeId,
+    (bytes, width): (&[u8], usize),
 ) -> Result<Nearest, StepError> {
     let lexing = language.lexing();
     let mut before: FxHashMap<LexemeId, (LexemeId, u8)> = FxHashMap::default();
     let mut level = vec![lexeme];
-    while !level.is_empty() && before.len() <= NEAREST {
+    while !level.is_empty() && before.len() <= MOST_NEAREST {
         let (mut next, mut cuts) = (Vec::new(), Vec::new());
         for &at in &level {
-            for &byte in lexing.lexicon.union.samples() {
+            for &byte in bytes {
                 let step = stepper.transducer_mut().step(lexing, at, byte)?;
                 cuts.extend(step.cut.map(|cut| (at, byte, cut)));
                 let Some(stay) = step.stay.filter(|&stay| stay != lexeme) else { continue };
@@ -396,6 +414,7 @@ fn nearest(
             cuts.retain(|cut| seen.insert(cut.2));
             return Ok(cuts.into_iter().map(text).collect());
         }
+        next.truncate(width);
         level = next;
     }
     Ok(Arc::default())

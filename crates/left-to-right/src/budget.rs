@@ -63,6 +63,10 @@ struct Rest {
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
+/// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a search
+/// that needs many has to end before there is no room for others.
+const GROWTH: usize = 10_000;
+
 /// From here on keys of places of which no upper bound is known.
 const GUESSED: u32 = 1 << 30;
 
@@ -464,11 +468,7 @@ impl Budgets {
         search.costs.insert(start, (0, None));
         let key = self.key(question, &search, start, (0, least))?;
         search.push(start, key);
-        let dbg = std::env::var("DBG").is_ok();
-        let before = question.language.lexing().lexicon.union.n_states();
-        let result = self.run(question, &mut search);
-        if dbg { let n = question.language.lexing().lexicon.union.n_states(); eprintln!("search {config:?} limit {limit} any {any} least {least}: closed {} costs {} union {before} -> {n}, {:?}", search.closed.len(), search.costs.len(), result.as_ref().map(|f| f.map(|f| f.0)).map_err(|e| e.to_string())); }
-        let found = result?;
+        let found = self.run(question, &mut search)?;
         if found.is_none() || !any {
             // What was looked at lacks at least what is left of the total.
             let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
@@ -498,6 +498,7 @@ impl Budgets {
         search: &mut Search,
     ) -> Result<Option<(u32, Place)>, StepError> {
         let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut n_states_before = question.language.lexing().lexicon.union.n_states();
         while let Some((Reverse(key), _, place)) = search.queue.pop() {
             let Some(&(cost, _)) = search.costs.get(&place) else { continue };
             if is_closed.get(&place).is_some_and(|&before| before <= cost) {
@@ -505,7 +506,8 @@ impl Budgets {
             }
             let (config, leftover) = place;
             // No more is asked than whether it is its turn.
-            let lower = if search.any { self.bound(question, place, search.limit - cost)? } else { Some(key - cost) };
+            let lower =
+                if search.any { self.bound(question, place, search.limit - cost)? } else { Some(key - cost) };
             let Some(lower) = lower else { continue };
             if !search.any && !self.is_possible(question, place, lower)? {
                 if key < search.limit {
@@ -540,7 +542,9 @@ impl Budgets {
                 let key = self.key(question, search, next, (next_cost, lower.saturating_sub(more)))?;
                 search.push(next, key);
             }
-            question.work.spend(1)?;
+            let n_states = question.language.lexing().lexicon.union.n_states();
+            question.work.spend(1 + GROWTH * (n_states - n_states_before))?;
+            n_states_before = n_states;
         }
         Ok(None)
     }

@@ -104,8 +104,10 @@ enum Single<'a> {
 /// Nodes of the trie that are looked at for all ends of a given terminal from one state.
 const STEPS_OF_GIVEN: usize = 600_000;
 
-/// States of a given terminal behind one token from which it is walked on. More are taken to be endless.
-const STATES_OF_GIVEN: usize = 8;
+/// States of a given terminal behind one token from which it is walked on; more are taken to be endless. Of a
+/// piece in progress, of which there are as many as states, it matters less.
+const STATES_OF_GIVEN: usize = 64;
+const STATES_IN_PROGRESS: usize = 8;
 
 /// Rounds in which it is found what automata that give rules weigh: one more than they are nested.
 const ROUNDS: usize = 12;
@@ -555,7 +557,6 @@ impl Costs {
                 let weight = self.weight(lexing, trie, (at, start), work);
                 weights[at] = weight.inspect_err(|_| self.weights.clear())?;
             }
-            if std::env::var("DBG").is_ok() { eprintln!("weights {weights:?} union {} work {} classes {}", lexing.lexicon.union.n_states(), work.used(), lexing.lexicon.union.n_classes()); }
             if weights == self.weights {
                 break;
             }
@@ -615,7 +616,6 @@ impl Costs {
                 break;
             }
         }
-        if std::env::var("DBG").is_ok() { eprintln!("part {symbols:?} {weight} union {} work {}", lexing.lexicon.union.n_states(), work.used()); }
         self.part_weights.insert(rest, weight);
         Ok(weight)
     }
@@ -710,6 +710,9 @@ impl Costs {
         let (before, mut stands_for_others) = (work.used(), false);
         // What comes behind the least cost is worth little, and can be without end.
         let is_given = lexing.is_given(terminal);
+        let union = &lexing.lexicon.union;
+        let is_begun = is_given && matches!(*level.beyond, [state] if !union.is_start(state));
+        let most_states = if is_begun { STATES_IN_PROGRESS } else { STATES_OF_GIVEN };
         loop {
             if level.is_cut {
                 self.add_anything(trie, &mut reached, cost);
@@ -724,7 +727,7 @@ impl Costs {
                 return Ok(reached.finish());
             }
             states.retain(|&state| seen.insert(state));
-            if is_given && states.len() > STATES_OF_GIVEN {
+            if is_given && states.len() > most_states {
                 self.add_anything(trie, &mut reached, cost);
                 return Ok(reached.finish());
             }
@@ -993,7 +996,11 @@ impl Costs {
     }
 
     /// Where something of such a weight leads that an automaton gives: it may end anywhere.
-    fn behind_automaton(&mut self, trie: &TokenTrie, (from, weight): (Leftover, u32)) -> [(Leftover, u32); 2] {
+    fn behind_automaton(
+        &mut self,
+        trie: &TokenTrie,
+        (from, weight): (Leftover, u32),
+    ) -> [(Leftover, u32); 2] {
         let weight = weight.max(u32::from(from == Leftover::NONE));
         [Leftover::NONE, self.anything(trie)[0]].map(|to| (to, weight))
     }

@@ -45,10 +45,7 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
 
 /// A short text of each terminal, where one is found within the bounds.
 /// `other` gives those of terminals that no automaton gives.
-pub(crate) fn terminals(
-    grammar: &Grammar,
-    other: &dyn Fn(usize) -> Option<Vec<u8>>,
-) -> Vec<Option<Vec<u8>>> {
+pub(crate) fn terminals(grammar: &Grammar, other: &dyn Fn(usize) -> Option<Vec<u8>>) -> Vec<Option<Vec<u8>>> {
     let mut steps_left = ALL_PIECE_STEPS;
     let terminal = |at: usize| match grammar.piece(at) {
         // Escapes and other scripts only where there is nothing plainer, for they have many states.

@@ -38,7 +38,9 @@ use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::grown::{Grown, Start};
-use crate::{Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use crate::{
+    Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 index_type!(
     /// A left side and what is still to come of one of its rules, or the state of its automaton. The latter

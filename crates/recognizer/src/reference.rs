@@ -15,7 +15,9 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use crate::{
+    Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 /// The origin of an item that was predicted in the state that it is in.
 const HERE: StateId = StateId(u32::MAX);

@@ -33,7 +33,9 @@ use anygram_grammar::ir::{Rule, Symbol};
 use anygram_grammar::normal::{Form, Meaning, NormalForm, NormalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use crate::{
+    Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 const WORD: usize = u64::BITS as usize;
 const NONE: u32 = u32::MAX;

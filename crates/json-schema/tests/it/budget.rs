@@ -26,11 +26,16 @@ fn vocabulary(all_bytes: bool) -> Vocabulary {
     let single = (b' '..=b'~').filter(|byte| all_bytes || few.contains(byte));
     let single = single.map(|byte| char::from(byte).to_string());
     let longer = [
-        "\",\"", "\":", "{\"", "[\"", "\"]", "],[", "ab", "\"a\"", ",\"a\":1", "},{", "1,1", ",1", "true", "e}", "\":1,\"",
-        "]]", "aa", "null", "false", "\"b\":", "{}", "[]", "\"\"", ":\"", "\"}", "\"a\":\"", "0}",
+        "\",\"", "\":", "{\"", "[\"", "\"]", "],[", "ab", "\"a\"", ",\"a\":1", "},{", "1,1", ",1", "true",
+        "e}", "\":1,\"", "]]", "aa", "null", "false", "\"b\":", "{}", "[]", "\"\"", ":\"", "\"}", "\"a\":\"",
+        "0}",
     ];
-    let all: Vec<String> =
-        single.chain(longer.map(str::to_owned)).chain([String::new()]).collect::<BTreeSet<_>>().into_iter().collect();
+    let all: Vec<String> = single
+        .chain(longer.map(str::to_owned))
+        .chain([String::new()])
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
     let eos = vec![all.iter().position(String::is_empty).unwrap() as u32];
     Vocabulary::from_tokens(all, SpecialIds { eos, ..SpecialIds::default() }).unwrap()
 }
@@ -66,7 +71,11 @@ fn allowed(matcher: &Matcher, mask: &anygram_vocab::TokenMask) -> Vec<TokenId> {
 fn by_breadth(matcher: &Matcher) -> Result<Option<u32>, ()> {
     let bytes = |matcher: &Matcher| {
         let vocabulary = matcher.constraint().vocabulary();
-        matcher.tokens().iter().flat_map(|&token| vocabulary.bytes(token).unwrap().to_vec()).collect::<Vec<u8>>()
+        matcher
+            .tokens()
+            .iter()
+            .flat_map(|&token| vocabulary.bytes(token).unwrap().to_vec())
+            .collect::<Vec<u8>>()
     };
     let mut level = vec![matcher.fork()];
     let mut n = 0;
@@ -109,7 +118,8 @@ fn minimum_tokens_are_those_of_a_search_in_breadth() {
             n_asked += 1;
             if let Ok(expected) = by_breadth(&matcher) {
                 n_known += 1;
-                let is_right = found == expected || remembers && found.is_some() && found < expected.or(Some(99));
+                let is_right =
+                    found == expected || remembers && found.is_some() && found < expected.or(Some(99));
                 assert!(is_right, "{context}: {found:?}, in breadth {expected:?}");
             }
             let mask = matcher.mask().unwrap();
@@ -132,7 +142,8 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
         let vocabulary = if seed % 3 == 0 { builtin.clone() } else { vocabulary(seed % 3 == 1) };
         let Some((schema, mut matcher, remembers)) = case(seed, &vocabulary) else { continue };
         let mut random = Random::new(seed);
-        let Some(least) = matcher.minimum_tokens(200).unwrap_or_else(|error| panic!("{seed} {schema}: {error}"))
+        let Some(least) =
+            matcher.minimum_tokens(200).unwrap_or_else(|error| panic!("{seed} {schema}: {error}"))
         else {
             continue;
         };
@@ -142,7 +153,9 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
                 let text = vocabulary.decode(matcher.tokens()).unwrap();
                 format!("seed {seed}, {schema}, {left} left after {:?}", String::from_utf8_lossy(&text))
             };
-            let mask = matcher.mask_with_budget(left).unwrap_or_else(|error| panic!("{}: {error}", context(&matcher)));
+            let mask = matcher
+                .mask_with_budget(left)
+                .unwrap_or_else(|error| panic!("{}: {error}", context(&matcher)));
             let tokens = allowed(&matcher, &mask);
             if !remembers {
                 assert!(!tokens.is_empty() || matcher.is_sentence(), "{}: stuck", context(&matcher));
@@ -209,18 +222,23 @@ impl Times {
 /// Some schemas of each file with a valid instance.
 fn real_schemas(of_each: usize) -> Vec<(String, String, String)> {
     let Some(shared) = anygram_testkit::shared::data() else { return Vec::new() };
-    let mut files: Vec<_> =
-        std::fs::read_dir(shared.join("jsonschemabench")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(shared.join("jsonschemabench"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
     files.sort();
     let mut schemas = Vec::new();
     for path in files {
         let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+        flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap())
+            .read_to_string(&mut text)
+            .unwrap();
         let n_before = schemas.len();
         for line in text.lines().skip(7).step_by(11) {
             let line: Line = serde_json::from_str(line).unwrap();
-            let valid = line.tests.iter().find(|test| test.valid && (20..1_500).contains(&test.data.get().len()));
+            let valid =
+                line.tests.iter().find(|test| test.valid && (20..1_500).contains(&test.data.get().len()));
             let Some(test) = valid else { continue };
             schemas.push((line.id, line.schema.get().to_owned(), test.data.get().to_owned()));
             if schemas.len() == n_before + of_each {
@@ -288,7 +306,9 @@ fn real_schemas_within_budgets() {
         tight.0.extend(d.0);
     }
     println!("all, {n_errors} errors");
-    for (name, times) in ["plain", "ample", "instance", "tight"].iter().zip([plain, ample, instance, tight].iter_mut()) {
+    for (name, times) in
+        ["plain", "ample", "instance", "tight"].iter().zip([plain, ample, instance, tight].iter_mut())
+    {
         println!("  {name:8} {}", times.show());
     }
 }

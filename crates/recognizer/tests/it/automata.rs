@@ -14,8 +14,7 @@ use anygram_recognizer::earley::Earley;
 use anygram_recognizer::reference::Reference;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{
-    Left,
-    Begun, Edge, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, laws,
+    Begun, Edge, Left, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, laws,
 };
 use anygram_testkit::random::Random;
 
