@@ -605,13 +605,16 @@ impl Costs {
         if let Some(&known) = self.part_weights.get(&rest) {
             return Ok(known);
         }
-        let [all, _] = self.anything(trie);
-        let task = self.task(Err(rest), all);
+        // A token that the grammar names begins at a token boundary.
+        let tasks = [Leftover::NONE, self.anything(trie)[0]].map(|from| self.task(Err(rest), from));
         let mut weight = DEAREST;
         for level in 0..DEAREST {
-            self.raise(task, level, work)?;
+            for task in tasks {
+                self.raise(task, level, work)?;
+            }
             self.settle(lexing, trie, work)?;
-            if let Some(&(_, least)) = self.tasks[task.index()].ends.first() {
+            let first = |task: Task| self.tasks[task.index()].ends.first().map(|&(_, least)| least);
+            if let Some(least) = tasks.into_iter().filter_map(first).min() {
                 weight = least;
                 break;
             }

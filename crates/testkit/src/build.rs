@@ -63,16 +63,7 @@ impl Build {
     pub fn terminal(mut self, name: &str, kind: TerminalKind) -> Self {
         let (name, declared) = (name.to_owned(), true);
         let (priority, ignored, reserved, span) = (0, false, false, None);
-        self.terminals.push(Terminal {
-            name,
-            declared,
-            kind,
-            priority,
-            ignored,
-            reserved,
-            span,
-            memory: None,
-        });
+        self.terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span, memory: None });
         self
     }
 
