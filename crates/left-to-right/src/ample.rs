@@ -7,9 +7,9 @@
 //! ([`Boundaries::bytes_from_everywhere`](anygram_lexer::boundary::Boundaries::bytes_from_everywhere)); in
 //! `scannerless` each has a short text. The least sum of these over what a parser's state lacks is a shortest
 //! path over what is in progress; of what automata give few symbols are looked for
-//! ([`RuleAutomaton::few_symbols`](anygram_grammar::automata::RuleAutomaton)). So the
-//! bound needs no lexing. It is more than the truth, by a half or several times, which is good enough for all
-//! but the end of an output. Where there is no such bound, all is searched for.
+//! ([`RuleAutomaton::few_symbols`](anygram_grammar::automata::RuleAutomaton)). So the bound needs no lexing.
+//! With texts it is near the truth, with bytes several times that, which is good enough for all but the end
+//! of an output. Where there is no such bound, all is searched for.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

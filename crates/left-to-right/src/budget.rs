@@ -2,10 +2,12 @@
 //!
 //! A search over real readings decides: a *place* is a reading ([`Config`]) at a token boundary, or at the
 //! end of a piece inside tokens, with what is left of them ([`Leftover`]). Whole tokens, walked by the
-//! lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart,
-//! Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that
-//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for,
-//! unless automata give rules or terminals: of what is left in their states the bounds know too little.
+//! lexemes themselves, lead from place to place; leaving a token boundary costs one. For a least cost the
+//! search is A* (Hart, Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are
+//! the truth, so that it goes straight to a sentence. In `scannerless` they are always the truth, and nothing
+//! is searched for, unless automata give rules or terminals: of what is left in their states the bounds know
+//! too little. Whether a budget is enough takes less: the search goes where the upper bounds of [`Ample`] are
+//! least, and ends as soon as one of them is within the budget.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
@@ -63,8 +65,8 @@ struct Rest {
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
-/// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a search
-/// that needs many has to end before there is no room for others.
+/// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a
+/// search that needs many has to end before there is no room for others.
 const GROWTH: usize = 10_000;
 
 /// From here on keys of places of which no upper bound is known.
@@ -277,8 +279,8 @@ impl Budgets {
         })
     }
 
-    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`; or, if
-    /// `any` is enough, some cost.
+    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`; or,
+    /// if `any` is enough, some cost.
     fn least(
         &mut self,
         question: &mut Question<'_>,

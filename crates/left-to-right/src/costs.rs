@@ -16,12 +16,17 @@
 //!   the state and where it began. What a search learns about a symbol in progress holds for all later states
 //!   in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
 //!
-//! In `scannerless` the result is the least number of tokens, if no automaton gives rules; else it is a lower
-//! bound, for the rules that stand for automata derive more than those give. With longest match a piece owes here that its
-//! own terminal has no longer match in the byte after it, as far as the same token has one; more is owed in
-//! truth, so there the result is a lower bound, which [`crate::budget`] makes exact. So it is if terminals
-//! are given by automata that grow: where one of them would have to be followed far, its piece is taken to
-//! end anywhere after one more token (`Single::Given`).
+//! In `scannerless` the result is the least number of tokens, if no automaton gives rules or terminals. With
+//! longest match a piece owes here that its own terminal has no longer match in the byte after it, as far
+//! as the same token has one; more is owed in truth, so there the result is a lower bound, which
+//! [`crate::budget`] makes exact. So it is with automata:
+//!
+//! - What is left of a rule in a state of its automaton weighs the sum of its parts
+//!   ([`RuleAutomaton::least`](anygram_grammar::automata::RuleAutomaton::least)), each at its least cost from
+//!   wherever tokens may begin: of an object each member with the comma behind it, whose tokens rarely
+//!   begin before it. So no states are gone through, and the order of keys does not matter.
+//! - Where a terminal's automaton would have to be followed far, its piece is taken to end anywhere after one
+//!   more token (`Single::Given`).
 //!
 //! Everything is made as it is asked for and counted in steps,
 //! [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that

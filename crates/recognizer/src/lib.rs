@@ -70,8 +70,8 @@ pub struct Begun {
 pub enum Left<'a> {
     /// These symbols.
     Symbols(&'a [Symbol]),
-    /// What an automaton of [`Cfg::automata`], by its number, gives from a state on; `None` if the state is not
-    /// known.
+    /// What an automaton of [`Cfg::automata`], by its number, gives from a state on; `None` if the state is
+    /// not known.
     Automaton(usize, Option<u32>),
 }
 

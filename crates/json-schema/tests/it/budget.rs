@@ -66,8 +66,8 @@ fn allowed(matcher: &Matcher, mask: &anygram_vocab::TokenMask) -> Vec<TokenId> {
     mask.iter().filter(|token| !eos.contains(token)).collect()
 }
 
-/// The length of a shortest continuation that makes a sentence, of all in breadth: `Ok(None)` if there is none
-/// of at most [`DEEPEST`] tokens, and an error if there are too many.
+/// The length of a shortest continuation that makes a sentence, of all in breadth: `Ok(None)` if there is
+/// none of at most [`DEEPEST`] tokens, and an error if there are too many.
 fn by_breadth(matcher: &Matcher) -> Result<Option<u32>, ()> {
     let bytes = |matcher: &Matcher| {
         let vocabulary = matcher.constraint().vocabulary();
