@@ -67,7 +67,7 @@ const ENTRIES: usize = 2_000_000;
 
 /// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a
 /// search that needs many has to end before there is no room for others.
-const GROWTH: usize = 10_000;
+const GROWTH: usize = 8_000;
 
 /// From here on keys of places of which no upper bound is known.
 const GUESSED: u32 = 1 << 30;

@@ -109,10 +109,8 @@ enum Single<'a> {
 /// Nodes of the trie that are looked at for all ends of a given terminal from one state.
 const STEPS_OF_GIVEN: usize = 600_000;
 
-/// States of a given terminal behind one token from which it is walked on; more are taken to be endless. Of a
-/// piece in progress, of which there are as many as states, it matters less.
+/// States of a given terminal behind one token from which it is walked on; more are taken to be endless.
 const STATES_OF_GIVEN: usize = 64;
-const STATES_IN_PROGRESS: usize = 8;
 
 /// Rounds in which it is found what automata that give rules weigh: one more than they are nested.
 const ROUNDS: usize = 12;
@@ -718,9 +716,6 @@ impl Costs {
         let (before, mut stands_for_others) = (work.used(), false);
         // What comes behind the least cost is worth little, and can be without end.
         let is_given = lexing.is_given(terminal);
-        let union = &lexing.lexicon.union;
-        let is_begun = is_given && matches!(*level.beyond, [state] if !union.is_start(state));
-        let most_states = if is_begun { STATES_IN_PROGRESS } else { STATES_OF_GIVEN };
         loop {
             if level.is_cut {
                 self.add_anything(trie, &mut reached, cost);
@@ -735,7 +730,7 @@ impl Costs {
                 return Ok(reached.finish());
             }
             states.retain(|&state| seen.insert(state));
-            if is_given && states.len() > most_states {
+            if is_given && states.len() > STATES_OF_GIVEN {
                 self.add_anything(trie, &mut reached, cost);
                 return Ok(reached.finish());
             }
