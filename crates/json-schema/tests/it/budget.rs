@@ -137,7 +137,7 @@ fn minimum_tokens_are_those_of_a_search_in_breadth() {
 #[test]
 fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
     let builtin = Vocabulary::builtin();
-    let (mut n_walks, mut n_bits) = (0, 0);
+    let (mut n_walks, mut n_bits, mut n_limits) = (0, 0, 0);
     for seed in seeds() {
         let vocabulary = if seed % 3 == 0 { builtin.clone() } else { vocabulary(seed % 3 == 1) };
         let Some((schema, mut matcher, remembers)) = case(seed, &vocabulary) else { continue };
@@ -153,9 +153,15 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
                 let text = vocabulary.decode(matcher.tokens()).unwrap();
                 format!("seed {seed}, {schema}, {left} left after {:?}", String::from_utf8_lossy(&text))
             };
-            let mask = matcher
-                .mask_with_budget(left)
-                .unwrap_or_else(|error| panic!("{}: {error}", context(&matcher)));
+            let mask = match matcher.mask_with_budget(left) {
+                Ok(mask) => mask,
+                // Exact or a limit: some random schemas are too hard.
+                Err(error) if error.limit().is_some() => {
+                    n_limits += 1;
+                    break;
+                }
+                Err(error) => panic!("{}: {error}", context(&matcher)),
+            };
             let tokens = allowed(&matcher, &mask);
             if !remembers {
                 assert!(!tokens.is_empty() || matcher.is_sentence(), "{}: stuck", context(&matcher));
@@ -179,7 +185,8 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
         }
         n_walks += 1;
     }
-    println!("{n_walks} walks, {n_bits} bits");
+    println!("{n_walks} walks, {n_bits} bits, {n_limits} limits");
+    assert!(n_limits * 20 <= n_walks.max(20));
 }
 
 #[derive(Deserialize)]
