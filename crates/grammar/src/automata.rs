@@ -9,11 +9,14 @@
 //! are made from which something can be accepted; everything may be asked from several threads at once. Cost
 //! of a question whose answer is known: a look-up.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
+use rustc_hash::FxHashSet;
 
 use crate::ir::{Grammar, TerminalKind};
 
@@ -56,6 +59,79 @@ pub trait RuleAutomaton: Debug + Send + Sync {
 
     /// The fewest symbols with which a right-hand side ends.
     fn minimum(&self, state: u32) -> u32;
+
+    /// At least this much weigh the symbols with which a right-hand side ends, whichever they are: the sum
+    /// over parts of it, of each of which `weight` says what it weighs at least. The better the parts stay
+    /// together what is always written together, the better is the bound.
+    fn least(&self, state: u32, weight: &mut dyn FnMut(&[u32]) -> u32) -> u32 {
+        if self.accepts(state) {
+            return 0;
+        }
+        self.symbols(state).iter().map(|&symbol| weight(&[symbol])).min().unwrap_or(0)
+    }
+}
+
+/// States that are looked at for few symbols.
+const SEARCHED: usize = 4_000;
+
+/// Symbols more than an automaton says that there have to be.
+const SLACK: u32 = 8;
+
+impl dyn RuleAutomaton + '_ {
+    /// Few symbols with which a right-hand side ends, each with the state before it and none heavier than it
+    /// has to be; `None` if none are found within bounds. A symbol without a weight is not used.
+    ///
+    /// The search goes where the fewest symbols are lacking, and among equals goes on where it is furthest;
+    /// so the orders of an object's keys are not gone through. `n_states` counts down the states that are
+    /// looked at.
+    pub fn few_symbols(
+        &self,
+        from: u32,
+        weight: &dyn Fn(u32) -> Option<u32>,
+        n_states: &mut usize,
+    ) -> Option<Vec<(u32, u32)>> {
+        let least = self.minimum(from);
+        [least, least.saturating_add(SLACK)]
+            .into_iter()
+            .find_map(|most| self.at_most_symbols((from, most), weight, n_states))
+    }
+
+    fn at_most_symbols(
+        &self,
+        (from, most): (u32, u32),
+        weight: &dyn Fn(u32) -> Option<u32>,
+        n_states: &mut usize,
+    ) -> Option<Vec<(u32, u32)>> {
+        let mut before = vec![(from, 0, 0)];
+        let mut known = FxHashSet::from_iter([from]);
+        let mut open = BinaryHeap::from([Reverse((0, Reverse(0), 0, 0))]);
+        while let Some(Reverse((_, Reverse(depth), heavy, at))) = open.pop() {
+            let state: u32 = before[at].0;
+            if self.accepts(state) {
+                let path = std::iter::successors(Some(at), |&at| (at > 0).then(|| before[at].1));
+                let step = |at: usize| (before[before[at].1].0, before[at].2);
+                let mut path: Vec<(u32, u32)> = path.filter(|&at| at > 0).map(step).collect();
+                path.reverse();
+                return Some(path);
+            }
+            for &number in self.symbols(state).iter() {
+                let Some(weight) = weight(number) else { continue };
+                let (heavy, depth): (u32, u32) = (weight.saturating_add(heavy), depth + 1);
+                let next = self.step(state, number).ok()?;
+                let lacking = depth.saturating_add(self.minimum(next));
+                if lacking > most || !known.insert(next) {
+                    continue;
+                }
+                *n_states = n_states.checked_sub(1)?;
+                if before.len() > SEARCHED {
+                    return None;
+                }
+                before.push((next, at, number));
+                open.push(Reverse((lacking, Reverse(depth), heavy, before.len() - 1)));
+            }
+        }
+        None
+    }
 }
 
 /// Some terminals over bytes, as one deterministic automaton.

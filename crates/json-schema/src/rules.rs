@@ -204,6 +204,81 @@ impl ObjectRules {
     }
 }
 
+/// What parts of a right-hand side weigh at least.
+type Weight<'a> = dyn FnMut(&[u32]) -> u32 + 'a;
+
+/// Keys of which the lightest is looked for.
+const LIGHTEST_OF: usize = 40;
+
+impl ObjectRules {
+    /// What a key with its value weighs at least, or from somewhere within on, and what may stand behind it:
+    /// a comma, or the brace.
+    fn member(&self, key: u32, from: usize, weight: &mut Weight<'_>) -> (u32, u32) {
+        let mut least = (u32::MAX, u32::MAX);
+        for &(_, set) in &self.form.variants[key as usize] {
+            let Some(value) = self.value_symbol(set) else { continue };
+            let mut with = |end| weight(&[KEYS + key, COLON, value, end][from..]);
+            least = (least.0.min(with(COMMA)), least.1.min(with(CLOSE)));
+        }
+        least
+    }
+
+    /// What the members weigh at least that have to come: all required ones, and as many as are demanded.
+    /// One of them may have begun: its key, and how many of its symbols were written.
+    fn members(&self, place: &ObjectPlace, begun: Option<(u32, usize)>, weight: &mut Weight<'_>) -> u32 {
+        let is_lacking = |key: usize| {
+            self.form.keys[key].1 && !place.has_seen(key) && begun.is_none_or(|of| of.0 as usize != key)
+        };
+        let mut sum = Members::default();
+        if let Some((key, from)) = begun {
+            sum.add(self.member(key, from, weight), 1);
+        }
+        for key in (0..self.form.keys.len()).filter(|&key| is_lacking(key)) {
+            sum.add(self.member(key as u32, 0, weight), 1);
+        }
+        let more = self.form.at_least.saturating_sub(place.n).saturating_sub(sum.n);
+        let more = if sum.n == 0 { more.max(1) } else { more };
+        if more > 0 {
+            let keys = 0..self.form.variants.len();
+            let mut lightest = (0, 0);
+            if keys.len() <= LIGHTEST_OF {
+                let all = keys.map(|key| self.member(key as u32, 0, weight));
+                lightest = all.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).unwrap_or((0, 0));
+            }
+            sum.add(lightest, more);
+        }
+        sum.finish()
+    }
+}
+
+/// Members or items in any order, the last of which has the closing bracket behind it.
+#[derive(Default)]
+struct Members {
+    n: u64,
+    sum: u32,
+    /// How much less one weighs with the bracket, and how much more all do.
+    less: u32,
+    more: Option<u32>,
+}
+
+impl Members {
+    fn add(&mut self, (comma, close): (u32, u32), n: u64) {
+        self.n = self.n.saturating_add(n);
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        self.sum = self.sum.saturating_add(comma.saturating_mul(n));
+        self.less = self.less.max(comma.saturating_sub(close));
+        let more = close.saturating_sub(comma);
+        self.more = Some(self.more.map_or(more, |least| least.min(more)));
+    }
+
+    fn finish(self) -> u32 {
+        match self.less {
+            0 => self.sum.saturating_add(self.more.unwrap_or(0)),
+            less => self.sum - less,
+        }
+    }
+}
+
 impl RuleAutomaton for ObjectRules {
     fn start(&self) -> u32 {
         0
@@ -257,6 +332,22 @@ impl RuleAutomaton for ObjectRules {
             At::End => 0,
         }
         .min(MOST)
+    }
+
+    fn least(&self, state: u32, weight: &mut Weight<'_>) -> u32 {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let (place, at) = &*state;
+        let may_end = self.form.at_least_more(place) == 0;
+        match *at {
+            At::End => 0,
+            At::Start if may_end => weight(&[OPEN]),
+            At::First | At::Behind if may_end => 0,
+            At::Start => weight(&[OPEN]).saturating_add(self.members(place, None, weight)),
+            At::First | At::Next => self.members(place, None, weight),
+            At::Colon(key) => self.members(place, Some((key, 1)), weight),
+            At::Value(key) => self.members(place, Some((key, 2)), weight),
+            At::Behind => weight(&[COMMA]).saturating_add(self.members(place, None, weight)),
+        }
     }
 }
 
@@ -319,6 +410,28 @@ impl ArrayRules {
             self.least(&after)?;
             Some((4 + at as u32, after))
         })
+    }
+}
+
+impl ArrayRules {
+    /// What so many items weigh at least, from one on.
+    fn items_weigh(&self, (from, n): (u64, u64), weight: &mut Weight<'_>) -> u32 {
+        let to = from.saturating_add(n);
+        let ends = self.form.ranges.iter().skip(1).map(|&(start, _)| start).chain([u64::MAX]);
+        let mut sum = Members::default();
+        for ((start, variants), end) in self.form.ranges.iter().zip(ends) {
+            let (start, end) = (from.max(*start), to.min(end));
+            if start >= end {
+                continue;
+            }
+            let mut lightest = (u32::MAX, u32::MAX);
+            for at in variants.iter().filter_map(|variant| self.sets.binary_search(&variant.set).ok()) {
+                let mut with = |close| weight(&[4 + at as u32, close]);
+                lightest = (lightest.0.min(with(COMMA)), lightest.1.min(with(CLOSE)));
+            }
+            sum.add(lightest, end - start);
+        }
+        sum.finish()
     }
 }
 
@@ -390,5 +503,20 @@ impl RuleAutomaton for ArrayRules {
             ItemAt::End => 0,
         }
         .min(MOST)
+    }
+
+    fn least(&self, state: u32, weight: &mut Weight<'_>) -> u32 {
+        let state = lock(&self.states).all[state as usize].0.clone();
+        let (place, at) = &*state;
+        let n = self.least(place).unwrap_or(0);
+        match at {
+            ItemAt::End => 0,
+            ItemAt::Start if n == 0 => weight(&[OPEN]),
+            ItemAt::First | ItemAt::Behind if n == 0 => 0,
+            ItemAt::Start => weight(&[OPEN]).saturating_add(self.items_weigh((place.n, n), weight)),
+            ItemAt::First => self.items_weigh((place.n, n), weight),
+            ItemAt::Next => self.items_weigh((place.n, n.max(1)), weight),
+            ItemAt::Behind => weight(&[COMMA]).saturating_add(self.items_weigh((place.n, n), weight)),
+        }
     }
 }

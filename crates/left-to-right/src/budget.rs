@@ -2,10 +2,12 @@
 //!
 //! A search over real readings decides: a *place* is a reading ([`Config`]) at a token boundary, or at the
 //! end of a piece inside tokens, with what is left of them ([`Leftover`]). Whole tokens, walked by the
-//! lexemes themselves, lead from place to place; leaving a token boundary costs one. The search is A* (Hart,
-//! Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are the truth, so that
-//! it goes straight to a sentence. In `scannerless` they are always the truth, and nothing is searched for,
-//! unless automata give rules or terminals: of what is left in their states the bounds know too little.
+//! lexemes themselves, lead from place to place; leaving a token boundary costs one. For a least cost the
+//! search is A* (Hart, Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are
+//! the truth, so that it goes straight to a sentence. In `scannerless` they are always the truth, and nothing
+//! is searched for, unless automata give rules or terminals: of what is left in their states the bounds know
+//! too little. Whether a budget is enough takes less: the search goes where the upper bounds of [`Ample`] are
+//! least, and ends as soon as one of them is within the budget.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
@@ -62,6 +64,38 @@ struct Rest {
 
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
+
+/// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a
+/// search that needs many has to end before there is no room for others.
+const GROWTH: usize = 8_000;
+
+/// From here on keys of places of which no upper bound is known.
+const GUESSED: u32 = 1 << 30;
+
+/// A search for a completion.
+///
+/// For the least cost it is A*: the least total comes first. If any cost within the limit will do, the least
+/// upper bound on the total comes first, so that it goes straight to an end even where keys may come in any
+/// order and all orders cost about the same; where none is known, what seems to lack least.
+#[derive(Default)]
+struct Search {
+    limit: u32,
+    any: bool,
+    /// What it cost to come to a place, and from where.
+    costs: FxHashMap<Place, (u32, Option<Place>)>,
+    /// What comes next: first the least key, then the latest.
+    queue: BinaryHeap<(Reverse<u32>, u32, Place)>,
+    n_pushed: u32,
+    /// Places that were gone on from.
+    closed: Vec<(Place, u32)>,
+}
+
+impl Search {
+    fn push(&mut self, place: Place, key: u32) {
+        self.n_pushed += 1;
+        self.queue.push((Reverse(key), self.n_pushed, place));
+    }
+}
 
 /// What is kept of searches within budgets.
 pub struct Budgets {
@@ -140,7 +174,7 @@ impl Budgets {
         limit: u32,
     ) -> Result<Option<u32>, StepError> {
         self.begin(question);
-        let result = self.least(question, frontier, limit);
+        let result = self.least(question, frontier, (limit, false));
         if result.is_err() {
             self.costs.clear();
         }
@@ -245,12 +279,13 @@ impl Budgets {
         })
     }
 
-    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`.
+    /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`; or,
+    /// if `any` is enough, some cost.
     fn least(
         &mut self,
         question: &mut Question<'_>,
         frontier: &[Config],
-        limit: u32,
+        (limit, any): (u32, bool),
     ) -> Result<Option<u32>, StepError> {
         let mut least = None;
         let mut limit = limit;
@@ -263,10 +298,13 @@ impl Budgets {
             let found = if is_truth {
                 self.bound(question, (config, Leftover::NONE), limit)?
             } else {
-                self.search(question, config, limit)?
+                self.search(question, config, (limit, any))?
             };
             if let Some(found) = found {
                 (least, limit) = (Some(found), found);
+                if any {
+                    break;
+                }
             }
         }
         Ok(least)
@@ -302,16 +340,20 @@ impl Budgets {
 
     /// An upper bound on the cost of a reading at a token boundary that takes no search.
     fn upper(&mut self, question: &mut Question<'_>, config: Config) -> Result<u32, StepError> {
-        let known = self.upper.get(&config).copied().unwrap_or(NEVER);
+        if let Some(&known) = self.upper.get(&config) {
+            return Ok(known);
+        }
         let Question { stepper, language, trie, work } = question;
         let ample = match &mut self.ample {
             Some(ample) => ample,
-            unknown => unknown.insert(Ample::new(language.lexing(), trie, work)?),
+            unknown => unknown.insert(Ample::new(language, trie, work)?),
         };
-        match ample {
-            Some(ample) => Ok(ample.upper(stepper, language, config)?.min(known)),
-            None => Ok(known),
-        }
+        let upper = match ample {
+            Some(ample) => ample.upper(stepper, (language, trie), config)?,
+            None => NEVER,
+        };
+        self.upper.insert(config, upper);
+        Ok(upper)
     }
 
     /// Whether one of some readings at a token boundary can be completed by at most `limit` tokens.
@@ -326,7 +368,7 @@ impl Budgets {
                 return Ok(true);
             }
         }
-        Ok(self.least(question, frontier, limit)?.is_some())
+        Ok(self.least(question, frontier, (limit, true))?.is_some())
     }
 
     /// Whether the lower bound of a place is at most `limit`.
@@ -351,13 +393,32 @@ impl Budgets {
             return Ok(None);
         }
         let (Config { state, lexeme }, leftover) = place;
+        let lexing = question.language.lexing();
+        let least = if question.stepper.transducer().is_boundary(lexeme) {
+            let Question { stepper, trie, work, .. } = question;
+            self.costs.complete(lexing, trie, stepper.recognizer(), (state, leftover), limit, work)?
+        } else {
+            // A look into automata that grow takes a walk from each state, so only if that can matter.
+            let is_possible =
+                !lexing.is_growing() || self.bound_of_piece(question, place.0, (limit, true))?.is_some();
+            if is_possible { self.bound_of_piece(question, place.0, (limit, false))? } else { None }
+        };
+        if least.is_none() && limit != NEVER {
+            self.lower.insert(place, limit + 1);
+        }
+        Ok(least.map(|least| least.max(known)))
+    }
+
+    /// The lower bound of a reading with a piece in progress, if it is at most `limit`; a rough one does not
+    /// look at where the piece can end.
+    fn bound_of_piece(
+        &mut self,
+        question: &mut Question<'_>,
+        Config { state, lexeme }: Config,
+        (limit, is_rough): (u32, bool),
+    ) -> Result<Option<u32>, StepError> {
         let Question { stepper, language, trie, work } = question;
         let lexing = language.lexing();
-        if stepper.transducer().is_boundary(lexeme) {
-            let recognizer = stepper.recognizer();
-            let found = self.costs.complete(lexing, trie, recognizer, (state, leftover), limit, work)?;
-            return Ok(found.map(|found| found.max(known)));
-        }
         // A piece in progress is completed as one of the terminals that are alive in it.
         let union_state = stepper.transducer().state(lexeme);
         let (viable, ignored) = (stepper.recognizer().viable(state).clone(), &lexing.lexicon.ignored);
@@ -368,8 +429,11 @@ impl Budgets {
                 continue;
             }
             let terminal = TerminalId::new(terminal);
-            let Some(own) = self.costs.state_in(lexing, terminal, union_state) else { continue };
-            let ends = self.costs.finish(lexing, trie, terminal, own, work)?;
+            let ends = match self.costs.state_in(lexing, terminal, union_state) {
+                Some(_) if is_rough => self.costs.finish_anywhere(trie),
+                Some(own) => self.costs.finish(lexing, trie, terminal, own, work)?,
+                None => continue,
+            };
             let after = if is_viable { stepper.after(state, terminal)? } else { None };
             for next in [after, is_ignored.then_some(state)].into_iter().flatten() {
                 for &(to, cost) in &*ends {
@@ -384,18 +448,16 @@ impl Budgets {
                 }
             }
         }
-        if least.is_none() && limit != NEVER {
-            self.lower.insert(place, limit + 1);
-        }
-        Ok(least.map(|least| least.max(known)))
+        Ok(least)
     }
 
-    /// The least cost of completing a reading at a token boundary, if it is at most `limit`.
+    /// The least cost of completing a reading at a token boundary, if it is at most `limit`; or, if `any` is
+    /// enough, some cost.
     fn search(
         &mut self,
         question: &mut Question<'_>,
         config: Config,
-        limit: u32,
+        (limit, any): (u32, bool),
     ) -> Result<Option<u32>, StepError> {
         let start = (config, Leftover::NONE);
         if let Some(&upper) = self.upper.get(&config)
@@ -404,59 +466,21 @@ impl Budgets {
             return Ok((upper <= limit).then_some(upper));
         }
         let Some(least) = self.bound(question, start, limit)? else { return Ok(None) };
-        let mut costs: FxHashMap<Place, (u32, Option<Place>)> = FxHashMap::from_iter([(start, (0, None))]);
-        let mut queue = BinaryHeap::from([(Reverse(least), 0u32, start)]);
-        let mut n_pushed = 0;
-        let mut closed: Vec<(Place, u32)> = Vec::new();
-        let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
-        let mut found = None;
-        while let Some((Reverse(total), _, place)) = queue.pop() {
-            let Some(&(cost, _)) = costs.get(&place) else { continue };
-            if is_closed.get(&place).is_some_and(|&before| before <= cost) {
-                continue;
+        let mut search = Search { limit, any, ..Search::default() };
+        search.costs.insert(start, (0, None));
+        let key = self.key(question, &search, start, (0, least))?;
+        search.push(start, key);
+        let found = self.run(question, &mut search)?;
+        if found.is_none() || !any {
+            // What was looked at lacks at least what is left of the total.
+            let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
+            for (place, cost) in search.closed {
+                let known = self.lower.entry(place).or_insert(0);
+                *known = (*known).max(total - cost);
             }
-            // No more is asked than whether it is its turn.
-            if !self.is_possible(question, place, total - cost)? {
-                if total < limit {
-                    n_pushed += 1;
-                    queue.push((Reverse(total + 1), n_pushed, place));
-                }
-                continue;
-            }
-            is_closed.insert(place, cost);
-            closed.push((place, cost));
-            let (config, leftover) = place;
-            if leftover == Leftover::NONE {
-                if question.stepper.is_sentence(&[config]) {
-                    found = Some((cost, place));
-                    break;
-                }
-                if let Some(&upper) = self.upper.get(&config)
-                    && cost + upper <= total
-                {
-                    found = Some((cost + upper, place));
-                    break;
-                }
-            }
-            for (next, more) in self.successors(question, place)? {
-                let next_cost = cost + more;
-                if next_cost > limit || costs.get(&next).is_some_and(|&(known, _)| known <= next_cost) {
-                    continue;
-                }
-                costs.insert(next, (next_cost, Some(place)));
-                n_pushed += 1;
-                // The bound of the place before holds for now; its own is asked for when it comes up.
-                queue.push((Reverse(total.max(next_cost)), n_pushed, next));
-            }
-            question.work.spend(1)?;
-        }
-        let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
-        for (place, cost) in closed {
-            let known = self.lower.entry(place).or_insert(0);
-            *known = (*known).max(total - cost);
         }
         let Some((total, mut at)) = found else { return Ok(None) };
-        while let Some(&(cost, before)) = costs.get(&at) {
+        while let Some(&(cost, before)) = search.costs.get(&at) {
             if at.1 == Leftover::NONE {
                 let known = self.upper.entry(at.0).or_insert(NEVER);
                 *known = (*known).min(total - cost);
@@ -467,6 +491,79 @@ impl Budgets {
             }
         }
         Ok(Some(total))
+    }
+
+    /// Goes on with a search until there is a completion: its cost, and the place from where it is known.
+    fn run(
+        &mut self,
+        question: &mut Question<'_>,
+        search: &mut Search,
+    ) -> Result<Option<(u32, Place)>, StepError> {
+        let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut n_states_before = question.language.lexing().lexicon.union.n_states();
+        while let Some((Reverse(key), _, place)) = search.queue.pop() {
+            let Some(&(cost, _)) = search.costs.get(&place) else { continue };
+            if is_closed.get(&place).is_some_and(|&before| before <= cost) {
+                continue;
+            }
+            let (config, leftover) = place;
+            // No more is asked than whether it is its turn.
+            let lower =
+                if search.any { self.bound(question, place, search.limit - cost)? } else { Some(key - cost) };
+            let Some(lower) = lower else { continue };
+            if !search.any && !self.is_possible(question, place, lower)? {
+                if key < search.limit {
+                    search.push(place, key + 1);
+                }
+                continue;
+            }
+            if search.any && key >= GUESSED && GUESSED + lower > key {
+                search.push(place, GUESSED + lower);
+                continue;
+            }
+            is_closed.insert(place, cost);
+            search.closed.push((place, cost));
+            if leftover == Leftover::NONE {
+                if question.stepper.is_sentence(&[config]) {
+                    return Ok(Some((cost, place)));
+                }
+                let upper = self.upper(question, config)?;
+                let most = if search.any { search.limit } else { cost + lower };
+                if cost.saturating_add(upper) <= most {
+                    return Ok(Some((cost + upper, place)));
+                }
+            }
+            for (next, more) in self.successors(question, place)? {
+                let next_cost = cost + more;
+                let is_known = search.costs.get(&next).is_some_and(|&(known, _)| known <= next_cost);
+                if next_cost > search.limit || is_known {
+                    continue;
+                }
+                search.costs.insert(next, (next_cost, Some(place)));
+                // The bound of the place before holds for now; its own is asked for when it comes up.
+                let key = self.key(question, search, next, (next_cost, lower.saturating_sub(more)))?;
+                search.push(next, key);
+            }
+            let n_states = question.language.lexing().lexicon.union.n_states();
+            question.work.spend(1 + GROWTH * (n_states - n_states_before))?;
+            n_states_before = n_states;
+        }
+        Ok(None)
+    }
+
+    /// When a place comes up that it took so much to come to and that lacks at least so much.
+    fn key(
+        &mut self,
+        question: &mut Question<'_>,
+        search: &Search,
+        (config, _): Place,
+        (cost, lower): (u32, u32),
+    ) -> Result<u32, StepError> {
+        if !search.any {
+            return Ok(cost + lower);
+        }
+        let total = cost.saturating_add(self.upper(question, config)?);
+        Ok(if total < GUESSED { total } else { GUESSED + lower })
     }
 
     /// The places that a token, or what is left of it, leads to, with what it costs.

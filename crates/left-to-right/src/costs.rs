@@ -16,12 +16,17 @@
 //!   the state and where it began. What a search learns about a symbol in progress holds for all later states
 //!   in which it is still in progress (Koenig and Likhachev, *Adaptive A\**, 2005).
 //!
-//! In `scannerless` the result is the least number of tokens, if no automaton gives rules; else it is a lower
-//! bound, for the rules that stand for automata derive more than those give. With longest match a piece owes
-//! here that its own terminal has no longer match in the byte after it, as far as the same token has one;
-//! more is owed in truth, so there the result is a lower bound, which [`crate::budget`] makes exact. So it is
-//! if terminals are given by automata that grow: where one of them would have to be followed far, its piece
-//! is taken to end anywhere after one more token (`Single::Given`).
+//! In `scannerless` the result is the least number of tokens, if no automaton gives rules or terminals. With
+//! longest match a piece owes here that its own terminal has no longer match in the byte after it, as far
+//! as the same token has one; more is owed in truth, so there the result is a lower bound, which
+//! [`crate::budget`] makes exact. So it is with automata:
+//!
+//! - What is left of a rule in a state of its automaton weighs the sum of its parts
+//!   ([`RuleAutomaton::least`](anygram_grammar::automata::RuleAutomaton::least)), each at its least cost from
+//!   wherever tokens may begin: of an object each member with the comma behind it, whose tokens rarely
+//!   begin before it. So no states are gone through, and the order of keys does not matter.
+//! - Where a terminal's automaton would have to be followed far, its piece is taken to end anywhere after one
+//!   more token (`Single::Given`).
 //!
 //! Everything is made as it is asked for and counted in steps,
 //! [`Limits::cost_steps`](crate::Limits::cost_steps); when a limit is hit the tables are dropped, so that
@@ -33,12 +38,12 @@ use std::sync::Arc;
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_bits::{CompactSet, index_type};
-use anygram_grammar::ir::{LexerMode, Symbol, TerminalId};
+use anygram_grammar::ir::{LexerMode, NonterminalId, Symbol, TerminalId};
 use anygram_lexer::LexerError;
 use anygram_lexer::dfa::{DEAD, Dfa, START};
 use anygram_lexer::transducer::Lexing;
 use anygram_lexer::union::Union;
-use anygram_recognizer::{Begun, Recognizer, StateId};
+use anygram_recognizer::{Begun, Left, Recognizer, StateId};
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -102,7 +107,16 @@ enum Single<'a> {
 }
 
 /// Nodes of the trie that are looked at for all ends of a given terminal from one state.
-const STEPS_OF_GIVEN: usize = 2_000_000;
+const STEPS_OF_GIVEN: usize = 600_000;
+
+/// States of a given terminal behind one token from which it is walked on; more are taken to be endless.
+const STATES_OF_GIVEN: usize = 64;
+
+/// Rounds in which it is found what automata that give rules weigh: one more than they are nested.
+const ROUNDS: usize = 12;
+
+/// Costs of a part of what an automaton gives that are told apart.
+const DEAREST: u32 = 2_000;
 
 /// What a byte does to the piece of one terminal.
 struct Next {
@@ -194,6 +208,15 @@ impl States {
     }
 }
 
+/// What is to be read along a path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Way {
+    /// These symbols.
+    Rest(Rest),
+    /// What an automaton gives from a state on, if that is known.
+    Automaton(usize, Option<u32>),
+}
+
 /// A task in the making.
 #[derive(Debug, Default)]
 struct Progress {
@@ -250,6 +273,13 @@ pub struct Costs {
     /// What is known of parser states, which go with them: lower bounds, and whether they are the truth.
     states: FxHashMap<(StateId, Leftover), (u32, bool)>,
     begun: FxHashMap<(Begun, Leftover), u32>,
+    /// Of each nonterminal the automaton that gives its right-hand sides; empty if there are none.
+    automaton_of: Vec<Option<usize>>,
+    /// What automata weigh at least, from their starts on; empty until it was asked for. From states on, and
+    /// parts of what they give.
+    weights: Vec<u32>,
+    state_weights: FxHashMap<(usize, u32), u32>,
+    part_weights: FxHashMap<Rest, u32>,
 }
 
 /// Tables beyond this many entries are dropped before the next question.
@@ -289,7 +319,14 @@ impl Costs {
             boundaries: FxHashMap::default(),
             states: FxHashMap::default(),
             begun: FxHashMap::default(),
+            automaton_of: if cfg.automata.is_empty() { Vec::new() } else { vec![None; cfg.n_nonterminals] },
+            weights: Vec::new(),
+            state_weights: FxHashMap::default(),
+            part_weights: FxHashMap::default(),
         };
+        for (at, automaton) in cfg.automata.iter().enumerate() {
+            this.automaton_of[automaton.lhs.index()] = Some(at);
+        }
         for rule in &cfg.rules {
             let rest = this.rest(&rule.rhs);
             this.rules[rule.lhs.index()].push(rest);
@@ -495,16 +532,103 @@ impl Costs {
         Ok(walked)
     }
 
+    /// Everything that can be left of tokens, and what of it is not covered.
+    fn anything(&mut self, trie: &TokenTrie) -> [Leftover; 2] {
+        if let Some(known) = self.anything {
+            return known;
+        }
+        let all = self.intern(self.same.iter().copied().skip(1).collect());
+        let uncovered = self.uncovered(trie, all).unwrap_or(Leftover::NONE);
+        *self.anything.insert([all, uncovered])
+    }
+
+    /// What automata weigh at least: from below, in rounds, each of which knows of what is nested one level
+    /// deeper.
+    fn weigh_automata(&mut self, lexing: &Lexing, trie: &TokenTrie, work: &mut Work) -> Result<(), Stopped> {
+        let automata = &lexing.cfg.automata;
+        if self.weights.len() == automata.len() {
+            return Ok(());
+        }
+        let mut weights = vec![0; automata.len()];
+        for _ in 0..ROUNDS {
+            self.clear();
+            self.weights.clone_from(&weights);
+            self.state_weights.clear();
+            self.part_weights.clear();
+            for (at, automaton) in automata.iter().enumerate() {
+                let start = automaton.automaton.start();
+                let weight = self.weight(lexing, trie, (at, start), work);
+                weights[at] = weight.inspect_err(|_| self.weights.clear())?;
+            }
+            if weights == self.weights {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left of an automaton in a state weighs at least this much, wherever it begins within a token.
+    fn weight(
+        &mut self,
+        lexing: &Lexing,
+        trie: &TokenTrie,
+        (automaton, state): (usize, u32),
+        work: &mut Work,
+    ) -> Result<u32, Stopped> {
+        if let Some(&known) = self.state_weights.get(&(automaton, state)) {
+            return Ok(known);
+        }
+        let of = &lexing.cfg.automata[automaton];
+        let mut stopped = None;
+        let weight = of.automaton.least(state, &mut |part| {
+            let symbols: Vec<Symbol> =
+                part.iter().filter_map(|&number| of.symbols.get(number as usize).copied()).collect();
+            let weight = if stopped.is_none() { self.part(lexing, trie, &symbols, work) } else { Ok(0) };
+            weight.unwrap_or_else(|error| {
+                stopped = Some(error);
+                0
+            })
+        });
+        if let Some(stopped) = stopped {
+            return Err(stopped);
+        }
+        self.state_weights.insert((automaton, state), weight);
+        Ok(weight)
+    }
+
+    /// The least cost of reading some symbols, whatever is left of tokens before them.
+    fn part(
+        &mut self,
+        lexing: &Lexing,
+        trie: &TokenTrie,
+        symbols: &[Symbol],
+        work: &mut Work,
+    ) -> Result<u32, Stopped> {
+        let rest = self.rest(symbols);
+        if let Some(&known) = self.part_weights.get(&rest) {
+            return Ok(known);
+        }
+        // A token that the grammar names begins at a token boundary.
+        let tasks = [Leftover::NONE, self.anything(trie)[0]].map(|from| self.task(Err(rest), from));
+        let mut weight = DEAREST;
+        for level in 0..DEAREST {
+            for task in tasks {
+                self.raise(task, level, work)?;
+            }
+            self.settle(lexing, trie, work)?;
+            let first = |task: Task| self.tasks[task.index()].ends.first().map(|&(_, least)| least);
+            if let Some(least) = tasks.into_iter().filter_map(first).min() {
+                weight = least;
+                break;
+            }
+        }
+        self.part_weights.insert(rest, weight);
+        Ok(weight)
+    }
+
     /// Every end that a piece can have, whatever its terminal, at a cost.
     fn add_anything(&mut self, trie: &TokenTrie, reached: &mut Merger, cost: u32) {
-        let [all, uncovered] = match self.anything {
-            Some(known) => known,
-            None => {
-                let all = self.intern(self.same.iter().copied().skip(1).collect());
-                let uncovered = self.uncovered(trie, all).unwrap_or(Leftover::NONE);
-                *self.anything.insert([all, uncovered])
-            }
-        };
+        let [all, uncovered] = self.anything(trie);
         reached.add_all(if reached.boundary.is_none() { all } else { uncovered }, cost);
     }
 
@@ -525,6 +649,14 @@ impl Costs {
         let reached = self.go_on(lexing, trie, terminal, first, work)?;
         self.finishes.insert((terminal, state), reached.clone());
         Ok(reached)
+    }
+
+    /// The same without a look at what the terminal may go on with: it ends with or within the next token,
+    /// anywhere.
+    pub fn finish_anywhere(&mut self, trie: &TokenTrie) -> Reached {
+        let mut reached = Merger::default();
+        self.add_anything(trie, &mut reached, 1);
+        reached.finish()
     }
 
     /// The state of a terminal's automaton for a state of the union automaton; `None` if the terminal is not
@@ -582,6 +714,8 @@ impl Costs {
         let mut reached = Merger::default();
         let (mut level, mut cost) = (first, 0);
         let (before, mut stands_for_others) = (work.used(), false);
+        // What comes behind the least cost is worth little, and can be without end.
+        let is_given = lexing.is_given(terminal);
         loop {
             if level.is_cut {
                 self.add_anything(trie, &mut reached, cost);
@@ -590,11 +724,16 @@ impl Costs {
             reached.add(self, trie, level.at_boundary, std::mem::take(&mut level.tops), cost);
             cost += 1;
             let mut states = std::mem::take(&mut level.beyond);
-            if stands_for_others && !states.is_empty() {
+            let is_enough = stands_for_others || is_given && reached.boundary.is_some();
+            if is_enough && !states.is_empty() {
                 self.add_anything(trie, &mut reached, cost);
                 return Ok(reached.finish());
             }
             states.retain(|&state| seen.insert(state));
+            if is_given && states.len() > STATES_OF_GIVEN {
+                self.add_anything(trie, &mut reached, cost);
+                return Ok(reached.finish());
+            }
             if states.is_empty() {
                 return Ok(reached.finish());
             }
@@ -830,6 +969,12 @@ impl Costs {
                     work.spend(read.len())?;
                     read.iter().for_each(|&(to, more)| self.reach(task, next, to, cost + more));
                 }
+                Symbol::Nonterminal(nonterminal) if self.weight_of(nonterminal).is_some() => {
+                    let weight = self.weight_of(nonterminal).unwrap_or(0);
+                    for (to, more) in self.behind_automaton(trie, (leftover, weight)) {
+                        self.reach(task, next, to, cost.saturating_add(more));
+                    }
+                }
                 Symbol::Nonterminal(nonterminal) => {
                     let part = self.task(Ok(nonterminal.0), leftover);
                     let level = self.tasks[task.index()].level;
@@ -847,6 +992,22 @@ impl Costs {
         Ok(())
     }
 
+    /// What an automaton that gives a nonterminal weighs.
+    fn weight_of(&self, nonterminal: NonterminalId) -> Option<u32> {
+        let automaton = (*self.automaton_of.get(nonterminal.index())?)?;
+        Some(self.weights.get(automaton).copied().unwrap_or(0))
+    }
+
+    /// Where something of such a weight leads that an automaton gives: it may end anywhere.
+    fn behind_automaton(
+        &mut self,
+        trie: &TokenTrie,
+        (from, weight): (Leftover, u32),
+    ) -> [(Leftover, u32); 2] {
+        let weight = weight.max(u32::from(from == Leftover::NONE));
+        [Leftover::NONE, self.anything(trie)[0]].map(|to| (to, weight))
+    }
+
     /// The least cost of completing a parser's state from a leftover, if it is at most `limit`; else `None`.
     /// (A lower bound with longest match, see the module.)
     ///
@@ -860,6 +1021,7 @@ impl Costs {
         limit: u32,
         work: &mut Work,
     ) -> Result<Option<u32>, Stopped> {
+        self.weigh_automata(lexing, trie, work)?;
         loop {
             let (lower, is_exact) = self.states.get(&(state, from)).copied().unwrap_or((0, false));
             if lower == NEVER || lower > limit {
@@ -870,6 +1032,13 @@ impl Costs {
             }
             let known = self.search(lexing, trie, recognizer, (state, from), lower, work)?;
             self.states.insert((state, from), known);
+        }
+    }
+
+    fn way(&mut self, left: Left<'_>) -> Way {
+        match left {
+            Left::Symbols(symbols) => Way::Rest(self.rest(symbols)),
+            Left::Automaton(automaton, state) => Way::Automaton(automaton, state),
         }
     }
 
@@ -893,8 +1062,8 @@ impl Costs {
         if recognizer.is_sentence(state) {
             path.goal(self.end(lexing, trie, from, work)?);
         }
-        let mut ways: Vec<(Rest, Begun)> = Vec::new();
-        recognizer.in_progress(state, &mut |symbols, begun| ways.push((self.rest(symbols), begun)));
+        let mut ways: Vec<(Way, Begun)> = Vec::new();
+        recognizer.in_progress(state, &mut |left, begun| ways.push((self.way(left), begun)));
         self.follow(lexing, trie, &mut path, &mut ways, (from, 0), work)?;
         let mut closed = Vec::new();
         let mut found = None;
@@ -913,7 +1082,7 @@ impl Costs {
                 path.goal(cost.saturating_add(end));
             }
             ways.clear();
-            recognizer.after_begun(begun, &mut |symbols, begun| ways.push((self.rest(symbols), begun)));
+            recognizer.after_begun(begun, &mut |left, begun| ways.push((self.way(left), begun)));
             self.follow(lexing, trie, &mut path, &mut ways, (leftover, cost), work)?;
         }
         // A shortest path costs at least this. So what lies on the way lacks at least that less what it took
@@ -937,14 +1106,28 @@ impl Costs {
         lexing: &Lexing,
         trie: &TokenTrie,
         path: &mut Path,
-        ways: &mut Vec<(Rest, Begun)>,
+        ways: &mut Vec<(Way, Begun)>,
         (from, cost): (Leftover, u32),
         work: &mut Work,
     ) -> Result<(), Stopped> {
         ways.sort_unstable();
         ways.dedup();
         work.spend(4 * ways.len() + 1)?;
-        for &(rest, begun) in &*ways {
+        for &(way, begun) in &*ways {
+            let rest = match way {
+                Way::Rest(rest) => rest,
+                Way::Automaton(automaton, state) => {
+                    let weight = match state {
+                        Some(state) => self.weight(lexing, trie, (automaton, state), work)?,
+                        None => 0,
+                    };
+                    for (to, more) in self.behind_automaton(trie, (from, weight)) {
+                        let lower = self.begun.get(&(begun, to)).copied().unwrap_or(0);
+                        path.push((begun, to), cost.saturating_add(more), lower);
+                    }
+                    continue;
+                }
+            };
             let task = self.task(Err(rest), from);
             self.raise(task, path.bound - cost, work)?;
             self.settle(lexing, trie, work)?;

@@ -7,8 +7,7 @@
 //! so the orders of an object's keys are not gone through. It is a heuristic with bounds: who needs to know
 //! whether there is a sentence asks the language.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use anygram_grammar::automata::{PieceAutomaton, RuleAutomaton};
 use anygram_grammar::ir::{Grammar, Symbol};
@@ -20,11 +19,8 @@ const PIECE_STEPS: usize = 60_000;
 const ALL_PIECE_STEPS: usize = 1_000_000;
 /// States of each length, where there are too many.
 const NARROW: usize = 4;
-/// States of one right-hand side, and of all.
-const RULE_STATES: usize = 4_000;
+/// States of all right-hand sides.
 const ALL_STATES: usize = 200_000;
-/// Symbols more than an automaton says that there have to be.
-const SLACK: u32 = 8;
 /// Bytes of a text.
 const LONGEST: usize = 20_000;
 
@@ -33,6 +29,23 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
     if grammar.automata.is_empty() && grammar.pieces.is_empty() {
         return None;
     }
+    let mut texts = Texts {
+        grammar,
+        terminals: terminals(grammar, &|at| words.shortest(at)),
+        nonterminals: vec![None; grammar.nonterminals.len()],
+        states_left: ALL_STATES,
+    };
+    while texts.nonterminals[grammar.start.index()].is_none() {
+        if !texts.round() {
+            return None;
+        }
+    }
+    texts.nonterminals[grammar.start.index()].take()
+}
+
+/// A short text of each terminal, where one is found within the bounds.
+/// `other` gives those of terminals that no automaton gives.
+pub(crate) fn terminals(grammar: &Grammar, other: &dyn Fn(usize) -> Option<Vec<u8>>) -> Vec<Option<Vec<u8>>> {
     let mut steps_left = ALL_PIECE_STEPS;
     let terminal = |at: usize| match grammar.piece(at) {
         // Escapes and other scripts only where there is nothing plainer, for they have many states.
@@ -45,20 +58,9 @@ pub(crate) fn sentence(grammar: &Grammar, words: &Words<'_>) -> Option<Vec<u8>> 
                 .or_else(|| try_with(&is_plain, NARROW))
                 .or_else(|| try_with(&|_| true, usize::MAX))
         }
-        None => words.shortest(at),
+        None => other(at),
     };
-    let mut texts = Texts {
-        grammar,
-        terminals: (0..grammar.terminals.len()).map(terminal).collect(),
-        nonterminals: vec![None; grammar.nonterminals.len()],
-        states_left: ALL_STATES,
-    };
-    while texts.nonterminals[grammar.start.index()].is_none() {
-        if !texts.round() {
-            return None;
-        }
-    }
-    texts.nonterminals[grammar.start.index()].take()
+    (0..grammar.terminals.len()).map(terminal).collect()
 }
 
 /// The shortest text of a label that has only such bytes; of several one that is easy to read. Of each length
@@ -164,46 +166,11 @@ impl Texts<'_> {
 
     /// The text of a right-hand side of few symbols.
     fn right_side(&mut self, automaton: &dyn RuleAutomaton, symbols: &[Symbol]) -> Option<Vec<u8>> {
-        let least = automaton.minimum(automaton.start());
-        let path = [least, least.saturating_add(SLACK)]
-            .into_iter()
-            .find_map(|most| self.path(automaton, symbols, most))?;
-        self.text(path.into_iter().map(|number| symbols[number as usize]))
-    }
-
-    /// The numbers of at most so many symbols with which a right-hand side ends.
-    ///
-    /// The search goes where the fewest symbols are lacking, and among equals goes on where it is furthest.
-    fn path(&mut self, automaton: &dyn RuleAutomaton, symbols: &[Symbol], most: u32) -> Option<Vec<u32>> {
-        let mut before = vec![(automaton.start(), 0, 0)];
-        let mut known = FxHashSet::from_iter([automaton.start()]);
-        let mut open = BinaryHeap::from([Reverse((0, Reverse(0), 0, 0))]);
-        while let Some(Reverse((_, Reverse(depth), length, at))) = open.pop() {
-            let state: u32 = before[at].0;
-            if automaton.accepts(state) {
-                let path = std::iter::successors(Some(at), |&at| (at > 0).then(|| before[at].1));
-                let mut path: Vec<u32> = path.filter(|&at| at > 0).map(|at| before[at].2).collect();
-                path.reverse();
-                return Some(path);
-            }
-            for &number in automaton.symbols(state).iter() {
-                let Some(text) = symbols.get(number as usize).and_then(|&symbol| self.of(symbol)) else {
-                    continue;
-                };
-                let (length, depth): (usize, u32) = (length + text.len(), depth + 1);
-                let next = automaton.step(state, number).ok()?;
-                let lacking = depth.saturating_add(automaton.minimum(next));
-                if lacking > most || length > LONGEST || !known.insert(next) {
-                    continue;
-                }
-                self.states_left = self.states_left.checked_sub(1)?;
-                if before.len() > RULE_STATES {
-                    return None;
-                }
-                before.push((next, at, number));
-                open.push(Reverse((lacking, Reverse(depth), length, before.len() - 1)));
-            }
-        }
-        None
+        let symbol = |number: u32| symbols.get(number as usize).copied();
+        let mut states_left = self.states_left;
+        let length = |number| Some(self.of(symbol(number)?)?.len() as u32);
+        let path = automaton.few_symbols(automaton.start(), &length, &mut states_left);
+        self.states_left = states_left;
+        self.text(path?.into_iter().filter_map(|(_, number)| symbol(number)))
     }
 }

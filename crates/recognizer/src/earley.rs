@@ -38,7 +38,9 @@ use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::grown::{Grown, Start};
-use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use crate::{
+    Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 index_type!(
     /// A left side and what is still to come of one of its rules, or the state of its automaton. The latter
@@ -738,9 +740,13 @@ impl Earley {
     }
 
     fn visit(&self, (rest, origin): Item, symbols: &mut Vec<Symbol>, visit: &mut Visit<'_>) {
+        let begun = Begun { origin, symbol: self.rests[rest.index()].lhs.0 };
+        if let Some(left) = self.grown.in_state(rest) {
+            return visit(left, begun);
+        }
         symbols.clear();
         symbols.extend(self.symbols(rest));
-        visit(symbols, Begun { origin, symbol: self.rests[rest.index()].lhs.0 });
+        visit(Left::Symbols(symbols), begun);
     }
 
     /// What an item of a state still has to read; of an automaton something that derives at least that.
@@ -974,10 +980,8 @@ impl Recognizer for Earley {
         let mut symbols = Vec::new();
         self.waiting(begun.origin, lhs).for_each(|item| self.visit(item, &mut symbols, visit));
         for (at, number, origin) in self.growing(begun.origin, lhs) {
-            let Some((lhs, left)) = self.grown.left_after(&self.cfg, at, number) else { continue };
-            symbols.clear();
-            symbols.extend(left);
-            visit(&symbols, Begun { origin, symbol: lhs.0 });
+            let Some((lhs, left)) = self.grown.in_state_after(&self.cfg, at, number) else { continue };
+            visit(left, Begun { origin, symbol: lhs.0 });
         }
     }
 

@@ -65,8 +65,18 @@ pub struct Begun {
     pub symbol: u32,
 }
 
-/// A visitor of what is in progress: symbols still to be read, and what is complete after them.
-pub type Visit<'a> = dyn FnMut(&[Symbol], Begun) + 'a;
+/// What is left to be read of something in progress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left<'a> {
+    /// These symbols.
+    Symbols(&'a [Symbol]),
+    /// What an automaton of [`Cfg::automata`], by its number, gives from a state on; `None` if the state is
+    /// not known.
+    Automaton(usize, Option<u32>),
+}
+
+/// A visitor of what is in progress: what is still to be read, and what is complete after it.
+pub type Visit<'a> = dyn FnMut(Left<'_>, Begun) + 'a;
 
 /// A limit was hit; the recognizer's states are as they were.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -149,13 +159,9 @@ pub trait Recognizer: Send {
     /// [`Relation::surely`].
     fn can_finish(&self, state: StateId, from: usize, automaton: &Relation) -> bool;
 
-    /// Visits what is in progress in a state: each is a sequence of symbols of [`Recognizer::cfg`] to be
-    /// read, after which something that began earlier is complete. The text is a sentence if it is one now,
-    /// or when a [whole](Recognizer::is_whole) one is complete.
-    ///
-    /// For what is left in a state of an automaton ([`Cfg::automata`]) the symbols are
-    /// [`Automaton::left`](anygram_grammar::cfg::Automaton::left), which derive at least that: enough for
-    /// lower bounds.
+    /// Visits what is in progress in a state: each is something to be read, after which something that began
+    /// earlier is complete. The text is a sentence if it is one now, or when a
+    /// [whole](Recognizer::is_whole) one is complete.
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>);
 
     /// Visits what was waiting for something that is complete now, in the same way.

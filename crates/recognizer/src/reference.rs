@@ -15,7 +15,9 @@ use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{NonterminalId, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use crate::{
+    Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 /// The origin of an item that was predicted in the state that it is in.
 const HERE: StateId = StateId(u32::MAX);
@@ -90,7 +92,7 @@ impl Reference {
 
     fn visit(&self, item: Item, visit: &mut Visit<'_>) {
         let rest = &self.cfg.rules[item.rule as usize].rhs[item.dot as usize..];
-        visit(rest, Begun { origin: item.origin, symbol: self.lhs(item).0 });
+        visit(Left::Symbols(rest), Begun { origin: item.origin, symbol: self.lhs(item).0 });
     }
 
     /// All items that follow from the given ones by prediction and completion.

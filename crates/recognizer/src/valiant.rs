@@ -33,7 +33,9 @@ use anygram_grammar::ir::{Rule, Symbol};
 use anygram_grammar::normal::{Form, Meaning, NormalForm, NormalId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Begun, Edge, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit};
+use crate::{
+    Begun, Edge, Left, Mark, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, Visit,
+};
 
 const WORD: usize = u64::BITS as usize;
 const NONE: u32 = u32::MAX;
@@ -760,18 +762,18 @@ impl Recognizer for Valiant {
 
     fn in_progress(&self, state: StateId, visit: &mut Visit<'_>) {
         for (parent, row, right) in self.waiting(state.index()) {
-            visit(&self.spelled(right), Begun { origin: StateId::new(row), symbol: parent });
+            visit(Left::Symbols(&self.spelled(right)), Begun { origin: StateId::new(row), symbol: parent });
         }
         if self.states[state.index()].is_root {
             let start = self.tables.start;
-            visit(&self.spelled(start), Begun { origin: state, symbol: start });
+            visit(Left::Symbols(&self.spelled(start)), Begun { origin: state, symbol: start });
         }
     }
 
     fn after_begun(&self, begun: Begun, visit: &mut Visit<'_>) {
         for (parent, row, right) in self.contexts(begun.symbol, begun.origin.index()) {
             let symbols = right.map_or_else(Vec::new, |right| self.spelled(right));
-            visit(&symbols, Begun { origin: StateId::new(row), symbol: parent });
+            visit(Left::Symbols(&symbols), Begun { origin: StateId::new(row), symbol: parent });
         }
     }
 

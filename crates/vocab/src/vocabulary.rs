@@ -80,8 +80,8 @@ impl Vocabulary {
         }
     }
 
-    /// The value of a type that is kept beside the tokens: all clones of the vocabulary have the same, which is
-    /// made when it is first asked for. It has to depend on nothing but the tokens.
+    /// The value of a type that is kept beside the tokens: all clones of the vocabulary have the same, which
+    /// is made when it is first asked for. It has to depend on nothing but the tokens.
     #[doc(hidden)]
     pub fn beside<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         // A value is added whole.

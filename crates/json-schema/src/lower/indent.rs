@@ -55,6 +55,10 @@ impl RuleAutomaton for NonEmpty {
         };
         self.rules.minimum(state).max(least)
     }
+
+    fn least(&self, state: u32, weight: &mut dyn FnMut(&[u32]) -> u32) -> u32 {
+        self.rules.least(state, weight)
+    }
 }
 
 /// What stands where texts would be nested too deeply: it can be read up to the opening bracket, and going on

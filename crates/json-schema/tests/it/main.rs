@@ -1,6 +1,7 @@
 //! Tests of the front end for JSON Schema.
 
 mod bench;
+mod budget;
 mod format;
 mod laws;
 mod matcher;

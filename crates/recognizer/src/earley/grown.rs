@@ -17,7 +17,7 @@ use anygram_grammar::ir::{NonterminalId, Symbol};
 use rustc_hash::FxHashMap;
 
 use super::{Earley, Rest, RestId, State};
-use crate::{RecognizerError, StateId};
+use crate::{Left, RecognizerError, StateId};
 
 /// In place of a state: any of them, of which nothing is remembered. It has all symbols and accepts.
 const LOOP: u32 = u32::MAX;
@@ -186,6 +186,25 @@ impl Grown {
         let goes_on = state.is_none_or(|state| !automaton.automaton.symbols(state).is_empty());
         let left = automaton.left(state.map_or(0, |state| automaton.needed(state)));
         Some((automaton.lhs, goes_on.then_some(left).into_iter().flatten()))
+    }
+
+    /// What is left of a rest here.
+    pub fn in_state(&self, rest: RestId) -> Option<Left<'static>> {
+        let GrownRest { automaton, state, .. } = self.get(rest)?;
+        Some(Left::Automaton(*automaton as usize, (*state != LOOP).then_some(*state)))
+    }
+
+    /// The left side, and what is left behind a symbol.
+    pub fn in_state_after(
+        &self,
+        cfg: &Cfg,
+        rest: RestId,
+        number: u32,
+    ) -> Option<(NonterminalId, Left<'static>)> {
+        let at = self.get(rest)?.automaton as usize;
+        let (automaton, state) = self.after(cfg, rest, number)?;
+        let is_complete = state.is_some_and(|state| automaton.automaton.symbols(state).is_empty());
+        Some((automaton.lhs, if is_complete { Left::Symbols(&[]) } else { Left::Automaton(at, state) }))
     }
 
     /// The symbols that the automata of some nonterminals have first, sorted; terminals among them are added

@@ -14,7 +14,7 @@ use anygram_recognizer::earley::Earley;
 use anygram_recognizer::reference::Reference;
 use anygram_recognizer::valiant::Valiant;
 use anygram_recognizer::{
-    Begun, Edge, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, laws,
+    Begun, Edge, Left, Recognizer, RecognizerError, RecognizerLimits, Relation, StateId, laws,
 };
 use anygram_testkit::random::Random;
 
@@ -137,7 +137,16 @@ fn seen(engine: &dyn Recognizer, state: StateId) -> (BitSet, bool) {
 /// The fewest terminals that are left, by what is in progress and the rules of the grammar.
 fn least_left(engine: &dyn Recognizer, state: StateId) -> u32 {
     let minimum = engine.cfg().minimum_lengths();
-    let length = |symbols: &[Symbol]| {
+    let needed = |automaton: usize, state: Option<u32>| {
+        let automaton = &engine.cfg().automata[automaton];
+        let symbols: Vec<Symbol> = automaton.left(state.map_or(0, |state| automaton.needed(state))).collect();
+        symbols
+    };
+    let length = |left: Left<'_>| {
+        let symbols = match left {
+            Left::Symbols(symbols) => symbols.to_vec(),
+            Left::Automaton(automaton, state) => needed(automaton, state),
+        };
         let lengths = symbols.iter().map(|symbol| match symbol {
             Symbol::Terminal(_) => 1,
             Symbol::Nonterminal(n) => minimum[n.index()],
@@ -148,15 +157,15 @@ fn least_left(engine: &dyn Recognizer, state: StateId) -> u32 {
         return 0;
     }
     let mut queue: BinaryHeap<Reverse<(u32, Begun)>> = BinaryHeap::new();
-    engine.in_progress(state, &mut |symbols, begun| queue.push(Reverse((length(symbols), begun))));
+    engine.in_progress(state, &mut |left, begun| queue.push(Reverse((length(left), begun))));
     let mut known = HashSet::new();
     while let Some(Reverse((cost, begun))) = queue.pop() {
         if engine.is_whole(begun) {
             return cost;
         }
         if known.insert(begun) {
-            engine.after_begun(begun, &mut |symbols, next| {
-                queue.push(Reverse((cost.saturating_add(length(symbols)), next)))
+            engine.after_begun(begun, &mut |left, next| {
+                queue.push(Reverse((cost.saturating_add(length(left)), next)))
             });
         }
     }
