@@ -3,17 +3,13 @@
 //! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 60).
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anygram_bits::Random;
 use anygram_json_schema::{Options, grammar};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_schema_oracle::generate::Generator;
-use anygram_vocab::{LoadOptions, SpecialIds, TokenId, Vocabulary};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 
 /// Texts of one search in breadth.
 const TEXTS: usize = 1_500;
@@ -187,141 +183,4 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
     }
     println!("{n_walks} walks, {n_bits} bits, {n_limits} limits");
     assert!(n_limits * 20 <= n_walks.max(20));
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    id: String,
-    #[serde(borrow)]
-    schema: &'a RawValue,
-    #[serde(borrow, default)]
-    tests: Vec<Instance<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Instance<'a> {
-    valid: bool,
-    #[serde(borrow)]
-    data: &'a RawValue,
-}
-
-/// Times of one kind of mask, in milliseconds.
-#[derive(Default)]
-struct Times(Vec<f64>);
-
-impl Times {
-    fn measure<T>(&mut self, make: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let made = make();
-        self.0.push(start.elapsed().as_secs_f64() * 1e3);
-        made
-    }
-
-    fn show(&mut self) -> String {
-        self.0.sort_by(f64::total_cmp);
-        let n = self.0.len().max(1);
-        let mean = self.0.iter().sum::<f64>() / n as f64;
-        let at = |part: usize| self.0.get((n - 1) * part / 100).copied().unwrap_or(0.0);
-        format!("mean {mean:.2}, p50 {:.2}, p99 {:.2}, max {:.2} ms ({n})", at(50), at(99), at(100))
-    }
-}
-
-/// Some schemas of each file with a valid instance.
-fn real_schemas(of_each: usize) -> Vec<(String, String, String)> {
-    let Some(shared) = anygram_testkit::shared::data() else { return Vec::new() };
-    let mut files: Vec<_> = std::fs::read_dir(shared.join("jsonschemabench"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
-    files.sort();
-    let mut schemas = Vec::new();
-    for path in files {
-        let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap())
-            .read_to_string(&mut text)
-            .unwrap();
-        let n_before = schemas.len();
-        for line in text.lines().skip(7).step_by(11) {
-            let line: Line = serde_json::from_str(line).unwrap();
-            let valid =
-                line.tests.iter().find(|test| test.valid && (20..1_500).contains(&test.data.get().len()));
-            let Some(test) = valid else { continue };
-            schemas.push((line.id, line.schema.get().to_owned(), test.data.get().to_owned()));
-            if schemas.len() == n_before + of_each {
-                break;
-            }
-        }
-    }
-    schemas
-}
-
-/// `cargo test --release -p anygram-json-schema real_schemas_within_budgets -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement"]
-fn real_schemas_within_budgets() {
-    let Some(shared) = anygram_testkit::shared::data() else { return };
-    let only = std::env::var("ANYGRAM_SCHEMA").ok();
-    let vocabulary =
-        Vocabulary::from_file(shared.join("tokenizers/qwen.tiktoken.gz"), &LoadOptions::default()).unwrap();
-    let (mut plain, mut ample, mut instance, mut tight, mut n_errors) =
-        (Times::default(), Times::default(), Times::default(), Times::default(), [0; 4]);
-    for (id, schema, text) in real_schemas(2) {
-        if only.as_ref().is_some_and(|only| !id.contains(only)) {
-            continue;
-        }
-        let Ok(grammar) = grammar(&schema, &Options::default()) else { continue };
-        // Each kind by itself: what one needs of the lexer's automaton the others lack.
-        let mut own = [(); 4].map(|()| Times::default());
-        let tokens = vocabulary.encode(&text).unwrap();
-        let mut failed = Vec::new();
-        for (kind, times) in own.iter_mut().enumerate() {
-            let language = Language::new(grammar.clone(), &LanguageOptions::default()).unwrap();
-            let constraint = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap();
-            let mut matcher = constraint.matcher().unwrap();
-            let start = Instant::now();
-            for (at, &token) in tokens.iter().enumerate() {
-                let left = (tokens.len() - at) as u32;
-                let mut after = matcher.fork();
-                if after.advance(token).is_err() {
-                    break;
-                }
-                let mask = times.measure(|| match kind {
-                    0 => matcher.mask(),
-                    1 => matcher.mask_with_budget(left + 2_000),
-                    2 => matcher.mask_with_budget(left),
-                    _ => after
-                        .minimum_tokens(4_000)
-                        .and_then(|least| matcher.mask_with_budget(least.unwrap() + 1)),
-                });
-                match mask {
-                    Ok(mask) => assert!(mask.contains(token), "{id} at {at}"),
-                    Err(error) => {
-                        n_errors[kind] += 1;
-                        failed.push(format!("{kind} at {at}: {error}"));
-                    }
-                }
-                matcher = after;
-                if start.elapsed().as_secs() > 6 {
-                    break;
-                }
-            }
-        }
-        failed.truncate(2);
-        println!("{id}: {} tokens, {failed:?}", tokens.len());
-        for (name, times) in ["plain", "ample", "instance", "tight"].iter().zip(&mut own) {
-            println!("  {name:8} {}", times.show());
-        }
-        let [a, b, c, d] = own;
-        plain.0.extend(a.0);
-        ample.0.extend(b.0);
-        instance.0.extend(c.0);
-        tight.0.extend(d.0);
-    }
-    println!("all, errors: {n_errors:?}");
-    for (name, times) in
-        ["plain", "ample", "instance", "tight"].iter().zip([plain, ample, instance, tight].iter_mut())
-    {
-        println!("  {name:8} {}", times.show());
-    }
 }
