@@ -72,7 +72,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         ),
         (r#"{"unevaluatedProperties":false,"allOf":[{"properties":{"a":true}}]}"#, r#"{"a":{}}"#),
         (
-            r##"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer","dependencies":{"a":["b"]}}"##,
+            r##"{"$schema":"http://json-schema.org/draft-04/schema#","type":"integer",
+                "dependencies":{"a":["b"]}}"##,
             "1.0",
         ),
     ];

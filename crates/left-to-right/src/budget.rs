@@ -6,7 +6,7 @@
 //! search is A* (Hart, Nilsson and Raphael 1968) with the lower bounds of [`Costs`], which in most cases are
 //! the truth, so that it goes straight to a sentence. In `scannerless` they are always the truth, and nothing
 //! is searched for, unless automata give rules or terminals: of what is left in their states the bounds know
-//! too little. Whether a budget is enough takes less: the search goes where the upper bounds of [`Ample`] are
+//! too little. Whether a budget is enough takes less: the search goes where the upper bounds of `Ample` are
 //! least, and ends as soon as one of them is within the budget.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above

@@ -277,7 +277,8 @@ fn contradictions_are_named() {
         ),
         (r#"{"not":{}}"#, "because of /not"),
         (
-            r##"{"$defs":{"n":{"type":"null","const":1},"m":{}},"type":"array","minItems":1,"items":{"$ref":"#/$defs/n"}}"##,
+            r##"{"$defs":{"n":{"type":"null","const":1},"m":{}},"type":"array","minItems":1,
+                "items":{"$ref":"#/$defs/n"}}"##,
             "/$defs/n/const",
         ),
         (
