@@ -704,11 +704,10 @@ impl Memory for JsonMemory {
     }
 
     fn risk(&self) -> Option<Risk> {
-        let any = [true; 256];
         match &self.piece {
             Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
             Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
-            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: any, needed: any }),
+            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: [true; 256], needed: None }),
             Piece::Text { written, .. } => {
                 let begin = written.text();
                 let twins = self.frame.in_twins();
@@ -718,15 +717,15 @@ impl Memory for JsonMemory {
                 });
                 let rests = self.texts(&begin).chain(twins).filter_map(|text| text.strip_prefix(&*begin));
                 let firsts = rests.map(|rest| rest.bytes().next().unwrap_or(b'"'));
-                Some(Risk { bytes: byte_set(firsts.chain([b'\\'])), needed: any })
+                Some(Risk { bytes: byte_set(firsts.chain([b'\\'])), needed: None })
             }
             Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
-                let quote = byte_set([b'"']);
-                Some(Risk { bytes: byte_set([b' ', b'\t', b'\n', b'\r', b'"']), needed: quote })
+                let bytes = byte_set(BLANKS.iter().chain(b"\"").copied());
+                Some(Risk { bytes, needed: Some(b'"') })
             }
             Piece::Between | Piece::Bare(_) => {
                 let bytes = byte_set(BETWEEN.iter().chain(b"+.eEalrsu").copied());
-                Some(Risk { bytes, needed: any })
+                Some(Risk { bytes, needed: None })
             }
         }
     }

@@ -12,7 +12,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anygram_grammar::memory::{Memory, Risk};
-use anygram_vocab::{Alphabet, NodeId, TokenId, TokenTrie, Vocabulary};
+use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::StepCause;
@@ -51,6 +51,10 @@ impl Recall {
         self.0.as_deref().filter(|memory| memory.is_at_risk())
     }
 }
+
+/// A walk of the trie asks whether any of so many tokens is in the mask; of more, looking costs more than
+/// walking.
+const MANY_TOKENS: usize = 100;
 
 impl Stepper {
     /// As [`Stepper::step`], with what is recalled, which reads the byte too.
@@ -188,11 +192,10 @@ impl Stepper {
         words: &mut [u32],
     ) -> Result<(), StepError> {
         let mut way = Way { bytes: Vec::new(), frontiers: vec![frontier.to_vec()] };
-        let root = Walk { depth: 0, recall: recall.clone(), next: Some(Next::new(risk)) };
-        trie.descend(trie.below_root(), root, |Walk { depth, recall, next }, node: NodeId| {
+        let mut enter = |Walk { depth, recall, risk }: &Walk, node: NodeId| {
             let (byte, below) = (trie.byte(node), trie.tokens_below(node));
-            if next.as_ref().is_some_and(|next| !next.concerns(trie, node))
-                || !below.iter().any(|token| mask::get_bit(words, token.index()))
+            if risk.as_ref().is_some_and(|risk| !concerns(risk, trie, node))
+                || below.len() < MANY_TOKENS && !below.iter().any(|token| mask::get_bit(words, token.index()))
             {
                 return Ok::<_, StepError>(None);
             }
@@ -200,7 +203,7 @@ impl Stepper {
             recall.step(byte);
             way.go(*depth, byte);
             // Where readings were dropped, the mask is not that of those that are left.
-            let are_dropped = next.is_none() || recall.repeats();
+            let are_dropped = risk.is_none() || recall.repeats();
             if are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs()) {
                 let frontier = way.readings(self, language, recall.repeats())?;
                 if !self.is_viable_recalling(language, frontier, &recall)? {
@@ -208,14 +211,17 @@ impl Stepper {
                     return Ok(None);
                 }
             }
-            let next = if are_dropped {
-                None
-            } else {
-                let Some(risk) = recall.0.as_ref().and_then(|memory| memory.risk()) else { return Ok(None) };
-                Some(Next::new(risk))
-            };
-            Ok(Some(Walk { depth: depth + 1, recall, next }))
-        })
+            let risk = recall.0.as_ref().and_then(|memory| memory.risk()).filter(|_| !are_dropped);
+            let goes_on = are_dropped || risk.is_some();
+            Ok(goes_on.then_some(Walk { depth: depth + 1, recall, risk }))
+        };
+        let tops = (0..=u8::MAX).filter(|&byte| risk.bytes[usize::from(byte)]);
+        let tops = tops.filter_map(|byte| trie.child(TokenTrie::ROOT, byte));
+        for top in tops {
+            let root = Walk { depth: 0, recall: recall.clone(), risk: Some(risk) };
+            trie.descend(trie.subtree(top), root, &mut enter)?;
+        }
+        Ok(())
     }
 }
 
@@ -255,30 +261,14 @@ struct Walk {
     depth: usize,
     recall: Recall,
     /// What is followed; `None` for everything.
-    next: Option<Next>,
+    risk: Option<Risk>,
 }
 
-/// What is followed of a trie.
-struct Next {
-    risk: Risk,
-    /// The characters that are not needed.
-    idle: Alphabet,
-}
-
-impl Next {
-    fn new(risk: Risk) -> Self {
-        let mut idle = Alphabet::EMPTY;
-        (0..128).filter(|&byte| !risk.needed[usize::from(byte)]).for_each(|byte| idle.insert_ascii(byte));
-        if risk.needed[128..].iter().all(|is_needed| !is_needed) {
-            idle.insert_others();
-        }
-        Self { risk, idle }
-    }
-
-    fn concerns(&self, trie: &TokenTrie, node: NodeId) -> bool {
-        let byte = usize::from(trie.byte(node));
-        self.risk.bytes[byte] && (self.risk.needed[byte] || !trie.alphabet(node).is_subset(self.idle))
-    }
+/// Whether a walk goes on at a node by what is at risk before it.
+fn concerns(risk: &Risk, trie: &TokenTrie, node: NodeId) -> bool {
+    let byte = trie.byte(node);
+    let is_possible = |needed| byte == needed || trie.alphabet(node).may_contain_ascii(needed);
+    risk.bytes[usize::from(byte)] && risk.needed.is_none_or(is_possible)
 }
 
 /// The bytes on the way to a node, and the readings on it, as far as somebody asked for them.
