@@ -32,8 +32,8 @@ pub type TokenTest = (&'static str, fn(&[u8]) -> bool);
 pub struct Risk {
     /// The bytes by which it may, one after another.
     pub bytes: ByteSet,
-    /// A byte of ASCII that has to be among them until then.
-    pub needed: Option<u8>,
+    /// Passed by all tokens that do from here on, if not by all tokens.
+    pub test: Option<TokenTest>,
 }
 
 /// What matters later of the text that was read.

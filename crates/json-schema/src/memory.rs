@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::PieceAutomaton;
 use anygram_grammar::memory::{ByteSet, Memory, Remembered, Risk, TokenTest};
@@ -43,9 +43,29 @@ struct Shared {
     kinds: Vec<Kind>,
     /// Whether items of arrays have to differ somewhere; else only keys do.
     holds_items: bool,
-    /// Whether every string can be prolonged to any number of others.
-    has_endless_texts: bool,
+    /// See [`Shared::ample`].
+    ample: OnceLock<Option<u64>>,
     escapes: Escapes,
+}
+
+impl Shared {
+    /// If so many characters of a string, of whatever kind, can always be prolonged to another string than
+    /// any that was written: one less than the fewest with which that ends.
+    fn ample(&self) -> Option<u64> {
+        *self.ample.get_or_init(|| {
+            let mut chars = self.chars.lock().unwrap_or_else(PoisonError::into_inner);
+            let most = self.kinds.iter().map(|kind| match kind {
+                // There are more characters than anybody writes strings.
+                Kind::Text(text) if chars.is_mostly_any(text.formula) => Some(text.max),
+                Kind::Text(text) if text.max == u64::MAX => {
+                    chars.is_endless(text.formula).unwrap_or(false).then_some(u64::MAX)
+                }
+                Kind::Text(_) => None,
+                _ => Some(u64::MAX),
+            });
+            most.min().unwrap_or(Some(u64::MAX))
+        })
+    }
 }
 
 /// A part of a long string.
@@ -237,15 +257,7 @@ impl JsonMemory {
     /// arrays have to differ somewhere.
     pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, (holds_items, escapes): (bool, Escapes)) -> Self {
         let frame = Arc::new(Frame::new(Shape::Top, Vec::new(), 0));
-        let is_endless = |kind: &Kind| match kind {
-            Kind::Text(text) => {
-                let chars = chars.lock().unwrap_or_else(PoisonError::into_inner);
-                text.max == u64::MAX && chars.is_mostly_any(text.formula)
-            }
-            _ => true,
-        };
-        let has_endless_texts = kinds.iter().all(is_endless);
-        let shared = Arc::new(Shared { chars, kinds, holds_items, has_endless_texts, escapes });
+        let shared = Arc::new(Shared { chars, kinds, holds_items, ample: OnceLock::new(), escapes });
         Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
     }
 
@@ -599,6 +611,16 @@ fn has_an_item(token: &[u8]) -> bool {
         || token.iter().rev().skip(1).any(|byte| matches!(byte, b',' | b':' | b'[' | b'{' | b']' | b'}'))
 }
 
+fn has_a_quote(token: &[u8]) -> bool {
+    token.contains(&b'"')
+}
+
+/// Tokens that begin with a string; if it is `WHOLE`, they end it too.
+fn begins_with_string<const WHOLE: bool>(token: &[u8]) -> bool {
+    let mut left = token.iter().skip_while(|byte| BLANKS.contains(byte));
+    left.next() == Some(&b'"') && (!WHOLE || left.any(|&byte| byte == b'"'))
+}
+
 fn byte_set(bytes: impl IntoIterator<Item = u8>) -> ByteSet {
     let mut set = [false; 256];
     bytes.into_iter().for_each(|byte| set[usize::from(byte)] = true);
@@ -669,7 +691,13 @@ impl Memory for JsonMemory {
     }
 
     fn always_differs(&self) -> bool {
-        self.shared.has_endless_texts && matches!(self.piece, Piece::Text { .. })
+        let Piece::Text { written, part, .. } = &self.piece else { return false };
+        match self.shared.ample() {
+            Some(u64::MAX) => true,
+            // A character in progress may be the only one of its kind.
+            Some(most) => written.text().chars().count() as u64 + u64::from(part.is_some()) < most,
+            None => false,
+        }
     }
 
     fn continuations(&self) -> Vec<Vec<u8>> {
@@ -704,10 +732,13 @@ impl Memory for JsonMemory {
     }
 
     fn risk(&self) -> Option<Risk> {
+        // As long as a string can become another, nothing comes of it before its end.
+        let test = self.always_differs().then_some(("JSON: a quote", has_a_quote as fn(&[u8]) -> bool));
+        let test = test.filter(|_| self.shared.ample() == Some(u64::MAX));
         match &self.piece {
             Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
             Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
-            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: [true; 256], needed: None }),
+            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: [true; 256], test }),
             Piece::Text { written, .. } => {
                 let begin = written.text();
                 let twins = self.frame.in_twins();
@@ -717,23 +748,28 @@ impl Memory for JsonMemory {
                 });
                 let rests = self.texts(&begin).chain(twins).filter_map(|text| text.strip_prefix(&*begin));
                 let firsts = rests.map(|rest| rest.bytes().next().unwrap_or(b'"'));
-                Some(Risk { bytes: byte_set(firsts.chain([b'\\'])), needed: None })
+                Some(Risk { bytes: byte_set(firsts.chain([b'\\'])), test })
             }
             Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
                 let bytes = byte_set(BLANKS.iter().chain(b"\"").copied());
-                Some(Risk { bytes, needed: Some(b'"') })
+                let test: TokenTest = if self.shared.ample() == Some(u64::MAX) {
+                    ("JSON: a whole string", begins_with_string::<true>)
+                } else {
+                    ("JSON: a string", begins_with_string::<false>)
+                };
+                Some(Risk { bytes, test: Some(test) })
             }
             Piece::Between | Piece::Bare(_) => {
                 let bytes = byte_set(BETWEEN.iter().chain(b"+.eEalrsu").copied());
-                Some(Risk { bytes, needed: None })
+                Some(Risk { bytes, test: None })
             }
         }
     }
 
     fn whole(&self) -> TokenTest {
         let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text { .. });
-        let is_at_stake = self.is_at_stake();
-        match (self.shared.holds_items, self.shared.has_endless_texts) {
+        let is_at_stake = self.is_at_stake() && !(self.is_key() && self.frame.twins.is_empty());
+        match (self.shared.holds_items, self.shared.ample() == Some(u64::MAX)) {
             (true, _) if is_at_stake => ("JSON: an item behind something", has_an_item),
             (true, _) if in_string => ("JSON: ends a string; an item", goes_on::<true, true, false>),
             (true, _) => ("JSON: an item", goes_on::<false, true, false>),

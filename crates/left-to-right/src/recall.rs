@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anygram_grammar::memory::{Memory, Risk};
+use anygram_grammar::memory::{ByteSet, Memory, Risk, TokenTest};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -155,11 +155,12 @@ impl Stepper {
     ) -> Result<(), StepError> {
         let Some(memory) = recall.0.as_deref() else { return Ok(()) };
         if let Some(risk) = memory.risk() {
-            self.follow(language, vocabulary.trie(), (frontier, recall, risk), words)?;
+            let selection = risk.test.map(|test| Selection::of(vocabulary, test));
+            let trie = selection.as_ref().map_or(vocabulary.trie(), |selection| &selection.trie);
+            self.follow(language, trie, (frontier, recall, risk), words)?;
         }
-        let (name, test) = memory.whole();
         let mut next = Frontier::new();
-        for &(at, bits) in selection(vocabulary, name, test).iter() {
+        for &(at, bits) in &Selection::of(vocabulary, memory.whole()).words {
             let mut left = bits & words[at];
             while left != 0 {
                 let token = at * MASK_BITS + left.trailing_zeros() as usize;
@@ -194,7 +195,7 @@ impl Stepper {
         let mut way = Way { bytes: Vec::new(), frontiers: vec![frontier.to_vec()] };
         let mut enter = |Walk { depth, recall, risk }: &Walk, node: NodeId| {
             let (byte, below) = (trie.byte(node), trie.tokens_below(node));
-            if risk.as_ref().is_some_and(|risk| !concerns(risk, trie, node))
+            if risk.as_ref().is_some_and(|risk| !risk[usize::from(byte)])
                 || below.len() < MANY_TOKENS && !below.iter().any(|token| mask::get_bit(words, token.index()))
             {
                 return Ok::<_, StepError>(None);
@@ -212,13 +213,14 @@ impl Stepper {
                 }
             }
             let risk = recall.0.as_ref().and_then(|memory| memory.risk()).filter(|_| !are_dropped);
+            let risk = risk.map(|risk| risk.bytes);
             let goes_on = are_dropped || risk.is_some();
             Ok(goes_on.then_some(Walk { depth: depth + 1, recall, risk }))
         };
         let tops = (0..=u8::MAX).filter(|&byte| risk.bytes[usize::from(byte)]);
         let tops = tops.filter_map(|byte| trie.child(TokenTrie::ROOT, byte));
         for top in tops {
-            let root = Walk { depth: 0, recall: recall.clone(), risk: Some(risk) };
+            let root = Walk { depth: 0, recall: recall.clone(), risk: Some(risk.bytes) };
             trie.descend(trie.subtree(top), root, &mut enter)?;
         }
         Ok(())
@@ -236,23 +238,35 @@ fn is_harmless(memory: &dyn Memory, bytes: &[u8]) -> bool {
     differs && (!memory.is_at_risk() || memory.always_differs())
 }
 
-/// Lists of a vocabulary's tokens, as words of a mask that are not 0, by the names of tests that they pass.
-#[derive(Default)]
-struct Selections(Mutex<FxHashMap<&'static str, Arc<[(usize, u32)]>>>);
+/// Tokens of a vocabulary that pass a test.
+struct Selection {
+    /// The words of a mask of them that are not 0, with their places.
+    words: Vec<(usize, u32)>,
+    trie: TokenTrie,
+}
 
-/// The tokens that pass a test. Cost, once for a vocabulary: all tokens.
-fn selection(vocabulary: &Vocabulary, name: &'static str, test: fn(&[u8]) -> bool) -> Arc<[(usize, u32)]> {
-    let known = vocabulary.beside::<Selections>();
-    // A list is added whole.
-    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let select = || {
-        let passes = |&token: &TokenId| vocabulary.bytes(token).is_some_and(test);
+/// Those of a vocabulary, by the names of the tests.
+#[derive(Default)]
+struct Selections(Mutex<FxHashMap<&'static str, Arc<Selection>>>);
+
+impl Selection {
+    /// Cost, once for a vocabulary: all tokens.
+    fn of(vocabulary: &Vocabulary, (name, test): TokenTest) -> Arc<Self> {
+        let known = vocabulary.beside::<Selections>();
+        // One is added whole.
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(name).or_insert_with(|| Arc::new(Self::new(vocabulary, test))).clone()
+    }
+
+    fn new(vocabulary: &Vocabulary, test: fn(&[u8]) -> bool) -> Self {
+        let tokens = (0..vocabulary.len()).map(TokenId::new);
+        let tokens = tokens.filter_map(|token| Some((token, vocabulary.bytes(token)?)));
+        let tokens: Vec<(TokenId, &[u8])> = tokens.filter(|(_, bytes)| test(bytes)).collect();
         let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];
-        let tokens = (0..vocabulary.len()).map(TokenId::new).filter(passes);
-        tokens.for_each(|token| mask::set_bit(&mut words, token.index()));
-        words.into_iter().enumerate().filter(|&(_, word)| word != 0).collect()
-    };
-    known.entry(name).or_insert_with(select).clone()
+        tokens.iter().for_each(|(token, _)| mask::set_bit(&mut words, token.index()));
+        let words = words.into_iter().enumerate().filter(|&(_, word)| word != 0).collect();
+        Self { words, trie: TokenTrie::new(tokens) }
+    }
 }
 
 /// Where a walk of the trie is.
@@ -261,14 +275,7 @@ struct Walk {
     depth: usize,
     recall: Recall,
     /// What is followed; `None` for everything.
-    risk: Option<Risk>,
-}
-
-/// Whether a walk goes on at a node by what is at risk before it.
-fn concerns(risk: &Risk, trie: &TokenTrie, node: NodeId) -> bool {
-    let byte = trie.byte(node);
-    let is_possible = |needed| byte == needed || trie.alphabet(node).may_contain_ascii(needed);
-    risk.bytes[usize::from(byte)] && risk.needed.is_none_or(is_possible)
+    risk: Option<ByteSet>,
 }
 
 /// The bytes on the way to a node, and the readings on it, as far as somebody asked for them.

@@ -36,12 +36,6 @@ impl Alphabet {
         self.0 & !(other.0 & !NO_TEXT.0) == 0
     }
 
-    /// Whether a character of ASCII may be there: it is, or something that is not text.
-    #[inline]
-    pub fn may_contain_ascii(self, byte: u8) -> bool {
-        self.0 & (Self::of_ascii(byte).0 | NO_TEXT.0) != 0
-    }
-
     /// Adds a character of ASCII.
     pub fn insert_ascii(&mut self, byte: u8) {
         self.0 |= Self::of_ascii(byte).0;
