@@ -223,8 +223,9 @@ pub struct Group {
 
 /// A walk: a [`Sweep`] restricted to one set of wanted terminals.
 struct Walk {
-    /// The tokens after which the piece is in progress and can be completed.
-    stay: Tokens,
+    /// The tokens after which the piece is in progress and can be completed: sets whose rows are the sweep's,
+    /// and a list.
+    stay: Box<[Arc<Tokens>]>,
     /// The tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
     unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
@@ -407,7 +408,7 @@ pub fn add_tokens(
     if language.lexing().merges_ends() {
         for &Config { lexeme, .. } in frontier {
             let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
-            walk.stay.add_to(words);
+            walk.stay.iter().for_each(|tokens| tokens.add_to(words));
         }
         return follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
             stepper.is_viable(language, readings)
@@ -424,7 +425,7 @@ pub fn add_tokens(
         stepper.spend(1 + words.len() / 16)?;
         let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
         let walk = walks.get(stepper, language, left, lexeme, words.len())?;
-        walk.stay.add_to(words);
+        walk.stay.iter().for_each(|tokens| tokens.add_to(words));
         for (lexeme, tokens) in &walk.unknown {
             let config = Config { state, lexeme: *lexeme };
             if !tokens.is_subset(words) && stepper.is_viable(language, &[config])? {
@@ -1047,7 +1048,7 @@ impl Walks {
                 && !group.tokens.is_empty()
             {
                 match transducer.prospect(next) {
-                    Prospect::Completable => staying.push(&*group.tokens),
+                    Prospect::Completable => staying.push(&group.tokens),
                     Prospect::Unknown => unknown.push((next, group.tokens.clone())),
                 }
             }
@@ -1069,24 +1070,30 @@ impl Walks {
                 }
             }
         }
-        let stay = match staying.as_slice() {
-            few if few.iter().all(|tokens| matches!(tokens, Tokens::Few(_))) => {
+        staying.iter().for_each(|tokens| tokens.remove_from(&mut self.row));
+        let (few, many): (Vec<_>, Vec<_>) =
+            staying.into_iter().partition(|tokens| matches!(&***tokens, Tokens::Few(_)));
+        let mut stay: Vec<Arc<Tokens>> = many.into_iter().cloned().collect();
+        match few.as_slice() {
+            [] => {}
+            [only] => stay.push(Arc::clone(only)),
+            few => {
                 let list = few.iter().flat_map(|tokens| tokens.listed()).copied().collect();
-                few.iter().for_each(|tokens| tokens.remove_from(&mut self.row));
-                Tokens::new(list, n_words)
+                stay.push(Arc::new(Tokens::new(list, n_words)));
             }
-            _ => Tokens::Many(std::mem::take(&mut self.row).into()),
-        };
+        }
         // In an order that does not depend on hashing, so that times can be repeated.
         unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
         exits.sort_by_key(|exit| exit.cut);
-        Ok(Walk { stay, unknown, exits })
+        Ok(Walk { stay: stay.into(), unknown, exits })
     }
 }
 
 impl Walk {
     fn memory_usage(&self) -> usize {
-        // The sets of tokens are the sweep's.
-        self.stay.memory_usage() + size_of_val(&*self.unknown) + size_of_val(&*self.exits) + size_of::<Self>()
+        // The rows, and the sets of the others, are the sweep's.
+        let lists: usize = self.stay.iter().map(|tokens| size_of_val(tokens.listed())).sum();
+        let own = size_of_val(&*self.stay) + size_of_val(&*self.unknown) + size_of_val(&*self.exits);
+        lists + own + size_of::<Self>()
     }
 }
