@@ -130,12 +130,10 @@ impl Stepper {
                 match recall.at_risk() {
                     None if self.is_viable(language, &at)? => return Ok(true),
                     Some(memory) if self.can_differ(language, &at, memory) => return Ok(true),
-                    None => {}
-                    Some(memory) => {
-                        if seen.insert((at.clone(), memory.fingerprint())) {
-                            agenda.push((at.clone(), recall));
-                        }
+                    Some(memory) if seen.insert((at.clone(), memory.fingerprint())) => {
+                        agenda.push((at.clone(), recall));
                     }
+                    None | Some(_) => {}
                 }
             }
             if seen.len() > limit {
