@@ -16,6 +16,10 @@ pub trait Engine {
     fn mask(&mut self) -> Result<(), String>;
     /// Whether the mask that is kept allows a token.
     fn allows(&self, token: u32) -> bool;
+    /// The words of the mask that is kept, where the engine shows them.
+    fn words(&self) -> &[u32] {
+        &[]
+    }
     /// Appends a token; false if it is refused.
     fn advance(&mut self, token: u32) -> Result<bool, String>;
     /// Whether the text may end here.
@@ -81,6 +85,10 @@ impl Engine for Ours {
 
     fn allows(&self, token: u32) -> bool {
         get_bit(&self.words, TokenId(token).index())
+    }
+
+    fn words(&self) -> &[u32] {
+        &self.words
     }
 
     fn advance(&mut self, token: u32) -> Result<bool, String> {

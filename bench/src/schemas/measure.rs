@@ -24,6 +24,8 @@ pub struct Measured {
     pub compiled_bytes: usize,
     pub used_bytes: usize,
     pub tokens: usize,
+    /// Of all masks, one after another: equal if they are the same. 0 of an engine that does not show them.
+    pub masks_hash: u64,
     /// Microseconds of all masks and of the slowest.
     pub mask_us: f64,
     pub slowest_mask_us: f64,
@@ -87,7 +89,7 @@ impl Measured {
     fn text(&mut self, engine: &mut dyn Engine, at: usize, tokens: &[u32], valid: bool, seconds: f64) {
         let mut steps = Vec::with_capacity(tokens.len());
         let left = seconds * 1e6 - self.mask_us;
-        let outcome = decode(engine, tokens, left, &mut steps);
+        let outcome = decode(engine, tokens, left, &mut steps, &mut self.masks_hash);
         if self.first_mask_ms.is_none() {
             self.first_mask_ms = steps.first().map(|step| self.compile_ms + step.mask / 1e3);
         }
@@ -120,7 +122,13 @@ impl Measured {
 }
 
 /// Decodes one text; at most so many microseconds.
-fn decode(engine: &mut dyn Engine, tokens: &[u32], most: f64, steps: &mut Vec<Step>) -> Outcome {
+fn decode(
+    engine: &mut dyn Engine,
+    tokens: &[u32],
+    most: f64,
+    steps: &mut Vec<Step>,
+    masks_hash: &mut u64,
+) -> Outcome {
     engine.begin();
     let mut spent = 0.0;
     for (at, &token) in tokens.iter().enumerate() {
@@ -131,6 +139,9 @@ fn decode(engine: &mut dyn Engine, tokens: &[u32], most: f64, steps: &mut Vec<St
         if let Err(message) = masked {
             return Outcome::Failed(message);
         }
+        // That of FNV, word by word.
+        let add = |hash: u64, &word: &u32| (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3);
+        *masks_hash = engine.words().iter().fold(*masks_hash, add);
         let is_allowed = engine.allows(token);
         // A refused token is not read: MaskBench counts its mask alone.
         let (advanced, advance) = if is_allowed { timed(|| engine.advance(token)) } else { (Ok(false), 0.0) };

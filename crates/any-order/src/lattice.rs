@@ -353,7 +353,7 @@ impl<'a> Lattice<'a> {
         let language = self.tables.constraint.language().clone();
         let mut outcomes: Vec<(Config, Tail)> = Vec::new();
         // Remainders with many bytes are reached from those with more alone.
-        type Waiting = BTreeMap<(Reverse<usize>, u32, transducer::Place), (Arc<Rest>, Vec<StateId>)>;
+        type Waiting = BTreeMap<(Reverse<usize>, u64, transducer::Place), (Arc<Rest>, Vec<StateId>)>;
         let mut waiting = Waiting::new();
         let mut follow =
             |this: &mut Self, config: Config, rest: Option<&Arc<Rest>>, waiting: &mut Waiting| {

@@ -82,7 +82,7 @@ pub(crate) enum Pieces {
 /// The walks that are kept, bounded in bytes, and the sweeps that they are made of: when either are too many,
 /// all of them are dropped.
 pub(crate) struct Walks {
-    walks: FxHashMap<(LexemeId, u32, Pieces), Arc<Walk>>,
+    walks: FxHashMap<(LexemeId, u64, Pieces), Arc<Walk>>,
     sweeps: mask::Walks,
     bytes: usize,
 }
@@ -106,7 +106,7 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        (id, trie): (u32, &TokenTrie),
+        (id, trie): (u64, &TokenTrie),
         (lexeme, pieces): (LexemeId, Pieces),
         n_words: usize,
     ) -> Result<Arc<Walk>, StepError> {
@@ -126,7 +126,7 @@ impl Walks {
     }
 
     /// What is left of the tokens that do not end with an exit; `None` if all do.
-    pub fn rest(&mut self, trie: (u32, &TokenTrie), exit: &Exit, n_words: usize) -> Option<Arc<Rest>> {
+    pub fn rest(&mut self, trie: (u64, &TokenTrie), exit: &Exit, n_words: usize) -> Option<Arc<Rest>> {
         let fresh = || self.sweeps.rest(trie, &exit.tops, n_words);
         (!exit.tops.is_empty()).then(|| exit.rest.get_or_init(fresh).clone())
     }

@@ -28,7 +28,7 @@ pub(crate) struct Open {
     /// comes to be there.
     known: RefCell<FxHashMap<*const Tokens, Known>>,
     /// The same of what is left of tokens, by its number.
-    rests: RefCell<FxHashMap<u32, Option<TokenId>>>,
+    rests: RefCell<FxHashMap<u64, Option<TokenId>>>,
 }
 
 impl Open {

@@ -59,7 +59,7 @@ pub(crate) struct Rights {
     rows: FxHashMap<(u32, u32), Row>,
     ways_bytes: usize,
     /// Where what is left of tokens leads from a boundary.
-    beyond: FxHashMap<u32, Arc<BitSet>>,
+    beyond: FxHashMap<u64, Arc<BitSet>>,
     forward: FxHashMap<(u32, TokenId), u32>,
 }
 

@@ -141,7 +141,7 @@ pub(crate) const LITTLE_ROOM: u32 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     slot: u32,
-    rest: u32,
+    rest: u64,
     config: Config,
 }
 
@@ -255,7 +255,7 @@ pub(crate) struct Search<'a> {
     /// The ways to leave a slot with a piece at a place, or what is left of tokens there, that can be of use,
     /// as far as lexing and the tokens that are sought know; and after how many completions that was found
     /// out.
-    useful: FxHashMap<(u32, LexemeId, u32), (usize, Arc<BitSet>)>,
+    useful: FxHashMap<(u32, LexemeId, u64), (usize, Arc<BitSet>)>,
     n_found: usize,
 }
 

@@ -27,6 +27,15 @@ pub type ByteSet = [bool; 256];
 /// Tells tokens of a vocabulary apart by their bytes; the name tells such tests apart.
 pub type TokenTest = (&'static str, fn(&[u8]) -> bool);
 
+/// How what follows may come to be at risk, or to repeat something.
+#[derive(Clone, Copy, Debug)]
+pub struct Risk {
+    /// The bytes by which it may, one after another.
+    pub bytes: ByteSet,
+    /// Passed by all tokens that do from here on, if not by all tokens.
+    pub test: Option<TokenTest>,
+}
+
 /// What matters later of the text that was read.
 ///
 /// What stays true: all answers are functions of the text. Cost of a step: of a look-up among what was
@@ -52,15 +61,20 @@ pub trait Memory: Debug + Send + Sync {
     /// it is at risk to repeat. False between pieces, and where nothing is at risk not asked.
     fn differs(&self, terminal: Remembered) -> bool;
 
+    /// Whether that is true whatever terminal the piece is of, as long as any is; where nothing is at risk
+    /// not asked.
+    fn always_differs(&self) -> bool;
+
     /// Texts with one of which everything goes on, as far as the memory can tell it apart, that repeats what
     /// this is at risk to repeat; and some others. Few.
     fn continuations(&self) -> Vec<Vec<u8>>;
 
-    /// The bytes by which what follows may come to be at risk or to repeat something.
-    fn risky(&self) -> ByteSet;
+    /// How what follows may come to be at risk or to repeat something; `None` if it cannot, but for what
+    /// [`whole`](Self::whole) tells.
+    fn risk(&self) -> Option<Risk>;
 
-    /// Tokens of other bytes than [risky](Self::risky) ones first can end in or beyond something that
-    /// repeats only if they pass this test.
+    /// Where bytes that are no [risk](Self::risk) come first, tokens can end in or beyond something that
+    /// repeats, or from where not everything goes on, only if they pass this test.
     fn whole(&self) -> TokenTest;
 
     /// Equal for places that are alike: told apart by nothing that is in progress.

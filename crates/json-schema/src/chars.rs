@@ -123,6 +123,9 @@ const WORD: [(u32, u32); 4] = [(48, 57), (65, 90), (95, 95), (97, 122)];
 /// The greatest code point.
 const LAST: u32 = 0x10_ffff;
 
+/// See [`Chars::is_endless`].
+const FEW_STATES: usize = 100;
+
 /// Strings that are longer are not listed.
 const LONG: usize = 1_000;
 
@@ -595,6 +598,27 @@ impl Chars {
         }
         self.lives.insert(formula, is_live);
         Ok(is_live)
+    }
+
+    /// Whether every beginning of a string is one of infinitely many: none is where strings can only end.
+    /// False, too, if that takes more than a few states to find out.
+    pub fn is_endless(&mut self, formula: FormulaId) -> Result<bool, TooLarge> {
+        let (mut seen, mut agenda) = (FxHashSet::from_iter([formula]), vec![formula]);
+        while let Some(at) = agenda.pop() {
+            let mut goes_on = false;
+            for &(_, next) in self.row(at)?.iter() {
+                if self.is_live(next)? {
+                    goes_on = true;
+                    if seen.insert(next) {
+                        agenda.push(next);
+                    }
+                }
+            }
+            if !goes_on || seen.len() > FEW_STATES {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether some string of a formula, of a length in a range, is none of `but`. Its first character is one

@@ -9,10 +9,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::PieceAutomaton;
-use anygram_grammar::memory::{ByteSet, Memory, Remembered, TokenTest};
+use anygram_grammar::memory::{ByteSet, Memory, Remembered, Risk, TokenTest};
 use rpds::{ListSync, RedBlackTreeSetSync};
 use rustc_hash::FxHasher;
 
@@ -43,7 +43,29 @@ struct Shared {
     kinds: Vec<Kind>,
     /// Whether items of arrays have to differ somewhere; else only keys do.
     holds_items: bool,
+    /// See [`Shared::ample`].
+    ample: OnceLock<Option<u64>>,
     escapes: Escapes,
+}
+
+impl Shared {
+    /// If so many characters of a string, of whatever kind, can always be prolonged to another string than
+    /// any that was written: one less than the fewest with which that ends.
+    fn ample(&self) -> Option<u64> {
+        *self.ample.get_or_init(|| {
+            let mut chars = self.chars.lock().unwrap_or_else(PoisonError::into_inner);
+            let most = self.kinds.iter().map(|kind| match kind {
+                // There are more characters than anybody writes strings.
+                Kind::Text(text) if chars.is_mostly_any(text.formula) => Some(text.max),
+                Kind::Text(text) if text.max == u64::MAX => {
+                    chars.is_endless(text.formula).unwrap_or(false).then_some(u64::MAX)
+                }
+                Kind::Text(_) => None,
+                _ => Some(u64::MAX),
+            });
+            most.min().unwrap_or(Some(u64::MAX))
+        })
+    }
 }
 
 /// A part of a long string.
@@ -183,7 +205,7 @@ impl Frame {
         self.n += 1;
     }
 
-    fn into_value(self) -> Held {
+    fn value(&self) -> Held {
         let mut members: Vec<(Option<Arc<str>>, Held)> = self.done.iter().cloned().collect();
         members.reverse();
         if self.shape == Shape::Array {
@@ -205,7 +227,7 @@ fn hash(value: &impl Hash) -> u64 {
 /// The frames around a frame.
 #[derive(Debug)]
 struct Link {
-    frame: Frame,
+    frame: Arc<Frame>,
     outer: Option<Arc<Link>>,
 }
 
@@ -214,7 +236,7 @@ struct Link {
 pub struct JsonMemory {
     shared: Arc<Shared>,
     outer: Option<Arc<Link>>,
-    frame: Frame,
+    frame: Arc<Frame>,
     piece: Piece,
     repeats: bool,
 }
@@ -234,14 +256,18 @@ impl JsonMemory {
     /// Before a text. `kinds` are what terminals remember by number; `holds_items` says whether items of
     /// arrays have to differ somewhere.
     pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, (holds_items, escapes): (bool, Escapes)) -> Self {
-        let frame = Frame::new(Shape::Top, Vec::new(), 0);
-        let shared = Arc::new(Shared { chars, kinds, holds_items, escapes });
+        let frame = Arc::new(Frame::new(Shape::Top, Vec::new(), 0));
+        let shared = Arc::new(Shared { chars, kinds, holds_items, ample: OnceLock::new(), escapes });
         Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
     }
 
     /// Whether items of arrays have to differ somewhere; else only keys do.
     pub fn holds_items(&self) -> bool {
         self.shared.holds_items
+    }
+
+    fn frame_mut(&mut self) -> &mut Frame {
+        Arc::make_mut(&mut self.frame)
     }
 
     fn is_key(&self) -> bool {
@@ -251,6 +277,11 @@ impl JsonMemory {
     /// Whether what is in progress may not be found among what was written beside it.
     fn has_siblings(&self) -> bool {
         self.is_key() || self.shared.holds_items && self.frame.shape == Shape::Array
+    }
+
+    /// Whether what begins or goes on here is held against something.
+    fn is_at_stake(&self) -> bool {
+        !self.frame.twins.is_empty() || self.has_siblings() && !self.frame.seen.is_empty()
     }
 
     /// The strings before the one in progress that begin with a text.
@@ -325,7 +356,7 @@ impl JsonMemory {
             twins.dedup();
         }
         let print = hash(&(self.frame.print, &self.frame.key, self.frame.n));
-        let outer = std::mem::replace(&mut self.frame, Frame::new(shape, twins, print));
+        let outer = std::mem::replace(&mut self.frame, Arc::new(Frame::new(shape, twins, print)));
         self.outer = Some(Arc::new(Link { frame: outer, outer: self.outer.take() }));
     }
 
@@ -333,10 +364,10 @@ impl JsonMemory {
         let Some(link) = self.outer.take() else { return };
         self.outer = link.outer.clone();
         let inner = std::mem::replace(&mut self.frame, link.frame.clone());
-        let value = self.shared.holds_items.then(|| inner.into_value());
+        let value = self.shared.holds_items.then(|| inner.value());
         self.repeats =
             self.has_siblings() && value.as_ref().is_some_and(|value| self.frame.seen.contains(value));
-        self.frame.add(value);
+        self.frame_mut().add(value);
     }
 
     /// A byte between pieces.
@@ -346,8 +377,8 @@ impl JsonMemory {
             b'{' => self.open(Shape::Object),
             b'[' => self.open(Shape::Array),
             b'}' | b']' => self.close(),
-            b',' => self.frame.expects_key = self.frame.shape == Shape::Object,
-            b':' => self.frame.expects_key = false,
+            b',' => self.frame_mut().expects_key = self.frame.shape == Shape::Object,
+            b':' => self.frame_mut().expects_key = false,
             b'"' => self.open_text(),
             byte => {
                 self.piece = Piece::Bare(vec![byte]);
@@ -367,7 +398,7 @@ impl JsonMemory {
     fn end_bare(&mut self) {
         let value = self.bare().and_then(Held::bare).filter(|_| self.shared.holds_items);
         self.piece = Piece::Between;
-        self.frame.add(value);
+        self.frame_mut().add(value);
     }
 
     fn end_text(&mut self, written: &Written) {
@@ -376,9 +407,9 @@ impl JsonMemory {
         let held = Held::Text(text.clone());
         self.repeats = self.has_siblings() && self.frame.seen.contains(&held);
         if self.is_key() {
-            self.frame.add_key(text);
+            self.frame_mut().add_key(text);
         } else {
-            self.frame.add(Some(held));
+            self.frame_mut().add(Some(held));
         }
     }
 
@@ -543,20 +574,57 @@ fn begins(held: &Held, begin: &str) -> bool {
 /// What may stand between pieces, and begin one.
 const BETWEEN: &[u8] = b" \t\n\r,:]}[{\"-0123456789tfn";
 
-/// Tokens in which there are two quotation marks: a key may end in them that does not begin with them.
-fn has_two_quotes(token: &[u8]) -> bool {
-    token.iter().filter(|&&byte| byte == b'"').count() >= 2
-}
+/// White space of JSON.
+const BLANKS: &[u8] = b" \t\n\r";
 
-/// Tokens in which there are three: one ends the string in progress, the others may be those of a key.
-fn has_three_quotes(token: &[u8]) -> bool {
-    token.iter().filter(|&&byte| byte == b'"').count() >= 3
+/// Whether something behind a comma begins in a token: a key, or with `ITEMS` anything. With `ENDS` a key has
+/// to end in it, too. What it goes on with is a string, if it is `IN_STRING`, perhaps behind a backslash.
+fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[u8]) -> bool {
+    let is_there = |token: &[u8]| {
+        let (mut in_string, mut is_behind, mut is_found) = (IN_STRING, false, false);
+        let mut bytes = token.iter();
+        while let Some(&byte) = bytes.next() {
+            match byte {
+                b'\\' if in_string => drop(bytes.next()),
+                b'"' => {
+                    in_string = !in_string;
+                    is_found |= is_behind;
+                    if is_found && !(ENDS && in_string) {
+                        return true;
+                    }
+                    is_behind = false;
+                }
+                _ if in_string || BLANKS.contains(&byte) => {}
+                b',' => is_behind = true,
+                _ if is_behind && ITEMS => return true,
+                _ => is_behind = false,
+            }
+        }
+        false
+    };
+    is_there(token) || IN_STRING && token.get(1..).is_some_and(is_there)
 }
 
 /// Tokens in which an item may begin behind something else.
 fn has_an_item(token: &[u8]) -> bool {
-    has_two_quotes(token)
+    token.iter().filter(|&&byte| byte == b'"').count() >= 2
         || token.iter().rev().skip(1).any(|byte| matches!(byte, b',' | b':' | b'[' | b'{' | b']' | b'}'))
+}
+
+fn has_a_quote(token: &[u8]) -> bool {
+    token.contains(&b'"')
+}
+
+/// Tokens that begin with a string; if it is `WHOLE`, they end it too.
+fn begins_with_string<const WHOLE: bool>(token: &[u8]) -> bool {
+    let mut left = token.iter().skip_while(|byte| BLANKS.contains(byte));
+    left.next() == Some(&b'"') && (!WHOLE || left.any(|&byte| byte == b'"'))
+}
+
+fn byte_set(bytes: impl IntoIterator<Item = u8>) -> ByteSet {
+    let mut set = [false; 256];
+    bytes.into_iter().for_each(|byte| set[usize::from(byte)] = true);
+    set
 }
 
 impl Memory for JsonMemory {
@@ -571,7 +639,7 @@ impl Memory for JsonMemory {
             Piece::Skipped(part) => {
                 if part.is_none() && byte == b'"' {
                     self.piece = Piece::Between;
-                    self.frame.add(None);
+                    self.frame_mut().add(None);
                 } else {
                     Self::character(part, byte);
                 }
@@ -622,6 +690,16 @@ impl Memory for JsonMemory {
         }
     }
 
+    fn always_differs(&self) -> bool {
+        let Piece::Text { written, part, .. } = &self.piece else { return false };
+        match self.shared.ample() {
+            Some(u64::MAX) => true,
+            // A character in progress may be the only one of its kind.
+            Some(most) => written.text().chars().count() as u64 + u64::from(part.is_some()) < most,
+            None => false,
+        }
+    }
+
     fn continuations(&self) -> Vec<Vec<u8>> {
         match &self.piece {
             Piece::Between => BETWEEN.iter().map(|&byte| vec![byte]).collect(),
@@ -653,37 +731,53 @@ impl Memory for JsonMemory {
         }
     }
 
-    fn risky(&self) -> ByteSet {
-        let mut bytes = [false; 256];
+    fn risk(&self) -> Option<Risk> {
+        // As long as a string can become another, nothing comes of it before its end.
+        let test = self.always_differs().then_some(("JSON: a quote", has_a_quote as fn(&[u8]) -> bool));
+        let test = test.filter(|_| self.shared.ample() == Some(u64::MAX));
         match &self.piece {
-            Piece::Between | Piece::Bare(_) => {
-                BETWEEN.iter().chain(b"+.eEalrsu").for_each(|&byte| bytes[usize::from(byte)] = true);
-            }
-            Piece::Text { is_at_risk: true, part: Some(_), .. } => bytes = [true; 256],
-            Piece::Text { written, is_at_risk: true, .. } => {
+            Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
+            Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
+            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: [true; 256], test }),
+            Piece::Text { written, .. } => {
                 let begin = written.text();
-                bytes[usize::from(b'\\')] = true;
                 let twins = self.frame.in_twins();
                 let twins = twins.iter().filter_map(|held| match held {
                     Held::Text(text) => Some(text),
                     _ => None,
                 });
-                for rest in self.texts(&begin).chain(twins).filter_map(|text| text.strip_prefix(&*begin)) {
-                    bytes[usize::from(rest.bytes().next().unwrap_or(b'"'))] = true;
-                }
+                let rests = self.texts(&begin).chain(twins).filter_map(|text| text.strip_prefix(&*begin));
+                let firsts = rests.map(|rest| rest.bytes().next().unwrap_or(b'"'));
+                Some(Risk { bytes: byte_set(firsts.chain([b'\\'])), test })
             }
-            Piece::Skipped(_) | Piece::Text { .. } => {}
+            Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
+                let bytes = byte_set(BLANKS.iter().chain(b"\"").copied());
+                let test: TokenTest = if self.shared.ample() == Some(u64::MAX) {
+                    ("JSON: a whole string", begins_with_string::<true>)
+                } else {
+                    ("JSON: a string", begins_with_string::<false>)
+                };
+                Some(Risk { bytes, test: Some(test) })
+            }
+            Piece::Between | Piece::Bare(_) => {
+                let bytes = byte_set(BETWEEN.iter().chain(b"+.eEalrsu").copied());
+                Some(Risk { bytes, test: None })
+            }
         }
-        bytes
     }
 
     fn whole(&self) -> TokenTest {
-        if self.shared.holds_items {
-            return ("JSON: an item behind something", has_an_item);
-        }
-        match &self.piece {
-            Piece::Between | Piece::Bare(_) => ("JSON: two quotes", has_two_quotes),
-            Piece::Skipped(_) | Piece::Text { .. } => ("JSON: three quotes", has_three_quotes),
+        let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text { .. });
+        let is_at_stake = self.is_at_stake() && !(self.is_key() && self.frame.twins.is_empty());
+        match (self.shared.holds_items, self.shared.ample() == Some(u64::MAX)) {
+            (true, _) if is_at_stake => ("JSON: an item behind something", has_an_item),
+            (true, _) if in_string => ("JSON: ends a string; an item", goes_on::<true, true, false>),
+            (true, _) => ("JSON: an item", goes_on::<false, true, false>),
+            (false, false) if in_string => ("JSON: ends a string; a key", goes_on::<true, false, false>),
+            (false, false) => ("JSON: a key", goes_on::<false, false, false>),
+            // Any beginning of a key can become one that is not there.
+            (false, true) if in_string => ("JSON: ends a string; a whole key", goes_on::<true, false, true>),
+            (false, true) => ("JSON: a whole key", goes_on::<false, false, true>),
         }
     }
 
@@ -694,7 +788,7 @@ impl Memory for JsonMemory {
             Piece::Text { written, part, .. } => (2, written.text().into_bytes(), *part),
             Piece::Bare(text) => (3, text.clone(), None),
         };
-        let Frame { print, n, key, expects_key, .. } = &self.frame;
+        let Frame { print, n, key, expects_key, .. } = &*self.frame;
         hash(&(piece, print, n, key, expects_key, self.repeats))
     }
 }

@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anygram_bits::BitSet;
 use anygram_grammar::ir::LexerMode;
@@ -186,7 +186,7 @@ impl Tokens {
 #[derive(Debug)]
 pub struct Rest {
     /// Tells tries apart; 0 is the vocabulary's own.
-    pub id: u32,
+    pub id: u64,
     /// The bytes that are left.
     pub trie: TokenTrie,
     /// Of which tokens.
@@ -223,8 +223,9 @@ pub struct Group {
 
 /// A walk: a [`Sweep`] restricted to one set of wanted terminals.
 struct Walk {
-    /// The tokens after which the piece is in progress and can be completed.
-    stay: Tokens,
+    /// The tokens after which the piece is in progress and can be completed: sets whose rows are the sweep's,
+    /// and a list.
+    stay: Box<[Arc<Tokens>]>,
     /// The tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
     unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
@@ -250,15 +251,11 @@ const FEW_NODES: usize = 1_000;
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
 #[derive(Default)]
 pub struct Walks {
-    walks: FxHashMap<(LexemeId, u32), Arc<Walk>>,
-    sweeps: FxHashMap<(Place, u32), Arc<Sweep>>,
-    /// By the trie and the nodes of it that they begin with.
-    rests: FxHashMap<(u32, Box<[NodeId]>), Arc<Rest>>,
-    /// The same by a hash of their tries: what is left of tokens is one rest, by whichever way one came to
-    /// it.
-    rests_by_trie: FxHashMap<u64, Vec<Arc<Rest>>>,
+    walks: FxHashMap<(LexemeId, u64), Arc<Walk>>,
+    sweeps: FxHashMap<(Place, u64), Arc<Sweep>>,
+    /// Those of the vocabulary: what is left of its tokens does not depend on the language.
+    rests: Arc<Rests>,
     bytes: usize,
-    n_rests: u32,
     /// Whether the ends of pieces are followed one by one in `scannerless` too.
     apart: bool,
     /// What the vocabulary knows of automata in common use.
@@ -268,11 +265,76 @@ pub struct Walks {
     row: Vec<u32>,
 }
 
+/// What is left of a vocabulary's tokens, for all that ask.
+#[derive(Default)]
+struct Rests(Mutex<RestTable>);
+
+/// Bounded in bytes: when full, all are dropped.
+#[derive(Default)]
+struct RestTable {
+    /// By the trie and the nodes of it that they begin with.
+    by_tops: FxHashMap<(u64, Box<[NodeId]>), Arc<Rest>>,
+    /// The same by a hash of their tries: what is left of tokens is one rest, by whichever way one came to
+    /// it.
+    by_trie: FxHashMap<u64, Vec<Arc<Rest>>>,
+    bytes: usize,
+    /// How many were made, those that were dropped too: one that is in use may not be taken for another.
+    n_made: u64,
+}
+
+/// Bytes that are kept beside a vocabulary of what is left of tokens.
+const REST_BYTES: usize = 64 << 20;
+
+impl Rests {
+    fn table(&self) -> MutexGuard<'_, RestTable> {
+        // Of what a panic left behind each entry is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made
+    /// once for the same nodes, as long as there is room.
+    fn get(&self, (id, trie): (u64, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
+        let key: (u64, Box<[NodeId]>) = (id, tops.into());
+        if let Some(rest) = self.table().by_tops.get(&key) {
+            return rest.clone();
+        }
+        // Nobody waits for it who wants another.
+        let trie = trie.below(&key.1);
+        let hash = FxBuildHasher.hash_one(&trie);
+        self.table().add(key, (hash, trie), n_words)
+    }
+}
+
+impl RestTable {
+    fn add(
+        &mut self,
+        key: (u64, Box<[NodeId]>),
+        (hash, trie): (u64, TokenTrie),
+        n_words: usize,
+    ) -> Arc<Rest> {
+        if self.bytes > REST_BYTES {
+            *self = Self { n_made: self.n_made, ..Self::default() };
+        }
+        self.bytes += size_of_val(&*key.1);
+        let same = self.by_trie.get(&hash).and_then(|rests| rests.iter().find(|rest| rest.trie == trie));
+        let rest = same.cloned().unwrap_or_else(|| {
+            self.n_made += 1;
+            let tokens = Tokens::new(trie.order().to_vec(), n_words);
+            self.bytes += trie.memory_usage() + tokens.memory_usage();
+            let rest = Arc::new(Rest { id: self.n_made, height: trie.height(), trie, tokens });
+            self.by_trie.entry(hash).or_default().push(rest.clone());
+            rest
+        });
+        self.by_tops.insert(key, rest.clone());
+        rest
+    }
+}
+
 /// Scratch space of a mask.
 #[derive(Default)]
 pub struct Scratch {
     /// Readings and the rests that they were followed into.
-    done: FxHashSet<(Config, u32)>,
+    done: FxHashSet<(Config, u64)>,
 }
 
 /// The characters that lead from a place back to it, if no piece can end before or inside of them: what
@@ -346,7 +408,7 @@ pub fn add_tokens(
     if language.lexing().merges_ends() {
         for &Config { lexeme, .. } in frontier {
             let walk = walks.get(stepper, language, (0, trie), lexeme, words.len())?;
-            walk.stay.add_to(words);
+            walk.stay.iter().for_each(|tokens| tokens.add_to(words));
         }
         return follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
             stepper.is_viable(language, readings)
@@ -363,7 +425,7 @@ pub fn add_tokens(
         stepper.spend(1 + words.len() / 16)?;
         let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
         let walk = walks.get(stepper, language, left, lexeme, words.len())?;
-        walk.stay.add_to(words);
+        walk.stay.iter().for_each(|tokens| tokens.add_to(words));
         for (lexeme, tokens) in &walk.unknown {
             let config = Config { state, lexeme: *lexeme };
             if !tokens.is_subset(words) && stepper.is_viable(language, &[config])? {
@@ -799,7 +861,7 @@ impl Group {
 impl Walks {
     /// None yet, beside what is kept with a vocabulary.
     pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
-        Self { commons: Some(vocabulary.beside()), ..Self::default() }
+        Self { commons: Some(vocabulary.beside()), rests: vocabulary.beside(), ..Self::default() }
     }
 
     /// None yet, of readings that are followed one by one in every mode, as a canvas follows them.
@@ -821,7 +883,7 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        (id, trie): (u32, &TokenTrie),
+        (id, trie): (u64, &TokenTrie),
         lexeme: LexemeId,
         n_words: usize,
     ) -> Result<Arc<Walk>, StepError> {
@@ -838,11 +900,8 @@ impl Walks {
     /// Counts bytes that are about to be kept.
     fn make_room(&mut self, language: &Language, bytes: usize) {
         if self.bytes + bytes > language.limits().cache_bytes {
-            // Rests keep their numbers: one that is in use may not be taken for another.
             self.walks.clear();
             self.sweeps.clear();
-            self.rests.clear();
-            self.rests_by_trie.clear();
             self.bytes = 0;
         }
         self.bytes += bytes;
@@ -855,7 +914,7 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        (id, trie): (u32, &TokenTrie),
+        (id, trie): (u64, &TokenTrie),
         lexeme: LexemeId,
         n_words: usize,
     ) -> Result<Arc<Sweep>, StepError> {
@@ -922,7 +981,7 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        (trie_id, trie): (u32, &TokenTrie),
+        (trie_id, trie): (u64, &TokenTrie),
         lexeme: LexemeId,
         wanted: Option<LexemeId>,
         n_words: usize,
@@ -957,35 +1016,15 @@ impl Walks {
 
     /// What is left of tokens if a piece ends at the place of a group of a sweep of this trie; `None` if
     /// nothing is. Made once.
-    fn beyond(&mut self, trie: (u32, &TokenTrie), group: &Group, n_words: usize) -> Option<Arc<Rest>> {
+    fn beyond(&mut self, trie: (u64, &TokenTrie), group: &Group, n_words: usize) -> Option<Arc<Rest>> {
         (!group.tops.is_empty())
             .then(|| group.rest.get_or_init(|| self.rest(trie, &group.tops, n_words)).clone())
     }
 
     /// What is left of the tokens at and below some nodes of a trie, from the bytes of the nodes on. Made
     /// once for the same nodes.
-    pub fn rest(&mut self, (id, trie): (u32, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
-        let key: (u32, Box<[NodeId]>) = (id, tops.into());
-        if let Some(rest) = self.rests.get(&key) {
-            return rest.clone();
-        }
-        let trie = trie.below(&key.1);
-        let hash = FxBuildHasher.hash_one(&trie);
-        if let Some(same) =
-            self.rests_by_trie.get(&hash).and_then(|rests| rests.iter().find(|rest| rest.trie == trie))
-        {
-            let same = same.clone();
-            self.bytes += size_of_val(&*key.1);
-            self.rests.insert(key, same.clone());
-            return same;
-        }
-        self.n_rests += 1;
-        let tokens = Tokens::new(trie.order().to_vec(), n_words);
-        let rest = Arc::new(Rest { id: self.n_rests, height: trie.height(), trie, tokens });
-        self.bytes += rest.trie.memory_usage() + rest.tokens.memory_usage() + size_of_val(&*key.1);
-        self.rests.insert(key, rest.clone());
-        self.rests_by_trie.entry(hash).or_default().push(rest.clone());
-        rest
+    pub fn rest(&mut self, trie: (u64, &TokenTrie), tops: &[NodeId], n_words: usize) -> Arc<Rest> {
+        self.rests.get(trie, tops, n_words)
     }
 
     /// A sweep as a lexeme sees it that is where the sweep began.
@@ -993,7 +1032,7 @@ impl Walks {
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
-        trie: (u32, &TokenTrie),
+        trie: (u64, &TokenTrie),
         sweep: &Sweep,
         lexeme: LexemeId,
         n_words: usize,
@@ -1009,7 +1048,7 @@ impl Walks {
                 && !group.tokens.is_empty()
             {
                 match transducer.prospect(next) {
-                    Prospect::Completable => staying.push(&*group.tokens),
+                    Prospect::Completable => staying.push(&group.tokens),
                     Prospect::Unknown => unknown.push((next, group.tokens.clone())),
                 }
             }
@@ -1031,24 +1070,30 @@ impl Walks {
                 }
             }
         }
-        let stay = match staying.as_slice() {
-            few if few.iter().all(|tokens| matches!(tokens, Tokens::Few(_))) => {
+        staying.iter().for_each(|tokens| tokens.remove_from(&mut self.row));
+        let (few, many): (Vec<_>, Vec<_>) =
+            staying.into_iter().partition(|tokens| matches!(&***tokens, Tokens::Few(_)));
+        let mut stay: Vec<Arc<Tokens>> = many.into_iter().cloned().collect();
+        match few.as_slice() {
+            [] => {}
+            [only] => stay.push(Arc::clone(only)),
+            few => {
                 let list = few.iter().flat_map(|tokens| tokens.listed()).copied().collect();
-                few.iter().for_each(|tokens| tokens.remove_from(&mut self.row));
-                Tokens::new(list, n_words)
+                stay.push(Arc::new(Tokens::new(list, n_words)));
             }
-            _ => Tokens::Many(std::mem::take(&mut self.row).into()),
-        };
+        }
         // In an order that does not depend on hashing, so that times can be repeated.
         unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
         exits.sort_by_key(|exit| exit.cut);
-        Ok(Walk { stay, unknown, exits })
+        Ok(Walk { stay: stay.into(), unknown, exits })
     }
 }
 
 impl Walk {
     fn memory_usage(&self) -> usize {
-        // The sets of tokens are the sweep's.
-        self.stay.memory_usage() + size_of_val(&*self.unknown) + size_of_val(&*self.exits) + size_of::<Self>()
+        // The rows, and the sets of the others, are the sweep's.
+        let lists: usize = self.stay.iter().map(|tokens| size_of_val(tokens.listed())).sum();
+        let own = size_of_val(&*self.stay) + size_of_val(&*self.unknown) + size_of_val(&*self.exits);
+        lists + own + size_of::<Self>()
     }
 }

@@ -11,14 +11,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anygram_grammar::memory::{ByteSet, Memory};
+use anygram_grammar::memory::{ByteSet, Memory, Risk, TokenTest};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::StepCause;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
-use crate::mask;
+use crate::mask::{self, MASK_BITS};
 
 /// What is recalled of a text; nothing in a language without a memory.
 #[derive(Debug, Default)]
@@ -47,14 +47,14 @@ impl Recall {
         self.0.as_ref().is_some_and(|memory| memory.repeats())
     }
 
-    fn risky(&self) -> Option<ByteSet> {
-        self.0.as_ref().map(|memory| memory.risky())
-    }
-
     fn at_risk(&self) -> Option<&dyn Memory> {
         self.0.as_deref().filter(|memory| memory.is_at_risk())
     }
 }
+
+/// A walk of the trie asks whether any of so many tokens is in the mask; of more, looking costs more than
+/// walking.
+const MANY_TOKENS: usize = 100;
 
 impl Stepper {
     /// As [`Stepper::step`], with what is recalled, which reads the byte too.
@@ -85,7 +85,9 @@ impl Stepper {
         if frontier.is_empty() || !self.is_viable(language, frontier)? {
             return Ok(false);
         }
-        Ok(self.can_differ(language, frontier, memory) || self.finds_another(language, frontier, recall)?)
+        Ok(memory.always_differs()
+            || self.can_differ(language, frontier, memory)
+            || self.finds_another(language, frontier, recall)?)
     }
 
     /// Whether the piece in progress can become one that repeats nothing.
@@ -149,85 +151,163 @@ impl Stepper {
         (frontier, recall): (&[Config], &Recall),
         words: &mut [u32],
     ) -> Result<(), StepError> {
-        let Some(memory) = &recall.0 else { return Ok(()) };
-        let trie = vocabulary.trie();
-        self.follow(language, trie, (frontier, recall), words)?;
-        let (name, test) = memory.whole();
+        let Some(memory) = recall.0.as_deref() else { return Ok(()) };
+        if let Some(risk) = memory.risk() {
+            let selection = risk.test.map(|test| Selection::of(vocabulary, test));
+            let trie = selection.as_ref().map_or(vocabulary.trie(), |selection| &selection.trie);
+            self.follow(language, trie, (frontier, recall, risk), words)?;
+        }
         let mut next = Frontier::new();
-        for &token in selection(vocabulary, name, test).iter() {
-            if !mask::get_bit(words, token.index()) {
-                continue;
-            }
-            let bytes = vocabulary.bytes(token).unwrap_or_default();
-            // What repeats nothing by itself needs no readings.
-            let mut memory = memory.fork();
-            let is_plain = bytes.iter().all(|&byte| {
-                memory.step(byte);
-                !memory.repeats()
-            });
-            if is_plain && !memory.is_at_risk() {
-                continue;
-            }
-            let (mut at, mut recall) = (frontier.to_vec(), recall.clone());
-            for &byte in bytes {
-                self.step_recalling(language, &at, &mut recall, byte, &mut next)?;
-                std::mem::swap(&mut at, &mut next);
-            }
-            if !self.is_viable_recalling(language, &at, &recall)? {
-                mask::clear_bit(words, token.index());
+        for &(at, bits) in &Selection::of(vocabulary, memory.whole()).words {
+            let mut left = bits & words[at];
+            while left != 0 {
+                let token = at * MASK_BITS + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let bytes = vocabulary.bytes(TokenId::new(token)).unwrap_or_default();
+                if is_harmless(memory, bytes) {
+                    continue;
+                }
+                let (mut at, mut recall) = (frontier.to_vec(), recall.clone());
+                for &byte in bytes {
+                    self.step_recalling(language, &at, &mut recall, byte, &mut next)?;
+                    std::mem::swap(&mut at, &mut next);
+                }
+                if !self.is_viable_recalling(language, &at, &recall)? {
+                    mask::clear_bit(words, token);
+                }
             }
         }
         Ok(())
     }
 
     /// The same for the tokens that begin with bytes by which something may be repeated: a walk of the trie
-    /// as long as that may be.
+    /// as long as that may be. Most of it is the memory's alone; the readings take the same way where it
+    /// depends on them whether something can follow.
     fn follow(
         &mut self,
         language: &Language,
         trie: &TokenTrie,
-        (frontier, recall): (&[Config], &Recall),
+        (frontier, recall, risk): (&[Config], &Recall, Risk),
         words: &mut [u32],
     ) -> Result<(), StepError> {
-        let root = Walk { frontier: frontier.to_vec(), risky: recall.risky(), recall: recall.clone() };
-        trie.descend(trie.below_root(), root, |Walk { frontier, recall, risky }, node: NodeId| {
+        let mut way = Way { bytes: Vec::new(), frontiers: vec![frontier.to_vec()] };
+        let mut enter = |Walk { depth, recall, risk }: &Walk, node: NodeId| {
             let (byte, below) = (trie.byte(node), trie.tokens_below(node));
-            let is_risky = risky.is_none_or(|risky| risky[usize::from(byte)]);
-            if !is_risky || !below.iter().any(|token| mask::get_bit(words, token.index())) {
+            if risk.as_ref().is_some_and(|risk| !risk[usize::from(byte)])
+                || below.len() < MANY_TOKENS && !below.iter().any(|token| mask::get_bit(words, token.index()))
+            {
                 return Ok::<_, StepError>(None);
             }
-            let (mut next, mut recall) = (Frontier::new(), recall.clone());
-            self.step_recalling(language, frontier, &mut recall, byte, &mut next)?;
-            if !self.is_viable_recalling(language, &next, &recall)? {
-                below.iter().for_each(|token| mask::clear_bit(words, token.index()));
-                return Ok(None);
-            }
+            let mut recall = recall.clone();
+            recall.step(byte);
+            way.go(*depth, byte);
             // Where readings were dropped, the mask is not that of those that are left.
-            let risky = if recall.repeats() { None } else { risky.and(recall.risky()) };
-            let goes_on = risky.is_none_or(|risky| risky.contains(&true));
-            Ok(goes_on.then_some(Walk { frontier: next, recall, risky }))
-        })
+            let are_dropped = risk.is_none() || recall.repeats();
+            if are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs()) {
+                let frontier = way.readings(self, language, recall.repeats())?;
+                if !self.is_viable_recalling(language, frontier, &recall)? {
+                    below.iter().for_each(|token| mask::clear_bit(words, token.index()));
+                    return Ok(None);
+                }
+            }
+            let risk = recall.0.as_ref().and_then(|memory| memory.risk()).filter(|_| !are_dropped);
+            let risk = risk.map(|risk| risk.bytes);
+            let goes_on = are_dropped || risk.is_some();
+            Ok(goes_on.then_some(Walk { depth: depth + 1, recall, risk }))
+        };
+        let tops = (0..=u8::MAX).filter(|&byte| risk.bytes[usize::from(byte)]);
+        let tops = tops.filter_map(|byte| trie.child(TokenTrie::ROOT, byte));
+        for top in tops {
+            let root = Walk { depth: 0, recall: recall.clone(), risk: Some(risk.bytes) };
+            trie.descend(trie.subtree(top), root, &mut enter)?;
+        }
+        Ok(())
     }
 }
 
-/// Lists of a vocabulary's tokens, by the names of tests that they pass.
-#[derive(Default)]
-struct Selections(Mutex<FxHashMap<&'static str, Arc<[TokenId]>>>);
+/// Whether a token repeats nothing by itself, and whatever the grammar derives behind it may follow: no
+/// readings are needed to say so.
+fn is_harmless(memory: &dyn Memory, bytes: &[u8]) -> bool {
+    let mut memory = memory.fork();
+    let differs = bytes.iter().all(|&byte| {
+        memory.step(byte);
+        !memory.repeats()
+    });
+    differs && (!memory.is_at_risk() || memory.always_differs())
+}
 
-/// The tokens that pass a test. Cost, once for a vocabulary: all tokens.
-fn selection(vocabulary: &Vocabulary, name: &'static str, test: fn(&[u8]) -> bool) -> Arc<[TokenId]> {
-    let known = vocabulary.beside::<Selections>();
-    // A list is added whole.
-    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let passes = |&token: &TokenId| vocabulary.bytes(token).is_some_and(test);
-    let select = || (0..vocabulary.len() as u32).map(TokenId).filter(passes).collect();
-    known.entry(name).or_insert_with(select).clone()
+/// Tokens of a vocabulary that pass a test.
+struct Selection {
+    /// The words of a mask of them that are not 0, with their places.
+    words: Vec<(usize, u32)>,
+    trie: TokenTrie,
+}
+
+/// Those of a vocabulary, by the names of the tests.
+#[derive(Default)]
+struct Selections(Mutex<FxHashMap<&'static str, Arc<Selection>>>);
+
+impl Selection {
+    /// Cost, once for a vocabulary: all tokens.
+    fn of(vocabulary: &Vocabulary, (name, test): TokenTest) -> Arc<Self> {
+        let known = vocabulary.beside::<Selections>();
+        // One is added whole.
+        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(name).or_insert_with(|| Arc::new(Self::new(vocabulary, test))).clone()
+    }
+
+    fn new(vocabulary: &Vocabulary, test: fn(&[u8]) -> bool) -> Self {
+        let tokens = (0..vocabulary.len()).map(TokenId::new);
+        let tokens = tokens.filter_map(|token| Some((token, vocabulary.bytes(token)?)));
+        let tokens: Vec<(TokenId, &[u8])> = tokens.filter(|(_, bytes)| test(bytes)).collect();
+        let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];
+        tokens.iter().for_each(|(token, _)| mask::set_bit(&mut words, token.index()));
+        let words = words.into_iter().enumerate().filter(|&(_, word)| word != 0).collect();
+        Self { words, trie: TokenTrie::new(tokens) }
+    }
 }
 
 /// Where a walk of the trie is.
 struct Walk {
-    frontier: Frontier,
+    /// How many bytes lead there.
+    depth: usize,
     recall: Recall,
-    /// The bytes that are followed; `None` for all.
-    risky: Option<ByteSet>,
+    /// What is followed; `None` for everything.
+    risk: Option<ByteSet>,
+}
+
+/// The bytes on the way to a node, and the readings on it, as far as somebody asked for them.
+struct Way {
+    bytes: Vec<u8>,
+    /// Before each byte, and behind the last of some.
+    frontiers: Vec<Frontier>,
+}
+
+impl Way {
+    /// Goes on with a byte behind so many.
+    fn go(&mut self, depth: usize, byte: u8) {
+        self.bytes.truncate(depth);
+        self.bytes.push(byte);
+        self.frontiers.truncate(depth + 1);
+    }
+
+    /// The readings here; `repeats` says that the last byte ends what repeats something. What ended so before
+    /// was asked for when it did.
+    fn readings(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        repeats: bool,
+    ) -> Result<&[Config], StepError> {
+        while let Some(&byte) = self.bytes.get(self.frontiers.len() - 1) {
+            let (at, mut next) = (&self.frontiers[self.frontiers.len() - 1], Frontier::new());
+            if repeats && self.frontiers.len() == self.bytes.len() {
+                stepper.step_afresh(language, at, byte, &mut next)?;
+            } else {
+                stepper.step(language, at, byte, &mut next)?;
+            }
+            self.frontiers.push(next);
+        }
+        Ok(&self.frontiers[self.frontiers.len() - 1])
+    }
 }
