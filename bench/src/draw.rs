@@ -28,6 +28,12 @@ pub fn lines(path: &Path, x_label: &str, y_label: &str, lines: &[Line]) -> Resul
     try_lines(path, x_label, y_label, lines).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
+/// A power of ten, which arithmetic may have left a little beside it.
+fn tick(value: &f64) -> String {
+    let power = value.log10().round() as i32;
+    if (-2..=5).contains(&power) { format!("{}", 10f64.powi(power)) } else { format!("1e{power}") }
+}
+
 fn try_lines(
     path: &Path,
     x_label: &str,
@@ -57,7 +63,9 @@ fn try_lines(
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d((lengths.start..right).log_scale(), bounds(|point| point.1).log_scale())?;
-    chart.configure_mesh().x_desc(x_label).y_desc(y_label).light_line_style(WHITE).draw()?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc(x_label).y_desc(y_label).x_label_formatter(&tick).y_label_formatter(&tick);
+    mesh.light_line_style(WHITE).draw()?;
     let mut groups: Vec<&str> = lines.iter().map(|line| line.group.as_str()).collect();
     groups.dedup();
     for line in lines {
