@@ -92,5 +92,6 @@ fn required_tests() {
     }
     println!("{answered} of {n} answered");
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(answered * 100 >= n * 85, "{answered} of {n}");
+    // A ratchet: what is not answered is refused by name, and stays as little as it is.
+    assert!(n > 1_300 && n - answered <= 3, "{answered} of {n}");
 }
