@@ -710,7 +710,9 @@ impl Budgets {
     }
 }
 
-/// What a byte of a token does to a lexeme.
+/// What a byte of a token does to a lexeme, as [`Transducer::step`](anygram_lexer::transducer::Transducer::step)
+/// says. The sweeps of masks ([`crate::mask`]) take states for one that differ only beyond the token; what a
+/// completion costs depends on that, so here they are told apart.
 enum Stepped {
     /// The piece goes on; whether a token ends here.
     Stay(LexemeId, bool),
