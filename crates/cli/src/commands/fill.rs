@@ -9,7 +9,7 @@ use crate::input::{self, GrammarArgs, VocabArgs};
 /// Infilling: complete a text with holes and gaps
 ///
 /// `▢` stands for one token, `…` for any number of tokens. Prints completions in which the whole text is a
-/// sentence, one a line unless they contain line ends. What was filled stands in brackets, or in color on a
+/// sentence, one a line unless they contain line ends. What was filled stands in `⟦ ⟧`, or in color on a
 /// terminal. The order of completions says nothing about how likely they are: there is no model. The exit
 /// status is 1 if there is no completion.
 #[derive(clap::Args)]
@@ -128,7 +128,7 @@ fn shown(constraint: &Constraint, canvas: &Canvas, found: &[Filling], in_color: 
     let (open, close) = if in_color {
         (style.render().to_string(), style.render_reset().to_string())
     } else {
-        ("[".into(), "]".into())
+        ("⟦".into(), "⟧".into())
     };
     let mut is_open = false;
     for (slot, filling) in canvas.slots().iter().zip(found) {

@@ -10,9 +10,9 @@ fn holes_and_gaps_are_filled_and_marked() {
     assert_eq!((output.status, &*output.stdout), (Some(1), ""));
     assert!(output.stderr.contains("no choice"), "{}", output.stderr);
     let output = fill(&["(▢,a…"]);
-    assert_eq!((output.status, &*output.stdout), (Some(0), "([a],a[)]\n"));
+    assert_eq!((output.status, &*output.stdout), (Some(0), "(⟦a⟧,a⟦)⟧\n"));
     let output = fill(&["--hole", "?", "-n", "9", "(a?"]);
-    assert_eq!((output.status, &*output.stdout), (Some(0), "(a[)]\n"));
+    assert_eq!((output.status, &*output.stdout), (Some(0), "(a⟦)⟧\n"));
     let output = fill(&["--prefix", "-n", "2", "(▢"]);
     assert_eq!(output.stdout.lines().count(), 2, "{}", output.stdout);
     fill(&["--hole", "…", "a"]).is_bad_input(&["same"]);
