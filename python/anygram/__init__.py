@@ -1,0 +1,88 @@
+"""Constrained decoding for any grammar, left to right and on the canvases of diffusion models.
+
+Compile once, constrain many:
+
+>>> import anygram
+>>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
+>>> constraint = anygram.Constraint(language, anygram.Vocabulary.builtin())
+>>> matcher = constraint.matcher()
+>>> matcher.advance_text("(x")
+2
+>>> matcher.is_sentence
+False
+>>> matcher.advance_text(")")
+1
+>>> matcher.is_sentence
+True
+
+| class | role |
+|---|---|
+| `Compiler` | options; turns the text of a grammar, or a JSON schema, into a `Language` |
+| `Vocabulary` | the tokens of a model |
+| `Constraint` | a language and a vocabulary |
+| `Matcher` | the state of one output: mask, advance, rollback, fork |
+| `MaskBuffer`, `fill_masks` | masks into arrays of yours, without copies |
+| `Canvas`, `Solver` | a row of slots that is filled in any order, and questions about it |
+"""
+
+from __future__ import annotations
+
+from anygram._errors import (
+    AnygramError,
+    BufferError,
+    Cancelled,
+    GrammarError,
+    LimitError,
+    RefusedError,
+    VocabularyError,
+)
+from anygram._native import (
+    GAP,
+    Admissible,
+    Answer,
+    Cancel,
+    Canvas,
+    Compiler,
+    Constraint,
+    Forced,
+    Gap,
+    Language,
+    MaskBuffer,
+    Matcher,
+    Minimum,
+    Reading,
+    Solver,
+    Undecided,
+    Vocabulary,
+    __version__,
+    fill_masks,
+)
+
+__all__ = [
+    "GAP",
+    "Admissible",
+    "Answer",
+    "AnygramError",
+    "BufferError",
+    "Cancel",
+    "Cancelled",
+    "Canvas",
+    "Compiler",
+    "Constraint",
+    "Forced",
+    "Gap",
+    "GrammarError",
+    "Language",
+    "LimitError",
+    "MaskBuffer",
+    "Matcher",
+    "Minimum",
+    "Reading",
+    "RefusedError",
+    "Solver",
+    "Undecided",
+    "Vocabulary",
+    "VocabularyError",
+    "__version__",
+    "fill_masks",
+]
