@@ -10,9 +10,9 @@ class AnygramError(ValueError):
     """
 
     kind: str
-    """What went wrong, as a word: `invalid-argument`, `limit`, `refused`, `syntax`, `unsupported`, …"""
+    """What went wrong, as a word: `invalid_argument`, `limit`, `refused`, `syntax`, `unsupported`, …"""
 
-    def __init__(self, message: str = "", *, kind: str = "invalid-argument") -> None:
+    def __init__(self, message: str = "", *, kind: str = "invalid_argument") -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -132,5 +132,5 @@ class RefusedError(AnygramError):
 class BufferError(AnygramError):
     """An array that cannot be written to or read from: too few rows or columns, another type, read-only, …"""
 
-    def __init__(self, message: str = "", *, kind: str = "invalid-argument") -> None:
+    def __init__(self, message: str = "", *, kind: str = "invalid_argument") -> None:
         super().__init__(message, kind=kind)

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::error::{Raise, invalid, of_match};
-use crate::gate::{pool, work};
+use crate::gate::{check_threads, pool, work};
 use crate::mask_buffer::{Target, released};
 use crate::matcher::{Matcher, lock};
 
@@ -47,6 +47,7 @@ pub fn fill_masks<'py>(
             words.check(py, row, matcher.get().mask_words())?;
         }
     }
+    check_threads(py, threads)?;
     check_twice(py, rows.iter().copied(), "row")?;
     check_twice(py, matchers.iter().map(|matcher| matcher.as_ptr() as usize), "output")?;
     let outputs: Vec<(&Matcher, usize)> = matchers.iter().map(Bound::get).zip(rows).collect();

@@ -24,10 +24,10 @@ use crate::vocabulary::Vocabulary;
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile('start: "yes" | "no"', "lark")
-/// >>> constraint = anygram.Constraint(language, anygram.Vocabulary.builtin())
-/// >>> matcher = constraint.matcher()
+/// >>> vocabulary = anygram.Vocabulary.from_tokens([b"ye", b"s", b"no", None], eos=[3])
+/// >>> matcher = anygram.Constraint(language, vocabulary).matcher()
 /// >>> matcher.advance_text("yes")
-/// 1
+/// 2
 /// >>> matcher.is_sentence
 /// True
 ///

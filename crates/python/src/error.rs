@@ -87,7 +87,10 @@ pub fn of_compile(py: Python<'_>, error: &CompileError, source: Option<&str>) ->
     }
     let place = error.grammar_error();
     let message = match (place, source) {
-        (Some(place), Some(source)) => place.render("grammar", source).trim_end().to_owned(),
+        (Some(place), Some(source)) => {
+            let text = place.render("grammar", source);
+            text.strip_prefix("Error: ").unwrap_or(&text).trim_end().to_owned()
+        }
         _ => error.to_string(),
     };
     let fields = [("kind", kind.name())].into_py_dict(py).and_then(|fields| {

@@ -109,13 +109,18 @@ static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_size: Vec::new() 
 /// More threads than that help nobody.
 const MAX_THREADS: usize = 256;
 
+/// How many threads are meant.
+pub fn check_threads(py: Python<'_>, n_threads: Option<usize>) -> PyResult<usize> {
+    match n_threads {
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        Some(n @ 1..=MAX_THREADS) => Ok(n),
+        Some(n) => Err(invalid(py, format!("{n} threads; give 1 to {MAX_THREADS}"))),
+    }
+}
+
 /// A pool of so many threads, by default one for each core. It is made when it is first asked for.
 pub fn pool(py: Python<'_>, n_threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
-    let n_threads = match n_threads {
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-        Some(n @ 1..=MAX_THREADS) => n,
-        Some(n) => return Err(invalid(py, format!("{n} threads; give 1 to {MAX_THREADS}"))),
-    };
+    let n_threads = check_threads(py, n_threads)?;
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if pools.process != process {

@@ -320,7 +320,7 @@ impl Matcher {
             words.as_ref().ok_or_else(|| released(py))?.check(py, row.saturating_add(last), n_words)?;
             Ok::<_, PyErr>(words)
         };
-        check()?;
+        drop(check()?);
         let mut made = vec![0; drafts.len() * n_words];
         let answer = self.work(py, |inner| inner.draft_masks(&drafts, MaskRows::new(&mut made, n_words)));
         let answer = answer.raise(py)?;
