@@ -23,6 +23,9 @@ True
 | `Matcher` | the state of one output: mask, advance, rollback, fork |
 | `MaskBuffer`, `fill_masks` | masks into arrays of yours, without copies |
 | `Canvas`, `Solver` | a row of slots that is filled in any order, and questions about it |
+| `LogProbs`, `Weigher` | the likeliest completion of a canvas, and exact samples |
+| `Methods`, `Decoder` | the published methods, and the decoding loop over a model of yours |
+| `apply_mask` | logits of tokens that are not allowed become minus infinity |
 """
 
 from __future__ import annotations
@@ -40,21 +43,30 @@ from anygram._native import (
     GAP,
     Admissible,
     Answer,
+    Best,
     Cancel,
     Canvas,
     Compiler,
     Constraint,
+    Decoded,
+    Decoder,
     Forced,
     Gap,
     Language,
+    LogProbs,
     MaskBuffer,
     Matcher,
+    Methods,
     Minimum,
     Reading,
+    Samples,
     Solver,
     Undecided,
+    View,
     Vocabulary,
+    Weigher,
     __version__,
+    apply_mask,
     fill_masks,
 )
 
@@ -63,26 +75,35 @@ __all__ = [
     "Admissible",
     "Answer",
     "AnygramError",
+    "Best",
     "BufferError",
     "Cancel",
     "Cancelled",
     "Canvas",
     "Compiler",
     "Constraint",
+    "Decoded",
+    "Decoder",
     "Forced",
     "Gap",
     "GrammarError",
     "Language",
     "LimitError",
+    "LogProbs",
     "MaskBuffer",
     "Matcher",
+    "Methods",
     "Minimum",
     "Reading",
     "RefusedError",
+    "Samples",
     "Solver",
     "Undecided",
+    "View",
     "Vocabulary",
     "VocabularyError",
+    "Weigher",
     "__version__",
+    "apply_mask",
     "fill_masks",
 ]

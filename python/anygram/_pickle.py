@@ -28,7 +28,7 @@ def compiler(options: dict[str, Any]) -> _native.Compiler:
 
 
 def language(
-    options: dict[str, Any], source: str, format: str, start: str | None
+    options: dict[str, Any], source: str, format: Any, start: str | None
 ) -> _native.Language:
     """A language, compiled again."""
     return _native.Compiler(**options).compile(source, format, start=start)
@@ -50,7 +50,9 @@ def matcher(
     return made
 
 
-def canvas(slots: list[int | _native.Gap | None], end: str, remaining: int | None, pinned: list[int]) -> _native.Canvas:
+def canvas(
+    slots: list[int | _native.Gap | None], end: Any, remaining: int | None, pinned: list[int]
+) -> _native.Canvas:
     """A canvas of these slots."""
     made = _native.Canvas(slots, end, remaining=remaining)
     for slot in pinned:

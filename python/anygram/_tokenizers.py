@@ -70,9 +70,11 @@ def _fast(tokenizer: Any) -> Any:
 def _json_of(fast: Any) -> bytes:
     """Its `tokenizer.json`, without padding and truncation, which would change texts."""
     if getattr(fast, "padding", None) is not None or getattr(fast, "truncation", None) is not None:
-        fast = type(fast).from_str(fast.to_str())
-        fast.no_padding()
-        fast.no_truncation()
+        kind: Any = type(fast)
+        copy: Any = kind.from_str(fast.to_str())
+        copy.no_padding()
+        copy.no_truncation()
+        return _json_of(copy)
     text: str = fast.to_str()
     return text.encode()
 
@@ -88,8 +90,8 @@ def _of_tiktoken(cls: type[Vocabulary], encoding: Any, special: dict[str, Any]) 
 def _sentence_piece(tokenizer: Any) -> bytes | None:
     """The model of a `SentencePieceProcessor`, or of a slow tokenizer of transformers that has one."""
     for found in (tokenizer, getattr(tokenizer, "sp_model", None)):
-        serialize = getattr(found, "serialized_model_proto", None)
-        if callable(serialize):
+        serialize: Any = getattr(found, "serialized_model_proto", None)
+        if serialize is not None:
             model: bytes = serialize()
             return model
     return None

@@ -88,6 +88,7 @@ def read_only() -> Any:
         (numpy.zeros((2, 0), dtype=numpy.uint32), "0 words"),
         (rows(dtype=numpy.float32), "32-bit words"),
         (rows(dtype=numpy.uint64), "<u8"),
+        (rows(dtype=numpy.int64), "32-bit words"),
         (rows(dtype=numpy.dtype(">u4")), ">u4"),
         (numpy.zeros((2, 2, 2), dtype=numpy.uint32), "3 dimensions"),
         (numpy.uint32(3).reshape(()), "0 dimensions"),
@@ -99,7 +100,7 @@ def read_only() -> Any:
         (misaligned(), "aligned"),
         (read_only(), "read-only"),
         (b"12345678", "u1"),
-        (Tensor(rows(), dtype="torch.int64"), "int64"),
+        (Tensor(rows(), dtype="torch.int64"), "32-bit"),
         (Tensor(rows(), device="cuda:0"), "cuda:0"),
     ],
 )

@@ -21,6 +21,8 @@ pub enum Item {
     F16,
     /// `bfloat16`.
     Bf16,
+    /// `int64`.
+    I64,
 }
 
 impl Item {
@@ -28,6 +30,7 @@ impl Item {
         match self {
             Self::Word | Self::F32 => 4,
             Self::F16 | Self::Bf16 => 2,
+            Self::I64 => 8,
         }
     }
 
@@ -41,10 +44,12 @@ impl Item {
             _ if native("u4") || native("i4") => Self::Word,
             _ if native("f4") => Self::F32,
             _ if native("f2") => Self::F16,
+            _ if native("i8") => Self::I64,
             "torch.int32" | "torch.uint32" => Self::Word,
             "torch.float32" => Self::F32,
             "torch.float16" => Self::F16,
             "torch.bfloat16" => Self::Bf16,
+            "torch.int64" => Self::I64,
             _ => return None,
         })
     }

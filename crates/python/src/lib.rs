@@ -11,6 +11,7 @@
 //! | [`tokens`] | token ids and texts as arguments |
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
+//! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
 
 // The modules of the bridge name Python's classes as the library names its own, so those are `anygram::X`.
 #![allow(unsafe_code)]
@@ -22,13 +23,17 @@ mod batch;
 mod canvas;
 mod compiler;
 mod constraint;
+mod decoder;
 mod error;
 mod gate;
+mod log_probs;
+mod logits;
 mod mask_buffer;
 mod matcher;
 mod solver;
 mod tokens;
 mod vocabulary;
+mod weigher;
 
 #[pymodule]
 mod _native {
@@ -41,6 +46,12 @@ mod _native {
     #[pymodule_export]
     use crate::constraint::Constraint;
     #[pymodule_export]
+    use crate::decoder::{Decoded, Decoder, View};
+    #[pymodule_export]
+    use crate::log_probs::LogProbs;
+    #[pymodule_export]
+    use crate::logits::apply_mask;
+    #[pymodule_export]
     use crate::mask_buffer::MaskBuffer;
     #[pymodule_export]
     use crate::matcher::{Forced, Matcher};
@@ -48,6 +59,8 @@ mod _native {
     use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided};
     #[pymodule_export]
     use crate::vocabulary::Vocabulary;
+    #[pymodule_export]
+    use crate::weigher::{Best, Methods, Samples, Weigher};
     use pyo3::prelude::*;
 
     #[pymodule_init]
