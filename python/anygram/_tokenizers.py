@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from anygram._errors import VocabularyError
 from anygram._native import Vocabulary
@@ -70,8 +70,7 @@ def _fast(tokenizer: Any) -> Any:
 def _json_of(fast: Any) -> bytes:
     """Its `tokenizer.json`, without padding and truncation, which would change texts."""
     if getattr(fast, "padding", None) is not None or getattr(fast, "truncation", None) is not None:
-        kind: Any = type(fast)
-        copy: Any = kind.from_str(fast.to_str())
+        copy = cast(Any, type(cast(object, fast))).from_str(fast.to_str())
         copy.no_padding()
         copy.no_truncation()
         return _json_of(copy)
