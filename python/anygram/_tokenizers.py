@@ -55,8 +55,10 @@ def _special_ids(tokenizer: Any) -> dict[str, Any]:
         return value if isinstance(value, int) and value >= 0 else None
 
     eos = of("eos")
-    if eos is None and isinstance(getattr(tokenizer, "eot_token", None), int):
-        eos = tokenizer.eot_token
+    if eos is None:
+        # tiktoken's `eot_token` raises where there is none.
+        named: dict[str, int] = getattr(tokenizer, "_special_tokens", {})
+        eos = named.get("<|endoftext|>")
     return {"eos": [] if eos is None else [eos], "pad": of("pad"), "mask": of("mask")}
 
 
