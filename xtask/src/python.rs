@@ -22,8 +22,12 @@ pub fn check() -> Result<()> {
     timed("program", || run(cargo().args(["build", "--release", "--workspace", "--bins", "--quiet"])))?;
     timed("wheel", || wheel(&python, &folder))?;
     timed("tests", || run(tool(&python, "pytest").args(["--quiet", "--durations=5"])))?;
+    timed("eval", || {
+        // What needs torch is for `cd eval && python -m pytest`.
+        run(tool(&python, "pytest").args(["--quiet", "-c", "eval/pyproject.toml", "eval/tests/test_decoding.py"]))
+    })?;
     timed("stubs", || run(tool(&python, "mypy.stubtest").args(["anygram", "--ignore-disjoint-bases"])))?;
-    timed("types", || run(&mut tool(&python, "pyright")))
+    timed("types", || run(tool(&python, "pyright").arg("--pythonpath").arg(&python)))
 }
 
 /// Says how long something took.
