@@ -90,7 +90,7 @@ class ConstraintProcessor:
         self._longest = 0
         self._outputs: dict[tuple[int, ...], Matcher] = {}
 
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
         """The scores, with those of all tokens that are not allowed at minus infinity.
 
         Args:

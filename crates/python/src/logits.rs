@@ -27,7 +27,7 @@ use crate::error::bad_buffer;
 #[pyfunction]
 pub fn apply_mask(logits: &Bound<'_, PyAny>, mask: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = logits.py();
-    if logits.hasattr("data_ptr")? && logits.getattr("device")?.str()?.to_string() != "cpu" {
+    if logits.hasattr("data_ptr")? && logits.getattr("device")?.str()? != "cpu" {
         let helper = py.import("anygram._tensors")?;
         return helper.call_method1("apply_mask", (logits, mask)).map(drop);
     }

@@ -139,7 +139,7 @@ impl MaskBuffer {
         owner: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let stride = stride.unwrap_or(words);
-        if address == 0 || address % align_of::<u32>() != 0 {
+        if address == 0 || !address.is_multiple_of(align_of::<u32>()) {
             return Err(bad_buffer(py, format!("address {address:#x} is null or not aligned to 4 bytes")));
         }
         if stride < words {
@@ -163,7 +163,7 @@ impl MaskBuffer {
 
     /// Lets go of the array, after all writing to it has ended. From then on every use is an error.
     fn release(&self, py: Python<'_>) {
-        let release = || self.0.write().map_or_else(PoisonError::into_inner, |words| words).take();
+        let release = || self.0.write().unwrap_or_else(PoisonError::into_inner).take();
         // Dropped with the interpreter's lock, as it holds objects.
         drop(py.detach(release));
     }
