@@ -4,6 +4,7 @@
 //! runs. Every answer is checked: an engine that disagrees with the others stops the run.
 
 mod best;
+mod calls;
 mod canvas;
 mod draw;
 mod gpu;
@@ -36,6 +37,8 @@ enum What {
     Masks(masks::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
     JsonSchema(schemas::Args),
+    /// Calls that find their mask, alone and in batches, for comparison with bridges to other languages.
+    Calls(calls::Args),
     /// Canvases: whether they are completable, what their holes can hold.
     Canvas(canvas::Args),
     /// The method `intersection`: its ways to decide beside the figures of its peers, on canvases with gaps
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
         What::JsonSchema(args) => schemas::run(&args),
+        What::Calls(args) => calls::run(&args),
         What::Canvas(args) => canvas::run(&args),
         What::Intersection(args) => intersection::run(&args),
         What::Best(args) => best::run(&args),

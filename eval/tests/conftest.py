@@ -1,4 +1,4 @@
-"""What tests share: the program, a tokenizer, tiny models with random weights."""
+"""What tests share: the program that makes reports, a tokenizer, tiny models with random weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import anygram
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +81,5 @@ def folder(transformers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def grammar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("grammar") / "lists.lark"
-    path.write_text(LISTS)
-    return path
+def language() -> anygram.Language:
+    return anygram.Compiler().compile(LISTS, "lark")

@@ -9,6 +9,7 @@ use clap::Parser;
 mod gpu_pack;
 mod kernels;
 mod picture;
+mod python;
 mod sanitize;
 mod terminal;
 mod tests;
@@ -22,7 +23,12 @@ enum Xtask {
     Test {
         /// Only those whose name (`package::path`) contains one of these.
         names: Vec<String>,
+        /// Leave out those of the Python package.
+        #[arg(long)]
+        rust: bool,
     },
+    /// Build the Python package, and test it in an environment of its own.
+    Python,
     /// Print how long functions, files and lines are; fail where code is longer than CONTRIBUTING.md says.
     Measure,
     /// Write the public interface of the crate `anygram` to `docs/api.txt`.
@@ -71,7 +77,8 @@ enum Xtask {
 
 fn main() -> ExitCode {
     let result = match Xtask::parse() {
-        Xtask::Test { names } => tests::run_all(&names),
+        Xtask::Test { names, rust } => tests::run_all(&names, rust),
+        Xtask::Python => python::check(),
         #[cfg(feature = "tools")]
         Xtask::Measure => tools::measure::run(),
         #[cfg(feature = "tools")]

@@ -1,5 +1,5 @@
 //! All tests of the workspace, each in a process of its own, as many at once as there are cores; then those
-//! in the documentation.
+//! in the documentation, and those of the Python package.
 //!
 //! A process for each test spreads long tests over the cores whatever program they are in, tells how long
 //! each took, and lets one that hangs or takes the process down fail alone. What tests of one program share
@@ -43,8 +43,9 @@ struct Outcome {
     failure: Option<String>,
 }
 
-/// Runs the tests whose name (`package::path`) contains one of the filters; all of them if there are none.
-pub fn run_all(filters: &[String]) -> Result<()> {
+/// Runs the tests whose name (`package::path`) contains one of the filters; all of them if there are none,
+/// those of the Python package too unless only `rust` is wanted.
+pub fn run_all(filters: &[String], rust: bool) -> Result<()> {
     let began = Instant::now();
     let programs = build()?;
     let mut tests = Vec::new();
@@ -69,6 +70,9 @@ pub fn run_all(filters: &[String]) -> Result<()> {
     ensure!(n_failed == 0, "{n_failed} of {} tests failed", outcomes.len());
     if filters.is_empty() {
         run(cargo().args(["test", "--workspace", "--release", "--doc", "--quiet"]))?;
+        if !rust {
+            crate::python::check()?;
+        }
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ fn masses(question: &Question) -> Vec<[f64; 2]> {
             Slot::Hole | Slot::Gap => {
                 let row = &question.rows[question.row_of[slot]];
                 let unlisted = row.floor.map(|floor| floor + (size as f64).ln());
-                let listed = row.all().iter().filter(|pair| !question.is_tail(pair.0)).map(|pair| pair.1);
+                let listed = row.all().filter(|pair| !question.is_tail(pair.0)).map(|pair| pair.1);
                 let of_text = log_sum(listed.chain(unlisted));
                 let tails = question.tails();
                 let eos = log_sum(

@@ -1,5 +1,8 @@
 //! Log-probabilities of the tokens of holes.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
@@ -27,53 +30,64 @@ pub struct LogProbs {
     rows: Vec<Row>,
 }
 
-/// The log-probabilities of one hole.
+/// The log-probabilities of one hole. A clone shares them.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Row {
-    /// Listed tokens above minus infinity, the likeliest first (of equal ones the lowest id), as far as they
-    /// were sorted.
-    ranked: Vec<(TokenId, f64)>,
+    weights: Weights,
+    /// Tokens above minus infinity, the likeliest first (of equal ones the lowest id), as far as they were
+    /// sorted. `None` until somebody asks for the likeliest.
+    ranked: Option<Vec<TokenId>>,
     n_sorted: usize,
-    /// All that are listed; without it the row is dense and `values` has them.
-    listed: Option<FxHashMap<TokenId, f64>>,
-    values: Vec<f32>,
     /// What others weigh, if they can stand there.
     pub floor: Option<f64>,
 }
 
+#[derive(Clone, PartialEq, Debug)]
+enum Weights {
+    /// Of all tokens: this part of an array.
+    Dense { values: Arc<Vec<f32>>, part: Range<usize> },
+    /// Of some, in the order in which they were given.
+    Listed(Arc<Listed>),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Listed {
+    pairs: Vec<(TokenId, f64)>,
+    by_token: FxHashMap<TokenId, f64>,
+}
+
 impl LogProbs {
-    /// All tokens of all holes: `[holes, tokens]`, row by row, for a vocabulary of `size` tokens.
-    pub fn dense(values: &[f32], size: usize) -> Result<Self, CanvasError> {
+    /// All tokens of all holes: `[holes, tokens]`, row by row, for a vocabulary of `size` tokens. Cost: a copy
+    /// of the array, none of a vector.
+    pub fn dense(values: impl Into<Vec<f32>>, size: usize) -> Result<Self, CanvasError> {
+        let values = values.into();
         let n_values = values.len();
         if size == 0 || !n_values.is_multiple_of(size) {
             return Err(CanvasCause::Shape { n_values, size }.into());
         }
-        let row = |(hole, values): (usize, &[f32])| {
-            let mut ranked = Vec::with_capacity(size);
-            for (id, &value) in values.iter().enumerate() {
-                check(hole, TokenId::new(id), value.into())?;
-                if value > f32::NEG_INFINITY {
-                    ranked.push((TokenId::new(id), value.into()));
-                }
-            }
-            Ok(Row { ranked, n_sorted: 0, listed: None, values: values.to_vec(), floor: None })
-        };
-        Ok(Self { rows: values.chunks(size).enumerate().map(row).collect::<Result<_, CanvasError>>()? })
+        for (hole, row) in values.chunks(size).enumerate() {
+            row.iter()
+                .enumerate()
+                .try_for_each(|(id, &value)| check(hole, TokenId::new(id), value.into()))?;
+        }
+        let values = Arc::new(values);
+        let row =
+            |start| Row::new(Weights::Dense { values: values.clone(), part: start..start + size }, None);
+        Ok(Self { rows: (0..n_values).step_by(size).map(row).collect() })
     }
 
     /// Some tokens of every hole, in any order; what all others weigh says `floor`.
     pub fn listed(rows: &[Vec<(TokenId, f64)>], floor: Floor) -> Result<Self, CanvasError> {
         let row = |(hole, pairs): (usize, &Vec<(TokenId, f64)>)| {
-            let mut listed = FxHashMap::default();
+            let mut by_token = FxHashMap::default();
             for &(token, value) in pairs {
                 check(hole, token, value)?;
-                if listed.insert(token, value).is_some() {
+                if by_token.insert(token, value).is_some() {
                     return Err(CanvasCause::Twice { hole, id: token.0 }.into());
                 }
             }
-            let ranked: Vec<_> =
-                pairs.iter().copied().filter(|(_, value)| *value > f64::NEG_INFINITY).collect();
-            let lowest = ranked.iter().map(|pair| pair.1).reduce(f64::min).unwrap_or(0.0);
+            let finite = pairs.iter().map(|pair| pair.1).filter(|value| *value > f64::NEG_INFINITY);
+            let lowest = finite.reduce(f64::min).unwrap_or(0.0);
             let floor = match floor {
                 Floor::BelowListed => Some(lowest - 10.0),
                 Floor::At(floor) => {
@@ -82,7 +96,7 @@ impl LogProbs {
                 }
                 Floor::Excluded => None,
             };
-            Ok(Row { ranked, n_sorted: 0, listed: Some(listed), values: Vec::new(), floor })
+            Ok(Row::new(Weights::Listed(Arc::new(Listed { pairs: pairs.clone(), by_token })), floor))
         };
         Ok(Self { rows: rows.iter().enumerate().map(row).collect::<Result<_, CanvasError>>()? })
     }
@@ -95,13 +109,13 @@ impl LogProbs {
             return Err(CanvasCause::Rows { n_rows, n_holes }.into());
         }
         for (hole, row) in self.rows.iter().enumerate() {
-            match &row.listed {
-                None if row.values.len() != size => {
-                    return Err(CanvasCause::Shape { n_values: row.values.len(), size }.into());
+            match &row.weights {
+                Weights::Dense { part, .. } if part.len() != size => {
+                    return Err(CanvasCause::Shape { n_values: part.len(), size }.into());
                 }
-                None => {}
-                Some(listed) => {
-                    if let Some(token) = listed.keys().filter(|token| token.index() >= size).min() {
+                Weights::Dense { .. } => {}
+                Weights::Listed(listed) => {
+                    if let Some(token) = listed.by_token.keys().filter(|token| token.index() >= size).min() {
                         return Err(CanvasCause::UnknownInRow { hole, id: token.0, size }.into());
                     }
                 }
@@ -124,8 +138,8 @@ impl LogProbs {
 
     /// One hole: the log-probabilities of all tokens times a factor.
     pub(crate) fn scaled(values: &[f32], scale: f64) -> Result<Self, CanvasError> {
-        let values: Vec<f32> = values.iter().map(|&value| (f64::from(value) * scale) as f32).collect();
-        Self::dense(&values, values.len())
+        let scaled: Vec<f32> = values.iter().map(|&value| (f64::from(value) * scale) as f32).collect();
+        Self::dense(scaled, values.len())
     }
 
     /// One hole: so many of the likeliest of all tokens, times a factor; the others weigh the floor.
@@ -144,14 +158,8 @@ impl LogProbs {
 
     /// One hole of which nothing is known: all tokens weigh the same.
     pub(crate) fn flat() -> Self {
-        let row = Row {
-            ranked: Vec::new(),
-            n_sorted: 0,
-            listed: Some(FxHashMap::default()),
-            values: Vec::new(),
-            floor: Some(0.0),
-        };
-        Self { rows: vec![row] }
+        let none = Listed { pairs: Vec::new(), by_token: FxHashMap::default() };
+        Self { rows: vec![Row::new(Weights::Listed(Arc::new(none)), Some(0.0))] }
     }
 
     /// The holes of these, one after the other.
@@ -179,11 +187,16 @@ fn check(hole: usize, token: TokenId, value: f64) -> Result<(), CanvasError> {
 const FIRST_SORTED: usize = 64;
 
 impl Row {
+    fn new(weights: Weights, floor: Option<f64>) -> Self {
+        Self { weights, ranked: None, n_sorted: 0, floor }
+    }
+
     /// The `rank`-th likeliest listed token; `None` if there are fewer.
     pub fn ranked(&mut self, rank: usize) -> Option<(TokenId, f64)> {
-        while rank >= self.n_sorted && self.n_sorted < self.ranked.len() {
-            let order = |a: &(TokenId, f64), b: &(TokenId, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-            let rest = &mut self.ranked[self.n_sorted..];
+        let mut ranked = self.ranked.take().unwrap_or_else(|| self.all().map(|pair| pair.0).collect());
+        while rank >= self.n_sorted && self.n_sorted < ranked.len() {
+            let order = |a: &TokenId, b: &TokenId| self.get(*b).total_cmp(&self.get(*a)).then(a.cmp(b));
+            let rest = &mut ranked[self.n_sorted..];
             let n_more = self.n_sorted.max(FIRST_SORTED).min(rest.len());
             if n_more < rest.len() {
                 rest.select_nth_unstable_by(n_more - 1, order);
@@ -191,26 +204,45 @@ impl Row {
             rest[..n_more].sort_unstable_by(order);
             self.n_sorted += n_more;
         }
-        self.ranked.get(rank).copied()
+        let found = ranked.get(rank).map(|&token| (token, self.get(token)));
+        self.ranked = Some(ranked);
+        found
     }
 
-    /// The listed tokens above minus infinity, in the order that [`Row::ranked`] left.
-    pub fn all(&self) -> &[(TokenId, f64)] {
-        &self.ranked
+    /// The listed tokens above minus infinity, in the order of their ids or in which they were given.
+    pub fn all(&self) -> impl Iterator<Item = (TokenId, f64)> + Clone + '_ {
+        let dense = self.dense().iter().enumerate().map(|(id, &value)| (TokenId::new(id), value.into()));
+        let listed = self.listed().map_or(&[][..], |listed| &listed.pairs).iter().copied();
+        dense.chain(listed).filter(|pair: &(TokenId, f64)| pair.1 > f64::NEG_INFINITY)
+    }
+
+    fn listed(&self) -> Option<&Listed> {
+        match &self.weights {
+            Weights::Listed(listed) => Some(listed),
+            Weights::Dense { .. } => None,
+        }
+    }
+
+    /// The values of all tokens; nothing where only some are listed.
+    fn dense(&self) -> &[f32] {
+        match &self.weights {
+            Weights::Dense { values, part } => &values[part.clone()],
+            Weights::Listed(_) => &[],
+        }
     }
 
     pub fn is_dense(&self) -> bool {
-        self.listed.is_none()
+        self.listed().is_none()
     }
 
     /// Whether a token has a log-probability of its own.
     pub fn lists(&self, token: TokenId) -> bool {
-        self.listed.as_ref().is_none_or(|listed| listed.contains_key(&token))
+        self.listed().is_none_or(|listed| listed.by_token.contains_key(&token))
     }
 
     /// How many of these tokens, ascending, are listed.
     pub fn n_listed_in(&self, tokens: &[TokenId]) -> usize {
-        match &self.listed {
+        match self.listed().map(|listed| &listed.by_token) {
             None => tokens.len(),
             Some(listed) if listed.len() < tokens.len() => {
                 listed.keys().filter(|token| tokens.binary_search(token).is_ok()).count()
@@ -222,9 +254,11 @@ impl Row {
     /// The log-probability of a token; minus infinity if it cannot stand there.
     pub fn get(&self, token: TokenId) -> f64 {
         let floor = self.floor.unwrap_or(f64::NEG_INFINITY);
-        match &self.listed {
-            Some(listed) => listed.get(&token).copied().unwrap_or(floor),
-            None => self.values.get(token.index()).map_or(f64::NEG_INFINITY, |&value| value.into()),
+        match &self.weights {
+            Weights::Listed(listed) => listed.by_token.get(&token).copied().unwrap_or(floor),
+            Weights::Dense { values, part } => {
+                values[part.clone()].get(token.index()).map_or(f64::NEG_INFINITY, |&value| value.into())
+            }
         }
     }
 }

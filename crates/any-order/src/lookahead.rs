@@ -170,10 +170,9 @@ impl Methods {
             }
             Marginals::LogProbs(log_probs) => {
                 drawn(vocabulary, canvas, n_slots, random, |_, hole, random| {
-                    let pairs = log_probs.rows()[hole].all();
-                    random
-                        .choose_by_log_weights(pairs.iter().map(|pair| pair.1))
-                        .map(|picked| pairs[picked].0)
+                    let row = &log_probs.rows()[hole];
+                    let picked = random.choose_by_log_weights(row.all().map(|pair| pair.1))?;
+                    row.all().nth(picked).map(|pair| pair.0)
                 })
             }
         };

@@ -380,7 +380,7 @@ impl<'a> Question<'a> {
                     let row = &self.rows[self.row_of[slot]];
                     let best =
                         |logs: &mut dyn Iterator<Item = f64>| fixed(logs.fold(f64::NEG_INFINITY, f64::max));
-                    let listed = row.all().iter().filter(|pair| !self.is_tail(pair.0)).map(|pair| pair.1);
+                    let listed = row.all().filter(|pair| !self.is_tail(pair.0)).map(|pair| pair.1);
                     let of_text = best(&mut listed.chain(row.floor));
                     let eos = best(&mut self.tails.iter().filter(|&&t| self.is_eos(t)).map(|&t| row.get(t)));
                     let of_tail = match self.tail {

@@ -43,6 +43,6 @@ pub use anygram_bits::ErrorKind;
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;
 pub use language::{Engine, Language, LanguageOptions, Limits};
-pub use matcher::{BatchOptions, Constraint, Draft, Matcher, Refusal, Warm, batch_masks};
+pub use matcher::{BatchOptions, Constraint, Draft, Matcher, Refusal, Warm, batch_masks, batch_masks_into};
 pub use memo::MemoCounts;
 pub use rows::MaskRows;

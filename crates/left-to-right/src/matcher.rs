@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
@@ -442,6 +442,59 @@ impl Matcher {
         })
     }
 
+    /// Writes the mask if that is a look-up, as for [`Matcher::mask_into`], and says whether it did: it does not
+    /// where tables have to grow, while another thread uses them, or if `words` are too few.
+    ///
+    /// For callers that hold a lock which others wait for, such as that of a Python interpreter: they give it
+    /// away only for work. What stands in `words` after a no is not specified. Cost: a walk over the lexemes
+    /// and a copy of the mask.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+    /// # use anygram_vocab::Vocabulary;
+    /// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+    /// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+    /// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+    /// let mut matcher = constraint.matcher()?;
+    /// let mut words = vec![0; constraint.mask_words()];
+    /// assert!(!matcher.known_mask_into(&mut words)?); // the first mask is computed
+    /// let mask = matcher.mask()?;
+    /// assert!(matcher.known_mask_into(&mut words)?);
+    /// assert_eq!(words, mask.words());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn known_mask_into(&mut self, words: &mut [u32]) -> Result<bool, MatchError> {
+        let position = self.last();
+        if words.len() < self.constraint.mask_words() || position.recall.takes_work() {
+            return Ok(false);
+        }
+        let mut session = match self.session.try_lock() {
+            Ok(session) => session,
+            Err(TryLockError::Poisoned(session)) => session.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
+        let is_full = session.stepper.recognizer().n_items() > self.renew_at;
+        if is_full || self.better_choice_in(&session).is_some() {
+            return Ok(false);
+        }
+        if position.ended {
+            self.mask_after_end(words);
+            return Ok(true);
+        }
+        let frontier = self.alike(&mut session.stepper, &position.frontier)?;
+        if !self.look_up(&mut session, &frontier, words)? {
+            return Ok(false);
+        }
+        self.remove_repeating(&mut session, position, words)?;
+        Ok(true)
+    }
+
+    /// Whether another thread uses the tables at this moment: then every question waits for it.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.session.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     /// The mask of allowed tokens.
     pub fn mask(&mut self) -> Result<TokenMask, MatchError> {
         let mut words = vec![0; self.constraint.mask_words()];
@@ -744,8 +797,14 @@ impl Matcher {
         if self.home.is_some() {
             return None;
         }
+        self.better_choice_in(&self.session())
+    }
+
+    fn better_choice_in(&self, session: &Session) -> Option<Choice> {
+        if self.home.is_some() {
+            return None;
+        }
         let better = self.constraint.language().choice().for_heavy()?;
-        let session = self.session();
         let is_heavy = |config: &Config| session.stepper.is_heavy(config.state);
         self.last().frontier.iter().any(is_heavy).then_some(better)
     }
@@ -966,19 +1025,50 @@ impl Matcher {
         position: &Position,
         words: &mut [u32],
     ) -> Result<(), MatchError> {
-        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let n_words = self.constraint.mask_words();
         if position.ended {
-            words.fill(0);
-            self.eos().iter().chain(&vocabulary.pad()).for_each(|token| mask::set_bit(words, token.index()));
+            self.mask_after_end(words);
             return Ok(());
         }
         self.mask_of_readings(session, &position.frontier, words)?;
+        self.remove_repeating(session, position, words)
+    }
+
+    fn mask_after_end(&self, words: &mut [u32]) {
+        words.fill(0);
+        let pad = self.constraint.vocabulary().pad();
+        self.eos().iter().chain(&pad).for_each(|token| mask::set_bit(words, token.index()));
+    }
+
+    /// Removes the tokens that write a key or an item again which may not be repeated.
+    fn remove_repeating(
+        &self,
+        session: &mut Session,
+        position: &Position,
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        let n_words = self.constraint.mask_words();
         let mark = session.stepper.mark();
         let text = (&*position.frontier, &position.recall);
         let result = session.stepper.remove_repeating(language, vocabulary, text, &mut words[..n_words]);
         session.stepper.release(mark);
         Ok(result?)
+    }
+
+    /// Writes the mask of readings that are [`alike`](Self::alike) to those of a mask that is known.
+    fn look_up(
+        &self,
+        session: &mut Session,
+        frontier: &[Config],
+        words: &mut [u32],
+    ) -> Result<bool, MatchError> {
+        let n_words = self.constraint.mask_words();
+        let Session { stepper, memo, .. } = session;
+        let Some(known) = memo.find(stepper, frontier) else { return Ok(false) };
+        words[..n_words].copy_from_slice(known);
+        words[n_words..].fill(0);
+        self.put_own_eos(stepper, frontier, words)?;
+        Ok(true)
     }
 
     /// The mask as far as the readings tell.
@@ -989,14 +1079,12 @@ impl Matcher {
         words: &mut [u32],
     ) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let Session { stepper, walks, memo, scratch, .. } = session;
         let n_words = self.constraint.mask_words();
-        let frontier = &self.alike(stepper, frontier)?;
-        if let Some(known) = memo.find(stepper, frontier) {
-            words[..n_words].copy_from_slice(known);
-            words[n_words..].fill(0);
-            return self.put_own_eos(stepper, frontier, words);
+        let frontier = &self.alike(&mut session.stepper, frontier)?;
+        if self.look_up(session, frontier, words)? {
+            return Ok(());
         }
+        let Session { stepper, walks, memo, scratch, .. } = session;
         words.fill(0);
         stepper.begin(language);
         let mark = stepper.mark();
@@ -1119,10 +1207,15 @@ pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Resu
     if given < needed {
         return vec![Err(MatchError::TooFewRows { needed, given }); needed];
     }
-    let mut results = vec![Ok(()); needed];
-    let jobs = matchers.iter_mut().zip(rows.iter_mut()).zip(&mut results);
+    batch_masks_into(matchers.iter_mut().zip(rows.iter_mut()).collect())
+}
+
+/// As [`batch_masks`], where outputs stand apart, and rows have an order of their own: each output comes with
+/// the row that its mask is written to, as wide as for [`Matcher::mask_into`].
+pub fn batch_masks_into(jobs: Vec<(&mut Matcher, &mut [u32])>) -> Vec<Result<(), MatchError>> {
+    let mut results = vec![Ok(()); jobs.len()];
     let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
-    for ((matcher, row), result) in jobs {
+    for ((matcher, row), result) in jobs.into_iter().zip(&mut results) {
         groups.entry(Arc::as_ptr(&matcher.session) as usize).or_default().push((matcher, row, result));
     }
     groups.into_values().collect::<Vec<_>>().into_par_iter().for_each(|group| {

@@ -47,6 +47,11 @@ impl Recall {
         self.0.as_ref().is_some_and(|memory| memory.repeats())
     }
 
+    /// Whether what may be repeated next takes more than a look at some tokens.
+    pub fn takes_work(&self) -> bool {
+        self.0.as_ref().is_some_and(|memory| memory.risk().is_some())
+    }
+
     fn at_risk(&self) -> Option<&dyn Memory> {
         self.0.as_deref().filter(|memory| memory.is_at_risk())
     }

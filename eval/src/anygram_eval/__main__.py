@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import anygram
+
 from anygram_eval import benchmarks, models
-from anygram_eval.batch import Batch, Slot
-from anygram_eval.loop import METHODS, Decoded, Options, decode
+from anygram_eval.decoding import METHODS, Options, Outcome, decode
 from anygram_eval.records import Lines, Record, key
 
 
@@ -35,7 +35,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--execute", action="store_true", help="compile and run answers in C++: they are a model's")
-    parser.add_argument("--program", default="anygram", help="the anygram binary")
     parser.add_argument("--out", type=Path, required=True)
     return parser
 
@@ -54,33 +53,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(args: argparse.Namespace, loaded: models.Loaded, problems: list[benchmarks.Problem], lines: Lines) -> None:
-    """One process of anygram for each grammar in a row; problems of one grammar stand together in the benchmarks."""
-    batch, grammar = None, None
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            for problem in problems:
-                if problem.grammar != grammar:
-                    if batch is not None:
-                        batch.close()
-                    grammar = problem.grammar
-                    path = Path(folder, "grammar.lark")
-                    path.write_text(grammar)
-                    batch = Batch(path, loaded.tokenizer_file, eos=loaded.eos, mask=loaded.mask, program=args.program)
-                assert batch is not None
-                for run in range(args.runs):
-                    for steps in args.steps:
-                        for method in args.methods:
-                            generate(args, loaded, problem, batch, run, steps, method, lines)
-        finally:
-            if batch is not None:
-                batch.close()
+    """One constraint for each grammar in a row; problems of one grammar stand together in the benchmarks."""
+    vocabulary = loaded.vocabulary()
+    constraint: anygram.Constraint | None = None
+    for problem in problems:
+        if constraint is None or constraint.language.source != problem.grammar:
+            constraint = anygram.Constraint(anygram.Compiler().compile(problem.grammar, "lark"), vocabulary)
+        for run in range(args.runs):
+            for steps in args.steps:
+                for method in args.methods:
+                    generate(args, loaded, problem, constraint, run, steps, method, lines)
 
 
 def generate(
     args: argparse.Namespace,
     loaded: models.Loaded,
     problem: benchmarks.Problem,
-    batch: Batch,
+    constraint: anygram.Constraint,
     run: int,
     steps: int,
     method: str,
@@ -102,19 +91,19 @@ def generate(
     # The same for all methods and numbers of steps.
     seed = args.seed * 1_000_003 + problem.index * 1_009 + run
     options = Options(method=method, steps=steps, block=args.block, temperature=args.temperature, seed=seed)
-    before: list[Slot] = (
+    before: list[int] = (
         list(loaded.tokenizer(problem.before, add_special_tokens=False)["input_ids"]) if problem.before else []
     )
-    canvas: list[Slot] = before + [None] * args.slots
+    model = loaded.at(loaded.prompt(problem.prompt), len(constraint.vocabulary))
     begun = time.perf_counter()
-    decoded = decode(loaded.at(loaded.prompt(problem.prompt), seed), batch, canvas, loaded.eos, options)
+    decoded = decode(constraint, model, [*before, *[None] * args.slots], options)
     elapsed = (time.perf_counter() - begun) * 1e6
-    record |= judged(problem, loaded, batch, decoded, len(before), args.execute)
+    record |= judged(problem, loaded, constraint, decoded, len(before), args.execute)
     record |= {
         "asked": decoded.asked,
         "proposed": decoded.proposed,
         "refused": decoded.refused,
-        "recovered": 0,
+        "recovered": decoded.recovered,
         "rescued": decoded.rescued,
         "us": {
             "model": round(decoded.model_us, 1),
@@ -127,13 +116,18 @@ def generate(
 
 
 def judged(
-    problem: benchmarks.Problem, loaded: models.Loaded, batch: Batch, decoded: Decoded, n_before: int, execute: bool
+    problem: benchmarks.Problem,
+    loaded: models.Loaded,
+    constraint: anygram.Constraint,
+    decoded: Outcome,
+    n_before: int,
+    execute: bool,
 ) -> dict[str, Any]:
     """The text and what is wrong with it, as `anygram eval` has it. An answer that was not run counts as not functional, and fails by nothing."""
     slots = decoded.canvas[n_before:]
     if any(token is None for token in slots):
-        completable = batch.canvas(decoded.canvas, ["completable"])["completable"]
-        failure = "dead-end" if completable is False else "gave-up"
+        answer = anygram.Solver(constraint).completable(anygram.Canvas(decoded.canvas))
+        failure = "dead-end" if answer.answer is False else "gave-up"
         return _answer(None, False, False, failure, 0, None)
     end = next((at for at, token in enumerate(slots) if token in loaded.eos), None)
     tokens = [token for token in slots[:end] if token is not None]
@@ -141,9 +135,9 @@ def judged(
     counted = range(n_before, n_before + len(tokens) + (end is not None))
     known = [decoded.log_probs.get(slot) for slot in counted]
     log_prob = None if None in known else round(sum(value for value in known if value is not None), 4)
-    sentence, viable = batch.is_sentence(problem.before + text)
-    if not sentence:
-        failure = "length" if viable and end is None else "syntax"
+    reading = constraint.language.read(problem.before + text)
+    if not reading.is_sentence:
+        failure = "length" if reading.is_viable and end is None else "syntax"
         return _answer(text, False, False, failure, len(tokens), log_prob)
     right = problem.check(text, execute)
     return _answer(text, True, right is True, "function" if right is False else None, len(tokens), log_prob)

@@ -10,14 +10,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anygram_eval.batch import Slot
-from anygram_eval.loop import Rows
+import anygram
 
 FAMILIES = ("llada", "dream", "masked-lm", "diffusion-gemma")
 
@@ -34,7 +32,6 @@ class Loaded:
     tokenizer: Any
     mask: int | None
     eos: list[int]
-    vocab_size: int
     tokenizer_file: Path
 
     def prompt(self, text: str) -> list[int]:
@@ -48,9 +45,13 @@ class Loaded:
             )
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def at(self, prompt: Sequence[int], seed: int = 0) -> Prompted:
-        """The model at a prompt."""
-        return Prompted(self, list(prompt), seed)
+    def vocabulary(self) -> anygram.Vocabulary:
+        """The vocabulary, of the file, with these EOS and mask tokens."""
+        return anygram.Vocabulary.from_file(self.tokenizer_file, eos=self.eos, mask=self.mask)
+
+    def at(self, prompt: Sequence[int], vocabulary_size: int) -> Prompted:
+        """The model at a prompt, for a vocabulary of so many tokens."""
+        return Prompted(self, list(prompt), vocabulary_size)
 
 
 def load(family: str, folder: Path, device: str = "cpu", dtype: str = "auto") -> Loaded:
@@ -91,41 +92,39 @@ def loaded(family: str, model: Any, tokenizer: Any, tokenizer_file: Path) -> Loa
         token = tokenizer.convert_tokens_to_ids(name)
         if isinstance(token, int) and token not in (*eos, tokenizer.unk_token_id):
             eos.append(token)
-    return Loaded(family, model, tokenizer, mask, eos, len(tokenizer), tokenizer_file)
+    return Loaded(family, model, tokenizer, mask, eos, tokenizer_file)
 
 
 class Prompted:
     """A model at a prompt: what the loop asks."""
 
-    def __init__(self, loaded: Loaded, prompt: list[int], seed: int) -> None:
-        self.loaded, self.prompt, self.seed = loaded, prompt, seed
+    def __init__(self, loaded: Loaded, prompt: list[int], vocabulary_size: int) -> None:
+        self.loaded, self.prompt, self.vocabulary_size = loaded, prompt, vocabulary_size
+        self.open_slots: int | str = "noise" if loaded.mask is None else loaded.mask
 
-    def rows(self, canvas: Sequence[Slot], listed: int, step: int) -> Rows:
+    def __call__(self, view: anygram.View) -> Any:
         import torch
 
-        holes = [slot for slot, token in enumerate(canvas) if token is None]
         with torch.inference_mode():
-            logits = self.logits(canvas, step)[holes, : self.loaded.vocab_size].float()
+            logits = self.logits(view.tokens)[view.wanted].float()
+            # An output layer may be padded, or have fewer rows than the tokenizer has tokens.
+            logits = logits[:, : self.vocabulary_size]
+            missing = self.vocabulary_size - logits.shape[-1]
+            logits = torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
             if self.loaded.mask is not None:
                 logits[:, self.loaded.mask] = -torch.inf
-            log_probs = torch.log_softmax(logits, dim=-1)
-            values, tokens = log_probs.topk(min(listed, log_probs.shape[-1]), dim=-1)
-        pairs = zip(tokens.tolist(), values.tolist(), strict=True)
-        return [[(t, v) for t, v in zip(ts, vs, strict=True) if v > -torch.inf] for ts, vs in pairs]
+            return torch.log_softmax(logits, dim=-1).cpu()
 
-    def logits(self, canvas: Sequence[Slot], step: int) -> Any:
-        """`[slots, tokens]`."""
+    def logits(self, shown: Sequence[int]) -> Any:
+        """`[slots, tokens]`, of a canvas as the model reads it."""
         import torch
 
         model, n_prompt = self.loaded.model, len(self.prompt)
         if self.loaded.mask is None:
-            draw = random.Random(self.seed * 1_000_003 + step)
-            shown = [token if token is not None else draw.randrange(self.loaded.vocab_size) for token in canvas]
             prompt = torch.tensor([self.prompt], device=model.device)
-            tokens = torch.tensor([shown], device=model.device)
+            tokens = torch.tensor([list(shown)], device=model.device)
             return model(input_ids=prompt, decoder_input_ids=tokens).logits[0]
-        shown = [token if token is not None else self.loaded.mask for token in canvas]
-        tokens = torch.tensor([self.prompt + shown], device=model.device)
+        tokens = torch.tensor([[*self.prompt, *shown]], device=model.device)
         logits = model(tokens).logits[0]
         if self.loaded.family == "dream":
             # What the slot before says is about this one; the first says it about itself.

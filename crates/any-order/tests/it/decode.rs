@@ -800,7 +800,7 @@ fn lookahead_accepts_more_with_more_fillings_and_surer_marginals() {
                     weights[text[hole] as usize] += sharpness;
                     values.extend(weights);
                 }
-                let log_probs = LogProbs::dense(&values, 6).unwrap();
+                let log_probs = LogProbs::dense(values.clone(), 6).unwrap();
                 let lookahead = Lookahead { fillings, seed, ..Lookahead::default() };
                 let verdict =
                     methods.completable(&canvas, Method::Lookahead, Some(&log_probs), lookahead).unwrap();

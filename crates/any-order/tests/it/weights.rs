@@ -156,7 +156,7 @@ fn weights(random: &mut Random, n_holes: usize, size: usize) -> Weights {
         let values: Vec<f32> = (0..n_holes * size).map(|_| value(random) as f32).collect();
         let rows =
             values.chunks(size).map(|row| row.iter().map(|&value| (value.into(), true)).collect()).collect();
-        return Weights { rows, log_probs: LogProbs::dense(&values, size).unwrap() };
+        return Weights { rows, log_probs: LogProbs::dense(values, size).unwrap() };
     }
     let floor = *random.choose(&[Floor::BelowListed, Floor::At(-1.5), Floor::At(-3.25), Floor::Excluded]);
     let (mut rows, mut lists) = (Vec::new(), Vec::new());

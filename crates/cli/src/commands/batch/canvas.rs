@@ -247,7 +247,7 @@ fn log_probs(question: &Question) -> Result<Option<LogProbs>> {
     let size = rows.first().map_or(1, Vec::len);
     ensure!(rows.iter().all(|row| row.len() == size), "the rows of \"log_probs\" are of different lengths");
     let values: Vec<f32> = rows.iter().flatten().map(|value| value.unwrap_or(f32::NEG_INFINITY)).collect();
-    Ok(Some(LogProbs::dense(&values, size)?))
+    Ok(Some(LogProbs::dense(values, size)?))
 }
 
 /// Whether the canvas can be completed, and how: asked once, so that both say the same.

@@ -1,0 +1,73 @@
+//! The bridge to Python: the module `anygram._native`.
+//!
+//! It is thin: a method converts its arguments and calls the library. What can be said in Python is said there
+//! (`python/anygram`): exceptions, the tokenizers and schemas of other packages, adapters.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`gate`] | work without the interpreter's lock, threads, `fork()` |
+//! | [`error`] | exceptions |
+//! | [`array`], [`mask_buffer`] | memory of others, with all the `unsafe` there is but three calls |
+//! | [`tokens`] | token ids and texts as arguments |
+//! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
+//! | [`canvas`], [`solver`] | any order |
+//! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
+
+// The modules of the bridge name Python's classes as the library names its own, so those are `anygram::X`.
+#![allow(unsafe_code)]
+
+use pyo3::prelude::*;
+
+mod array;
+mod batch;
+mod canvas;
+mod compiler;
+mod constraint;
+mod decoder;
+mod error;
+mod gate;
+mod log_probs;
+mod logits;
+mod mask_buffer;
+mod matcher;
+mod solver;
+mod tokens;
+mod vocabulary;
+mod weigher;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::batch::fill_masks;
+    #[pymodule_export]
+    use crate::canvas::{Canvas, Gap};
+    #[pymodule_export]
+    use crate::compiler::{Cancel, Compiler, Language, Reading};
+    #[pymodule_export]
+    use crate::constraint::Constraint;
+    #[pymodule_export]
+    use crate::decoder::{Decoded, Decoder, View};
+    #[pymodule_export]
+    use crate::log_probs::LogProbs;
+    #[pymodule_export]
+    use crate::logits::apply_mask;
+    #[pymodule_export]
+    use crate::mask_buffer::MaskBuffer;
+    #[pymodule_export]
+    use crate::matcher::{Forced, Matcher};
+    #[pymodule_export]
+    use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided};
+    #[pymodule_export]
+    use crate::vocabulary::Vocabulary;
+    #[pymodule_export]
+    use crate::weigher::{Best, Methods, Samples, Weigher};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        module.add("GAP", Py::new(py, Gap)?)?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        crate::gate::watch(py, module)
+    }
+}
