@@ -196,7 +196,7 @@ impl Intersection {
     /// Normal forms and empty tables for a constraint. Cost: linear in the grammar, and the closure of its
     /// unit rules.
     pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
-        constraint.language().needs_all_states("canvases")?;
+        constraint.language().needs_all_states("the method `intersection`")?;
         let rules = Rules::new(&constraint.language().lexing().cfg);
         Ok(Self {
             constraint: constraint.clone(),
