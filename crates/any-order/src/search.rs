@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
     /// A search that has not begun.
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
         let n_specials = plan::specials(&tables.constraint).count();
-        let effort = tables.stepper.effort();
+        let effort = tables.effort();
         let right = tables.right(plan);
         Self {
             tables,
@@ -398,7 +398,7 @@ impl<'a> Search<'a> {
                 self.stack.push(frame);
                 self.visits += 1;
                 self.in_vain += 1;
-                let effort = self.tables.stepper.effort();
+                let effort = self.tables.effort();
                 self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * effort.saturating_sub(self.effort))?;
                 self.effort = effort;
                 if self.visits > self.bounds.visits {

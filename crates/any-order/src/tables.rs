@@ -102,6 +102,9 @@ const AFTERS_BYTES: usize = 2_048;
 /// A place entered costs a few look-ups, and now and then a new state of the parser.
 pub(crate) const STEPS_PER_VISIT: usize = 16;
 
+/// A lexeme at a new state of an automaton that grows takes as long as so many items of a parser state.
+const ITEMS_PER_LEXEME: usize = 32;
+
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
@@ -148,6 +151,12 @@ impl Tables {
         let own = &self.constraint.language().lexing().lexicon.union;
         let place = || outline.place(own, state).unwrap_or(UNKNOWN);
         *self.outline_places.borrow_mut().entry(state).or_insert_with(place)
+    }
+
+    /// What the parser did so far, in items, and where the lexer's automaton grows that too.
+    pub fn effort(&self) -> usize {
+        let n_lexemes = if self.outline.is_some() { self.stepper.transducer().n_lexemes() } else { 0 };
+        self.stepper.effort() + ITEMS_PER_LEXEME * n_lexemes
     }
 
     /// Where the automata of terminals grow, the lexing of a plain grammar that has at least the same

@@ -13,8 +13,8 @@
 
 use anygram_bits::Random;
 use anygram_bits::work::Work;
-use anygram_left_to_right::{Constraint, Matcher};
 use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::{Constraint, Matcher};
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;

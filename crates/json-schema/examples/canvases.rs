@@ -53,14 +53,18 @@ fn main() {
     let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
     let vocabulary = Vocabulary::from_file(shared.join("tokenizers/qwen.tiktoken.gz"), &options).unwrap();
     let mut rows: [Row; 3] = Default::default();
-    for line in schema_bench::splits().into_iter().flatten().flat_map(|lines| {
-        lines.into_iter().skip(7).step_by(every).collect::<Vec<_>>()
-    }) {
+    for line in schema_bench::splits()
+        .into_iter()
+        .flatten()
+        .flat_map(|lines| lines.into_iter().skip(7).step_by(every).collect::<Vec<_>>())
+    {
         let case = Case::of(&line);
         if only.as_ref().is_some_and(|only| !case.id.contains(only)) {
             continue;
         }
-        let Some(test) = case.tests.iter().find(|test| test.valid && test.data.len() < 3_000) else { continue };
+        let Some(test) = case.tests.iter().find(|test| test.valid && test.data.len() < 3_000) else {
+            continue;
+        };
         let Ok(grammar) = grammar(&case.schema, &Options::default()) else { continue };
         let tokens = vocabulary.encode(&test.data).unwrap();
         let remembers = grammar.memory.is_some();
@@ -102,7 +106,13 @@ fn main() {
         let mean = row.ms.iter().sum::<f64>() / n as f64;
         println!(
             "{name}: yes {}, unknown {}, no {}; mean {mean:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1}, max {:.1} ms",
-            row.yes, row.unknown, row.no, at(50), at(90), at(99), at(100)
+            row.yes,
+            row.unknown,
+            row.no,
+            at(50),
+            at(90),
+            at(99),
+            at(100)
         );
     }
 }

@@ -116,8 +116,7 @@ pub fn lexing(
     }
     let rules = (grammar.rules.clone(), grammar.automata.clone());
     let mode = grammar.default_lexer;
-    let plain =
-        Grammar::with_automata(terminals, grammar.nonterminals.clone(), rules, grammar.start, mode);
+    let plain = Grammar::with_automata(terminals, grammar.nonterminals.clone(), rules, grammar.start, mode);
     let plain = plain.expanded(MOST_STATES).unwrap_or(plain);
     Lexing::new(&plain, LexerMode::Scannerless, Ties::All, *limits, work).map(Some)
 }

@@ -75,6 +75,10 @@ impl Case {
     pub fn of(line: &str) -> Self {
         let line: Line<'_> = serde_json::from_str(line).expect("a line of JSONSchemaBench");
         let test = |test: &Instance<'_>| Test { valid: test.valid, data: test.data.get().to_owned() };
-        Self { id: line.id, schema: line.schema.get().to_owned(), tests: line.tests.iter().map(test).collect() }
+        Self {
+            id: line.id,
+            schema: line.schema.get().to_owned(),
+            tests: line.tests.iter().map(test).collect(),
+        }
     }
 }

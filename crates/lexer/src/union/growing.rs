@@ -214,12 +214,11 @@ impl Growing {
         of_product: &[Option<State>],
         run: impl Fn(&[u8]) -> State,
     ) -> Option<State> {
-        let mut places = self.entries[state as usize].tuple.iter().map(|&(at, own)| {
-            match &self.automata[at as usize] {
+        let mut places =
+            self.entries[state as usize].tuple.iter().map(|&(at, own)| match &self.automata[at as usize] {
                 Automaton::Product(_) => *of_product.get(own as usize)?,
                 Automaton::Pieces(pieces, _) => pieces.in_outline(own).map(&run),
-            }
-        });
+            });
         let first = places.next()??;
         places.all(|place| place == Some(first)).then_some(first)
     }
