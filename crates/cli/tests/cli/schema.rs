@@ -89,9 +89,11 @@ fn refusals_are_objects() {
     let grammar = json!({"op": "text", "grammar": "start: \"a\"\n  | b", "format": "lark", "text": "a"});
     let error = &answer(&grammar)["error"];
     assert_eq!((&error["kind"], &error["at"]), (&json!("syntax"), &json!({"line": 2, "column": 5})));
-    // Canvases need what grows with the texts.
-    let canvas = answer(&json!({"op": "canvas", "schema": {"type": "string"}, "slots": [null]}));
-    assert_eq!(canvas["error"]["kind"], "unsupported", "{canvas}");
+    // The intersection needs what grows with the texts.
+    let question =
+        json!({"op": "canvas", "schema": {"type": "string"}, "slots": [null], "method": "intersection"});
+    let error = answer(&question)["error"].to_string();
+    assert!(error.contains("the method `intersection`"), "{error}");
     // The next line is answered all the same.
     let lines = [
         json!({"op": "text", "schema": false, "text": "1"}),
