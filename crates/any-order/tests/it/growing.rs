@@ -59,7 +59,8 @@ fn vocabulary() -> Vocabulary {
     Vocabulary::from_tokens(TOKENS, special).unwrap()
 }
 
-const SOURCE: &str = "%lexer scannerless\nstart: A | start \"+\" B | \"(\" start \")\"\nA: /[a-z]{1,5}/\nB: /[a-z]{1,2}/";
+const SOURCE: &str =
+    "%lexer scannerless\nstart: A | start \"+\" B | \"(\" start \")\"\nA: /[a-z]{1,5}/\nB: /[a-z]{1,2}/";
 
 /// The same grammar with patterns, and with automata that grow.
 fn constraints(delimited: bool, has_outline: bool) -> [Constraint; 2] {
