@@ -20,6 +20,7 @@ use anygram_vocab::{TokenId, TokenMask};
 use crate::admit::{self, Admitted, Fillings};
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
+use crate::confirm::Confirmed;
 use crate::decision::{Decision, Undecided};
 use crate::error::CanvasError;
 use crate::lattice::{Lattice, Merging};
@@ -181,12 +182,19 @@ impl Solver {
         let most = self.constraint().language().limits().cache_bytes / PART_OF_VERDICTS;
         let verdicts = if verdicts.memory_usage() <= most { verdicts } else { Verdicts::default() };
         self.tables.kept = Some(Box::new(Kept { plan, verdicts, rows: possible }));
+        let rows = rows.into_iter().map(|row| (row.hole, row.undecided.clone(), row.found()));
+        let rows: Vec<_> = match self.constraint().language().grammar().memory {
+            None => rows.collect(),
+            Some(_) => {
+                let row = |(hole, undecided, found)| Confirmed::new(hole, found, undecided);
+                let mut rows: Vec<Confirmed> = rows.map(row).collect();
+                self.confirm_rows(canvas, &mut rows, &mut work);
+                rows.into_iter().map(|row| (row.hole, row.undecided, row.words)).collect()
+            }
+        };
         let earliest = self.earliest_end(canvas, earliest_end, &mut work);
         let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
-        for row in rows {
-            let hole = row.hole;
-            let undecided = row.undecided.clone();
-            let mut words = row.found();
+        for (hole, undecided, mut words) in rows {
             let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
             admissible.masks.push(TokenMask::from_words(words, self.constraint().vocabulary().len()));
             admissible.undecided.push(undecided);

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
-use anygram_left_to_right::Constraint;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
 use anygram_lexer::dfa::DEAD;
+use anygram_lexer::union::Union;
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -148,7 +148,7 @@ impl Tables {
         let mut found = Vec::new();
         for (from, reached) in (0..).zip(before) {
             if may_stay {
-                let state = self.stepper.transducer().union_state(reached.config.lexeme);
+                let state = self.union_state(reached.config.lexeme);
                 found.push((state, Reached { config: reached.config, from, token: None }));
             }
             let afters = self.afters(reached.config, work)?;
@@ -200,7 +200,7 @@ impl Tables {
             let walk = self.walk(config, rest.as_ref())?;
             work.spend(1 + walk.stays.len() + walk.exits.len())?;
             let mut add = |this: &Self, config: Config, token: Option<TokenId>| {
-                each(this.stepper.transducer().union_state(config.lexeme), Reached { config, from, token });
+                each(this.union_state(config.lexeme), Reached { config, from, token });
             };
             for (lexeme, tokens) in &walk.stays {
                 add(self, Config { state: config.state, lexeme: *lexeme }, tokens.first);
@@ -249,7 +249,7 @@ impl Tables {
             );
         }
         chosen.sort_by_key(|&(rank, state, _, reached)| {
-            (rank, Reverse(self.permissiveness[state as usize]), reached.config)
+            (rank, Reverse(self.permissiveness.get(state as usize).copied()), reached.config)
         });
         // What is open in different depths takes turns.
         let mut n_alike: FxHashMap<u32, usize> = FxHashMap::default();
@@ -266,8 +266,7 @@ impl Tables {
 }
 
 /// For each state of the union automaton the number of bytes that can follow.
-pub(crate) fn permissiveness(constraint: &Constraint) -> Box<[u16]> {
-    let union = &constraint.language().lexing().lexicon.union;
+pub(crate) fn permissiveness(union: &Union) -> Box<[u16]> {
     let follow =
         |state| (0..=u8::MAX).filter(|&byte| union.step(state, union.class(byte)) != DEAD).count() as u16;
     (0..union.n_states() as u32).map(follow).collect()

@@ -223,7 +223,7 @@ impl<'a> Lattice<'a> {
         let mut by_place: BTreeMap<transducer::Place, Vec<StateId>> = BTreeMap::new();
         let mut add = |this: &Self, after: Config| {
             let transducer = this.tables.stepper.transducer();
-            if this.guide.right.allows(slot + 1, transducer.union_state(after.lexeme)) {
+            if this.guide.right.allows(slot + 1, this.tables.union_state(after.lexeme)) {
                 by_place.entry(transducer.place(after.lexeme)).or_default().push(after.state);
             }
         };
@@ -286,7 +286,7 @@ impl<'a> Lattice<'a> {
 
     /// Whether lexing can go on from a reading with what is fixed from a slot on.
     pub fn allows(&self, slot: usize, config: Config) -> bool {
-        self.guide.right.allows(slot, self.tables.stepper.transducer().union_state(config.lexeme))
+        self.guide.right.allows(slot, self.tables.union_state(config.lexeme))
     }
 
     /// What a fixed token makes of a reading.
@@ -440,8 +440,7 @@ impl<'a> Lattice<'a> {
         if let Some(&known) = self.guide.verdicts.get(&(slot as u32, config)) {
             return Ok(known);
         }
-        let transducer = self.tables.stepper.transducer();
-        if !self.guide.right.allows(slot, transducer.union_state(config.lexeme)) {
+        if !self.guide.right.allows(slot, self.tables.union_state(config.lexeme)) {
             return Ok(false);
         }
         if let Some(verdict) = self.search(slot, config)? {

@@ -20,6 +20,7 @@
 //! | `admit` | what merged readings say of them, in one pass |
 //! | `right` | what can stand to the left of fixed tokens, as far as lexing knows |
 //! | `chart` | the same question decided by a parse of all texts at once |
+//! | `confirm` | what a memory adds: texts are read again |
 //! | `moves` | what one token, any, does to a reading |
 //!
 //! The meaning is that of DESIGN.md, section 4. A yes is always shown by a witness that was replayed from
@@ -40,6 +41,7 @@ mod admissible;
 mod admit;
 mod beam;
 mod chart;
+mod confirm;
 mod counters;
 mod gumbel;
 mod lattice;

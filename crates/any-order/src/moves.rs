@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
+use anygram_bits::Random;
 use anygram_left_to_right::Language;
 use anygram_left_to_right::frontier::Stepper;
 use anygram_left_to_right::language::StepError;
@@ -61,6 +62,13 @@ impl Ending {
             n_tokens: groups.clone().map(|group| group.n_tokens).sum(),
             first: groups.map(|group| group.first).min(),
         }
+    }
+
+    /// One of them, another for another seed.
+    pub fn some(&self, seed: u64) -> Option<TokenId> {
+        self.first?;
+        let mut random = Random::new(seed);
+        self.groups[random.below(self.groups.len())].some(&mut random)
     }
 
     /// What most tokens do comes first.

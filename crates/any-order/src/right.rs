@@ -17,6 +17,7 @@ use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Constraint;
 use anygram_left_to_right::mask::{Rest, Tokens, set_bit};
 use anygram_lexer::dfa::{DEAD, START};
+use anygram_lexer::outline::Outline;
 use anygram_lexer::transducer::Lexing;
 use anygram_lexer::union::Union;
 use anygram_vocab::{TokenId, TokenTrie};
@@ -25,8 +26,11 @@ use rustc_hash::FxHashMap;
 use crate::canvas::End;
 use crate::plan::{self, Place, Plan};
 
+/// Where the lexer's automaton grows, the states are those of its outline.
+///
 /// How bytes lead from state to state, of which there are two copies: see the module.
 struct Steps {
+    outline: Option<Arc<Outline>>,
     /// Of each state whether it accepts a terminal with which a sentence can end.
     ends: BitSet,
     /// Of each state whether some ignored terminal matches there, or can still match.
@@ -96,6 +100,9 @@ const END: u32 = 2;
 /// Any boundary.
 const BOUNDARY: u32 = 3;
 
+/// In place of a state of which nothing is known.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
 /// For each slot of a canvas, and its end, the states that can stand before it.
 #[derive(Clone)]
 pub(crate) struct Right {
@@ -117,10 +124,11 @@ impl Right {
         self.ids[slot] == ALL
     }
 
-    /// Whether a state can stand before a slot.
+    /// Whether a state can stand before a slot; for all that is known, if it is not known which it is
+    /// ([`UNKNOWN`]).
     #[inline]
     pub fn allows(&self, slot: usize, state: u32) -> bool {
-        self.merged.get(slot).is_none_or(|set| set.contains(state as usize))
+        state == UNKNOWN || self.merged.get(slot).is_none_or(|set| set.contains(state as usize))
     }
 }
 
@@ -138,10 +146,10 @@ impl Ways {
 }
 
 impl Rights {
-    pub fn new(constraint: &Constraint) -> Self {
+    pub fn new(constraint: &Constraint, outline: Option<Arc<Outline>>) -> Self {
         let lexing = constraint.language().lexing();
-        let n_states = lexing.lexicon.union.n_states();
-        let by = Arc::new(Steps::new(lexing));
+        let by = Arc::new(Steps::new(lexing, outline));
+        let n_states = by.n_states();
         let mut this = Self {
             by: by.clone(),
             begin: NONE,
@@ -291,9 +299,10 @@ impl Rights {
         if let Some(known) = self.ways.get(&left) {
             return Ok(known.clone());
         }
-        let union = &constraint.language().lexing().lexicon.union;
+        let by = self.by.clone();
+        let union = by.union(constraint);
         let (trie, from) = (constraint.vocabulary().trie(), &self.sets[left as usize]);
-        let (sets, of) = walk(trie, union, from, |states, class| self.by.step(union, states, class), work)?;
+        let (sets, of) = walk(trie, union, from, |states, class| by.step(union, states, class), work)?;
         let mut tokens: Vec<Vec<TokenId>> = vec![Vec::new(); sets.len()];
         of.iter().zip(trie.order()).for_each(|(&to, &token)| tokens[to as usize].push(token));
         let n_words = constraint.mask_words();
@@ -325,9 +334,10 @@ impl Rights {
         if let Some(known) = self.beyond.get(&rest.id) {
             return Ok(known.clone());
         }
-        let union = &constraint.language().lexing().lexicon.union;
+        let by = self.by.clone();
+        let union = by.union(constraint);
         let from = &self.sets[BOUNDARY as usize];
-        let sets = walk(&rest.trie, union, from, |states, class| self.by.step(union, states, class), work)?.0;
+        let sets = walk(&rest.trie, union, from, |states, class| by.step(union, states, class), work)?.0;
         let mut all = self.by.none();
         for set in &sets[1..] {
             all.union_with(set);
@@ -342,7 +352,8 @@ impl Rights {
         if let Some(&known) = self.forward.get(&(before, token)) {
             return known;
         }
-        let union = &constraint.language().lexing().lexicon.union;
+        let by = self.by.clone();
+        let union = by.union(constraint);
         let from = &self.sets[before as usize];
         let mut set = self.by.none();
         if let Some(bytes) = constraint.vocabulary().bytes(token) {
@@ -440,10 +451,10 @@ impl Rights {
         if let Some(&known) = self.holes.get(&after) {
             return Ok(known);
         }
-        let union = &constraint.language().lexing().lexicon.union;
+        let by = self.by.clone();
+        let union = by.union(constraint);
         let backwards = self.backwards.get_or_insert_with(|| backwards(constraint));
         let from = &self.sets[after as usize];
-        let by = &self.by;
         let sets = walk(backwards, union, from, |states, class| by.step_back(union, states, class), work)?.0;
         let mut set = by.none();
         for before in &sets[1..] {
@@ -462,7 +473,8 @@ impl Rights {
         if let Some(&known) = self.steps.get(&(after, token)) {
             return known;
         }
-        let union = &constraint.language().lexing().lexicon.union;
+        let by = self.by.clone();
+        let union = by.union(constraint);
         let mut set = self.by.none();
         let target = self.sets[after as usize].clone();
         if let Some(bytes) = constraint.vocabulary().bytes(token) {
@@ -480,22 +492,34 @@ impl Rights {
 }
 
 impl Steps {
-    fn new(lexing: &Lexing) -> Self {
-        let union = &lexing.lexicon.union;
+    fn new(lexing: &Lexing, outline: Option<Arc<Outline>>) -> Self {
+        let union = outline.as_ref().map_or(&lexing.lexicon.union, |outline| outline.union());
         let (last, ignored) = (lexing.cfg.last_terminals(), lexing.lexicon.ignored.clone());
+        // As the union speaks of them.
+        let kinds = |terminals: &BitSet| {
+            outline.as_ref().map_or_else(|| terminals.clone(), |outline| outline.kinds_of(terminals))
+        };
+        let (last_kinds, ignored_kinds) = (kinds(&last), kinds(&ignored));
         let states = |holds: &dyn Fn(u32) -> bool| {
             BitSet::from_members(union.n_states(), (0..union.n_states()).filter(|&state| holds(state as u32)))
         };
         Self {
-            ends: states(&|state| union.accepts(state).iter().any(|terminal| last.contains(terminal))),
+            ends: states(&|state| union.accepts(state).iter().any(|kind| last_kinds.contains(kind))),
             skips: states(&|state| {
-                let mut terminals = union.accepts(state).iter().chain(union.live(state).iter());
-                terminals.any(|terminal| ignored.contains(terminal))
+                let mut kinds = union.accepts(state).iter().chain(union.live(state).iter());
+                kinds.any(|kind| ignored_kinds.contains(kind))
             }),
-            skipped: states(&|state| union.accepts(state).iter().any(|terminal| ignored.contains(terminal))),
+            skipped: states(&|state| union.accepts(state).iter().any(|kind| ignored_kinds.contains(kind))),
             last,
             ignored,
+            outline,
         }
+    }
+
+    /// The automaton of which these are the states.
+    fn union<'a>(&'a self, constraint: &'a Constraint) -> &'a Union {
+        let own = &constraint.language().lexing().lexicon.union;
+        self.outline.as_ref().map_or(own, |outline| outline.union())
     }
 
     /// The number of states of one copy.

@@ -27,6 +27,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::beam::Beam;
 use crate::canvas::End;
+use crate::confirm::Confirm;
 use crate::lattice::{Guide, Lattice, Merging};
 use crate::moves::{Ending, Walk};
 use crate::open::Open;
@@ -52,6 +53,18 @@ pub(crate) struct Found {
     pub n_in_gaps: usize,
     /// Where the whole row ends as a prefix with a bound: tokens that make a sentence of it.
     pub closing: Vec<TokenId>,
+}
+
+impl Found {
+    /// The same for a canvas to whose slots, and whose end, those of this one belong.
+    pub fn in_slots(&self, belongs: &[usize]) -> Self {
+        Self {
+            end: belongs[self.end],
+            tokens: self.tokens.iter().map(|&(slot, token)| (belongs[slot], token)).collect(),
+            n_in_gaps: self.n_in_gaps,
+            closing: self.closing.clone(),
+        }
+    }
 }
 
 /// What bounds a search.
@@ -231,6 +244,8 @@ pub(crate) struct Search<'a> {
     bounds: Bounds,
     /// What keeps the search from places that lead nowhere, if it is asked.
     guide: Option<Guide>,
+    /// Reads completions again, where readings do not know all.
+    confirm: Option<Confirm<'a>>,
     /// A hole of which no tokens are looked at that go on behind the end of a piece.
     shallow: Option<usize>,
     nodes: Vec<Node>,
@@ -263,7 +278,7 @@ impl<'a> Search<'a> {
     /// A search that has not begun.
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, bounds: Bounds) -> Self {
         let n_specials = plan::specials(&tables.constraint).count();
-        let effort = tables.stepper.effort();
+        let effort = tables.effort();
         let right = tables.right(plan);
         Self {
             tables,
@@ -275,6 +290,7 @@ impl<'a> Search<'a> {
             work,
             bounds,
             guide: None,
+            confirm: None,
             shallow: None,
             nodes: Vec::new(),
             seen: FxHashSet::default(),
@@ -304,6 +320,12 @@ impl<'a> Search<'a> {
     pub fn guided(mut self, merging: Merging) -> Self {
         self.guide = Some(Lattice::new(self.tables, self.plan, merging, self.work).into_guide());
         self
+    }
+
+    /// Takes only completions that are confirmed. Where some were not, that it finds no other is
+    /// [`Outcome::OutOfSteps`].
+    pub fn confirming(self, confirm: Option<Confirm<'a>>) -> Self {
+        Self { confirm, ..self }
     }
 
     /// Begins with texts that can stand left of slots, with those of the last ones first, and goes on from
@@ -349,7 +371,26 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// The next completion that is confirmed.
     fn resume(&mut self) -> Result<Outcome, StepError> {
+        loop {
+            let outcome = self.resume_unconfirmed()?;
+            let Some(confirm) = &mut self.confirm else { return Ok(outcome) };
+            match outcome {
+                Outcome::Found(found) if confirm.holds(&found) => return Ok(Outcome::Found(found)),
+                Outcome::Found(found) => {
+                    self.work.spend(Tables::steps_of_reading(found.tokens.len()))?;
+                    if confirm.is_tired() {
+                        return Ok(Outcome::OutOfSteps);
+                    }
+                }
+                Outcome::None if confirm.has_refused() => return Ok(Outcome::OutOfSteps),
+                Outcome::None | Outcome::OutOfSteps => return Ok(outcome),
+            }
+        }
+    }
+
+    fn resume_unconfirmed(&mut self) -> Result<Outcome, StepError> {
         loop {
             while let Some(mut frame) = self.stack.pop() {
                 let node = frame.node;
@@ -357,7 +398,7 @@ impl<'a> Search<'a> {
                 self.stack.push(frame);
                 self.visits += 1;
                 self.in_vain += 1;
-                let effort = self.tables.stepper.effort();
+                let effort = self.tables.effort();
                 self.work.spend(STEPS_PER_VISIT + STEPS_PER_ITEM * effort.saturating_sub(self.effort))?;
                 self.effort = effort;
                 if self.visits > self.bounds.visits {
@@ -572,7 +613,7 @@ impl<'a> Search<'a> {
     /// Whether lexing can go on with what is fixed from a slot on.
     #[inline]
     fn is_allowed(&self, slot: u32, lexeme: LexemeId) -> bool {
-        self.right.allows(slot as usize, self.tables.stepper.transducer().union_state(lexeme))
+        self.right.allows(slot as usize, self.tables.union_state(lexeme))
     }
 
     /// Whether the text may end before a slot; then perhaps with tokens that make a sentence of it.
@@ -789,9 +830,13 @@ impl<'a> Search<'a> {
                 }
             }
             let sought = self.bounds.one_of.as_ref().filter(|_| is_sought).map(|(_, open)| open);
-            let pick = |ending: &Ending| match sought {
-                Some(open) => open.first(ending),
-                None => ending.first,
+            // Where keys have to differ, the first of all would do in one place only.
+            let varied = (self.confirm.is_some() && self.bounds.order != 0)
+                .then(|| self.bounds.order ^ self.nodes.len() as u64);
+            let pick = |ending: &Ending| match (sought, varied) {
+                (Some(open), _) => open.first(ending),
+                (None, Some(seed)) => ending.some(seed),
+                (None, None) => ending.first,
             };
             if let Some(&(lexeme, ref tokens)) = walk.stays.get(way) {
                 if !self.is_allowed(after, lexeme) {

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
 use crate::chart::{Chart, ChartTables};
+use crate::confirm::{self, Confirm};
 use crate::counters::Counters;
 use crate::decision::{Decision, Undecided};
 use crate::error::{CanvasCause, CanvasError};
@@ -133,7 +134,7 @@ pub(crate) struct MergingPace {
 /// ```
 pub struct Solver {
     pub(crate) tables: Tables,
-    matcher: Matcher,
+    pub(crate) matcher: Matcher,
     chart: Option<ChartTables>,
     /// In `contextual` also that of the longest match, and its other tables.
     longest: Option<ChartTables>,
@@ -255,7 +256,8 @@ impl Solver {
         let mut best = witness.text(self.constraint()).len();
         loop {
             let bounds = Bounds { below: Some(best), ..Bounds::default() };
-            match Search::new(&mut self.tables, &plan, &mut work, bounds).run() {
+            let confirm = Confirm::new(&mut self.matcher, canvas);
+            match Search::new(&mut self.tables, &plan, &mut work, bounds).confirming(confirm).run() {
                 Ok(Outcome::Found(found)) => best = plan.n_tokens_before(found.end) + found.n_in_gaps,
                 Ok(Outcome::None) => return Ok(Decision::Yes(best)),
                 Ok(Outcome::OutOfSteps) => return Ok(Decision::Unknown(Undecided::Between)),
@@ -452,7 +454,10 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let relaxed = Relaxed::new(plan);
-        let Some(found) = self.free_chart(&relaxed.plan, work).run()? else { return Ok(Decision::No) };
+        let Some(chart) = self.free_chart(&relaxed.plan, work) else {
+            return Ok(Decision::Unknown(Undecided::Between));
+        };
+        let Some(found) = chart.run()? else { return Ok(Decision::No) };
         if plan.has_gaps() {
             return Ok(Decision::Unknown(Undecided::Between));
         }
@@ -493,7 +498,9 @@ impl Solver {
         let mut own = self.share_of_work(4);
         // It enters no place of which merged readings say that it leads nowhere.
         let bounds = Bounds { visits: NEXT_VISITS, ..Bounds::default() };
-        let outcome = Search::new(&mut self.tables, plan, &mut own, bounds).guided(Merging::Exact).run();
+        let confirm = Confirm::new(&mut self.matcher, canvas);
+        let search = Search::new(&mut self.tables, plan, &mut own, bounds).confirming(confirm);
+        let outcome = search.guided(Merging::Exact).run();
         self.counters.spend(&own);
         match outcome {
             Ok(outcome) => self.confirmed_outcome(canvas, outcome),
@@ -510,7 +517,8 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let bounds = Bounds { visits, order, ..Bounds::default() };
-        let outcome = Search::new(&mut self.tables, plan, work, bounds).run()?;
+        let confirm = Confirm::new(&mut self.matcher, canvas);
+        let outcome = Search::new(&mut self.tables, plan, work, bounds).confirming(confirm).run()?;
         self.confirmed_outcome(canvas, outcome)
     }
 
@@ -523,10 +531,11 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
+        let confirm = Confirm::new(&mut self.matcher, canvas).map(|confirm| confirm.of_slots(&belongs));
         let outcome = match short {
             Short::Order(order) => {
                 let bounds = Bounds { visits: FIRST_VISITS, order, ..Bounds::default() };
-                let search = Search::new(&mut self.tables, &few, work, bounds);
+                let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
                 if search.is_hopeless() {
                     return Ok(Decision::No);
                 }
@@ -535,15 +544,12 @@ impl Solver {
             Short::Beam(width) => {
                 let beam = self.tables.beam(&few, Width::narrow(width), work)?;
                 let bounds = Bounds { visits: VISITS_PER_READING * width, ..Bounds::default() };
-                Search::new(&mut self.tables, &few, work, bounds).run_from(&beam, BEAM_IN_VAIN)?
+                let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
+                search.run_from(&beam, BEAM_IN_VAIN)?
             }
         };
         match outcome {
-            Outcome::Found(mut found) => {
-                found.end = belongs[found.end];
-                found.tokens.iter_mut().for_each(|(slot, _)| *slot = belongs[*slot]);
-                self.confirmed(canvas, &found)
-            }
+            Outcome::Found(found) => self.confirmed(canvas, &found.in_slots(&belongs)),
             Outcome::None if !plan.has_gaps() && matches!(short, Short::Order(_)) => Ok(Decision::No),
             Outcome::None | Outcome::OutOfSteps => Ok(Decision::Unknown(Undecided::Between)),
         }
@@ -567,7 +573,10 @@ impl Solver {
         plan: &Plan,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
-        let Some(found) = self.free_chart(plan, work).shortest().run()? else { return Ok(Decision::No) };
+        let Some(chart) = self.free_chart(plan, work) else {
+            return Ok(Decision::Unknown(Undecided::Between));
+        };
+        let Some(found) = chart.shortest().run()? else { return Ok(Decision::No) };
         let answer = self.confirmed(canvas, &found)?;
         if answer.decided().is_some() {
             return Ok(answer);
@@ -601,48 +610,27 @@ impl Solver {
         Ok(self.longest_tables.as_deref_mut())
     }
 
-    /// The chart: in `contextual` by the scannerless lexing, so that only a no holds.
-    fn free_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Chart<'a> {
+    /// The chart: in `contextual` by the scannerless lexing, and where automata grow by their outlines, so
+    /// that only a no holds. `None` where there is none.
+    fn free_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Option<Chart<'a>> {
         let constraint = &self.tables.constraint;
-        let tables = self.chart.get_or_insert_with(|| {
-            let lexing = constraint.language().lexing();
-            let lexing =
-                if lexing.mode() == LexerMode::Contextual { lexing.scannerless() } else { lexing.clone() };
-            ChartTables::new(constraint, lexing)
-        });
-        Chart::new(tables, constraint, plan, work)
+        if self.chart.is_none() {
+            let language = constraint.language();
+            let lexing = match language.lexing() {
+                lexing if lexing.is_growing() => self.tables.outline_lexing(),
+                lexing if lexing.mode() == LexerMode::Contextual => Some(lexing.scannerless()),
+                lexing => Some(lexing.clone()),
+            };
+            self.chart = lexing.map(|lexing| ChartTables::new(constraint, lexing));
+        }
+        self.chart.as_mut().map(|tables| Chart::new(tables, constraint, plan, work))
     }
 
     /// A yes, after its witness was replayed.
     fn confirmed(&mut self, canvas: &Canvas, found: &Found) -> Result<Decision<Witness>, StepError> {
-        let witness = self.witness(canvas, found);
+        let witness = witness(self.constraint(), canvas, found);
         let replays = self.replays(canvas, found.end, &witness)?;
         Ok(if replays { Decision::Yes(witness) } else { Decision::Unknown(Undecided::Between) })
-    }
-
-    fn witness(&self, canvas: &Canvas, found: &Found) -> Witness {
-        let vocabulary = self.constraint().vocabulary();
-        let mut slots: Vec<Filling> = canvas
-            .slots()
-            .iter()
-            .enumerate()
-            .map(|(at, slot)| match slot {
-                Slot::Fixed(token) => Filling::Token(*token),
-                Slot::Gap => Filling::Tokens(Vec::new()),
-                Slot::Hole => {
-                    let tail = if at > found.end { vocabulary.pad() } else { None };
-                    Filling::Token(tail.or(vocabulary.eos().first().copied()).unwrap_or(TokenId(0)))
-                }
-            })
-            .collect();
-        for &(slot, token) in &found.tokens {
-            match slots.get_mut(slot) {
-                Some(Filling::Token(own)) => *own = token,
-                Some(Filling::Tokens(tokens)) => tokens.push(token),
-                None => {}
-            }
-        }
-        Witness { slots, closing: found.closing.clone() }
     }
 
     /// Whether the text of a witness ends as the canvas says, read from left to right.
@@ -656,6 +644,9 @@ impl Solver {
 
     /// Whether a text is a prefix of a sentence, or else a sentence.
     fn ends_as(&mut self, text: &[TokenId], as_prefix: bool) -> Result<bool, StepError> {
+        if self.constraint().language().grammar().memory.is_some() {
+            return Ok(confirm::reads(&mut self.matcher, text, as_prefix));
+        }
         self.matcher.reset();
         for &token in text {
             match self.matcher.advance(token) {
@@ -686,6 +677,32 @@ impl Solver {
         }
         Ok(self.tables.stepper.is_sentence(&readings))
     }
+}
+
+/// A completion as it was found, slot by slot.
+pub(crate) fn witness(constraint: &Constraint, canvas: &Canvas, found: &Found) -> Witness {
+    let vocabulary = constraint.vocabulary();
+    let mut slots: Vec<Filling> = canvas
+        .slots()
+        .iter()
+        .enumerate()
+        .map(|(at, slot)| match slot {
+            Slot::Fixed(token) => Filling::Token(*token),
+            Slot::Gap => Filling::Tokens(Vec::new()),
+            Slot::Hole => {
+                let tail = if at > found.end { vocabulary.pad() } else { None };
+                Filling::Token(tail.or(vocabulary.eos().first().copied()).unwrap_or(TokenId(0)))
+            }
+        })
+        .collect();
+    for &(slot, token) in &found.tokens {
+        match slots.get_mut(slot) {
+            Some(Filling::Token(own)) => *own = token,
+            Some(Filling::Tokens(tokens)) => tokens.push(token),
+            None => {}
+        }
+    }
+    Witness { slots, closing: found.closing.clone() }
 }
 
 /// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and an error

@@ -4,6 +4,7 @@
 //! A reading ([`Config`]) knows no positions and equal ones are one, so what is known of it serves all slots
 //! of all canvases.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::hash_map::Entry;
@@ -18,7 +19,9 @@ use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{Rest, Tokens};
 use anygram_left_to_right::read::read_token;
 use anygram_lexer::dfa::{DEAD, START};
-use anygram_lexer::transducer::LexemeId;
+use anygram_lexer::outline::{self, Outline};
+use anygram_lexer::transducer::{LexemeId, Lexing};
+use anygram_lexer::union::Union;
 use anygram_recognizer::StateId;
 use anygram_vocab::{TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,7 +32,7 @@ use crate::canvas::End;
 use crate::lattice::Known;
 use crate::moves::{Ending, Pieces, Walk, Walks};
 use crate::plan::{self, Plan};
-use crate::right::{Right, Rights};
+use crate::right::{Right, Rights, UNKNOWN};
 
 /// The tables that grow while canvases of one constraint are worked on.
 pub(crate) struct Tables {
@@ -61,6 +64,10 @@ pub(crate) struct Tables {
     pub afters: FxHashMap<Config, Arc<[After]>>,
     /// For each state of the union automaton the number of bytes that can follow.
     pub permissiveness: Box<[u16]>,
+    /// Where the union automaton grows, a finite one around it ...
+    outline: Option<Arc<Outline>>,
+    /// ... and where its states are in that, or [`UNKNOWN`].
+    outline_places: RefCell<FxHashMap<u32, u32>>,
     /// Few tokens, of each kind some, once they are needed.
     few: Option<Arc<Rest>>,
     /// What was found out about the last canvas whose admissible tokens were sought.
@@ -95,17 +102,23 @@ const AFTERS_BYTES: usize = 2_048;
 /// A place entered costs a few look-ups, and now and then a new state of the parser.
 pub(crate) const STEPS_PER_VISIT: usize = 16;
 
+/// A lexeme at a new state of an automaton that grows takes as long as so many items of a parser state.
+const ITEMS_PER_LEXEME: usize = 32;
+
 /// Readings that a quick look for a completion leaves.
 const MOST_EXPANDED: usize = 64;
 
 impl Tables {
     pub fn new(constraint: &Constraint) -> Result<Self, StepError> {
-        constraint.language().needs_all_states("canvases")?;
+        let language = constraint.language();
+        let mut work = Work::new(language.limits().compile_steps, "compile_steps");
+        let outline = Outline::new(language.lexing(), &mut work)?.map(Arc::new);
         Ok(Self {
             constraint: constraint.clone(),
             stepper: Stepper::interning(constraint.language())?,
             walks: Walks::new(),
-            rights: Rights::new(constraint),
+            rights: Rights::new(constraint, outline.clone()),
+            outline_places: RefCell::default(),
             reads: FxHashMap::default(),
             closings: FxHashMap::default(),
             finishes: FxHashMap::default(),
@@ -117,10 +130,42 @@ impl Tables {
             outlooks: FxHashMap::default(),
             viable: FxHashMap::default(),
             afters: FxHashMap::default(),
-            permissiveness: permissiveness(constraint),
+            permissiveness: permissiveness(Self::union(constraint, &outline)),
+            outline,
             few: None,
             kept: None,
         })
+    }
+
+    /// The automaton of whose states it is known where they may stand: the union, or its outline.
+    fn union<'a>(constraint: &'a Constraint, outline: &'a Option<Arc<Outline>>) -> &'a Union {
+        let own = &constraint.language().lexing().lexicon.union;
+        outline.as_ref().map_or(own, |outline| outline.union())
+    }
+
+    /// The state of that automaton since a piece began.
+    #[inline]
+    pub fn union_state(&self, lexeme: LexemeId) -> u32 {
+        let state = self.stepper.transducer().union_state(lexeme);
+        let Some(outline) = &self.outline else { return state };
+        let own = &self.constraint.language().lexing().lexicon.union;
+        let place = || outline.place(own, state).unwrap_or(UNKNOWN);
+        *self.outline_places.borrow_mut().entry(state).or_insert_with(place)
+    }
+
+    /// What the parser did so far, in items, and where the lexer's automaton grows that too.
+    pub fn effort(&self) -> usize {
+        let n_lexemes = if self.outline.is_some() { self.stepper.transducer().n_lexemes() } else { 0 };
+        self.stepper.effort() + ITEMS_PER_LEXEME * n_lexemes
+    }
+
+    /// Where the automata of terminals grow, the lexing of a plain grammar that has at least the same
+    /// sentences, unless there is none within the limits.
+    pub fn outline_lexing(&self) -> Option<Lexing> {
+        let language = self.constraint.language();
+        let limits = language.limits();
+        let mut work = Work::new(limits.compile_steps, "compile_steps");
+        outline::lexing(language.grammar(), &limits.lexer, &mut work).ok().flatten()
     }
 
     /// Bytes on the heap, roughly.
@@ -132,6 +177,7 @@ impl Tables {
             + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
             + (self.reads.len() + self.closings.len() + self.finishes.len() + self.outlooks.len()) * 64
             + self.afters.len() * AFTERS_BYTES
+            + self.outline_places.borrow().len() * 16
             + self.kept.as_ref().map_or(0, |kept| kept.memory_usage())
     }
 
@@ -201,11 +247,16 @@ impl Tables {
         Ok(readings)
     }
 
+    /// The steps of reading so many tokens from left to right.
+    pub fn steps_of_reading(n_tokens: usize) -> usize {
+        STEPS_PER_VISIT * (1 + n_tokens)
+    }
+
     /// Few tokens that do most of what all can do: the short ones, and those that are one piece which cannot
     /// go on, perhaps behind a blank. As what is left of them where nothing was read yet.
     pub fn few_tokens(&mut self) -> Arc<Rest> {
-        let constraint = &self.constraint;
-        self.few.get_or_insert_with(|| Arc::new(few_tokens(constraint))).clone()
+        let Self { constraint, outline, few, .. } = self;
+        few.get_or_insert_with(|| Arc::new(few_tokens(constraint, outline))).clone()
     }
 
     /// The nodes of tries of tokens that were looked at so far.
@@ -521,13 +572,14 @@ impl Tables {
 }
 
 /// See [`Tables::few_tokens`].
-fn few_tokens(constraint: &Constraint) -> Rest {
-    let lexicon = &constraint.language().lexing().lexicon;
-    let union = &lexicon.union;
+fn few_tokens(constraint: &Constraint, outline: &Option<Arc<Outline>>) -> Rest {
+    let used = &constraint.language().lexing().lexicon.used;
+    let used = outline.as_ref().map_or_else(|| used.clone(), |outline| outline.kinds_of(used));
+    let union = Tables::union(constraint, outline);
     let is_whole = |bytes: &[u8]| {
         let end = bytes.iter().fold(START, |state, &byte| union.step(state, union.class(byte)));
         let live = union.live(end);
-        union.accepts(end).iter().any(|terminal| lexicon.used.contains(terminal) && !live.contains(terminal))
+        union.accepts(end).iter().any(|terminal| used.contains(terminal) && !live.contains(terminal))
     };
     // What is cut off of a short token, and what is in progress then. Of bytes that all terminals take for
     // the same one is enough.

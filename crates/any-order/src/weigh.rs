@@ -13,15 +13,16 @@
 
 use anygram_bits::Random;
 use anygram_bits::work::Work;
-use anygram_left_to_right::Constraint;
 use anygram_left_to_right::language::StepError;
+use anygram_left_to_right::{Constraint, Matcher};
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::canvas::{Canvas, End, Slot};
-use crate::decision::Decision;
+use crate::confirm;
+use crate::decision::{Decision, Undecided};
 use crate::error::{CanvasCause, CanvasError};
 use crate::gumbel;
 use crate::log_probs::log_sum;
@@ -106,12 +107,16 @@ pub struct SampleOptions {
 pub struct Weigher {
     subsets: Subsets,
     by: SampleBy,
+    /// Reads completions again, where the automaton of texts does not know what a memory does.
+    matcher: Option<Matcher>,
 }
 
 impl Weigher {
     /// Empty tables for a constraint.
     pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
-        Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default() })
+        let remembers = constraint.language().grammar().memory.is_some();
+        let matcher = remembers.then(|| constraint.matcher()).transpose()?;
+        Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default(), matcher })
     }
 
     /// Lets samples be drawn in one way alone, for tests and measurements.
@@ -134,7 +139,8 @@ impl Weigher {
     ///
     /// Exact in every lexer mode, over all tokens, listed or not; ties are broken deterministically. Sums are
     /// formed in multiples of 2^-40, so that equal ones are equal in any order. At worst exponential in the
-    /// holes; at the limit `canvas_steps` it is *unknown*.
+    /// holes; at the limit `canvas_steps` it is *unknown*. So it is where the grammar has a
+    /// [memory](anygram_grammar::memory) by which the best of all that its rules allow is no completion.
     pub fn best(
         &mut self,
         canvas: &Canvas,
@@ -143,7 +149,14 @@ impl Weigher {
     ) -> Result<Decision<Assignment>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
-        Ok(Decision::of(question.best()))
+        let best = Decision::of(question.best());
+        let (subsets, matcher) = (&self.subsets, &mut self.matcher);
+        Ok(match best {
+            Decision::Yes(best) if !holds(matcher, &subsets.tables.constraint, canvas, &best) => {
+                Decision::Unknown(Undecided::Between)
+            }
+            best => best,
+        })
     }
 
     /// Completions of a canvas without gaps, each drawn from exactly the product of the holes'
@@ -151,7 +164,9 @@ impl Weigher {
     /// replacement. The same for the same seed.
     ///
     /// Exact in every lexer mode, over all tokens, listed or not, up to the rounding of `f64`. At worst
-    /// exponential in the holes; at the limit `canvas_steps` it is *unknown*.
+    /// exponential in the holes; at the limit `canvas_steps` it is *unknown*. Of what the rules of a grammar
+    /// with a [memory](anygram_grammar::memory) allow, samples are rejected that it does not; where these are
+    /// nearly all, it is *unknown* too.
     pub fn sample(
         &mut self,
         canvas: &Canvas,
@@ -162,21 +177,21 @@ impl Weigher {
         let SampleOptions { tail, seed, count } = options;
         let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
         let mut random = Random::new(seed);
-        let drawn = match self.by {
-            SampleBy::Layers => question.sample(&mut random, count, question.limit),
-            SampleBy::Search => gumbel::sample(&mut question, &mut random, count),
-            SampleBy::All => {
-                let for_layers = question.limit / LAYERS_SHARE;
-                match question.sample(&mut random, count, for_layers) {
-                    Err(error) if error.limit().is_some_and(|(option, _)| option == OPTION) => {
-                        *question.work = Work::new(question.limit - for_layers, OPTION);
-                        gumbel::sample(&mut question, &mut random, count)
-                    }
-                    drawn => drawn,
-                }
+        let Some(_) = self.matcher else { return Ok(question.draw(self.by, &mut random, count)) };
+        let mut drawn = Vec::new();
+        for _ in 0..MOST_BATCHES {
+            let batch = match question.draw(self.by, &mut random, count) {
+                Decision::Yes(batch) => batch,
+                undrawn => return Ok(undrawn),
+            };
+            let constraint = &question.subsets.tables.constraint;
+            drawn.extend(batch.into_iter().filter(|one| holds(&mut self.matcher, constraint, canvas, one)));
+            if drawn.len() >= count {
+                drawn.truncate(count);
+                return Ok(Decision::Yes(drawn));
             }
-        };
-        Ok(Decision::of(drawn))
+        }
+        Ok(Decision::Unknown(Undecided::Between))
     }
 
     fn begin(&mut self, canvas: &Canvas, log_probs: &LogProbs) -> Result<Work, CanvasError> {
@@ -201,8 +216,33 @@ impl Weigher {
 /// The limit of a question.
 const OPTION: &str = "canvas_steps";
 
+/// How often as many samples are drawn as are asked for, where a memory rejects some.
+const MOST_BATCHES: usize = 64;
+
 /// One in this many steps of a question is for the layers of states.
 const LAYERS_SHARE: u64 = 4;
+
+/// Whether a completion is one, read from left to right by a matcher that remembers, if there is one; no
+/// where that is not known.
+fn holds(
+    matcher: &mut Option<Matcher>,
+    constraint: &Constraint,
+    canvas: &Canvas,
+    Assignment { tokens, .. }: &Assignment,
+) -> bool {
+    let Some(matcher) = matcher else { return true };
+    let eos = constraint.vocabulary().eos();
+    let text: Vec<TokenId> = tokens.iter().copied().take_while(|token| !eos.contains(token)).collect();
+    if text.len() < tokens.len() {
+        return confirm::reads(matcher, &text, false);
+    }
+    match canvas.end() {
+        End::Sentence => confirm::reads(matcher, &text, false),
+        End::Prefix { remaining: None } => confirm::reads(matcher, &text, true),
+        // The fewest tokens that close it are counted without the memory.
+        End::Prefix { remaining: Some(_) } => false,
+    }
+}
 
 /// A weight in multiples of 2^-40, or less than any.
 type Fixed = i128;
@@ -269,6 +309,25 @@ impl<'a> Question<'a> {
         let mut row_of = vec![usize::MAX; canvas.slots().len()];
         canvas.holes().enumerate().for_each(|(row, slot)| row_of[slot] = row);
         Self { subsets, canvas, rows: log_probs.rows().to_vec(), row_of, tail, work, tails, limit }
+    }
+
+    /// Samples of what the rules allow.
+    fn draw(&mut self, by: SampleBy, random: &mut Random, count: usize) -> Decision<Vec<Assignment>> {
+        let drawn = match by {
+            SampleBy::Layers => self.sample(random, count, self.limit),
+            SampleBy::Search => gumbel::sample(self, random, count),
+            SampleBy::All => {
+                let for_layers = self.limit / LAYERS_SHARE;
+                match self.sample(random, count, for_layers) {
+                    Err(error) if error.limit().is_some_and(|(option, _)| option == OPTION) => {
+                        *self.work = Work::new(self.limit - for_layers, OPTION);
+                        gumbel::sample(self, random, count)
+                    }
+                    drawn => drawn,
+                }
+            }
+        };
+        Decision::of(drawn)
     }
 
     pub fn is_eos(&self, token: TokenId) -> bool {

@@ -168,6 +168,18 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         None
     }
 
+    /// A regular expression over bytes that matches at least the pieces of all labels: what canvases know of
+    /// an automaton without making its states. One expression for many automata makes that cheap.
+    fn outline(&self) -> &'static str {
+        "(?s-u:.)+"
+    }
+
+    /// A text that leads in the [outline](Self::outline) to where all can follow that can follow in a state
+    /// here; `None` if that is not known.
+    fn in_outline(&self, _state: u32) -> Option<&'static [u8]> {
+        None
+    }
+
     /// A class for each byte, numbered from 0 without gaps: bytes of one class are told apart in no state.
     /// The fewer classes there are, the smaller are the tables.
     fn classes(&self) -> Box<[u8; 256]> {

@@ -4,31 +4,13 @@
 //! `ANYGRAM_SHARED=../shared cargo run --release -p anygram-json-schema --example budgets`; with
 //! `ANYGRAM_SCHEMA` only those whose names contain it.
 
-use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anygram_json_schema::{Options, grammar};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+use anygram_testkit::schema_bench::{self, Case, Test};
 use anygram_vocab::{LoadOptions, Vocabulary};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    id: String,
-    #[serde(borrow)]
-    schema: &'a RawValue,
-    #[serde(borrow, default)]
-    tests: Vec<Instance<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Instance<'a> {
-    valid: bool,
-    #[serde(borrow)]
-    data: &'a RawValue,
-}
 
 /// Times of one kind of mask, in milliseconds.
 #[derive(Default)]
@@ -53,26 +35,14 @@ impl Times {
 
 /// Some schemas of each file with a valid instance.
 fn real_schemas(of_each: usize) -> Vec<(String, String, String)> {
-    let Some(shared) = anygram_testkit::shared::data() else { return Vec::new() };
-    let mut files: Vec<_> = std::fs::read_dir(shared.join("jsonschemabench"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
-    files.sort();
     let mut schemas = Vec::new();
-    for path in files {
-        let mut text = String::new();
-        flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap())
-            .read_to_string(&mut text)
-            .unwrap();
+    for lines in schema_bench::splits().into_iter().flatten() {
         let n_before = schemas.len();
-        for line in text.lines().skip(7).step_by(11) {
-            let line: Line = serde_json::from_str(line).unwrap();
-            let valid =
-                line.tests.iter().find(|test| test.valid && (20..1_500).contains(&test.data.get().len()));
-            let Some(test) = valid else { continue };
-            schemas.push((line.id, line.schema.get().to_owned(), test.data.get().to_owned()));
+        for line in lines.iter().skip(7).step_by(11) {
+            let mut case = Case::of(line);
+            let some = |test: &Test| test.valid && (20..1_500).contains(&test.data.len());
+            let Some(at) = case.tests.iter().position(some) else { continue };
+            schemas.push((case.id, case.schema, case.tests.swap_remove(at).data));
             if schemas.len() == n_before + of_each {
                 break;
             }

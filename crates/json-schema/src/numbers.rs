@@ -505,6 +505,24 @@ impl PieceAutomaton for NumberPieces {
         if goes_on { [0].into() } else { Arc::default() }
     }
 
+    fn outline(&self) -> &'static str {
+        "-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][-+]?[0-9]+)?"
+    }
+
+    fn in_outline(&self, state: u32) -> Option<&'static [u8]> {
+        Some(match self.lock().states[state as usize].at {
+            At::Start => b"",
+            At::Minus => b"-",
+            At::Zero => b"0",
+            At::Whole => b"1",
+            At::Point => b"0.",
+            At::Fraction => b"0.0",
+            At::E => b"0e",
+            At::Sign => b"0e+",
+            At::Exponent => b"0e0",
+        })
+    }
+
     fn classes(&self) -> Box<[u8; 256]> {
         let is_free = self.values.is_none();
         Box::new(std::array::from_fn(|byte| match byte as u8 {

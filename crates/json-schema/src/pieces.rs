@@ -358,6 +358,38 @@ impl PieceAutomaton for StringPieces {
         (min <= length).then_some(Nature { number, label, reach })
     }
 
+    fn outline(&self) -> &'static str {
+        OUTLINE
+    }
+
+    fn in_outline(&self, state: u32) -> Option<&'static [u8]> {
+        let bytes = |left: u8| -> &'static [u8] {
+            match left {
+                1 => b"\"\xc2",
+                2 => b"\"\xe1",
+                _ => b"\"\xf1",
+            }
+        };
+        Some(match &*self.state(state) {
+            State::Start => b"",
+            State::Inside { .. } => b"\"",
+            State::Closed(_) => b"\"\"",
+            State::Tail { left, .. } => bytes(*left),
+            State::Within { part, .. } => match part {
+                Part::Bytes { left, .. } => bytes(*left),
+                Part::Escape | Part::HalfEscape { .. } => b"\"\\",
+                // The other half is another character there.
+                Part::Half { .. } => b"\"",
+                Part::Unit { digits, .. } | Part::HalfUnit { digits, .. } => match digits {
+                    0 => b"\"\\u",
+                    1 => b"\"\\u0",
+                    2 => b"\"\\u00",
+                    _ => b"\"\\u000",
+                },
+            },
+        })
+    }
+
     fn classes(&self) -> Box<[u8; 256]> {
         let chars = lock(&self.chars);
         // With bounds among the characters that other bytes spell, each of these may matter.
@@ -371,6 +403,12 @@ impl PieceAutomaton for StringPieces {
         }))
     }
 }
+
+/// All strings: UTF-8 without regard to where it is overlong, escapes without regard to halves of pairs.
+const OUTLINE: &str = concat!(
+    r#"(?-u)"(?:[\x20\x21\x23-\x5b\x5d-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"#,
+    r#"|[\xf0-\xf4][\x80-\xbf]{3}|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*""#
+);
 
 /// The last code point.
 const LAST_CHAR: u32 = char::MAX as u32;

@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use anygram_bits::BitSet;
+use anygram_bits::{BitSet, Random};
 use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
@@ -90,6 +90,18 @@ impl Tokens {
             Self::Few(tokens) => tokens.first().copied(),
             Self::Many(words) => {
                 let at = words.iter().position(|&word| word != 0)?;
+                Some(TokenId::new(at * MASK_BITS + words[at].trailing_zeros() as usize))
+            }
+        }
+    }
+
+    /// One of them, if there is one. Cost of a row: as long as its tokens are rare.
+    pub fn some(&self, random: &mut Random) -> Option<TokenId> {
+        match self {
+            Self::Few(tokens) => (!tokens.is_empty()).then(|| *random.choose(tokens)),
+            Self::Many(words) => {
+                let from = random.below(words.len());
+                let at = (from..words.len()).chain(0..from).find(|&at| words[at] != 0)?;
                 Some(TokenId::new(at * MASK_BITS + words[at].trailing_zeros() as usize))
             }
         }
@@ -518,6 +530,10 @@ struct Growing {
 /// See [`Sweeper::levels`]: each about twice the one before, so that there are few.
 const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
 
+/// Where it matters to which place a token leads, however much may follow: places are one that do the same for
+/// texts of any length.
+const ALL_LEVELS: [usize; 1] = [usize::MAX];
+
 /// In a table of steps: not asked yet, and nowhere.
 const NOT_YET: u32 = u32::MAX;
 const NOWHERE: u32 = u32::MAX - 1;
@@ -549,10 +565,14 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, has_rests): (Option<(LexemeId, usize)>, bool),
+        (wanted, has_rests, goes_on): (Option<(LexemeId, usize)>, bool, bool),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
-        let levels = if lexing.is_growing() { &LEVELS[..] } else { &LEVELS[..1] };
+        let levels = match lexing.is_growing() {
+            true if goes_on => &ALL_LEVELS[..],
+            true => &LEVELS[..],
+            false => &LEVELS[..1],
+        };
         Self {
             lexing,
             transducer,
@@ -954,7 +974,7 @@ impl Walks {
         let common = lexing.lexicon.union.common(start.state());
         let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
         let Some(walked) = commons.walked(common, trie, n_words) else { return Ok(None) };
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, true));
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, true, false));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let mut beside = Beside::new(walked);
         let walk = beside.walk(&mut sweeper);
@@ -992,7 +1012,8 @@ impl Walks {
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
         let wanted = wanted.map(|lexeme| (lexeme, most));
         let lexing = language.lexing();
-        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (wanted, has_rests));
+        let how = (wanted, has_rests, self.apart);
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, how);
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));
         let (n_steps, n_entries, groups) = (sweeper.n_steps, sweeper.table.len(), sweeper.groups);

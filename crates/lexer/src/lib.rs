@@ -7,6 +7,7 @@
 //! | [`lexicon`] | the union with the declarations that decide labels: priorities, ties, ignored terminals |
 //! | [`boundary`] | what can follow a piece, as finite automata over pieces |
 //! | [`words`] | readable texts of terminals |
+//! | [`outline`] | a finite automaton around terminals whose automata grow |
 //! | [`overlap`] | terminals that are in each other's way |
 //! | [`transducer`] | lexemes in progress, stepped byte by byte, with what they still owe |
 //!
@@ -27,6 +28,7 @@ pub mod boundary;
 pub mod dfa;
 pub mod lexicon;
 
+pub mod outline;
 pub mod overlap;
 
 pub mod transducer;

@@ -58,6 +58,14 @@ pub enum Part<'a> {
     },
 }
 
+/// How a terminal of a union that grows is given.
+pub(crate) enum Named<'a> {
+    /// By a pattern: its automaton is a part of the product.
+    Pattern,
+    /// By an automaton that grows.
+    Label(&'a Pieces),
+}
+
 impl Union {
     /// The union of `parts`, one for each terminal; `None` is one that takes no part, as a token of the
     /// vocabulary. It grows if one of them is a label of `pieces`.
@@ -233,6 +241,26 @@ impl Union {
     /// terminal.
     pub fn nature(&self, state: State) -> Option<Nature> {
         self.growing.as_ref()?.nature(state)
+    }
+
+    /// How a terminal is given in a union that grows; `None` if it does not compete.
+    pub(crate) fn given_by(&self, terminal: usize) -> Option<Named<'_>> {
+        self.growing.as_ref()?.given_by(terminal)
+    }
+
+    /// Of a union that grows, the product of the terminals that have patterns, if there are any.
+    pub(crate) fn product(&self) -> Option<&Union> {
+        self.growing.as_ref()?.product()
+    }
+
+    /// The place of a state in an outline, see [`crate::outline`].
+    pub(crate) fn in_outline(
+        &self,
+        state: State,
+        of_product: &[Option<State>],
+        run: impl Fn(&[u8]) -> State,
+    ) -> Option<State> {
+        self.growing.as_ref()?.in_outline(state, of_product, run)
     }
 
     /// The terminals that match exactly what led here.

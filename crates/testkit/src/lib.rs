@@ -35,4 +35,5 @@ pub mod cases;
 pub mod competing;
 pub mod laws;
 
+pub mod schema_bench;
 pub mod shared;

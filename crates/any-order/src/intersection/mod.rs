@@ -23,6 +23,7 @@ use anygram_grammar::normal::NormalForm;
 use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
+use anygram_lexer::LexerError;
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
@@ -196,7 +197,12 @@ impl Intersection {
     /// Normal forms and empty tables for a constraint. Cost: linear in the grammar, and the closure of its
     /// unit rules.
     pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
-        constraint.language().needs_all_states("canvases")?;
+        const WHAT: &str = "the method `intersection`";
+        let language = constraint.language();
+        language.needs_all_states(WHAT)?;
+        if language.grammar().memory.is_some() {
+            return Err(StepError::from(LexerError::Growing { what: WHAT }).into());
+        }
         let rules = Rules::new(&constraint.language().lexing().cfg);
         Ok(Self {
             constraint: constraint.clone(),

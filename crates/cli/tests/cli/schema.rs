@@ -46,6 +46,32 @@ fn questions_bring_schemas() {
 }
 
 #[test]
+fn questions_about_canvases_bring_schemas() {
+    let folder = Folder::new();
+    let vocab = folder.file("v.json", r#"["{\"","a","b","\":1","}",",\"","7","x",null]"#);
+    let arguments = ["--vocab", &*vocab, "--eos", "8"];
+    let ask = |schema: Value, slots: Value, want: &[&str]| {
+        let question = json!({"op": "canvas", "schema": schema, "slots": slots, "want": want});
+        answers(&arguments, &[question]).remove(0)
+    };
+    // The second key is another one, whatever the schema says of keys.
+    let told =
+        ask(json!({"type": "object"}), json!([0, 1, 3, 5, null, 3, 4]), &["completable", "admissible"]);
+    assert_eq!((&told["completable"], &told["proven"]), (&json!(true), &json!(true)));
+    assert_eq!(told["admissible"], json!([[2, 6, 7]]), "{told}");
+    let wants = ["completable", "minimum", "witness"];
+    let told = ask(json!({"required": ["a", "b"], "type": "object"}), json!([0, "*", 4, null]), &wants);
+    assert_eq!((&told["completable"], &told["minimum"]), (&json!(true), &json!(7)), "{told}");
+    let told = ask(json!({"maxProperties": 1, "type": "object"}), json!([0, null, 3, 5, null, 3, 4]), &wants);
+    assert_eq!((&told["completable"], &told["minimum"]), (&json!(false), &Value::Null), "{told}");
+    // Which row it was.
+    let question = json!({"op": "canvas", "schema": {"type": "integer"}, "slots": [null, null],
+        "log_probs": [[[6, -1.0], [8, -2.0]], [[6, -3.0], [8, -1.0]]], "want": ["best"]});
+    let told = answers(&arguments, &[question]).remove(0);
+    assert_eq!(told["best"]["tokens"], json!([6, 8]), "{told}");
+}
+
+#[test]
 fn questions_bring_grammars() {
     let folder = Folder::new();
     let file = folder.file("g.lark", LISTS);
@@ -89,9 +115,11 @@ fn refusals_are_objects() {
     let grammar = json!({"op": "text", "grammar": "start: \"a\"\n  | b", "format": "lark", "text": "a"});
     let error = &answer(&grammar)["error"];
     assert_eq!((&error["kind"], &error["at"]), (&json!("syntax"), &json!({"line": 2, "column": 5})));
-    // Canvases need what grows with the texts.
-    let canvas = answer(&json!({"op": "canvas", "schema": {"type": "string"}, "slots": [null]}));
-    assert_eq!(canvas["error"]["kind"], "unsupported", "{canvas}");
+    // The intersection needs what grows with the texts.
+    let question =
+        json!({"op": "canvas", "schema": {"type": "string"}, "slots": [null], "method": "intersection"});
+    let error = answer(&question)["error"].to_string();
+    assert!(error.contains("the method `intersection`"), "{error}");
     // The next line is answered all the same.
     let lines = [
         json!({"op": "text", "schema": false, "text": "1"}),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use anygram_json_schema::format::{self, Format};
+use anygram_testkit::schema_bench;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -125,30 +126,20 @@ fn asked<'v>(schema: &'v Value, value: &'v Value, found: &mut Vec<(&'v str, &'v 
 
 #[test]
 fn valid_instances_of_the_benchmark_are_accepted() {
-    let Some(data) = anygram_testkit::shared::data() else { return };
-    let mut files: Vec<_> =
-        std::fs::read_dir(data.join("jsonschemabench")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
-    files.sort();
+    let Some(lines) = schema_bench::lines() else { return };
     let formats = all();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut wrong = Vec::new();
-    for path in files {
-        for line in BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines() {
-            let line = line.unwrap();
-            if !line.contains("\"format\"") {
-                continue;
-            }
-            let case: Value = serde_json::from_str(&line).unwrap();
-            for test in case["tests"].as_array().into_iter().flatten() {
-                let mut found = Vec::new();
-                asked(&case["schema"], &test["data"], &mut found);
-                for (name, text) in found.into_iter().filter(|_| test["valid"] == true) {
-                    let Some(format) = formats.get(name) else { continue };
-                    *seen.entry(name.to_owned()).or_default() += 1;
-                    if !accepts(format, text) {
-                        wrong.push(format!("{} {name} {text:?}", case["id"]));
-                    }
+    for line in lines.filter(|line| line.contains("\"format\"")) {
+        let case: Value = serde_json::from_str(&line).unwrap();
+        for test in case["tests"].as_array().into_iter().flatten() {
+            let mut found = Vec::new();
+            asked(&case["schema"], &test["data"], &mut found);
+            for (name, text) in found.into_iter().filter(|_| test["valid"] == true) {
+                let Some(format) = formats.get(name) else { continue };
+                *seen.entry(name.to_owned()).or_default() += 1;
+                if !accepts(format, text) {
+                    wrong.push(format!("{} {name} {text:?}", case["id"]));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod budget;
+mod canvas;
 mod format;
 mod laws;
 mod matcher;

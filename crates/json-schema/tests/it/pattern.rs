@@ -2,11 +2,9 @@
 
 use anygram_bits::Random;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 
 use anygram_json_schema::pattern::{self, Limits, PatternErrorKind};
-use flate2::read::GzDecoder;
+use anygram_testkit::schema_bench;
 use serde_json::Value;
 
 /// `regress`, with the flag `u`, else without.
@@ -501,24 +499,14 @@ fn collect(value: &Value, patterns: &mut BTreeSet<String>, strings: &mut BTreeSe
 
 /// The patterns of all schemas of JSONSchemaBench, each with strings of the instances of its schemas.
 fn benchmark() -> Option<BTreeMap<String, BTreeSet<String>>> {
-    let folder = anygram_testkit::shared::data()?.join("jsonschemabench");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
-    files.sort();
     let mut patterns: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for path in files {
-        for line in BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines() {
-            let line = line.unwrap();
-            if !line.contains("\"pattern") {
-                continue;
-            }
-            let case: Value = serde_json::from_str(&line).unwrap();
-            let (mut found, mut strings, mut ignored) = Default::default();
-            collect(&case["schema"], &mut found, &mut ignored);
-            collect(&case["tests"], &mut ignored, &mut strings);
-            for pattern in found {
-                patterns.entry(pattern).or_default().extend(strings.iter().cloned());
-            }
+    for line in schema_bench::lines()?.filter(|line| line.contains("\"pattern")) {
+        let case: Value = serde_json::from_str(&line).unwrap();
+        let (mut found, mut strings, mut ignored) = Default::default();
+        collect(&case["schema"], &mut found, &mut ignored);
+        collect(&case["tests"], &mut ignored, &mut strings);
+        for pattern in found {
+            patterns.entry(pattern).or_default().extend(strings.iter().cloned());
         }
     }
     Some(patterns)

@@ -14,7 +14,7 @@ use anygram_bits::CompactSet;
 use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
-use super::{Part, State, Union};
+use super::{Named, Part, State, Union};
 use crate::dfa::{DEAD, START, common_classes};
 use crate::{LexerError, LexerLimits};
 
@@ -190,6 +190,37 @@ impl Growing {
         named(labels, &[nature.label], &mut terminals);
         let [label] = *terminals else { return None };
         Some(Nature { label, ..nature })
+    }
+
+    pub fn given_by(&self, terminal: usize) -> Option<Named<'_>> {
+        let at = (*self.automaton_of.get(terminal)?)?;
+        Some(match &self.automata[at as usize] {
+            Automaton::Product(_) => Named::Pattern,
+            Automaton::Pieces(pieces, _) => Named::Label(pieces),
+        })
+    }
+
+    pub fn product(&self) -> Option<&Union> {
+        self.automata.iter().find_map(|automaton| match automaton {
+            Automaton::Product(product) => Some(&**product),
+            Automaton::Pieces(..) => None,
+        })
+    }
+
+    /// A place where at least all can follow that can follow in any of the automata that are alive.
+    pub fn in_outline(
+        &self,
+        state: State,
+        of_product: &[Option<State>],
+        run: impl Fn(&[u8]) -> State,
+    ) -> Option<State> {
+        let mut places =
+            self.entries[state as usize].tuple.iter().map(|&(at, own)| match &self.automata[at as usize] {
+                Automaton::Product(_) => *of_product.get(own as usize)?,
+                Automaton::Pieces(pieces, _) => pieces.in_outline(own).map(&run),
+            });
+        let first = places.next()??;
+        places.all(|place| place == Some(first)).then_some(first)
     }
 
     /// The automaton in which alone something is alive, its state, and its labels; none at a start.

@@ -9,16 +9,11 @@ const NEEDS_METASCHEMAS: &str = "JsonSchemaStore---swagger-2.0";
 
 #[test]
 fn json_schema_bench() {
-    let Some(shared) = anygram_testkit::shared::data() else { return };
+    let Some(lines) = anygram_testkit::schema_bench::lines() else { return };
     let metaschemas = data::metaschemas();
-    let mut files: Vec<_> = std::fs::read_dir(shared.join("jsonschemabench"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
-    files.sort();
     let (mut n_labels, mut wrong) = (0, Vec::new());
-    for (line, case) in files.iter().flat_map(|file| data::lines(file)) {
+    for line in lines {
+        let case: Value = line.parse().unwrap();
         let (id, tests) = (data::text(&case, "id"), case.get("tests").and_then(Value::as_array).unwrap());
         n_labels += tests.len();
         if metaschemas.is_empty() && id == NEEDS_METASCHEMAS {
