@@ -304,7 +304,7 @@ fn the_best_completion_is_that_of_all_and_samples_are_completions() {
         let holes: Vec<usize> = canvas.holes().collect();
         let n_values = holes.len() * TOKENS.len();
         let values: Vec<f32> = (0..n_values).map(|_| -(random.below(64) as f32) / 8.0).collect();
-        let log_probs = LogProbs::dense(&values, TOKENS.len()).unwrap();
+        let log_probs = LogProbs::dense(&values[..], TOKENS.len()).unwrap();
         let log_prob = |row: &[TokenId]| -> f64 {
             holes
                 .iter()
