@@ -1,7 +1,7 @@
 """What calls of the package take, beside the Rust API and, where installed, llguidance and XGrammar.
 
     python bench/python/calls.py --bench target/release/anygram-bench
-        [--grammar FILE --text TEXT --vocab FILE --hf tokenizer.json]
+        [--grammar FILE --text TEXT --vocab FILE --eos ID]
 
 Prints JSON. Wall-clock times, the least of several runs, so that other work on the machine counts little; the share
 that a busy thread keeps is a median. Each mask is compared with the one that other ways give.
@@ -103,36 +103,69 @@ def share_of_a_busy_thread(constraint: anygram.Constraint, text: str) -> float:
     return statistics.median(beside() / speed(0.5) for _ in range(7))
 
 
-def llguidance(hf: Path, text: str, grammar: str, batches: list[int]) -> dict[str, float]:
-    """llguidance by its own interface, with the settings that its documentation recommends."""
-    import llguidance.hf
-    import llguidance.numpy as ll
-    from tokenizers import Tokenizer
+class Tokens:
+    """A vocabulary as llguidance takes it."""
 
-    tokenizer = llguidance.LLTokenizer(Path(hf).read_text())
+    def __init__(self, vocabulary: anygram.Vocabulary) -> None:
+        self.bos_token_id, self.eos_token_id = None, vocabulary.eos[0]
+        tokens = [vocabulary.bytes(id) for id in range(len(vocabulary))]
+        self.special_token_ids = [id for id, token in enumerate(tokens) if token is None]
+        self.tokens = [b"\xff<[%d]>" % id if token is None else token for id, token in enumerate(tokens)]
+        self.encode = vocabulary.encode
+
+    def __call__(self, text: bytes) -> list[int]:
+        return self.encode(text)
+
+
+def llguidance(vocabulary: anygram.Vocabulary, text: str, grammar: str, batches: list[int]) -> dict[str, float]:
+    """llguidance by its own interface. It keeps no mask: each call computes one."""
+    import llguidance
+    import llguidance.numpy as ll
+
+    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokens(vocabulary)), n_vocab=len(vocabulary))
     executor = llguidance.LLExecutor()
     began = time.perf_counter()
     first = llguidance.LLMatcher(tokenizer, llguidance.grammar_from("lark", grammar))
-    compile_ms = (time.perf_counter() - began) * 1e3
-    tokens = Tokenizer.from_file(str(hf)).encode(text, add_special_tokens=False).ids
+    times = {"compile_ms": (time.perf_counter() - began) * 1e3}
+    tokens = vocabulary.encode(text)
     assert first.consume_tokens(tokens), first.get_error()
-    rows = ll.allocate_token_bitmask(1, tokenizer.vocab_size)
-    ll.fill_next_token_bitmask(first, rows, 0)
+    rows = ll.allocate_token_bitmask(1, len(vocabulary))
     pointer, size = rows.ctypes.data, rows.shape[1] * 4
-    times = {
-        "compile_ms": compile_ms,
-        "fill_mask_us": least(lambda: first.unsafe_compute_mask_ptr(pointer, size), 500),
-        "fill_mask_numpy_us": least(lambda: ll.fill_next_token_bitmask(first, rows, 0), 500),
-    }
+    times["fill_mask_us"] = least(lambda: first.unsafe_compute_mask_ptr(pointer, size), 500)
+    times["fill_mask_numpy_us"] = least(lambda: ll.fill_next_token_bitmask(first, rows, 0), 500)
     for n in batches:
-        matchers = []
-        for at in range(n):
-            matcher = llguidance.LLMatcher(tokenizer, llguidance.grammar_from("lark", grammar))
+        matchers = [(llguidance.LLMatcher(tokenizer, llguidance.grammar_from("lark", grammar)), at) for at in range(n)]
+        for matcher, at in matchers:
             matcher.consume_tokens(tokens[: at % (len(tokens) + 1)])
-            matchers.append((matcher, at))
-        many = ll.allocate_token_bitmask(n, tokenizer.vocab_size)
-        ll.fill_next_token_bitmask_par(executor, matchers, many)
-        times[f"fill_masks_{n}_us"] = least(lambda: ll.fill_next_token_bitmask_par(executor, matchers, many), 10)
+        many = ll.allocate_token_bitmask(n, len(vocabulary))
+        times[f"fill_masks_{n}_us"] = least(lambda: ll.fill_next_token_bitmask_par(executor, matchers, many), 5)
+    return times
+
+
+def xgrammar(vocabulary: anygram.Vocabulary, text: str, batches: list[int]) -> dict[str, float]:
+    """XGrammar by its own interface, with its built-in grammar of JSON."""
+    import xgrammar as xgr
+
+    tokens = [vocabulary.bytes(id) or b"" for id in range(len(vocabulary))]
+    info = xgr.TokenizerInfo(tokens, stop_token_ids=list(vocabulary.eos))
+    began = time.perf_counter()
+    compiled = xgr.GrammarCompiler(info).compile_builtin_json_grammar()
+    times = {"compile_ms": (time.perf_counter() - began) * 1e3}
+    ids = vocabulary.encode(text)
+
+    def at(n_tokens: int) -> Any:
+        matcher = xgr.GrammarMatcher(compiled)
+        assert all(matcher.accept_token(id) for id in ids[:n_tokens])
+        return matcher
+
+    rows = xgr.allocate_token_bitmask(1, len(vocabulary))
+    first = at(len(ids))
+    times["fill_mask_us"] = least(lambda: first.fill_next_token_bitmask(rows, 0), 500)
+    batch = xgr.BatchGrammarMatcher()
+    for n in batches:
+        matchers = [at(row % (len(ids) + 1)) for row in range(n)]
+        many = xgr.allocate_token_bitmask(n, len(vocabulary))
+        times[f"fill_masks_{n}_us"] = least(lambda: batch.batch_fill_next_token_bitmask(matchers, many), 5)
     return times
 
 
@@ -144,13 +177,14 @@ def main() -> None:
     )
     parser.add_argument("--text", default=TEXT, help="a text of the grammar")
     parser.add_argument("--vocab", type=Path, help="by default the small vocabulary of the package")
-    parser.add_argument("--hf", type=Path, help="the same as tokenizer.json, for other engines")
+    parser.add_argument("--eos", type=int, help="the token that ends an output, which other engines need")
     parser.add_argument("--batches", type=int, nargs="*", default=[1, 32, 256])
     parser.add_argument("--tables", type=int, default=2)
     args = parser.parse_args()
 
     grammar = args.grammar.read_text()
-    vocabulary = anygram.Vocabulary.from_file(args.vocab) if args.vocab else anygram.Vocabulary.builtin()
+    eos = [] if args.eos is None else [args.eos]
+    vocabulary = anygram.Vocabulary.from_file(args.vocab, eos=eos) if args.vocab else anygram.Vocabulary.builtin()
     began = time.perf_counter()
     language = anygram.Compiler().compile(grammar, "lark")
     compile_ms = (time.perf_counter() - began) * 1e3
@@ -164,8 +198,10 @@ def main() -> None:
     told["python"] = {"compile_ms": compile_ms, **ours(constraint, args.text, args.batches)}
     told["import_ms"] = importing()
     told["busy_thread_keeps"] = share_of_a_busy_thread(constraint, args.text)
-    if args.hf and importlib.util.find_spec("llguidance"):
-        told["llguidance"] = llguidance(args.hf, args.text, grammar, args.batches)
+    if vocabulary.eos and importlib.util.find_spec("llguidance"):
+        told["llguidance"] = llguidance(vocabulary, args.text, grammar, args.batches)
+    if vocabulary.eos and importlib.util.find_spec("xgrammar"):
+        told["xgrammar"] = xgrammar(vocabulary, args.text, args.batches)
     print(json.dumps(told, indent=2, default=lambda value: round(value, 3)))
 
 

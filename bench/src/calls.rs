@@ -52,12 +52,14 @@ pub fn run(args: &Args) -> Result<()> {
     let least = least(1_000, || matcher.mask_into(&mut words))?;
     line.insert("fill_mask_us".into(), least.into());
     for &n_outputs in &args.batches {
-        let mut matchers =
-            constraint.matchers(BatchOptions { n_outputs, n_tables: args.tables })?;
+        let mut matchers = constraint.matchers(BatchOptions { n_outputs, n_tables: args.tables })?;
         for (at, matcher) in matchers.iter_mut().enumerate() {
             matcher.advance_all(&tokens[..at % (tokens.len() + 1)])?;
         }
-        line.insert(format!("fill_masks_{n_outputs}_us"), batch(&mut matchers, constraint.mask_words())?.into());
+        line.insert(
+            format!("fill_masks_{n_outputs}_us"),
+            batch(&mut matchers, constraint.mask_words())?.into(),
+        );
     }
     println!("{}", serde_json::to_string(&line)?);
     Ok(())

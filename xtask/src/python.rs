@@ -24,7 +24,12 @@ pub fn check() -> Result<()> {
     timed("tests", || run(tool(&python, "pytest").args(["--quiet", "--durations=5"])))?;
     timed("eval", || {
         // What needs torch is for `cd eval && python -m pytest`.
-        run(tool(&python, "pytest").args(["--quiet", "-c", "eval/pyproject.toml", "eval/tests/test_decoding.py"]))
+        run(tool(&python, "pytest").args([
+            "--quiet",
+            "-c",
+            "eval/pyproject.toml",
+            "eval/tests/test_decoding.py",
+        ]))
     })?;
     timed("stubs", || run(tool(&python, "mypy.stubtest").args(["anygram", "--ignore-disjoint-bases"])))?;
     timed("types", || run(tool(&python, "pyright").arg("--pythonpath").arg(&python)))

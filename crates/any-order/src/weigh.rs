@@ -94,7 +94,7 @@ pub struct SampleOptions {
 /// // The grammar is  start: "(" start ")" | "x"  and the tokens are "(", ")", "x" and EOS.
 /// let [open, close, x, _] = [0, 1, 2, 3].map(TokenId);
 /// // The model likes `x` best everywhere. Rows are log-probabilities of the four tokens.
-/// let log_probs = LogProbs::dense(&[-2.0, -3.0, -0.5, -5.0].repeat(3), 4)?;
+/// let log_probs = LogProbs::dense([-2.0, -3.0, -0.5, -5.0].repeat(3), 4)?;
 /// let canvas = Canvas::new(vec![Slot::Hole; 3], End::Prefix { remaining: Some(1) });
 /// let mut weigher = Weigher::new(&constraint)?;
 /// let best = weigher.best(&canvas, &log_probs, Tail::Counted)?.yes().ok_or("it is completable")?;

@@ -9,8 +9,9 @@ use crate::gate::{check_threads, pool, work};
 use crate::mask_buffer::{Target, released};
 use crate::matcher::{Matcher, lock};
 
-/// Outputs up to which masks that are known are looked up before the interpreter's lock is given away.
-const FEW_OUTPUTS: usize = 64;
+/// Outputs up to which masks that are known are looked up, with the interpreter's lock, before others are
+/// computed: looking up takes less than waking a thread, and for so many some hundred microseconds.
+const FEW_OUTPUTS: usize = 512;
 
 /// Writes the masks of many outputs, on several threads.
 ///

@@ -258,7 +258,9 @@ impl Model {
         if array.item != Item::F32 || (n_rows, width) != (n_wanted, self.size) {
             let message = format!(
                 "the model returned {:?} of {:?}; it has to be float32 of [{n_wanted}, {}]",
-                array.item, array.shape, self.size
+                array.item,
+                array.shape(),
+                self.size
             );
             return Err(bad_buffer(py, message));
         }

@@ -8,7 +8,7 @@
 //! Threads do not survive either: the pool belongs to a process id, and the child makes its own.
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -109,10 +109,16 @@ static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_size: Vec::new() 
 /// More threads than that help nobody.
 const MAX_THREADS: usize = 256;
 
+/// The number of cores. To find it out takes longer than most batches.
+fn n_cores() -> usize {
+    static N_CORES: OnceLock<usize> = OnceLock::new();
+    *N_CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// How many threads are meant.
 pub fn check_threads(py: Python<'_>, n_threads: Option<usize>) -> PyResult<usize> {
     match n_threads {
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        None => Ok(n_cores()),
         Some(n @ 1..=MAX_THREADS) => Ok(n),
         Some(n) => Err(invalid(py, format!("{n} threads; give 1 to {MAX_THREADS}"))),
     }

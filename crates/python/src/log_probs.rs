@@ -120,8 +120,9 @@ impl LogProbs {
         floor: Option<f64>,
     ) -> PyResult<Self> {
         let (ids, values) = (Array::of(ids)?, Array::of(values)?);
-        if ids.shape != values.shape {
-            let message = format!("ids {:?} and values {:?} have different shapes", ids.shape, values.shape);
+        if ids.shape() != values.shape() {
+            let message =
+                format!("ids {:?} and values {:?} have different shapes", ids.shape(), values.shape());
             return Err(bad_buffer(py, message));
         }
         let (values, n_rows, size) = floats(py, &values, None)?;

@@ -41,10 +41,15 @@ pub struct Words {
 }
 
 impl Words {
-    /// Of an array.
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        let array = Array::of(object)?;
+    /// Of an array that stays where it is as long as these words.
+    fn kept(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let array = Array::kept(object)?;
+        let words = Self::of(object.py(), &array)?;
+        Ok(Self { _owner: Some(array), ..words })
+    }
+
+    /// Of an array, which is not kept.
+    fn of(py: Python<'_>, array: &Array) -> PyResult<Self> {
         if array.item != Item::Word {
             return Err(bad_buffer(py, "a mask has 32-bit words: give an array of uint32 or int32"));
         }
@@ -52,11 +57,7 @@ impl Words {
             return Err(bad_buffer(py, "the array is read-only: give one that can be written to, or a copy"));
         }
         let (n_rows, width, stride) = array.rows(py)?;
-        Ok(Self { address: array.address, n_rows, width, stride, _owner: Some(array), _object: None })
-    }
-
-    pub fn n_rows(&self) -> usize {
-        self.n_rows
+        Ok(Self { address: array.address, n_rows, width, stride, _owner: None, _object: None })
     }
 
     /// Fails if a row is narrower than a mask, or is not there.
@@ -117,7 +118,7 @@ pub fn released(py: Python<'_>) -> PyErr {
 impl MaskBuffer {
     #[new]
     fn new(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self(RwLock::new(Some(Words::of(array)?))))
+        Ok(Self(RwLock::new(Some(Words::kept(array)?))))
     }
 
     /// Rows of words at an address, for engines that hold memory of their own.
@@ -192,6 +193,7 @@ pub enum Target<'py> {
 }
 
 impl<'py> Target<'py> {
+    /// With a fresh array kept where it is, so that work without the interpreter's lock can write to it.
     pub fn of(out: &Bound<'py, PyAny>) -> PyResult<Self> {
         match out.cast::<MaskBuffer>() {
             Ok(buffer) => Ok(Self::Checked(buffer.clone())),
@@ -203,6 +205,18 @@ impl<'py> Target<'py> {
         match self {
             Self::Checked(buffer) => buffer.get(),
             Self::Fresh(buffer) => buffer,
+        }
+    }
+}
+
+/// Lets something write to the rows of a buffer or an array, with the interpreter's lock.
+pub fn with_rows<T>(out: &Bound<'_, PyAny>, write: impl FnOnce(&Words) -> PyResult<T>) -> PyResult<T> {
+    let py = out.py();
+    match out.cast::<MaskBuffer>() {
+        Ok(buffer) => write(buffer.get().read(py)?.as_ref().ok_or_else(|| released(py))?),
+        Err(_) => {
+            let array = Array::of(out)?;
+            write(&Words::of(py, &array)?)
         }
     }
 }

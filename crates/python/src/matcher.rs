@@ -13,7 +13,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyTuple};
 use crate::constraint::Constraint;
 use crate::error::{Raise, invalid};
 use crate::gate::work;
-use crate::mask_buffer::{Target, released, row_number};
+use crate::mask_buffer::{Words, row_number, with_rows};
 use crate::tokens::{Text, Token, Tokens, ids};
 
 /// The state of one output: its tokens, and which may follow.
@@ -131,13 +131,9 @@ fn tokens_left(py: Python<'_>, budget: Option<i64>) -> PyResult<Option<u32>> {
 
 /// Words as a numpy array of `uint32` that owns them.
 pub fn words_to_numpy<'py>(py: Python<'py>, words: &[u32]) -> PyResult<Bound<'py, PyAny>> {
-    let fill = |bytes: &mut [u8]| {
-        for (at, word) in bytes.chunks_exact_mut(4).zip(words) {
-            at.copy_from_slice(&word.to_ne_bytes());
-        }
-        Ok(())
-    };
-    let bytes = PyByteArray::new_with(py, size_of_val(words), fill)?;
+    // SAFETY: the bytes of words are bytes, so many, and live as long as the words.
+    let data = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), size_of_val(words)) };
+    let bytes = PyByteArray::new(py, data);
     py.import("numpy")?.call_method1("frombuffer", (bytes, "uint32"))
 }
 
@@ -263,28 +259,27 @@ impl Matcher {
         row: isize,
         budget: Option<i64>,
     ) -> PyResult<()> {
-        let (target, row) = (Target::of(out)?, row_number(py, row)?);
-        let budget = tokens_left(py, budget)?;
-        {
-            let words = target.get().read(py)?;
-            let words = words.as_ref().ok_or_else(|| released(py))?;
+        let (row, budget) = (row_number(py, row)?, tokens_left(py, budget)?);
+        let is_known = with_rows(out, |words| {
             words.check(py, row, self.mask_words())?;
             // SAFETY: threads of Python cannot write to the row while this one has the interpreter's lock, and
             // callers of `fill_masks` promise not to write to rows that others write to.
             let words = unsafe { words.row(row) };
-            if budget.is_none() && self.fill_known(words).raise(py)? {
-                return Ok(());
-            }
+            if budget.is_some() { Ok(false) } else { self.fill_known(words).raise(py) }
+        })?;
+        if is_known {
+            return Ok(());
         }
         let made = self.computed(py, budget)?;
-        let words = target.get().read(py)?;
-        let words = words.as_ref().ok_or_else(|| released(py))?;
-        words.check(py, row, made.len())?;
-        // SAFETY: as above.
-        let words = unsafe { words.row(row) };
-        words[..made.len()].copy_from_slice(&made);
-        words[made.len()..].fill(0);
-        Ok(())
+        // The array may be another one by now.
+        with_rows(out, |words| {
+            words.check(py, row, made.len())?;
+            // SAFETY: as above.
+            let words = unsafe { words.row(row) };
+            words[..made.len()].copy_from_slice(&made);
+            words[made.len()..].fill(0);
+            Ok(())
+        })
     }
 
     /// Writes the masks after draft tokens, without appending them, for speculative decoding.
@@ -311,27 +306,25 @@ impl Matcher {
         tokens: Tokens,
         parents: Option<Vec<Option<isize>>>,
     ) -> PyResult<Vec<bool>> {
-        let (target, row, tokens) = (Target::of(out)?, row_number(py, row)?, tokens.0);
+        let (row, tokens) = (row_number(py, row)?, tokens.0);
         let drafts = drafts(py, &tokens, parents)?;
         let n_words = self.mask_words();
         let Some(last) = drafts.len().checked_sub(1) else { return Ok(Vec::new()) };
-        let check = || {
-            let words = target.get().read(py)?;
-            words.as_ref().ok_or_else(|| released(py))?.check(py, row.saturating_add(last), n_words)?;
-            Ok::<_, PyErr>(words)
-        };
-        drop(check()?);
+        let check = |words: &Words| words.check(py, row.saturating_add(last), n_words);
+        with_rows(out, check)?;
         let mut made = vec![0; drafts.len() * n_words];
         let answer = self.work(py, |inner| inner.draft_masks(&drafts, MaskRows::new(&mut made, n_words)));
         let answer = answer.raise(py)?;
-        let words = check()?;
-        let words = words.as_ref().ok_or_else(|| released(py))?;
-        for (at, mask) in made.chunks(n_words.max(1)).enumerate() {
-            // SAFETY: as in `fill_mask`.
-            let words = unsafe { words.row(row + at) };
-            words[..n_words].copy_from_slice(mask);
-            words[n_words..].fill(0);
-        }
+        with_rows(out, |words| {
+            check(words)?;
+            for (at, mask) in made.chunks(n_words.max(1)).enumerate() {
+                // SAFETY: as in `fill_mask`.
+                let words = unsafe { words.row(row + at) };
+                words[..n_words].copy_from_slice(mask);
+                words[n_words..].fill(0);
+            }
+            Ok(())
+        })?;
         Ok(answer)
     }
 

@@ -427,9 +427,9 @@ fn limits_and_bad_questions_are_said() {
     is(ask(vec![Slot::Gap], &log_probs), ErrorKind::InvalidArgument, "slot 0 is a gap");
     let unknown = LogProbs::listed(&[vec![], vec![(TokenId(9), 0.0)]], Floor::default()).unwrap();
     is(ask(two, &unknown), ErrorKind::UnknownToken, "hole 1: token 9 is not in the vocabulary of 4 tokens");
-    let not_a_number = LogProbs::dense(&[0.0, f32::NAN], 2).unwrap_err();
+    let not_a_number = LogProbs::dense([0.0, f32::NAN], 2).unwrap_err();
     is(not_a_number, ErrorKind::InvalidArgument, "hole 0: token 1 has NaN");
-    is(LogProbs::dense(&[0.0; 3], 2).unwrap_err(), ErrorKind::InvalidArgument, "3 log-probabilities");
+    is(LogProbs::dense([0.0; 3], 2).unwrap_err(), ErrorKind::InvalidArgument, "3 log-probabilities");
     let twice = vec![(TokenId(1), 0.0), (TokenId(1), -1.0)];
     let twice = LogProbs::listed(&[twice], Floor::default()).unwrap_err();
     is(twice, ErrorKind::InvalidArgument, "token 1 is listed twice");
