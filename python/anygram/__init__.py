@@ -52,6 +52,7 @@ from anygram._native import (
     Decoder,
     Forced,
     Gap,
+    Intersected,
     Language,
     LogProbs,
     MaskBuffer,
@@ -67,6 +68,7 @@ from anygram._native import (
     Weigher,
     __version__,
     apply_mask,
+    batch_canvases,
     fill_masks,
 )
 
@@ -87,6 +89,7 @@ __all__ = [
     "Forced",
     "Gap",
     "GrammarError",
+    "Intersected",
     "Language",
     "LimitError",
     "LogProbs",
@@ -105,5 +108,6 @@ __all__ = [
     "Weigher",
     "__version__",
     "apply_mask",
+    "batch_canvases",
     "fill_masks",
 ]

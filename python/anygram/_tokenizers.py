@@ -98,9 +98,13 @@ def _sentence_piece(tokenizer: Any) -> bytes | None:
     return None
 
 
-def supports(vocabulary: Vocabulary, tokenizer: Any, texts: Iterable[str] | None) -> bool:
+def supports(vocabulary: Vocabulary, tokenizer: Any, texts: Iterable[Any] | None) -> bool:
     """Compares what a tokenizer makes of texts with the bytes of its tokens here."""
+    if not callable(getattr(tokenizer, "encode", None)) or not callable(getattr(tokenizer, "decode", None)):
+        raise VocabularyError(f"a {type(tokenizer).__qualname__} is no tokenizer: it has no `encode` and `decode`")
     for text in SAMPLES if texts is None else texts:
+        if not isinstance(text, str):
+            raise TypeError(f"texts are strings, not {type(text).__qualname__}")
         ids = _encode(tokenizer, text)
         beyond = [id for id in ids if id >= len(vocabulary)]
         if beyond:

@@ -91,7 +91,7 @@ def read_only() -> Any:
         (rows(dtype=numpy.int64), "32-bit words"),
         (rows(dtype=numpy.dtype(">u4")), ">u4"),
         (numpy.zeros((2, 2, 2), dtype=numpy.uint32), "3 dimensions"),
-        (numpy.uint32(3).reshape(()), "0 dimensions"),
+        (numpy.zeros((), dtype=numpy.uint32), "0 dimensions"),
         (rows()[:, ::-1], "-1 apart"),
         (rows()[::-1], "overlap"),
         (rows(2, 4)[:, ::2], "2 apart"),

@@ -88,6 +88,22 @@ def test_proposals(solver: anygram.Solver) -> None:
         solver.completable(Canvas([99]))
 
 
+def test_many_canvases_at_once(constraint: anygram.Constraint) -> None:
+    solvers = [anygram.Solver(constraint) for _ in range(2)]
+    canvases = [Canvas([0, *[None] * n]) for n in range(6)] + [Canvas([99])]
+    answers = anygram.batch_canvases(solvers, canvases)
+    assert [answer.answer for answer in answers[:-1]] == [False, False, True, True, True, True]
+    assert isinstance(answers[-1], anygram.AnygramError)
+    [admissible] = anygram.batch_canvases(solvers, [canvases[2]], "admissible")
+    assert (admissible.masks == solvers[0].admissible(canvases[2]).masks).all()
+    for arguments in ([], canvases), ([solvers[0], solvers[0]], canvases), (solvers, canvases, "best"):
+        with pytest.raises(anygram.AnygramError):
+            anygram.batch_canvases(*arguments)
+    solvers[0].count_stages(True)
+    solvers[0].completable(Canvas([None] * 4))
+    assert all(count["runs"] > 0 for count in solvers[0].counters)
+
+
 def test_limits_are_no_answers(vocabulary: anygram.Vocabulary) -> None:
     compiler = anygram.Compiler("longest", limits={"canvas_steps": 1})
     language = compiler.compile('start: start "(" start | "x" | ")"', "lark")

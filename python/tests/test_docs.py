@@ -13,7 +13,9 @@ import pytest
 from anygram import _native
 from conftest import ROOT
 
-PAGES = [ROOT / "python" / "README.md", ROOT / "docs" / "python.md"]
+PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", *sorted((ROOT / "docs" / "python").glob("*.md"))]
+"""Pages with code in Python; those without have only tables."""
+
 
 
 def examples() -> list[doctest.DocTest]:
@@ -36,7 +38,6 @@ def test_examples_of_docstrings(example: doctest.DocTest) -> None:
 def blocks(page: Path) -> list[Any]:
     """The Python code of a page, in one program: later blocks use what earlier ones made."""
     code = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert code, f"{page} has no code"
     return code
 
 

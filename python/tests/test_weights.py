@@ -109,6 +109,12 @@ def test_methods(constraint: anygram.Constraint) -> None:
     assert [answer.answer for answer in answers] == [True, False]
     with pytest.raises(anygram.AnygramError, match="intersection"):
         methods.completable(canvas, "best")
+    for by in ("minimal-dfa", "dfa", "nfa", "earley"):
+        told = methods.intersection(canvas, by=by, complete="always", seed=1)
+        assert (told.answer, told.proven, told.why) == (True, False, None)
+        assert told.text is not None and told.gaps is not None and told.stats["steps"] > 0
+    with pytest.raises(anygram.AnygramError, match="earley"):
+        methods.intersection(canvas, by="cyk")
 
 
 @given(
@@ -194,9 +200,8 @@ def test_options_of_the_loop_that_cannot_be(constraint: anygram.Constraint, opti
 
 def test_options_of_the_loop(constraint: anygram.Constraint) -> None:
     decoder = anygram.Decoder(constraint, "compatible")
-    renoising = {"order": "entropy", "pace": {"entropy_bound": 0.1}, "block": None, "revision": "renew"}
-    for options in (renoising, {"pace": 2, "temperature": 1.0, "top_k": 4, "revision": {"below": 0.1, "most": 3}}):
-        first, again = (decoder.decode(Canvas([None] * 5), eager, seed=3, steps=6, **options) for _ in range(2))
+    for options in (anygram.Decoder.RENOISING | {"steps": 4}, {"pace": 2, "temperature": 1.0, "top_k": 4, "revision": {"below": 0.1, "most": 3}}):
+        first, again = (decoder.decode(Canvas([None] * 5), eager, seed=3, **options) for _ in range(2))
         assert first.tokens == again.tokens
     gap = anygram.Decoder(constraint).decode(Canvas([0, GAP, 1]), eager, inserted=8)
     assert gap.tokens is not None and gap.tokens[0] == 0

@@ -47,13 +47,14 @@ fn timed<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
 fn environment(folder: &Path) -> Result<PathBuf> {
     let place = folder.join("environment");
     let python = place.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let wanted = std::fs::read_to_string(root().join(REQUIREMENTS))?;
+    let system = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let requirements = std::fs::read_to_string(root().join(REQUIREMENTS))?;
+    let wanted = format!("{}\n{requirements}", system.display());
     // Written last: an environment without it is not finished.
     let stamp = place.join("installed.txt");
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) && python.exists() {
         return Ok(python);
     }
-    let system = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     run(Command::new(system).args(["-m", "venv", "--clear"]).arg(&place))
         .context("an environment needs Python 3.10 or later with its module `venv`; PYTHON names another")?;
     run(tool(&python, "pip").args(["install", "--quiet", "--requirement"]).arg(root().join(REQUIREMENTS)))?;

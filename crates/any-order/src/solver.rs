@@ -1,5 +1,6 @@
 //! Answers questions about canvases: completable, admissible, compatible, minimum.
 
+use std::borrow::BorrowMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anygram_bits::work::Work;
@@ -708,7 +709,7 @@ pub(crate) fn witness(constraint: &Constraint, canvas: &Canvas, found: &Found) -
 /// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and an error
 /// of one does not affect the others.
 ///
-/// Each solver takes the next canvas as soon as it is free, so all learn something and none waits. The choice
+/// Solvers are values or mutable references. Each takes the next canvas as soon as it is free, so all learn something and none waits. The choice
 /// of solver is random. It can change which witness is found and what stays undecided at a limit, but no
 /// decided answer. There are as many threads as solvers, of rayon's pool in which this is called. No solver,
 /// no answers.
@@ -736,18 +737,18 @@ pub(crate) fn witness(constraint: &Constraint, canvas: &Canvas, found: &Found) -
 /// assert_eq!(answers, [false, false, true, true]); // `(x)`, and `(x)` with EOS behind it
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn batch_canvases<T: Send>(
-    solvers: &mut [Solver],
+pub fn batch_canvases<T: Send, S: BorrowMut<Solver> + Send>(
+    solvers: &mut [S],
     canvases: &[Canvas],
     ask: impl Fn(&mut Solver, &Canvas) -> T + Sync,
 ) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let take = |solver: &mut Solver| {
+    let take = |solver: &mut S| {
         let mut answers = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(canvas) = canvases.get(at) else { break answers };
-            answers.push((at, ask(solver, canvas)));
+            answers.push((at, ask(solver.borrow_mut(), canvas)));
         }
     };
     let mut answers: Vec<(usize, T)> = solvers.par_iter_mut().with_max_len(1).flat_map_iter(take).collect();

@@ -341,6 +341,19 @@ impl Language {
         self.inner.warnings().iter().map(ToString::to_string).collect()
     }
 
+    /// What compiling took, in steps as limits count them: the same on every machine.
+    #[getter]
+    fn compile_steps(&self) -> u64 {
+        self.inner.compile_steps()
+    }
+
+    /// How ambiguous the grammar is, by which the engine was chosen, as items of a parser state; `None` if the
+    /// engine was given.
+    #[getter]
+    fn items_per_state(&self) -> Option<f64> {
+        self.inner.probe().map(anygram::Probe::items_per_state)
+    }
+
     /// The grammar as it was understood, in Lark's notation.
     fn to_lark(&self) -> String {
         self.inner.grammar().to_string()

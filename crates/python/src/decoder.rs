@@ -132,6 +132,24 @@ impl Decoder {
         Ok(all)
     }
 
+    /// The options of DiffusionGemma's sampler, for `decode(canvas, model, **Decoder.RENOISING)`.
+    #[classattr]
+    #[pyo3(name = "RENOISING")]
+    fn renoising(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let DecodeOptions { steps, sampling, .. } = DecodeOptions::renoising();
+        let (options, pace) = (PyDict::new(py), PyDict::new(py));
+        pace.set_item("entropy_bound", 0.1)?;
+        options.set_item("open_slots", "noise")?;
+        options.set_item("order", "entropy")?;
+        options.set_item("pace", pace)?;
+        options.set_item("steps", steps)?;
+        options.set_item("block", py.None())?;
+        options.set_item("temperature", sampling.temperature)?;
+        options.set_item("last_temperature", sampling.last_temperature)?;
+        options.set_item("revision", "renew")?;
+        Ok(options)
+    }
+
     /// Fills the holes of a canvas. Fixed slots stay; slots are inserted in gaps as far as the strategy knows
     /// how many are needed.
     ///

@@ -56,11 +56,11 @@ mod _native {
     #[pymodule_export]
     use crate::matcher::{Forced, Matcher};
     #[pymodule_export]
-    use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided};
+    use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided, batch_canvases};
     #[pymodule_export]
     use crate::vocabulary::Vocabulary;
     #[pymodule_export]
-    use crate::weigher::{Best, Methods, Samples, Weigher};
+    use crate::weigher::{Best, Intersected, Methods, Samples, Weigher};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -390,6 +390,11 @@ impl Matcher {
         self.constraint.clone_ref(py)
     }
 
+    /// The readings of the text so far, drawn in characters, for debugging.
+    fn dump(&self, py: Python<'_>) -> String {
+        self.work(py, |inner| inner.dump())
+    }
+
     /// How many masks were looked up, and how many were computed and kept or not kept, on these tables.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {

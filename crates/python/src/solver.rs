@@ -2,15 +2,15 @@
 
 use std::sync::Mutex;
 
-use anygram::{Decision, Filling, Witness};
+use anygram::{CanvasError, Decision, Filling, Witness};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::canvas::Canvas;
 use crate::constraint::Constraint;
 use crate::error::{Raise, invalid, undecided};
-use crate::gate::work;
+use crate::gate::{pool, work};
 use crate::matcher::{lock, words_to_numpy};
 use crate::tokens::{Token, ids};
 
@@ -108,6 +108,26 @@ impl Solver {
         Ok(Minimum { decision: self.ask(py, |solver| solver.minimum(&canvas)).raise(py)? })
     }
 
+    /// Counts from now on, or no longer, what each stage of the search is worth; earlier counts are forgotten.
+    fn count_stages(&self, py: Python<'_>, is_on: bool) {
+        self.ask(py, |solver| solver.count_stages(is_on));
+    }
+
+    /// What was counted: for each stage that ran a dict with `"stage"`, `"runs"`, `"decided"` and `"steps"`.
+    #[getter]
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let counts: Vec<_> = self.ask(py, |solver| solver.counters().iter().cloned().collect());
+        let fields = |count: anygram::StageCount| {
+            let fields = PyDict::new(py);
+            fields.set_item("stage", count.stage)?;
+            fields.set_item("runs", count.runs)?;
+            fields.set_item("decided", count.decided)?;
+            fields.set_item("steps", count.steps)?;
+            Ok(fields)
+        };
+        counts.into_iter().map(fields).collect()
+    }
+
     /// The constraint.
     #[getter]
     fn constraint(&self, py: Python<'_>) -> Py<Constraint> {
@@ -124,6 +144,86 @@ impl Solver {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         Ok((slf.get_type().into_any(), (slf.get().constraint.bind(py),).into_pyobject(py)?))
+    }
+}
+
+/// Asks the same of many canvases, on as many threads as solvers.
+///
+/// Args:
+///     solvers: each takes the next canvas as soon as it is free. Give each once.
+///     canvases: what is asked about.
+///     question: `"completable"` or `"admissible"`.
+///
+/// Returns:
+///     For each canvas an `Answer` or `Admissible`, as the methods of `Solver` give them, or the exception why
+///     there is none. Which solver answers can change a witness, and what stays undecided at a limit.
+///
+/// Raises:
+///     AnygramError: there is no solver, one is there twice, or there is no such question.
+#[pyfunction]
+#[pyo3(signature = (solvers, canvases, question = "completable"))]
+pub fn batch_canvases<'py>(
+    py: Python<'py>,
+    solvers: &Bound<'py, PyAny>,
+    canvases: &Bound<'py, PyAny>,
+    question: &str,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let solvers = solvers.try_iter()?.map(|solver| Ok(solver?.cast_into::<Solver>()?));
+    let mut solvers = solvers.collect::<PyResult<Vec<Bound<'py, Solver>>>>()?;
+    // In one order for all calls, so that two of them do not wait for each other in a circle.
+    solvers.sort_by_key(|solver| solver.as_ptr() as usize);
+    if solvers.is_empty() || solvers.windows(2).any(|pair| pair[0].is(&pair[1])) {
+        return Err(invalid(py, "give at least one solver, and each once"));
+    }
+    let canvases = canvases.try_iter()?.map(|canvas| Ok(canvas?.cast::<Canvas>()?.get().value()));
+    let canvases = canvases.collect::<PyResult<Vec<anygram::Canvas>>>()?;
+    let inner: Vec<&Mutex<anygram::Solver>> = solvers.iter().map(|solver| &solver.get().inner).collect();
+    let pool = pool(py, Some(inner.len()))?;
+    match question {
+        "completable" => {
+            let answers = ask_all(py, &pool, &inner, &canvases, anygram::Solver::completable);
+            let object = |decision: Decision<Witness>| {
+                let proven = decision.decided().is_some();
+                Ok(Bound::new(py, Answer { decision: decision.map(Some), proven })?.into_any())
+            };
+            answers.into_iter().map(|answer| or_exception(py, answer, object)).collect()
+        }
+        "admissible" => {
+            let answers = ask_all(py, &pool, &inner, &canvases, anygram::Solver::admissible);
+            let n_words = solvers[0].get().constraint.get().inner.mask_words();
+            let object = |inner| Ok(Bound::new(py, Admissible { n_words, inner })?.into_any());
+            answers.into_iter().map(|answer| or_exception(py, answer, object)).collect()
+        }
+        _ => {
+            let message = "it can be \"completable\" or \"admissible\"";
+            Err(invalid(py, format!("question is \"{question}\"; {message}")))
+        }
+    }
+}
+
+fn ask_all<T: Send>(
+    py: Python<'_>,
+    pool: &rayon::ThreadPool,
+    solvers: &[&Mutex<anygram::Solver>],
+    canvases: &[anygram::Canvas],
+    question: impl Fn(&mut anygram::Solver, &anygram::Canvas) -> T + Sync + Send,
+) -> Vec<T> {
+    work(py, || {
+        let mut guards: Vec<_> = solvers.iter().map(|solver| lock(solver)).collect();
+        let mut solvers: Vec<&mut anygram::Solver> = guards.iter_mut().map(|guard| &mut **guard).collect();
+        pool.install(|| anygram::batch_canvases(&mut solvers, canvases, question))
+    })
+}
+
+/// The object of an answer, or the exception as an object.
+fn or_exception<'py, T>(
+    py: Python<'py>,
+    answer: Result<T, CanvasError>,
+    object: impl FnOnce(T) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match answer.raise(py) {
+        Ok(answer) => object(answer),
+        Err(error) => Ok(error.into_value(py).into_bound(py).into_any()),
     }
 }
 

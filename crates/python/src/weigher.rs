@@ -2,8 +2,12 @@
 
 use std::sync::Mutex;
 
-use anygram::{Assignment, Decision, Lookahead, Method, SampleOptions, Tail};
+use anygram::{
+    Assignment, Complete, Decision, IntersectionBy, IntersectionOptions, Lookahead, Method, SampleOptions,
+    Tail,
+};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::canvas::Canvas;
 use crate::constraint::Constraint;
@@ -307,6 +311,56 @@ impl Methods {
         Ok(Answer { decision: verdict.decision, proven: verdict.proven })
     }
 
+    /// The same by `"intersection"` (IG-CD, and EPIC's memory), with its options, and what it took.
+    ///
+    /// Args:
+    ///     canvas: the canvas.
+    ///     by: how it is decided: `"minimal-dfa"`, `"dfa"`, `"nfa"` or `"earley"`.
+    ///     complete: where a completion is drawn: `"where-it-proves"`, `"always"` or `"never"`.
+    ///     resamples: completions that are drawn before the answer is `None`.
+    ///     steps: a limit of one question, in place of `canvas_steps`.
+    ///     dfa_states: states of the deterministic automaton.
+    ///     memoize: whether what fragments are lexed to is kept for the next question.
+    ///     seed: the same seed, the same completion.
+    #[pyo3(signature = (
+        canvas, *, by = "minimal-dfa", complete = "where-it-proves", resamples = 100, steps = None,
+        dfa_states = 20_000, memoize = true, seed = 0,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn intersection(
+        &self,
+        py: Python<'_>,
+        canvas: &Canvas,
+        by: &str,
+        complete: &str,
+        resamples: usize,
+        steps: Option<u64>,
+        dfa_states: usize,
+        memoize: bool,
+        seed: u64,
+    ) -> PyResult<Intersected> {
+        let by = match by {
+            "minimal-dfa" => IntersectionBy::MinimalDfa,
+            "dfa" => IntersectionBy::Dfa,
+            "nfa" => IntersectionBy::Nfa,
+            "earley" => IntersectionBy::Earley,
+            _ => return Err(invalid(py, format!("no way `{by}`; there are minimal-dfa, dfa, nfa, earley"))),
+        };
+        let complete = match complete {
+            "where-it-proves" => Complete::WhereItProves,
+            "always" => Complete::Always,
+            "never" => Complete::Never,
+            _ => {
+                let known = "where-it-proves, always, never";
+                return Err(invalid(py, format!("complete is `{complete}`; it can be {known}")));
+            }
+        };
+        let options = IntersectionOptions { by, complete, resamples, steps, dfa_states, memoize, seed };
+        let canvas = canvas.value();
+        let inner = work(py, || lock(&self.inner).intersection(&canvas, &options)).raise(py)?;
+        Ok(Intersected { inner })
+    }
+
     /// Scans proposals as `Solver.compatible`, by a method; an answer for each. Arguments as for `completable`.
     #[pyo3(signature = (canvas, proposals, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -335,6 +389,63 @@ impl Methods {
     #[getter]
     fn constraint(&self, py: Python<'_>) -> Py<Constraint> {
         self.constraint.clone_ref(py)
+    }
+}
+
+/// What IG-CD says of a canvas, and what it took.
+#[pyclass(frozen, module = "anygram")]
+pub struct Intersected {
+    inner: anygram::Intersected,
+}
+
+#[pymethods]
+impl Intersected {
+    /// Whether the canvas, with gaps for its holes, is completable; `None` if it was not decided.
+    #[getter]
+    fn answer(&self) -> Option<bool> {
+        self.inner.verdict.decision.decided()
+    }
+
+    /// Whether that is certain of the canvas as it is.
+    #[getter]
+    fn proven(&self) -> bool {
+        self.inner.verdict.proven
+    }
+
+    /// Why it was not decided.
+    #[getter]
+    fn why(&self) -> Option<String> {
+        self.inner.verdict.decision.undecided().map(ToString::to_string)
+    }
+
+    /// The tokens of a completion, with gaps for holes, where one was drawn.
+    #[getter]
+    fn text(&self) -> Option<Vec<u32>> {
+        self.inner.infilling.as_ref().map(|infilling| ids(&infilling.text))
+    }
+
+    /// Of that completion, for each run of holes and gaps: its first slot, the first behind it, and its tokens.
+    #[getter]
+    fn gaps(&self) -> Option<Vec<(usize, usize, Vec<u32>)>> {
+        let gaps = |infilling: &anygram::Infilling| {
+            infilling.gaps.iter().map(|(first, end, tokens)| (*first, *end, ids(tokens))).collect()
+        };
+        self.inner.infilling.as_ref().map(gaps)
+    }
+
+    /// What the question took: sizes of automata, productions, draws, steps.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (stats, fields) = (&self.inner.stats, PyDict::new(py));
+        fields.set_item("lexings", stats.lexings)?;
+        fields.set_item("states", stats.automaton.0)?;
+        fields.set_item("edges", stats.automaton.1)?;
+        fields.set_item("generating", stats.generating)?;
+        fields.set_item("touched", stats.touched)?;
+        fields.set_item("productions", stats.productions)?;
+        fields.set_item("draws", stats.draws)?;
+        fields.set_item("steps", stats.steps)?;
+        Ok(fields)
     }
 }
 

@@ -44,5 +44,5 @@ fn of_many_canvases() {
         assert_eq!(batch_canvases(&mut solvers, &canvases, ask), expected, "{n_solvers} solvers");
         assert!(batch_canvases(&mut solvers, &[], ask).is_empty());
     }
-    assert!(batch_canvases(&mut [], &canvases, ask).is_empty());
+    assert!(batch_canvases(&mut [] as &mut [Solver], &canvases, ask).is_empty());
 }
