@@ -233,6 +233,11 @@ impl GrammarArgs {
         Self { grammar: path.to_owned(), reading: ReadingArgs::default() }
     }
 
+    /// What the texts of schemas look like.
+    pub fn schema(&self) -> Result<json_schema::Options> {
+        self.reading.schema()
+    }
+
     /// The text of the grammar and its format.
     pub fn source(&self) -> Result<(String, GrammarFormat)> {
         let format = self.format()?;

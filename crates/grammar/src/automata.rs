@@ -180,6 +180,11 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         None
     }
 
+    /// Some pieces of a label that are easy to read, at most so many, where they are known without a search.
+    fn examples(&self, _label: u32, _most: usize) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     /// A class for each byte, numbered from 0 without gaps: bytes of one class are told apart in no state.
     /// The fewer classes there are, the smaller are the tables.
     fn classes(&self) -> Box<[u8; 256]> {

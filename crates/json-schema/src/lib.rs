@@ -17,6 +17,7 @@
 //! | [`mod@lower`] | all of it as the parts of a grammar |
 //! | `metaschemas` | the drafts' own schemas, for references to them |
 //! | [`options`] | options by name |
+//! | [`mod@explain`] | what each schema costs, and parts without which the same texts are valid |
 //! | `contradiction` | of a schema that no value satisfies, what contradicts what |
 //! | [`refusal`] | why a schema is refused |
 //!
@@ -27,6 +28,7 @@ pub mod atoms;
 pub mod chars;
 mod contradiction;
 pub mod document;
+pub mod explain;
 mod finite;
 pub mod format;
 pub mod forms;
@@ -146,6 +148,12 @@ fn contradiction(schema: &Value, options: &Options, refusal: Refusal) -> Refusal
         }
     };
     Refusal { message, ..refusal }
+}
+
+/// Whether a schema has a value: if not, that is the refusal.
+fn emptiness(schema: &str, options: &Options) -> Result<(), Refusal> {
+    let schema = read::read(schema).map_err(|error| Refusal::new(Kind::Syntax, "", error.to_string()))?;
+    lowered_value(&schema, options).map(drop)
 }
 
 fn lowered_value(schema: &Value, options: &Options) -> Result<Lowered, Refusal> {

@@ -72,6 +72,10 @@ pub struct Lowered {
     pub start: NonterminalId,
     /// What keeps keys and items from being repeated, where automata cannot.
     pub memory: Option<JsonMemory>,
+    /// Of each nonterminal the JSON pointer of the schema that it is for.
+    pub places: Vec<String>,
+    /// The same of each automaton of terminals.
+    pub piece_places: Vec<String>,
 }
 
 impl Lowered {
@@ -190,6 +194,8 @@ pub fn lower(
             automata: Vec::new(),
             start: NonterminalId(0),
             memory: None,
+            places: Vec::new(),
+            piece_places: Vec::new(),
         },
         kinds: Kinds::new(&sets, &alive),
         chars,
@@ -299,9 +305,10 @@ struct Indent {
 }
 
 impl Lowering {
-    fn nonterminal(&mut self, name: String) -> NonterminalId {
+    fn nonterminal(&mut self, name: String, pointer: String) -> NonterminalId {
         let id = NonterminalId::new(self.out.nonterminals.len());
         self.out.nonterminals.push(name);
+        self.out.places.push(pointer);
         id
     }
 
@@ -326,7 +333,7 @@ impl Lowering {
     }
 
     fn start(&mut self, root: SetId, whitespace: Whitespace) {
-        let start = self.nonterminal("start".to_owned());
+        let start = self.nonterminal("start".to_owned(), String::new());
         let value = Symbol::Nonterminal(self.value(root, Spot::default()));
         let blank = Fixed::Blank.symbol(false);
         self.rule(start, vec![value]);
@@ -347,10 +354,10 @@ impl Lowering {
         if let Some(&known) = self.values.get(&(set, spot)) {
             return known;
         }
-        let pointer = self.names.get(&set).map_or("", |pointer| pointer);
+        let pointer = self.names.get(&set).cloned().unwrap_or_default();
         let once = if spot.is_distinct { " once" } else { "" };
         let name = format!("value {} of #{pointer}{}{once}", set.0, at_depth(spot.depth));
-        let id = self.nonterminal(name);
+        let id = self.nonterminal(name, pointer);
         self.values.insert((set, spot), id);
         self.agenda.push((set, spot));
         id
@@ -402,6 +409,7 @@ impl Lowering {
         }
         let name = words::number(numbers, &self.names[&set]);
         self.out.pieces.push(Arc::new(NumberPieces::new(numbers, self.limit)));
+        self.out.piece_places.push(self.names[&set].clone());
         let memory = self.kinds.number(Kind::Number(numbers.clone()), is_distinct);
         let source = Source::Automaton(self.out.pieces.len() - 1, 0);
         let terminal = self.terminal(name, source, memory);
@@ -417,6 +425,7 @@ impl Lowering {
         let pieces =
             StringPieces::new(self.chars.clone(), vec![text], name.clone(), (self.escapes, self.limit));
         self.out.pieces.push(Arc::new(pieces));
+        self.out.piece_places.push(self.names[&set].clone());
         let memory = self.kinds.number(Kind::Text(text), is_distinct);
         let source = Source::Automaton(self.out.pieces.len() - 1, 0);
         let terminal = self.terminal(name, source, memory);
@@ -439,7 +448,7 @@ impl Lowering {
         let rules = ObjectRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
         let parts = rules.parts();
         let Some(automaton) = self.nested(Arc::new(rules), spot.depth) else { return };
-        let lhs = self.nonterminal(name);
+        let lhs = self.nonterminal(name, self.names[&set].clone());
         self.objects.insert(at, lhs);
         self.rule(value, vec![Symbol::Nonterminal(lhs)]);
         let symbol = |this: &mut Self, part| match part {
@@ -477,6 +486,7 @@ impl Lowering {
             (self.escapes, self.limit),
         );
         self.out.pieces.push(Arc::new(pieces));
+        self.out.piece_places.push(pointer.to_owned());
         let automaton = self.out.pieces.len() - 1;
         let mut keys = Vec::with_capacity(names.len());
         for (label, (name, text)) in names.into_iter().zip(texts).enumerate() {
@@ -502,7 +512,7 @@ impl Lowering {
         let rules = ArrayRules::new(form.clone(), self.alive.clone(), name.clone(), self.limit);
         let parts = rules.parts();
         let Some(automaton) = self.nested(Arc::new(rules), spot.depth) else { return };
-        let lhs = self.nonterminal(name);
+        let lhs = self.nonterminal(name, self.names[&set].clone());
         self.arrays.insert(at, lhs);
         self.rule(value, vec![Symbol::Nonterminal(lhs)]);
         let symbol = |this: &mut Self, part| match part {

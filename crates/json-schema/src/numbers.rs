@@ -66,6 +66,25 @@ impl Exact {
             && self.mantissa.is_multiple_of(&(&divisor.mantissa * power(-shift)))
     }
 
+    /// Without an exponent, unless that takes many zeros.
+    fn spelled(&self) -> String {
+        let sign = if self.mantissa.is_negative() { "-" } else { "" };
+        let digits = self.mantissa.abs().to_string();
+        match self.exponent {
+            0..=20 => format!("{sign}{digits}{}", "0".repeat(self.exponent as usize)),
+            -20..=-1 => {
+                let places = self.exponent.unsigned_abs() as usize;
+                let digits = format!("{digits:0>width$}", width = places + 1);
+                let (whole, fraction) = digits.split_at(digits.len() - places);
+                match fraction.trim_end_matches('0') {
+                    "" => format!("{sign}{whole}"),
+                    fraction => format!("{sign}{whole}.{fraction}"),
+                }
+            }
+            exponent => format!("{sign}{digits}e{exponent}"),
+        }
+    }
+
     /// The power of ten just above its magnitude: `0.1 ≤ |self| / 10^k < 1`.
     fn magnitude(&self) -> i64 {
         if self.mantissa.is_zero() {
@@ -453,6 +472,41 @@ impl NumberPieces {
 }
 
 impl Values {
+    /// Some numbers of the set, at most so many: listed ones, or the first from its lower end on, from its
+    /// upper end downwards if it has no other, or from 0.
+    fn some(&self, most: usize) -> Vec<Exact> {
+        let within = |value: &Exact| self.contains(value);
+        if let Some(values) = &self.one_of {
+            return values.iter().filter(|value| within(value)).take(most).cloned().collect();
+        }
+        let zero = Exact { mantissa: 0.into(), exponent: 0 };
+        let end = self.min.as_ref().or(self.max.as_ref()).map_or(&zero, |(end, _)| end);
+        let end = if within(&zero) { &zero } else { end };
+        // Without a unit of its own, steps that are fine enough to stay between the ends.
+        let fine = Exact { mantissa: 1.into(), exponent: (self.window.0 - 1).min(0) };
+        let is_downwards = self.min.is_none() && end != &zero;
+        let units = match &self.unit {
+            Some(unit) => vec![unit.clone()],
+            None => vec![Exact { mantissa: 1.into(), exponent: 0 }, fine],
+        };
+        let mut found = Vec::new();
+        for unit in units {
+            let (low, step, exponent) = end.aligned(&unit);
+            let mut at = Exact { mantissa: low.div_ceil(&step) * &step, exponent };
+            for candidate in std::iter::once(end.clone()).chain((0..MANY + self.not_in.len()).map(|_| {
+                let candidate = at.clone();
+                at.mantissa += if is_downwards { -&step } else { step.clone() };
+                candidate
+            })) {
+                let is_new = !found.iter().any(|known: &Exact| known.compare(&candidate) == Equal);
+                if found.len() < most && is_new && within(&candidate) {
+                    found.push(candidate);
+                }
+            }
+        }
+        found
+    }
+
     /// Whether all numbers of the set between two, the first included, are the first.
     fn only_at(&self, from: &Exact, to: &Exact) -> bool {
         if !self.contains(from) {
@@ -503,6 +557,17 @@ impl PieceAutomaton for NumberPieces {
         let state = self.lock().states[state as usize].clone();
         let goes_on = (b'0'..=b'9').chain(*b"-+.eE").any(|byte| self.next(&state, byte).is_some());
         if goes_on { [0].into() } else { Arc::default() }
+    }
+
+    fn examples(&self, _: u32, most: usize) -> Vec<Vec<u8>> {
+        let Some(values) = &self.values else { return Vec::new() };
+        let start = self.lock().states[0].clone();
+        let is_piece = |text: &String| {
+            let end = text.bytes().try_fold(start.clone(), |state, byte| self.next(&state, byte));
+            end.is_some_and(|end| self.is_whole(&end))
+        };
+        let some = values.some(most);
+        some.iter().map(Exact::spelled).filter(is_piece).map(String::into_bytes).collect()
     }
 
     fn outline(&self) -> &'static str {

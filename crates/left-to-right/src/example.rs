@@ -90,10 +90,10 @@ impl<'a> Examples<'a> {
         if self.is_sentence(b"") {
             return Some(Vec::new());
         }
-        if let Some(text) = shortest::sentence(self.language.grammar(), self.words)
-            && self.is_sentence(&text)
-        {
-            return Some(text);
+        for text in shortest::sentences(self.language.grammar(), self.words) {
+            if self.is_sentence(&text) {
+                return Some(text);
+            }
         }
         if let Some(terminals) = self.derivations.shortest(LONGEST) {
             let words: Option<Vec<_>> = terminals.iter().map(|t| self.words.shortest(t.index())).collect();

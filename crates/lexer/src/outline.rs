@@ -50,7 +50,7 @@ impl Outline {
                     dfas.push(dfa.clone());
                     fresh
                 }),
-                Some(Named::Label(pieces)) => {
+                Some(Named::Label(pieces, _)) => {
                     let outline = pieces.outline();
                     let known = by_outline.get(outline).copied();
                     Some(match known {

@@ -63,7 +63,7 @@ pub(crate) enum Named<'a> {
     /// By a pattern: its automaton is a part of the product.
     Pattern,
     /// By an automaton that grows.
-    Label(&'a Pieces),
+    Label(&'a Pieces, u32),
 }
 
 impl Union {
@@ -246,6 +246,14 @@ impl Union {
     /// How a terminal is given in a union that grows; `None` if it does not compete.
     pub(crate) fn given_by(&self, terminal: usize) -> Option<Named<'_>> {
         self.growing.as_ref()?.given_by(terminal)
+    }
+
+    /// A piece of a terminal of a union that grows, where its automaton knows one.
+    pub(crate) fn example(&self, terminal: usize) -> Option<Vec<u8>> {
+        match self.given_by(terminal)? {
+            Named::Label(pieces, label) => pieces.examples(label, 1).into_iter().next(),
+            Named::Pattern => None,
+        }
     }
 
     /// Of a union that grows, the product of the terminals that have patterns, if there are any.

@@ -17,6 +17,8 @@ use crate::union::State;
 
 /// Entries of the automaton that are looked at.
 const ENTRIES: usize = 4_000_000;
+/// The same in an automaton that grows, from each start: a number of many digits has too many states.
+const GROWN_ENTRIES: usize = 200_000;
 /// Bytes after which a random text ends as soon as it can, and after which it is given up.
 const LONG: usize = 6;
 const TOO_LONG: usize = 80;
@@ -66,12 +68,36 @@ impl<'a> Words<'a> {
         let mut wanted = lexicon.competing();
         for terminal in lexicon.competing().iter() {
             if let Some(start) = self.start(terminal)
-                && seen.insert(start)
+                && {
+                    self.take_example(terminal, start, &mut wanted);
+                    seen.insert(start)
+                }
             {
                 self.search_from(start, &mut wanted);
             }
         }
         self.is_cut |= lexicon.union.is_growing();
+    }
+
+    /// Takes a text of a terminal that its automaton knows, so that none is searched for.
+    fn take_example(&mut self, terminal: usize, start: State, wanted: &mut BitSet) {
+        let union = &self.lexicon.union;
+        let Some(text) = union.example(terminal) else { return };
+        let mut path = vec![start];
+        for &byte in &text {
+            let Ok(next) = union.try_step(path[path.len() - 1], union.class(byte)) else { return };
+            path.push(next);
+        }
+        let last = path[path.len() - 1];
+        // The text to a state is that of the state before it: a state that comes twice would have none.
+        let is_new = |state: &State| *state != start && !self.before.contains_key(state);
+        if !union.accepts(last).contains(terminal) || !path[1..].iter().all(is_new) {
+            return;
+        }
+        wanted.remove(terminal);
+        let steps = path.iter().zip(&path[1..]).zip(text);
+        self.before.extend(steps.map(|((&before, &state), byte)| (state, (before, byte))));
+        self.order.extend(&path);
     }
 
     /// Dijkstra's algorithm (1959); what is hard to read is far away. In an automaton that grows, only until
@@ -81,18 +107,21 @@ impl<'a> Words<'a> {
         let mut settled = FxHashSet::default();
         let mut left = union.live(start).iter().filter(|&at| wanted.contains(at)).count();
         let mut queue = BinaryHeap::from([Reverse((0u32, 0usize, start, None))]);
-        let mut n_found = 0;
+        let (mut n_found, from) = (0, if union.is_growing() { self.order.len() } else { 0 });
         while let Some(Reverse((distance, _, state, before))) = queue.pop() {
             if !settled.insert(state) {
                 continue;
             }
-            self.before.extend(before.map(|before| (state, before)));
+            if let Some(before) = before {
+                self.before.entry(state).or_insert(before);
+            }
             self.order.push(state);
             left -= union.accepts(state).iter().filter(|&at| wanted.remove(at)).count();
             if union.is_growing() && left == 0 {
                 return;
             }
-            if self.order.len() * union.n_classes() > ENTRIES {
+            let most = if union.is_growing() { GROWN_ENTRIES } else { ENTRIES };
+            if (self.order.len() - from) * union.n_classes() > most {
                 self.is_cut = true;
                 return;
             }

@@ -315,3 +315,42 @@ fn files_that_cannot_be_read_are_named() {
     anygram(&["check", "-g", &grammar, "--format", "yacc"]).is_bad_input(&["yacc", "lark"]);
     anygram(&["check"]).is_bad_input(&["--grammar"]);
 }
+
+#[test]
+fn a_schema_is_explained_part_by_part() {
+    let folder = Folder::new();
+    let schema = r#"{"type":"object","required":["name","tags"],"properties":{
+        "name":{"type":"string","maxLength":5000},
+        "tags":{"type":"array","items":{"type":"string","enum":["a","b",1]}}},"additionalProperties":false}"#;
+    let file = folder.file("s.schema.json", schema);
+    let output = anygram(&["check", "-g", &file]);
+    assert_eq!((output.status, &*output.stderr), (Some(0), ""));
+    let shown = &output.stdout;
+    let row = |place: &str| {
+        let line = shown.lines().find(|line| line.ends_with(&format!("  {place}")));
+        let line = line.unwrap_or_else(|| panic!("no {place} in {shown}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("/properties/name")[2], "1000+", "{shown}");
+    assert!(row("the root")[1].parse::<usize>().unwrap() > 4, "{shown}");
+    let warnings: Vec<&str> = shown.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let idle = "warning: /properties/tags/items/enum/2 changes nothing: the same texts are valid without it";
+    assert_eq!(warnings, [idle]);
+    // Only where an object ends too soon keys are what is wrong.
+    for (text, missing) in [
+        (r#"{"name":"x"}"#, &["at the root: the key \"tags\" is missing"][..]),
+        (r#"{"#, &["at the root: the key \"name\" is missing", "at the root: the key \"tags\" is missing"]),
+        (r#"{"name":"x","tags":[3"#, &[]),
+    ] {
+        let output = anygram(&["check", "-g", &file, &folder.file("t.json", text)]);
+        assert_eq!(output.status, Some(1));
+        let lines: Vec<&str> = output.stdout.lines().map(str::trim).collect();
+        let told: Vec<&str> = lines.into_iter().filter(|line| line.contains("is missing")).collect();
+        assert_eq!(told, missing, "{}", output.stdout);
+    }
+    // An example also where numbers have many digits, and items have to differ.
+    let hard = r#"{"type":"array","minItems":2,"uniqueItems":true,
+        "items":{"type":"integer","minimum":123456789012,"multipleOf":1000003}}"#;
+    let output = anygram(&["check", "-g", &folder.file("h.schema.json", hard)]);
+    assert!(output.stdout.contains("\"[123457370371,123458370374]\""), "{}", output.stdout);
+}

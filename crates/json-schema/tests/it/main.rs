@@ -3,6 +3,8 @@
 mod bench;
 mod budget;
 mod canvas;
+mod example;
+mod explain;
 mod format;
 mod laws;
 mod matcher;

@@ -194,10 +194,13 @@ impl Growing {
 
     pub fn given_by(&self, terminal: usize) -> Option<Named<'_>> {
         let at = (*self.automaton_of.get(terminal)?)?;
-        Some(match &self.automata[at as usize] {
-            Automaton::Product(_) => Named::Pattern,
-            Automaton::Pieces(pieces, _) => Named::Label(pieces),
-        })
+        match &self.automata[at as usize] {
+            Automaton::Product(_) => Some(Named::Pattern),
+            Automaton::Pieces(pieces, labels) => {
+                let (label, _) = labels.iter().find(|&&(_, named)| named as usize == terminal)?;
+                Some(Named::Label(pieces, *label))
+            }
+        }
     }
 
     pub fn product(&self) -> Option<&Union> {

@@ -1,11 +1,13 @@
 mod pointer;
 mod refusal;
 mod report;
+mod schema;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
+use anygram::GrammarFormat;
 use anygram_left_to_right::explain::explain;
 use anygram_lexer::words::Words;
 use anyhow::{Context, Result};
@@ -15,7 +17,7 @@ use crate::input::{self, GrammarArgs};
 /// Explain a grammar, or check whether files are valid.
 ///
 /// Without files: sizes, the lexer mode and the engine, an example, warnings with their places, and hints at
-/// what makes sentences ambiguous. With files: whether each file is a sentence of the grammar; if not, where
+/// what makes sentences ambiguous; of a JSON schema also what its parts cost, and which change nothing. With files: whether each file is a sentence of the grammar; if not, where
 /// it stops, what the grammar expected there, and in which rule. The exit status is 1 if any file is not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -61,6 +63,9 @@ pub fn run(args: &Args) -> Result<bool> {
             &report::Subject { language: &language, words: &words, name: &name, source: &source },
             &mut output,
         )?;
+        if format == GrammarFormat::JsonSchema {
+            schema::report(&source, &args.grammar.schema()?, &mut output)?;
+        }
         return Ok(true);
     }
     let mut all = true;
@@ -72,7 +77,16 @@ pub fn run(args: &Args) -> Result<bool> {
         let verdict = match explanation {
             None => format!("{YES}sentence{YES:#}"),
             Some(explanation) => {
-                let grammar = refusal::Source { language: &language, words: &words, text: &source, format };
+                let schema = match format {
+                    GrammarFormat::JsonSchema => Some(args.grammar.schema()?),
+                    _ => None,
+                };
+                let grammar = refusal::Source {
+                    language: &language,
+                    words: &words,
+                    text: &source,
+                    schema: schema.as_ref(),
+                };
                 refusal::verdict(&grammar, &text, &reading, &explanation)
             }
         };

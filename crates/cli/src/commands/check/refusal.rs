@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use anygram::{GrammarFormat, Language, Reading};
+use anygram::json_schema::Options;
+use anygram::{Language, Reading};
 use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_left_to_right::explain::Explanation;
 use anygram_lexer::words::Words;
 
 use super::pointer::pointer;
+use super::schema::missing_keys;
 use super::{NO, NOT_YET, quoted};
 use crate::excerpt::{Excerpt, listing};
 
@@ -27,18 +29,30 @@ pub struct Source<'a> {
     pub language: &'a Language,
     pub words: &'a Words<'a>,
     pub text: &'a str,
-    pub format: GrammarFormat,
+    /// If it is a JSON schema, how that is read.
+    pub schema: Option<&'a Options>,
 }
 
 /// What became of a text that is not a sentence, in several lines, without a line end.
 pub fn verdict(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation: &Explanation) -> String {
-    let Source { language, words, text: source, format } = *grammar;
+    let Source { language, words, text: source, schema } = *grammar;
     let excerpt = Excerpt::new(text, reading.length);
     let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
     let mut explanation = explanation.clone();
-    if format == GrammarFormat::JsonSchema {
-        let pointer = pointer(&text[..reading.length]);
-        let _ = write!(place, ", at {}", if pointer.is_empty() { "the root" } else { &pointer });
+    let mut missing = Vec::new();
+    if let Some(options) = schema {
+        let prefix = &text[..reading.length];
+        let pointer = pointer(prefix);
+        let pointer = if pointer.is_empty() { "the root" } else { &pointer };
+        let _ = write!(place, ", at {pointer}");
+        // Where the object is closed, or the text ends, keys are what is wrong.
+        if text[reading.length..].trim_ascii_start().first().is_none_or(|&byte| byte == b'}') {
+            let expected: Vec<&str> =
+                explanation.expected.iter().map(|&terminal| language.terminal_name(terminal)).collect();
+            let completion = explanation.completion.as_deref();
+            let keys = missing_keys(source, options, prefix, completion, &expected);
+            missing.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
+        }
         // The pointer says it better.
         explanation.phrases.clear();
     }
@@ -53,7 +67,7 @@ pub fn verdict(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation
         if expected.is_empty() { "nothing can follow".to_owned() } else { format!("expected {expected}") };
     lines += &excerpt.render(&expected);
     in_the_middle(language, text, reading, explanation, &mut lines);
-    for note in notes(language, text, reading) {
+    for note in missing.into_iter().chain(notes(language, text, reading)) {
         let _ = write!(lines, "\n  {note}");
     }
     lines
