@@ -117,7 +117,7 @@ fn they_have_the_completions_of_patterns() {
             }
             let n_values = canvas.holes().count() * TOKENS.len();
             let values: Vec<f32> = (0..n_values).map(|_| -(random.below(64) as f32) / 8.0).collect();
-            let log_probs = LogProbs::dense(&values, TOKENS.len()).unwrap();
+            let log_probs = LogProbs::dense(&*values, TOKENS.len()).unwrap();
             let [expected, found] = weighers.each_mut().map(|weigher| {
                 let best = weigher.best(&canvas, &log_probs, Tail::Counted).unwrap();
                 best.known().unwrap().map(|best| best.log_prob)
