@@ -286,7 +286,7 @@ fn proposals_are_kept_as_all_completions_say() {
         for (&(slot, token), answer) in proposals.iter().zip(answers) {
             let fitting: Vec<_> = left.iter().copied().filter(|row| row[slot] == token).collect();
             count.add(answer.decided().is_some());
-            let is_right = answer.decided().is_none_or(|answer| answer == !fitting.is_empty());
+            let is_right = answer.decided().is_none_or(|answer| answer != fitting.is_empty());
             assert!(is_right, "{}: {answer:?} for {slot} {}", subject.show(canvas), TOKENS[token.index()]);
             if answer.is_yes() {
                 left = fitting;

@@ -38,10 +38,10 @@ fn repetitions_count() {
 #[test]
 fn unicode_classes_match_whole_characters() {
     assert_eq!(all_ends("[é本]+", "é本".as_bytes()), [2, 5]);
-    assert_eq!(all_ends("[é本]", b"\xc3"), []);
+    assert!(all_ends("[é本]", b"\xc3").is_empty());
     assert_eq!(all_ends(r"\d", "٣".as_bytes()), [2]);
     assert_eq!(all_ends(r"(?-u:\xC3)", "é".as_bytes()), [1]);
-    assert_eq!(all_ends(r"[^a]", b"\xff"), []);
+    assert!(all_ends(r"[^a]", b"\xff").is_empty());
 }
 
 #[test]
