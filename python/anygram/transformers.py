@@ -29,8 +29,9 @@ def constraint(
         source: a JSON schema (a dict, JSON, a Pydantic model or another type), or the text of a grammar.
         tokenizer: a tokenizer of transformers, or a `Vocabulary`.
         format: how the source is written.
-        compiler: options of your own. By default objects have the keys in the order of the schema, and at most
-            one blank between parts: what models write of themselves, and no way to fill an output with blanks.
+        compiler: options of your own. By default objects have the keys in the order of the schema, and at
+            most one blank between parts: what models write of themselves, and no way to fill an output with
+                blanks.
 
     Raises:
         GrammarError: the grammar has an error.
@@ -46,17 +47,18 @@ class ConstraintProcessor:
     """Lets a model generate only what a constraint allows.
 
     For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding. Outputs are
-    known by their tokens: a row continues the output that its tokens extend, wherever that stood before, so rows
-    may be reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate` after
-    the other; what they computed stays known.
+    known by their tokens: a row continues the output that its tokens extend, wherever that stood before, so
+        rows
+    may be reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate`
+    after the other; what they computed stays known.
 
     Args:
         constraint: what outputs have to be.
         max_new_tokens: what `generate` is given. Then every output is a sentence when it gets there: the
             constraint allows only tokens after which it can still be finished.
         eos: the tokens that end an output, if not those of the vocabulary.
-        prompt_length: tokens before the output. By default the length of the rows of the first call, and again
-            whenever rows come that do not continue the earlier ones.
+        prompt_length: tokens before the output. By default the length of the rows of the first call, and
+            again whenever rows come that do not continue the earlier ones.
 
     Cost of a step and a row: a look-up or a mask, and copies of the row's output and scores.
     """

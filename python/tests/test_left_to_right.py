@@ -147,7 +147,14 @@ def test_limits_say_which() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"lexer": "greedy"}, {"ties": "x"}, {"engine": "x"}, {"whitespace": 3}, {"key_order": "x"}, {"limits": {"x": -1}}],
+    [
+        {"lexer": "greedy"},
+        {"ties": "x"},
+        {"engine": "x"},
+        {"whitespace": 3},
+        {"key_order": "x"},
+        {"limits": {"x": -1}},
+    ],
 )
 def test_options_that_there_are_not(options: dict[str, object]) -> None:
     with pytest.raises(anygram.AnygramError):

@@ -1,4 +1,5 @@
-"""The logits processor, with arrays in place of tensors: greedy, beams, padding, assisted, one call after another."""
+"""The logits processor, with arrays in place of tensors: greedy, beams, padding, assisted, one call after
+another."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def scores(n_rows: int) -> Any:
     return numpy.zeros((n_rows, 9), dtype=numpy.float32)
 
 
-def generate(processor: ConstraintProcessor, prompts: list[list[int]], wishes: list[int], steps: int) -> list[list[int]]:
+def generate(
+    processor: ConstraintProcessor, prompts: list[list[int]], wishes: list[int], steps: int
+) -> list[list[int]]:
     """Greedy decoding of a model that likes some tokens best, in this order, everywhere."""
     rows = numpy.array(prompts)
     done = numpy.zeros(len(rows), dtype=bool)

@@ -59,8 +59,8 @@ impl Item {
     }
 }
 
-/// An array in memory. It is there while this thread has the interpreter's lock and the object lives, and with
-/// [`Array::kept`] as long as this value.
+/// An array in memory. It is there while this thread has the interpreter's lock and the object lives, and
+/// with [`Array::kept`] as long as this value.
 pub struct Array {
     /// The address of the first item, aligned for it; may be null where there are no items.
     pub address: usize,

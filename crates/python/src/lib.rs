@@ -1,7 +1,7 @@
 //! The bridge to Python: the module `anygram._native`.
 //!
-//! It is thin: a method converts its arguments and calls the library. What can be said in Python is said there
-//! (`python/anygram`): exceptions, the tokenizers and schemas of other packages, adapters.
+//! It is thin: a method converts its arguments and calls the library. What can be said in Python is said
+//! there (`python/anygram`): exceptions, the tokenizers and schemas of other packages, adapters.
 //!
 //! | module | what |
 //! |---|---|
