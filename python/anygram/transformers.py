@@ -46,11 +46,11 @@ def constraint(
 class ConstraintProcessor:
     """Lets a model generate only what a constraint allows.
 
-    For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding. Outputs are
-    known by their tokens: a row continues the output that its tokens extend, wherever that stood before, so
-        rows
-    may be reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate`
-    after the other; what they computed stays known.
+    For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding; continuous
+    batching is refused, since it shows processors only the last token of each row. Outputs are known by their
+    tokens: a row continues the output that its tokens extend, wherever that stood before, so rows may be
+    reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate` after the
+    other; what they computed stays known.
 
     Args:
         constraint: what outputs have to be.
@@ -64,7 +64,8 @@ class ConstraintProcessor:
     """
 
     supports_continuous_batching: bool | None = None
-    """transformers leaves out processors that say `False`."""
+    """With `False` transformers would leave the processor out, and outputs would not be constrained. It shows
+    processors only the last token of each row (5.23), which is seen here, and an error."""
 
     def __init__(
         self,
@@ -127,6 +128,13 @@ class ConstraintProcessor:
             if continues:
                 self._longest = max(self._longest, length - begun)
                 return int(begun)
+            if begun == length == 1:
+                raise AnygramError(
+                    "rows of one token, again and again: continuous batching of transformers does not show a "
+                    "processor what was generated, so nothing can be constrained there. Use generate(), or "
+                    "call reset() between prompts of one token",
+                    kind="unsupported",
+                )
         self.reset()
         self._prompts = input_ids
         return int(length)

@@ -90,6 +90,13 @@ def test_a_new_call_is_seen(constraint: anygram.Constraint) -> None:
     assert other == [[2, EOS]] * 2
 
 
+def test_continuous_batching_is_refused(constraint: anygram.Constraint) -> None:
+    processor = ConstraintProcessor(constraint)
+    processor(numpy.array([[7], [8]]), scores(2))
+    with pytest.raises(anygram.AnygramError, match="continuous batching"):
+        processor(numpy.array([[0], [2]]), scores(2))
+
+
 def test_rows_that_are_not_allowed(constraint: anygram.Constraint) -> None:
     processor = ConstraintProcessor(constraint, prompt_length=0)
     with pytest.raises(anygram.RefusedError):
