@@ -30,8 +30,7 @@ def constraint(
         tokenizer: a tokenizer of transformers, or a `Vocabulary`.
         format: how the source is written.
         compiler: options of your own. By default objects have the keys in the order of the schema, and at
-            most one blank between parts: what models write of themselves, and no way to fill an output with
-                blanks.
+            most one blank between parts: what models write of themselves, and no way to fill an output up.
 
     Raises:
         GrammarError: the grammar has an error.
