@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::error::{Raise, invalid, of_compile};
-use crate::gate::work;
+use crate::gate::{outside, work};
 use crate::tokens::Text;
 
 /// Stops work that another thread does.
@@ -277,7 +277,9 @@ fn interruptible<T: Send>(
                     // It panicked: the scope passes that on.
                     Err(RecvTimeoutError::Disconnected) => return Ok(None),
                     Err(RecvTimeoutError::Timeout) => {
-                        Python::attach(|py| py.check_signals()).inspect_err(|_| cancel.cancel())?;
+                        // Handlers are Python's, and may fork.
+                        let looked = outside(|| Python::attach(|py| py.check_signals()));
+                        looked.inspect_err(|_| cancel.cancel())?;
                     }
                 }
             }
