@@ -4,6 +4,8 @@
 //!
 //! (`Py_buffer` itself is stable from Python 3.11 on, and the wheel is for 3.10.)
 
+#![allow(unsafe_code)]
+
 use std::ffi::{c_char, c_int, c_void};
 
 use pyo3::exceptions::PyTypeError;

@@ -1,5 +1,7 @@
 //! The masks of many outputs at once.
 
+#![allow(unsafe_code)]
+
 use anygram::{MatchError, batch_masks_into};
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -1,5 +1,7 @@
 //! The decoding loop, over a model that is a function of Python.
 
+#![allow(unsafe_code)]
+
 use std::sync::Mutex;
 
 use anygram::decode::{Event, Named, Order, Pace, Revision, STRATEGIES, Sampling, Why};

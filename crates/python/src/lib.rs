@@ -7,14 +7,14 @@
 //! |---|---|
 //! | [`gate`] | work without the interpreter's lock, threads, `fork()` |
 //! | [`error`] | exceptions |
-//! | [`array`], [`mask_buffer`] | memory of others, with all the `unsafe` there is but three calls |
+//! | [`array`], [`mask_buffer`] | memory of others |
 //! | [`tokens`] | token ids and texts as arguments |
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
-
-// The modules of the bridge name Python's classes as the library names its own, so those are `anygram::X`.
-#![allow(unsafe_code)]
+//!
+//! The modules name Python's classes as the library names its own, so those are `anygram::X`. `unsafe` is in
+//! those that read or write memory of callers ([`array`], [`mask_buffer`] and who uses them), and each says so.
 
 use pyo3::prelude::*;
 

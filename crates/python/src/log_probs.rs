@@ -1,5 +1,7 @@
 //! Log-probabilities of holes, from arrays.
 
+#![allow(unsafe_code)]
+
 use anygram::{Floor, TokenId};
 use pyo3::prelude::*;
 

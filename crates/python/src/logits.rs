@@ -1,5 +1,7 @@
 //! Masks applied to logits.
 
+#![allow(unsafe_code)]
+
 use anygram::{Logit, TokenMask};
 use half::{bf16, f16};
 use pyo3::prelude::*;

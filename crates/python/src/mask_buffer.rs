@@ -1,5 +1,7 @@
 //! Rows of words of the caller, checked once: where masks are written without a copy.
 
+#![allow(unsafe_code)]
+
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use pyo3::prelude::*;

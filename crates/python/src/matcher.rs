@@ -4,6 +4,8 @@
 //! gives that away beside a busy thread gets it back after milliseconds. It is given away for what is work,
 //! and wherever this output or its tables are in use by another thread, which may take long.
 
+#![allow(unsafe_code)]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anygram::{Draft, MaskRows, MatchError, TokenId};
