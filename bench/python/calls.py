@@ -3,8 +3,8 @@
     python bench/python/calls.py --bench target/release/anygram-bench
         [--grammar FILE --text TEXT --vocab FILE --eos ID]
 
-Prints JSON. Wall-clock times, the least of several runs, so that other work on the machine counts little; the share
-that a busy thread keeps is a median. Each mask is compared with the one that other ways give.
+Prints JSON. Wall-clock times, the least of several runs, so that other work on the machine counts little; the
+share that a busy thread keeps is a median. Each mask is compared with the one that other ways give.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = '{"name": "Ada", "age": 36, "tags": ["a", "b"]}'
+
 
 def least(call: Callable[[], Any], number: int) -> float:
     """Microseconds of a call."""
@@ -117,12 +118,16 @@ class Tokens:
         return self.encode(text)
 
 
-def llguidance(vocabulary: anygram.Vocabulary, text: str, grammar: str, batches: list[int]) -> dict[str, float]:
+def llguidance(
+    vocabulary: anygram.Vocabulary, text: str, grammar: str, batches: list[int]
+) -> dict[str, float]:
     """llguidance by its own interface. It keeps no mask: each call computes one."""
     import llguidance
     import llguidance.numpy as ll
 
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokens(vocabulary)), n_vocab=len(vocabulary))
+    tokenizer = llguidance.LLTokenizer(
+        llguidance.TokenizerWrapper(Tokens(vocabulary)), n_vocab=len(vocabulary)
+    )
     executor = llguidance.LLExecutor()
     began = time.perf_counter()
     first = llguidance.LLMatcher(tokenizer, llguidance.grammar_from("lark", grammar))
@@ -134,11 +139,15 @@ def llguidance(vocabulary: anygram.Vocabulary, text: str, grammar: str, batches:
     times["fill_mask_us"] = least(lambda: first.unsafe_compute_mask_ptr(pointer, size), 500)
     times["fill_mask_numpy_us"] = least(lambda: ll.fill_next_token_bitmask(first, rows, 0), 500)
     for n in batches:
-        matchers = [(llguidance.LLMatcher(tokenizer, llguidance.grammar_from("lark", grammar)), at) for at in range(n)]
+        matchers = [
+            (llguidance.LLMatcher(tokenizer, llguidance.grammar_from("lark", grammar)), at) for at in range(n)
+        ]
         for matcher, at in matchers:
             matcher.consume_tokens(tokens[: at % (len(tokens) + 1)])
         many = ll.allocate_token_bitmask(n, len(vocabulary))
-        times[f"fill_masks_{n}_us"] = least(lambda: ll.fill_next_token_bitmask_par(executor, matchers, many), 5)
+        times[f"fill_masks_{n}_us"] = least(
+            lambda: ll.fill_next_token_bitmask_par(executor, matchers, many), 5
+        )
     return times
 
 
@@ -184,13 +193,24 @@ def main() -> None:
 
     grammar = args.grammar.read_text()
     eos = [] if args.eos is None else [args.eos]
-    vocabulary = anygram.Vocabulary.from_file(args.vocab, eos=eos) if args.vocab else anygram.Vocabulary.builtin()
+    vocabulary = (
+        anygram.Vocabulary.from_file(args.vocab, eos=eos) if args.vocab else anygram.Vocabulary.builtin()
+    )
     began = time.perf_counter()
     language = anygram.Compiler().compile(grammar, "lark")
     compile_ms = (time.perf_counter() - began) * 1e3
     constraint = anygram.Constraint(language, vocabulary, tables=args.tables)
     told: dict[str, Any] = {"vocabulary": len(vocabulary), "tables": args.tables}
-    command = [args.bench, "calls", "--grammar", args.grammar, "--text", args.text, "--tables", str(args.tables)]
+    command = [
+        args.bench,
+        "calls",
+        "--grammar",
+        args.grammar,
+        "--text",
+        args.text,
+        "--tables",
+        str(args.tables),
+    ]
     command += ["--vocab", args.vocab] if args.vocab else []
     for n in args.batches:
         command += ["--batches", str(n)]

@@ -53,11 +53,29 @@ def transformers() -> Any:
 
 @pytest.fixture(scope="session")
 def folder(transformers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with random weights as transformers stores one: BERT of two layers, a byte-level BPE of some tokens that cross terminals."""
+    """A model with random weights as transformers stores one: BERT of two layers, a byte-level BPE of some
+    tokens that cross terminals."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     folder = tmp_path_factory.mktemp("bert")
-    words = ["<eos>", "<mask>", "<unk>", "(", ")", ",", "a", "b", "c", "d", "ab", "cd", "(a", "),", "))", ",("]
+    words = [
+        "<eos>",
+        "<mask>",
+        "<unk>",
+        "(",
+        ")",
+        ",",
+        "a",
+        "b",
+        "c",
+        "d",
+        "ab",
+        "cd",
+        "(a",
+        "),",
+        "))",
+        ",(",
+    ]
     merges = [("a", "b"), ("c", "d"), ("(", "a"), (")", ","), (")", ")"), (",", "(")]
     bpe = models.BPE(vocab={word: at for at, word in enumerate(words)}, merges=merges)
     tokenizer = Tokenizer(bpe)

@@ -44,7 +44,12 @@ def test_smiles_eval(tmp_path: Path) -> None:
 def test_humaneval_cpp(tmp_path: Path) -> None:
     declaration = "#include<assert.h>\nint one(){\n"
     test = "int main(){ assert(one() == 1); }\n"
-    row = {"task_id": "CPP/7", "prompt": "/* one */\n" + declaration, "declaration": declaration, "test": test}
+    row = {
+        "task_id": "CPP/7",
+        "prompt": "/* one */\n" + declaration,
+        "declaration": declaration,
+        "test": test,
+    }
     write(tmp_path / "humaneval_cpp.jsonl.gz", row)
     grammar = tmp_path / "g.lark"
     grammar.write_text('start: "x"')

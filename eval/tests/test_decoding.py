@@ -49,7 +49,9 @@ def text(canvas: list[int | None]) -> bytes:
 def test_exact_methods_end_with_sentences(constraint: anygram.Constraint, method: str, steps: int) -> None:
     n_sentences = 0
     for seed in range(6):
-        options = Options(method=method, steps=steps, block=6 if seed % 2 else None, temperature=0.5, seed=seed)
+        options = Options(
+            method=method, steps=steps, block=6 if seed % 2 else None, temperature=0.5, seed=seed
+        )
         decoded = decode(constraint, Eager(seed), [None] * 12, options)
         assert decoded.asked == len(decoded.steps_us)
         assert decoded.refused <= decoded.proposed

@@ -46,7 +46,9 @@ def test_dream_reads_the_slot_before(transformers: Any, folder: Path) -> None:
         vocab_size=16, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
     )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    loaded = models.loaded("dream", transformers.LlamaForCausalLM(config).eval(), tokenizer, folder / "tokenizer.json")
+    loaded = models.loaded(
+        "dream", transformers.LlamaForCausalLM(config).eval(), tokenizer, folder / "tokenizer.json"
+    )
     prompt = [6, 7]
     rows = loaded.at(prompt, 16)(view([8, 1], [1]))
     with torch.inference_mode():
@@ -67,7 +69,9 @@ def test_constrained_texts_are_sentences(
     constraint = anygram.Constraint(language, loaded.vocabulary())
     model = loaded.at(loaded.prompt("ab"), len(constraint.vocabulary))
     for seed in range(3):
-        decoded = decode(constraint, model, [None] * 10, Options(method="compatible", steps=4, block=None, seed=seed))
+        decoded = decode(
+            constraint, model, [None] * 10, Options(method="compatible", steps=4, block=None, seed=seed)
+        )
         assert not decoded.stuck
         end = decoded.canvas.index(0) if 0 in decoded.canvas else 10
         text = loaded.tokenizer.decode(decoded.canvas[:end])
@@ -105,7 +109,11 @@ def arguments(folder: Path, data: Path, grammar: Path, out: Path, *more: str) ->
 
 def lines(path: Path) -> list[dict[str, Any]]:
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{name: value for name, value in record.items() if name != "us"} for record in records if "task" in record]
+    return [
+        {name: value for name, value in record.items() if name != "us"}
+        for record in records
+        if "task" in record
+    ]
 
 
 def test_the_whole_of_it_and_again_after_a_kill(
@@ -128,7 +136,9 @@ def test_the_whole_of_it_and_again_after_a_kill(
     assert main(arguments(folder, data, grammar, cut)) == 0
     assert lines(cut) == made
     # The Rust program reads them.
-    report = subprocess.run([program, "eval", "report", str(whole)], capture_output=True, text=True, check=False)
+    report = subprocess.run(
+        [program, "eval", "report", str(whole)], capture_output=True, text=True, check=False
+    )
     assert report.returncode == 0 and "smiles-eval" in report.stdout, report.stderr
 
 

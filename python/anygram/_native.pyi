@@ -337,6 +337,7 @@ def batch_canvases(
     canvases: Iterable[Canvas],
     question: Literal["completable", "admissible"] = "completable",
 ) -> list[Any]: ...
+
 @final
 class Answer:
     @property

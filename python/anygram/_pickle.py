@@ -27,23 +27,17 @@ def compiler(options: dict[str, Any]) -> _native.Compiler:
     return _native.Compiler(**options)
 
 
-def language(
-    options: dict[str, Any], source: str, format: Any, start: str | None
-) -> _native.Language:
+def language(options: dict[str, Any], source: str, format: Any, start: str | None) -> _native.Language:
     """A language, compiled again."""
     return _native.Compiler(**options).compile(source, format, start=start)
 
 
-def constraint(
-    language: _native.Language, vocabulary: _native.Vocabulary, tables: int
-) -> _native.Constraint:
+def constraint(language: _native.Language, vocabulary: _native.Vocabulary, tables: int) -> _native.Constraint:
     """A constraint, with cold tables."""
     return _native.Constraint(language, vocabulary, tables=tables)
 
 
-def matcher(
-    constraint: _native.Constraint, tokens: list[int], eos: list[int] | None
-) -> _native.Matcher:
+def matcher(constraint: _native.Constraint, tokens: list[int], eos: list[int] | None) -> _native.Matcher:
     """An output that has these tokens again."""
     made = constraint.matcher(eos=eos)
     made.advance_all(tokens)

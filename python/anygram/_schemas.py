@@ -1,4 +1,5 @@
-"""JSON schemas of Python's types, by the libraries that define them. They are imported only if they are used."""
+"""JSON schemas of Python's types, by the libraries that define them. They are imported only if they are
+used."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def schema_of(source: Any) -> Any:
     try:
         return TypeAdapter(source).json_schema()
     except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
-        raise AnygramError(f"Pydantic has no JSON schema of {source!r}: {error}", kind="unsupported") from error
+        raise AnygramError(
+            f"Pydantic has no JSON schema of {source!r}: {error}", kind="unsupported"
+        ) from error
 
 
 def _is_union(source: object) -> bool:

@@ -1,4 +1,5 @@
-"""Masks on devices, by the operations of the tensors themselves. torch is loaded already where they come from."""
+"""Masks on devices, by the operations of the tensors themselves. torch is loaded already where they come
+from."""
 
 from __future__ import annotations
 

@@ -101,7 +101,9 @@ def _sentence_piece(tokenizer: Any) -> bytes | None:
 def supports(vocabulary: Vocabulary, tokenizer: Any, texts: Iterable[Any] | None) -> bool:
     """Compares what a tokenizer makes of texts with the bytes of its tokens here."""
     if not callable(getattr(tokenizer, "encode", None)) or not callable(getattr(tokenizer, "decode", None)):
-        raise VocabularyError(f"a {type(tokenizer).__qualname__} is no tokenizer: it has no `encode` and `decode`")
+        raise VocabularyError(
+            f"a {type(tokenizer).__qualname__} is no tokenizer: it has no `encode` and `decode`"
+        )
     for text in SAMPLES if texts is None else texts:
         if not isinstance(text, str):
             raise TypeError(f"texts are strings, not {type(text).__qualname__}")
@@ -109,14 +111,16 @@ def supports(vocabulary: Vocabulary, tokenizer: Any, texts: Iterable[Any] | None
         beyond = [id for id in ids if id >= len(vocabulary)]
         if beyond:
             raise VocabularyError(
-                f"the tokenizer has the token {beyond[0]}, the vocabulary only {len(vocabulary)}: is it of the "
+                f"the tokenizer has the token {beyond[0]}, the vocabulary {len(vocabulary)}: is it of the "
                 "same model?"
             )
         told = _decode(tokenizer, ids).encode()
         here = vocabulary.decode(ids)
         # Some tokenizers put a space in front, or take it away again, when they decode.
         if told.strip() != here.strip():
-            at = next((i for i, pair in enumerate(zip(told, here)) if pair[0] != pair[1]), min(len(told), len(here)))
+            at = next(
+                (i for i, pair in enumerate(zip(told, here)) if pair[0] != pair[1]), min(len(told), len(here))
+            )
             raise VocabularyError(
                 f"the tokenizer decodes {ids[:8]}… of {text!r} to {told[:60]!r}, the vocabulary to "
                 f"{here[:60]!r}; they differ at byte {at}"

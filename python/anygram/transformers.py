@@ -29,8 +29,8 @@ def constraint(
         source: a JSON schema (a dict, JSON, a Pydantic model or another type), or the text of a grammar.
         tokenizer: a tokenizer of transformers, or a `Vocabulary`.
         format: how the source is written.
-        compiler: options of your own. By default objects have the keys in the order of the schema, and at most
-            one blank between parts: what models write of themselves, and no way to fill an output with blanks.
+        compiler: options of your own. By default objects have the keys in the order of the schema, and at
+            most one blank between parts: what models write of themselves, and no way to fill an output up.
 
     Raises:
         GrammarError: the grammar has an error.
@@ -45,24 +45,26 @@ def constraint(
 class ConstraintProcessor:
     """Lets a model generate only what a constraint allows.
 
-    For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding. Outputs are
-    known by their tokens: a row continues the output that its tokens extend, wherever that stood before, so rows
-    may be reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate` after
-    the other; what they computed stays known.
+    For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding; continuous
+    batching is refused, since it shows processors only the last token of each row. Outputs are known by their
+    tokens: a row continues the output that its tokens extend, wherever that stood before, so rows may be
+    reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate` after the
+    other; what they computed stays known.
 
     Args:
         constraint: what outputs have to be.
         max_new_tokens: what `generate` is given. Then every output is a sentence when it gets there: the
             constraint allows only tokens after which it can still be finished.
         eos: the tokens that end an output, if not those of the vocabulary.
-        prompt_length: tokens before the output. By default the length of the rows of the first call, and again
-            whenever rows come that do not continue the earlier ones.
+        prompt_length: tokens before the output. By default the length of the rows of the first call, and
+            again whenever rows come that do not continue the earlier ones.
 
     Cost of a step and a row: a look-up or a mask, and copies of the row's output and scores.
     """
 
     supports_continuous_batching: bool | None = None
-    """transformers leaves out processors that say `False`."""
+    """With `False` transformers would leave the processor out, and outputs would not be constrained. It shows
+    processors only the last token of each row (5.23), which is seen here, and an error."""
 
     def __init__(
         self,
@@ -125,6 +127,13 @@ class ConstraintProcessor:
             if continues:
                 self._longest = max(self._longest, length - begun)
                 return int(begun)
+            if begun == length == 1:
+                raise AnygramError(
+                    "rows of one token, again and again: continuous batching of transformers does not show a "
+                    "processor what was generated, so nothing can be constrained there. Use generate(), or "
+                    "call reset() between prompts of one token",
+                    kind="unsupported",
+                )
         self.reset()
         self._prompts = input_ids
         return int(length)

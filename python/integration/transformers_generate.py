@@ -40,7 +40,9 @@ def tokenizer() -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator([json.dumps({"name": text, "tags": ["a", None, 17]}) for text in PROMPTS] * 9, trainer)
+    made.train_from_iterator(
+        [json.dumps({"name": text, "tags": ["a", None, 17]}) for text in PROMPTS] * 9, trainer
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token="<|end|>", pad_token="<|pad|>", padding_side="left"
     )
@@ -93,7 +95,9 @@ def main() -> None:
             inputs = words(prompts, return_tensors="pt", padding=True)
             inputs.pop("token_type_ids", None)
             torch.manual_seed(3)
-            rows = large.generate(**inputs, max_new_tokens=NEW_TOKENS, logits_processor=[processor], **options)
+            rows = large.generate(
+                **inputs, max_new_tokens=NEW_TOKENS, logits_processor=[processor], **options
+            )
             check(constraint.language, words, rows, inputs["input_ids"].shape[1])
         print(f"{name}: ok")
     logits = torch.zeros(2, len(words) + 28, dtype=torch.bfloat16)

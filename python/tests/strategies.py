@@ -41,7 +41,9 @@ def schemas() -> st.SearchStrategy[dict[str, Any]]:
         st.just({"type": "integer", "minimum": 0}),
         st.just({"type": "boolean"}),
         st.builds(lambda n: {"type": "string", "maxLength": n}, st.integers(0, 3)),
-        st.builds(lambda values: {"enum": values}, st.lists(st.sampled_from([1, "a", None, [1]]), min_size=1)),
+        st.builds(
+            lambda values: {"enum": values}, st.lists(st.sampled_from([1, "a", None, [1]]), min_size=1)
+        ),
     )
 
     def larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -56,7 +58,9 @@ def schemas() -> st.SearchStrategy[dict[str, Any]]:
             st.lists(names, max_size=2),
             st.booleans(),
         )
-        arrays = st.builds(lambda items, n: {"type": "array", "items": items, "maxItems": n}, inner, st.integers(0, 3))
+        arrays = st.builds(
+            lambda items, n: {"type": "array", "items": items, "maxItems": n}, inner, st.integers(0, 3)
+        )
         return st.one_of(objects, arrays, st.builds(lambda a, b: {"anyOf": [a, b]}, inner, inner))
 
     return st.recursive(leaf, larger, max_leaves=4)

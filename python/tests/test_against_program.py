@@ -39,7 +39,12 @@ def mask_answer(matcher: anygram.Matcher, tokens: list[int], budget: int | None)
     budget=st.none() | st.integers(0, 6),
 )
 def test_masks_of_grammars(
-    batch: Batch, tokens: list[bytes | None], source: str, lexer: str, texts: list[list[int]], budget: int | None
+    batch: Batch,
+    tokens: list[bytes | None],
+    source: str,
+    lexer: str,
+    texts: list[list[int]],
+    budget: int | None,
 ) -> None:
     eos = len(tokens) - 1
     asked = {"op": "mask", "grammar": source, "format": "lark", "lexer": lexer}
@@ -62,7 +67,11 @@ JSON = '{}[]":,abtruefalsn 0'
 """The letters of small JSON texts."""
 
 
-@given(tokens=vocabularies(JSON), schema=schemas(), texts=st.lists(st.lists(st.integers(0, 30), max_size=5), min_size=1))
+@given(
+    tokens=vocabularies(JSON),
+    schema=schemas(),
+    texts=st.lists(st.lists(st.integers(0, 30), max_size=5), min_size=1),
+)
 def test_masks_of_schemas(
     batch: Batch, tokens: list[bytes | None], schema: dict[str, Any], texts: list[list[int]]
 ) -> None:
@@ -81,13 +90,16 @@ def test_masks_of_schemas(
 
 
 @given(tokens=vocabularies(), source=grammars(), data=st.data(), end=st.sampled_from(["sentence", "prefix"]))
-def test_canvases(batch: Batch, tokens: list[bytes | None], source: str, data: st.DataObject, end: str) -> None:
+def test_canvases(
+    batch: Batch, tokens: list[bytes | None], source: str, data: st.DataObject, end: str
+) -> None:
     eos = len(tokens) - 1
     rows = data.draw(st.lists(slots(len(tokens)), min_size=1, max_size=4))
     asked = {"op": "canvas", "grammar": source, "format": "lark", "lexer": "longest", "end": end}
     wants = ["completable", "admissible", "minimum"]
     questions = [
-        {**asked, "slots": ["*" if slot is anygram.GAP else slot for slot in row], "want": wants} for row in rows
+        {**asked, "slots": ["*" if slot is anygram.GAP else slot for slot in row], "want": wants}
+        for row in rows
     ]
     answers = batch.ask(tokens, [eos], questions)
     language = compiled(source, "lark", "longest")
@@ -107,4 +119,8 @@ def test_canvases(batch: Batch, tokens: list[bytes | None], source: str, data: s
         assert solver.minimum(canvas).tokens == answer["minimum"]
         if ours.witness is not None:
             filled = [slot for slot in ours.witness if isinstance(slot, int)]
-            assert solver.completable(anygram.Canvas(ours.witness, end=end)).answer if len(filled) == len(row) else True
+            assert (
+                solver.completable(anygram.Canvas(ours.witness, end=end)).answer
+                if len(filled) == len(row)
+                else True
+            )

@@ -17,7 +17,6 @@ PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", *sorted((ROOT / "doc
 """Pages with code in Python; those without have only tables."""
 
 
-
 def examples() -> list[doctest.DocTest]:
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = finder.find(anygram, "anygram", globs={})

@@ -1,4 +1,5 @@
-"""Whatever is given: an answer, a `TypeError`, or an exception of the package. Never a panic, never a crash."""
+"""Whatever is given: an answer, a `TypeError`, or an exception of the package. Never a panic, never a
+crash."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ ANYTHING = st.one_of(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=3),
     st.dictionaries(st.text(max_size=3), st.integers(-1, 3), max_size=2),
     st.sampled_from([object(), int, len, anygram.GAP, anygram.Cancel(), numpy.float32(1)]),
-    st.builds(lambda shape, dtype: numpy.zeros(shape, dtype), st.lists(st.integers(0, 3), max_size=3), st.sampled_from(
-        ["uint32", "int32", "float32", "float64", "int64", "bool", "object", "S3", ">f4"]
-    )),
+    st.builds(
+        lambda shape, dtype: numpy.zeros(shape, dtype),
+        st.lists(st.integers(0, 3), max_size=3),
+        st.sampled_from(["uint32", "int32", "float32", "float64", "int64", "bool", "object", "S3", ">f4"]),
+    ),
 )
 
 
@@ -52,15 +55,29 @@ def objects() -> dict[str, Any]:
 OBJECTS = objects()
 # Pointers are promises that cannot be checked; files may be anywhere.
 LEFT_OUT = {"from_pointer", "from_file", "release", "cancel"}
-CALLS: dict[str, Callable[..., Any]] = {
-    f"{name}.{member}": getattr(value, member)
-    for name, value in OBJECTS.items()
-    for member in dir(value)
-    if not member.startswith("_") and member not in LEFT_OUT and callable(getattr(value, member))
-} | {
-    name: getattr(anygram, name)
-    for name in ("Vocabulary", "Compiler", "Constraint", "Canvas", "Solver", "Weigher", "Methods", "Decoder", "MaskBuffer")
-} | {"fill_masks": anygram.fill_masks, "apply_mask": anygram.apply_mask}
+CALLS: dict[str, Callable[..., Any]] = (
+    {
+        f"{name}.{member}": getattr(value, member)
+        for name, value in OBJECTS.items()
+        for member in dir(value)
+        if not member.startswith("_") and member not in LEFT_OUT and callable(getattr(value, member))
+    }
+    | {
+        name: getattr(anygram, name)
+        for name in (
+            "Vocabulary",
+            "Compiler",
+            "Constraint",
+            "Canvas",
+            "Solver",
+            "Weigher",
+            "Methods",
+            "Decoder",
+            "MaskBuffer",
+        )
+    }
+    | {"fill_masks": anygram.fill_masks, "apply_mask": anygram.apply_mask}
+)
 ARGUMENTS = st.one_of(ANYTHING, st.sampled_from(sorted(OBJECTS)).map(OBJECTS.__getitem__))
 
 
@@ -75,7 +92,9 @@ def test_arguments_of_any_kind(name: str, arguments: list[Any]) -> None:
         assert any(callable(argument) for argument in arguments), error
 
 
-@given(st.lists(st.tuples(st.sampled_from(["advance", "rollback", "fork", "reset", "mask"]), st.integers(0, 7))))
+@given(
+    st.lists(st.tuples(st.sampled_from(["advance", "rollback", "fork", "reset", "mask"]), st.integers(0, 7)))
+)
 def test_any_way_to_a_text_leads_to_the_same_state(steps: list[tuple[str, int]]) -> None:
     constraint: anygram.Constraint = OBJECTS["constraint"]
     matcher = constraint.matcher()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
+import signal
+import threading
 
 import anygram
 import numpy
@@ -147,7 +150,14 @@ def test_limits_say_which() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"lexer": "greedy"}, {"ties": "x"}, {"engine": "x"}, {"whitespace": 3}, {"key_order": "x"}, {"limits": {"x": -1}}],
+    [
+        {"lexer": "greedy"},
+        {"ties": "x"},
+        {"engine": "x"},
+        {"whitespace": 3},
+        {"key_order": "x"},
+        {"limits": {"x": -1}},
+    ],
 )
 def test_options_that_there_are_not(options: dict[str, object]) -> None:
     with pytest.raises(anygram.AnygramError):
@@ -209,7 +219,27 @@ def test_drafts(constraint: anygram.Constraint) -> None:
             matcher.fill_drafts(out, 0, [0, 2, 4], parents)
 
 
-def test_interrupts_and_cancel_stop_compiling() -> None:
+def compile_for_ever(cancel: anygram.Cancel | None = None) -> None:
+    """Millions of states, and no limit."""
+    compiler = anygram.Compiler(limits=dict.fromkeys(["dfa_states", "nfa_states", "compile_steps"], 1 << 60))
+    compiler.compile("[ab]*a[ab]{22}c", "regex", cancel=cancel)
+
+
+def test_interrupts_stop_compiling() -> None:
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        compile_for_ever()
+        # If a limit or the end was reached first, the signal is still to come.
+        timer.join()
+
+
+def test_cancel_stops_compiling() -> None:
+    later = anygram.Cancel()
+    timer = threading.Timer(0.2, later.cancel)
+    timer.start()
+    with pytest.raises(anygram.Cancelled):
+        compile_for_ever(later)
     cancel = anygram.Cancel()
     cancel.cancel()
     assert cancel.is_cancelled

@@ -177,7 +177,9 @@ def test_pickles_of_errors(constraint: anygram.Constraint) -> None:
 
 
 def test_importing_takes_no_other_package() -> None:
-    code = "import sys, anygram; print([m for m in ('numpy', 'torch', 'pydantic', 'json') if m in sys.modules])"
+    code = (
+        "import sys, anygram; print([m for m in ('numpy', 'torch', 'pydantic', 'json') if m in sys.modules])"
+    )
     import subprocess
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

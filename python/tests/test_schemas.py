@@ -46,7 +46,11 @@ def reads(source: Any, text: str) -> bool:
         ({"type": "integer"}, "17", '"17"'),
         ('{"type": "integer"}', "17", '"17"'),
         (True, "[]", "["),
-        (Model, '{"name":"x","color":"red","parent":{"name":"y","color":"blue"}}', '{"name":"x","color":"green"}'),
+        (
+            Model,
+            '{"name":"x","color":"red","parent":{"name":"y","color":"blue"}}',
+            '{"name":"x","color":"green"}',
+        ),
         (Point, '{"x":1}', '{"y":1}'),
         (Keys, '{"a":[1,2]}', '{"a":[true]}'),
         (Literal["yes", "no"], '"yes"', '"maybe"'),
@@ -68,7 +72,9 @@ def test_what_is_no_schema(source: Any) -> None:
         anygram.Compiler().compile(source, "json-schema")
 
 
-@pytest.mark.parametrize("source", [{"type": object()}, {"minimum": float("nan")}, "{", {"$ref": "#/nowhere"}])
+@pytest.mark.parametrize(
+    "source", [{"type": object()}, {"minimum": float("nan")}, "{", {"$ref": "#/nowhere"}]
+)
 def test_schemas_with_errors(source: Any) -> None:
     with pytest.raises(anygram.AnygramError):
         anygram.Compiler().compile(source, "json-schema")
@@ -78,7 +84,10 @@ def test_documents_and_options() -> None:
     compiler = anygram.Compiler(
         documents={"http://x/a": {"type": "integer"}, "http://x/b": '{"const": 1}'}, key_order="schema"
     )
-    schema = {"properties": {"b": {"$ref": "http://x/a"}, "a": {"$ref": "http://x/b"}}, "required": ["a", "b"]}
+    schema = {
+        "properties": {"b": {"$ref": "http://x/a"}, "a": {"$ref": "http://x/b"}},
+        "required": ["a", "b"],
+    }
     language = compiler.compile(schema, "json-schema")
     assert language.read('{"b":2,"a":1}').is_sentence
     assert not language.read('{"a":1,"b":2}').is_sentence
@@ -86,5 +95,6 @@ def test_documents_and_options() -> None:
 
 
 def test_pydantic_is_imported_only_for_types() -> None:
-    code = "import sys, anygram; anygram.Compiler().compile({}, 'json-schema'); assert 'pydantic' not in sys.modules"
+    code = "import sys, anygram; anygram.Compiler().compile({}, 'json-schema'); "
+    code += "assert 'pydantic' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -34,7 +34,9 @@ def fast() -> Any:
 @pytest.fixture(scope="module")
 def encoding() -> Any:
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"the": 256, b" qu": 257, b"\xe6\x97": 258}
-    return tiktoken.Encoding("small", pat_str=r"\s?\w+|\W", mergeable_ranks=ranks, special_tokens={"<|end|>": 259})
+    return tiktoken.Encoding(
+        "small", pat_str=r"\s?\w+|\W", mergeable_ranks=ranks, special_tokens={"<|end|>": 259}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +112,11 @@ def test_files_that_are_none(tmp_path: Any) -> None:
     with pytest.raises(anygram.VocabularyError) as caught:
         anygram.Vocabulary.from_file(tmp_path / "nowhere.json")
     assert (caught.value.kind, caught.value.path) == ("io", str(tmp_path / "nowhere.json"))
-    for data, format in ((b"{", "tokenizer-json"), (b"", "json-array"), (b"x", "sentencepiece"), (b"[]", "gguf")):
+    for data, format in (
+        (b"{", "tokenizer-json"),
+        (b"", "json-array"),
+        (b"x", "sentencepiece"),
+        (b"[]", "gguf"),
+    ):
         with pytest.raises(anygram.VocabularyError):
             anygram.Vocabulary.from_bytes(data, format)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""The logits processor, with arrays in place of tensors: greedy, beams, padding, assisted, one call after another."""
+"""The logits processor, with arrays in place of tensors: greedy, beams, padding, assisted, one call after
+another."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def scores(n_rows: int) -> Any:
     return numpy.zeros((n_rows, 9), dtype=numpy.float32)
 
 
-def generate(processor: ConstraintProcessor, prompts: list[list[int]], wishes: list[int], steps: int) -> list[list[int]]:
+def generate(
+    processor: ConstraintProcessor, prompts: list[list[int]], wishes: list[int], steps: int
+) -> list[list[int]]:
     """Greedy decoding of a model that likes some tokens best, in this order, everywhere."""
     rows = numpy.array(prompts)
     done = numpy.zeros(len(rows), dtype=bool)
@@ -85,6 +88,13 @@ def test_a_new_call_is_seen(constraint: anygram.Constraint) -> None:
     assert again == [[2, EOS]]
     other = generate(processor, [[7], [7]], [2, EOS], 3)
     assert other == [[2, EOS]] * 2
+
+
+def test_continuous_batching_is_refused(constraint: anygram.Constraint) -> None:
+    processor = ConstraintProcessor(constraint)
+    processor(numpy.array([[7], [8]]), scores(2))
+    with pytest.raises(anygram.AnygramError, match="continuous batching"):
+        processor(numpy.array([[0], [2]]), scores(2))
 
 
 def test_rows_that_are_not_allowed(constraint: anygram.Constraint) -> None:

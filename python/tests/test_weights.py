@@ -100,12 +100,16 @@ def test_samples(weigher: anygram.Weigher) -> None:
 def test_methods(constraint: anygram.Constraint) -> None:
     methods = anygram.Methods(constraint)
     canvas = Canvas([0, None, 1, 1])
-    says = {name: methods.completable(canvas, name) for name in ("exact", "intersection", "none", "lookahead")}
+    says = {
+        name: methods.completable(canvas, name) for name in ("exact", "intersection", "none", "lookahead")
+    }
     told = {name: (answer.answer, answer.proven) for name, answer in says.items()}
     assert told["exact"] == (False, True)
     assert told["intersection"] == told["none"] == (True, False)
     assert told["lookahead"][0] is False
-    answers = methods.compatible(Canvas([0, None, None]), [(1, 2), (2, 2)], "lookahead", log_probs=flat(2), seed=3)
+    answers = methods.compatible(
+        Canvas([0, None, None]), [(1, 2), (2, 2)], "lookahead", log_probs=flat(2), seed=3
+    )
     assert [answer.answer for answer in answers] == [True, False]
     with pytest.raises(anygram.AnygramError, match="intersection"):
         methods.completable(canvas, "best")
@@ -127,7 +131,9 @@ def test_weights_against_the_program(
     batch: Batch, tokens: list[bytes | None], source: str, n_holes: int, seed: int
 ) -> None:
     eos = len(tokens) - 1
-    values = numpy.random.default_rng(seed).integers(-40, 0, size=(n_holes, len(tokens))).astype(numpy.float32) / 8
+    values = (
+        numpy.random.default_rng(seed).integers(-40, 0, size=(n_holes, len(tokens))).astype(numpy.float32) / 8
+    )
     asked = {"op": "canvas", "grammar": source, "format": "lark", "lexer": "scannerless"}
     question = {"slots": [None] * n_holes, "log_probs": values.tolist(), "want": ["best", "sample"]}
     [answer] = batch.ask(tokens, [eos], [{**asked, **question, "seed": 5, "count": 3}])
@@ -138,7 +144,11 @@ def test_weights_against_the_program(
         return
     weigher = anygram.Weigher(anygram.Constraint(language, anygram.Vocabulary.from_tokens(tokens, eos=[eos])))
     best = weigher.best(Canvas([None] * n_holes), values)
-    ours = None if best.tokens is None else {"tokens": best.tokens, "log_prob": best.log_prob, "widened": best.widened}
+    ours = (
+        None
+        if best.tokens is None
+        else {"tokens": best.tokens, "log_prob": best.log_prob, "widened": best.widened}
+    )
     assert ours == answer["best"]
     assert weigher.sample(Canvas([None] * n_holes), values, seed=5, count=3).tokens == answer["samples"]
 
@@ -169,7 +179,11 @@ def test_what_a_model_does_wrong(constraint: anygram.Constraint) -> None:
 
     with pytest.raises(KeyError, match="step 0"):
         decoder.decode(canvas, fails)
-    for wrong in (numpy.zeros((4, 3), numpy.float32), numpy.zeros((4, SIZE)), numpy.zeros(SIZE, numpy.float32)):
+    for wrong in (
+        numpy.zeros((4, 3), numpy.float32),
+        numpy.zeros((4, SIZE)),
+        numpy.zeros(SIZE, numpy.float32),
+    ):
         with pytest.raises(anygram.AnygramError):
             decoder.decode(canvas, lambda view, wrong=wrong: wrong)
     with pytest.raises(TypeError):
@@ -200,7 +214,10 @@ def test_options_of_the_loop_that_cannot_be(constraint: anygram.Constraint, opti
 
 def test_options_of_the_loop(constraint: anygram.Constraint) -> None:
     decoder = anygram.Decoder(constraint, "compatible")
-    for options in (anygram.Decoder.RENOISING | {"steps": 4}, {"pace": 2, "temperature": 1.0, "top_k": 4, "revision": {"below": 0.1, "most": 3}}):
+    for options in (
+        anygram.Decoder.RENOISING | {"steps": 4},
+        {"pace": 2, "temperature": 1.0, "top_k": 4, "revision": {"below": 0.1, "most": 3}},
+    ):
         first, again = (decoder.decode(Canvas([None] * 5), eager, seed=3, **options) for _ in range(2))
         assert first.tokens == again.tokens
     gap = anygram.Decoder(constraint).decode(Canvas([0, GAP, 1]), eager, inserted=8)

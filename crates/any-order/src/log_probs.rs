@@ -57,8 +57,8 @@ struct Listed {
 }
 
 impl LogProbs {
-    /// All tokens of all holes: `[holes, tokens]`, row by row, for a vocabulary of `size` tokens. Cost: a copy
-    /// of the array, none of a vector.
+    /// All tokens of all holes: `[holes, tokens]`, row by row, for a vocabulary of `size` tokens. Cost: a
+    /// copy of the array, none of a vector.
     pub fn dense(values: impl Into<Vec<f32>>, size: usize) -> Result<Self, CanvasError> {
         let values = values.into();
         let n_values = values.len();

@@ -709,10 +709,10 @@ pub(crate) fn witness(constraint: &Constraint, canvas: &Canvas, found: &Found) -
 /// Asks the same of many canvases, in parallel: the answers come in the order of the canvases, and an error
 /// of one does not affect the others.
 ///
-/// Solvers are values or mutable references. Each takes the next canvas as soon as it is free, so all learn something and none waits. The choice
-/// of solver is random. It can change which witness is found and what stays undecided at a limit, but no
-/// decided answer. There are as many threads as solvers, of rayon's pool in which this is called. No solver,
-/// no answers.
+/// Solvers are values or mutable references. Each takes the next canvas as soon as it is free, so all learn
+/// something and none waits. The choice of solver is random. It can change which witness is found and what
+/// stays undecided at a limit, but no decided answer. There are as many threads as solvers, of rayon's pool
+/// in which this is called. No solver, no answers.
 ///
 /// ```
 /// # use anygram_any_order::{Canvas, End, Slot, Solver, batch_canvases};

@@ -442,8 +442,8 @@ impl Matcher {
         })
     }
 
-    /// Writes the mask if that is a look-up, as for [`Matcher::mask_into`], and says whether it did: it does not
-    /// where tables have to grow, while another thread uses them, or if `words` are too few.
+    /// Writes the mask if that is a look-up, as for [`Matcher::mask_into`], and says whether it did: it does
+    /// not where tables have to grow, while another thread uses them, or if `words` are too few.
     ///
     /// For callers that hold a lock which others wait for, such as that of a Python interpreter: they give it
     /// away only for work. What stands in `words` after a no is not specified. Cost: a walk over the lexemes

@@ -4,6 +4,8 @@
 //!
 //! (`Py_buffer` itself is stable from Python 3.11 on, and the wheel is for 3.10.)
 
+#![allow(unsafe_code)]
+
 use std::ffi::{c_char, c_int, c_void};
 
 use pyo3::exceptions::PyTypeError;
@@ -59,8 +61,8 @@ impl Item {
     }
 }
 
-/// An array in memory. It is there while this thread has the interpreter's lock and the object lives, and with
-/// [`Array::kept`] as long as this value.
+/// An array in memory. It is there while this thread has the interpreter's lock and the object lives, and
+/// with [`Array::kept`] as long as this value.
 pub struct Array {
     /// The address of the first item, aligned for it; may be null where there are no items.
     pub address: usize,

@@ -1,5 +1,7 @@
 //! The masks of many outputs at once.
 
+#![allow(unsafe_code)]
+
 use anygram::{MatchError, batch_masks_into};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -98,8 +100,8 @@ fn fill(
         locked.sort_unstable_by_key(|&at| std::ptr::from_ref(outputs[at].0));
         let mut guards: Vec<_> = locked.iter().map(|&at| lock(outputs[at].0.inner())).collect();
         let jobs = guards.iter_mut().zip(&locked).map(|(matcher, &at)| {
-            // SAFETY: all rows of this call differ (`check_twice`), and the documentation of `MaskBuffer` asks
-            // callers not to write to one of them meanwhile.
+            // SAFETY: all rows of this call differ (`check_twice`), and the documentation of `MaskBuffer`
+            // asks callers not to write to one of them meanwhile.
             (&mut **matcher, unsafe { words.row(outputs[at].1) })
         });
         let jobs = jobs.collect();

@@ -38,10 +38,10 @@ impl Gap {
 /// A row of slots that is filled in any order, and how it has to end.
 ///
 /// Args:
-///     slots: for each slot a token id (fixed), `None` (a hole: exactly one token, which may be EOS or PAD) or
-///         `anygram.GAP` (any number of text tokens).
-///     end: `"sentence"`: the text before the first EOS is a sentence; or `"prefix"`: without EOS it has to be
-///         the beginning of one.
+///     slots: for each slot a token id (fixed), `None` (a hole: exactly one token, which may be EOS or PAD)
+///         or `anygram.GAP` (any number of text tokens).
+///     end: `"sentence"`: the text before the first EOS is a sentence; or `"prefix"`: without EOS it has to
+///         be the beginning of one.
 ///     remaining: for `"prefix"`: so many more text tokens at most must make a sentence of it.
 ///
 /// >>> import anygram

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::error::{Raise, invalid, of_compile};
-use crate::gate::work;
+use crate::gate::{outside, work};
 use crate::tokens::Text;
 
 /// Stops work that another thread does.
@@ -54,7 +54,8 @@ impl Cancel {
 ///     imports: the folder from which a grammar may import files; without it no file is read.
 ///     limits: bounds on work and memory, by the names that errors give.
 ///     key_order: of JSON objects: `"any"`, `"schema"` (as declared), or a list of the keys that come first.
-///     whitespace: between parts of JSON: `"any"`, `{"at_most": n}`, `"compact"`, `"spaced"`, `{"indent": n}`.
+///     whitespace: between parts of JSON: `"any"`, `{"at_most": n}`, `"compact"`, `"spaced"` or
+///         `{"indent": n}`.
 ///     formats: `"assert"` or `"annotate"`: whether `format` has to hold.
 ///     escapes: `"any"` or `"needed"`: whether JSON may spell a character by an escape that needs none.
 ///     extra_keys: `"schema"` or `"none"`: whether keys that a schema does not declare are allowed.
@@ -276,7 +277,9 @@ fn interruptible<T: Send>(
                     // It panicked: the scope passes that on.
                     Err(RecvTimeoutError::Disconnected) => return Ok(None),
                     Err(RecvTimeoutError::Timeout) => {
-                        Python::attach(|py| py.check_signals()).inspect_err(|_| cancel.cancel())?;
+                        // Handlers are Python's, and may fork.
+                        let looked = outside(|| Python::attach(|py| py.check_signals()));
+                        looked.inspect_err(|_| cancel.cancel())?;
                     }
                 }
             }
@@ -301,8 +304,10 @@ impl Language {
     ///
     /// >>> import anygram
     /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
-    /// >>> language.read("((x"), language.read("(y")
-    /// (Reading(is_sentence=False, is_viable=True, length=3), Reading(is_sentence=False, is_viable=False, length=1))
+    /// >>> language.read("((x")
+    /// Reading(is_sentence=False, is_viable=True, length=3)
+    /// >>> language.read("(y")
+    /// Reading(is_sentence=False, is_viable=False, length=1)
     ///
     /// Raises:
     ///     LimitError: it takes more work than the limits allow.
@@ -347,8 +352,8 @@ impl Language {
         self.inner.compile_steps()
     }
 
-    /// How ambiguous the grammar is, by which the engine was chosen, as items of a parser state; `None` if the
-    /// engine was given.
+    /// How ambiguous the grammar is, by which the engine was chosen, as items of a parser state; `None` if
+    /// the engine was given.
     #[getter]
     fn items_per_state(&self) -> Option<f64> {
         self.inner.probe().map(anygram::Probe::items_per_state)

@@ -1,5 +1,7 @@
 //! The decoding loop, over a model that is a function of Python.
 
+#![allow(unsafe_code)]
+
 use std::sync::Mutex;
 
 use anygram::decode::{Event, Named, Order, Pace, Revision, STRATEGIES, Sampling, Why};
@@ -156,8 +158,8 @@ impl Decoder {
     /// Args:
     ///     canvas: what is to be filled; it is not changed.
     ///     model: a function of a `View`. It returns `float32[len(view.wanted), vocabulary_size]`, natural
-    ///         logarithms or logits: a numpy array or a tensor on the CPU. Equal views must have equal answers,
-    ///         or runs cannot be repeated. What it raises goes through.
+    ///         logarithms or logits: a numpy array or a tensor on the CPU. Equal views must have equal
+    ///         answers, or runs cannot be repeated. What it raises goes through.
     ///     open_slots: what the model finds in open slots: a mask token (the vocabulary's, if it has one),
     ///         `"noise"` (any tokens), or `"next"` (nothing: it knows only what comes next).
     ///     vocabulary_size: the length of the model's rows, if it is padded.
@@ -179,8 +181,8 @@ impl Decoder {
         canvas, model, *, open_slots = None, vocabulary_size = None, steps = 32, block = Some(32),
         order = "confidence", pace = None, temperature = 0.0, last_temperature = None, top_k = None,
         top_p = None, revision = None, refusals = None, inserted = 256, seed = 0,
-    ), text_signature = "($self, canvas, model, *, open_slots=None, vocabulary_size=None, steps=32, block=32, \
-        order='confidence', pace=None, temperature=0.0, last_temperature=None, top_k=None, top_p=None, \
+    ), text_signature = "($self, canvas, model, *, open_slots=None, vocabulary_size=None, steps=32, \
+        block=32, order='confidence', pace=None, temperature=0.0, last_temperature=None, top_k=None, top_p=None, \
         revision=None, refusals=None, inserted=256, seed=0)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn decode(

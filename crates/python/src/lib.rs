@@ -1,20 +1,20 @@
 //! The bridge to Python: the module `anygram._native`.
 //!
-//! It is thin: a method converts its arguments and calls the library. What can be said in Python is said there
-//! (`python/anygram`): exceptions, the tokenizers and schemas of other packages, adapters.
+//! It is thin: a method converts its arguments and calls the library. What can be said in Python is said
+//! there (`python/anygram`): exceptions, the tokenizers and schemas of other packages, adapters.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`gate`] | work without the interpreter's lock, threads, `fork()` |
 //! | [`error`] | exceptions |
-//! | [`array`], [`mask_buffer`] | memory of others, with all the `unsafe` there is but three calls |
+//! | [`array`], [`mask_buffer`] | memory of others |
 //! | [`tokens`] | token ids and texts as arguments |
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
-
-// The modules of the bridge name Python's classes as the library names its own, so those are `anygram::X`.
-#![allow(unsafe_code)]
+//!
+//! The modules name Python's classes as the library names its own, so those are `anygram::X`. `unsafe` is in
+//! those that read or write memory of callers ([`array`], [`mask_buffer`] and who uses them), and each says so.
 
 use pyo3::prelude::*;
 

@@ -1,5 +1,7 @@
 //! Log-probabilities of holes, from arrays.
 
+#![allow(unsafe_code)]
+
 use anygram::{Floor, TokenId};
 use pyo3::prelude::*;
 
@@ -89,7 +91,8 @@ impl LogProbs {
     ///
     /// Args:
     ///     array: the log-probabilities, with a row for each hole.
-    ///     size: how many tokens the vocabulary has, if rows are longer (a padded model); the rest is left out.
+    ///     size: how many tokens the vocabulary has, if rows are longer (a padded model); the rest is left
+    ///         out.
     ///
     /// Raises:
     ///     BufferError: the array has another type or shape.

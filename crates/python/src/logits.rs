@@ -1,5 +1,7 @@
 //! Masks applied to logits.
 
+#![allow(unsafe_code)]
+
 use anygram::{Logit, TokenMask};
 use half::{bf16, f16};
 use pyo3::prelude::*;
@@ -10,8 +12,8 @@ use crate::error::bad_buffer;
 /// Sets the logits of all tokens that a mask does not allow to minus infinity, in place.
 ///
 /// Args:
-///     logits: `float32`, `float16` or `bfloat16`, of one output `[tokens]` or of several `[n, tokens]`: a numpy
-///         array, or a tensor. A tensor on another device is masked by its own operations.
+///     logits: `float32`, `float16` or `bfloat16`, of one output `[tokens]` or of several `[n, tokens]`: a
+///         numpy array, or a tensor. A tensor on another device is masked by its own operations.
 ///     mask: `uint32` or `int32`, `[words]` or `[n, words]`; one mask is for all rows.
 ///
 /// Logits beyond the mask, as of models whose output layer is padded, are set to minus infinity too.
@@ -70,8 +72,8 @@ pub fn apply_mask(logits: &Bound<'_, PyAny>, mask: &Bound<'_, PyAny>) -> PyResul
 /// Some logits of an array, from a place on.
 ///
 /// # Safety
-/// The array is writable, its items are of this type, and so many stand there one after the other. Nobody else
-/// reads or writes them while the slice lives.
+/// The array is writable, its items are of this type, and so many stand there one after the other. Nobody
+/// else reads or writes them while the slice lives.
 // The memory is not the array's own value.
 #[allow(clippy::mut_from_ref)]
 unsafe fn row_of<L: Logit>(array: &Array, place: usize, width: usize) -> &mut [L] {

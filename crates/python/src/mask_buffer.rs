@@ -1,5 +1,7 @@
 //! Rows of words of the caller, checked once: where masks are written without a copy.
 
+#![allow(unsafe_code)]
+
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use pyo3::prelude::*;
@@ -16,7 +18,8 @@ use crate::error::{bad_buffer, invalid};
 ///
 /// >>> import anygram, numpy
 /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
-/// >>> constraint = anygram.Constraint(language, anygram.Vocabulary.from_tokens([b"(", b")", b"x", None], eos=[3]))
+/// >>> vocabulary = anygram.Vocabulary.from_tokens([b"(", b")", b"x", None], eos=[3])
+/// >>> constraint = anygram.Constraint(language, vocabulary)
 /// >>> masks = numpy.zeros((2, constraint.mask_words), dtype=numpy.uint32)
 /// >>> buffer = anygram.MaskBuffer(masks)
 /// >>> constraint.matcher().fill_mask(buffer, row=1)
@@ -85,10 +88,10 @@ impl Words {
             return &mut [];
         }
         let at = self.address as *mut u32;
-        // SAFETY: `Array::of` and `MaskBuffer::from_pointer` checked that `at` is aligned for words. The array
-        // has `n_rows` rows of `width` words, `stride` words apart, and lives as long as its owners, which
-        // `self` holds (with a pointer the caller promised that). All bit patterns are words. That the slice
-        // is the only one is the promise of the caller of this function.
+        // SAFETY: `Array::of` and `MaskBuffer::from_pointer` checked that `at` is aligned for words. The
+        // array has `n_rows` rows of `width` words, `stride` words apart, and lives as long as its owners,
+        // which `self` holds (with a pointer the caller promised that). All bit patterns are words. That the
+        // slice is the only one is the promise of the caller of this function.
         unsafe { std::slice::from_raw_parts_mut(at.add(row * self.stride), self.width) }
     }
 }

@@ -4,6 +4,8 @@
 //! gives that away beside a busy thread gets it back after milliseconds. It is given away for what is work,
 //! and wherever this output or its tables are in use by another thread, which may take long.
 
+#![allow(unsafe_code)]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anygram::{Draft, MaskRows, MatchError, TokenId};
@@ -30,7 +32,7 @@ use crate::tokens::{Text, Token, Tokens, ids};
 /// array([5], dtype=uint32)
 /// >>> matcher.advance(1)
 /// Traceback (most recent call last):
-/// anygram._errors.RefusedError: token 1 (")") is refused at its byte 0 (')'), offset 1 of the text; expected "(", "x"
+/// anygram._errors.RefusedError: token 1 (")") is refused at its byte 0 (')'), offset 1 of the text...
 #[pyclass(frozen, module = "anygram", weakref)]
 pub struct Matcher {
     inner: Mutex<anygram::Matcher>,
@@ -190,7 +192,8 @@ impl Matcher {
         self.quick(py, |inner| inner.rollback(n)).raise(py)
     }
 
-    /// Makes the output have exactly these tokens: rolls back to the first that differs, and appends the rest.
+    /// Makes the output have exactly these tokens: rolls back to the first that differs, and appends the
+    /// rest.
     /// Raises as `advance`, and then the output has the tokens before the one that was refused.
     fn go_to(&self, py: Python<'_>, tokens: Tokens) -> PyResult<()> {
         self.work(py, |inner| inner.go_to(&tokens.0)).raise(py)
@@ -218,12 +221,12 @@ impl Matcher {
     /// The mask of tokens that may come next: `uint32[mask_words]`, bit `id % 32` of word `id // 32`.
     ///
     /// Args:
-    ///     budget: only tokens after which a sentence is still reachable within so many tokens in all, this one
-    ///         included and EOS not counted.
+    ///     budget: only tokens after which a sentence is still reachable within so many tokens in all, this
+    ///         one included and EOS not counted.
     ///
     /// The mask is exact: a bit is set if and only if some continuation of the text with the token is a
-    /// sentence. Once it is known for a situation it is a look-up. It is a new array; for many masks fill rows
-    /// of your own (`fill_mask`).
+    /// sentence. Once it is known for a situation it is a look-up. It is a new array; for many masks fill
+    /// rows of your own (`fill_mask`).
     ///
     /// Raises:
     ///     LimitError: a limit was reached.
@@ -262,8 +265,8 @@ impl Matcher {
         let (row, budget) = (row_number(py, row)?, tokens_left(py, budget)?);
         let is_known = with_rows(out, |words| {
             words.check(py, row, self.mask_words())?;
-            // SAFETY: threads of Python cannot write to the row while this one has the interpreter's lock, and
-            // callers of `fill_masks` promise not to write to rows that others write to.
+            // SAFETY: threads of Python cannot write to the row while this one has the interpreter's lock,
+            // and callers of `fill_masks` promise not to write to rows that others write to.
             let words = unsafe { words.row(row) };
             if budget.is_some() { Ok(false) } else { self.fill_known(words).raise(py) }
         })?;
@@ -339,8 +342,8 @@ impl Matcher {
         self.quick(py, |inner| inner.expected())
     }
 
-    /// The least number of tokens that make a sentence of the text, EOS not counted: 0 at a sentence. `None` if
-    /// it takes more than `limit`, or if the vocabulary spells no continuation.
+    /// The least number of tokens that make a sentence of the text, EOS not counted: 0 at a sentence. `None`
+    /// if it takes more than `limit`, or if the vocabulary spells no continuation.
     #[pyo3(signature = (limit = None))]
     fn minimum_tokens(&self, py: Python<'_>, limit: Option<i64>) -> PyResult<Option<u32>> {
         let limit = tokens_left(py, Some(limit.unwrap_or(i64::MAX)))?.unwrap_or(u32::MAX);

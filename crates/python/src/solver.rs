@@ -66,8 +66,8 @@ impl Solver {
 
     /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
     ///
-    /// A yes is confirmed by a witness, and a no is proven. At a limit, and in the lexer mode `contextual` also
-    /// where no proof is found, the answer is `None`.
+    /// A yes is confirmed by a witness, and a no is proven. At a limit, and in the lexer mode `contextual`
+    /// also where no proof is found, the answer is `None`.
     ///
     /// Raises (as all questions):
     ///     AnygramError: the canvas has a token that the vocabulary does not have.
@@ -85,11 +85,12 @@ impl Solver {
         Ok(Admissible { n_words: self.constraint.get().inner.mask_words(), inner })
     }
 
-    /// Scans proposals `(slot, token)` for holes in the given order and keeps each if the canvas with those kept
-    /// so far and this one is completable.
+    /// Scans proposals `(slot, token)` for holes in the given order and keeps each if the canvas with those
+    /// kept so far and this one is completable.
     ///
     /// Returns:
-    ///     For each `True` if it is kept, `False` if not, and `None`, not kept either, if that was not decided.
+    ///     For each `True` if it is kept, `False` if not, and `None`, not kept either, if that was not
+    ///     decided.
     fn compatible(
         &self,
         py: Python<'_>,
@@ -108,7 +109,8 @@ impl Solver {
         Ok(Minimum { decision: self.ask(py, |solver| solver.minimum(&canvas)).raise(py)? })
     }
 
-    /// Counts from now on, or no longer, what each stage of the search is worth; earlier counts are forgotten.
+    /// Counts from now on, or no longer, what each stage of the search is worth; earlier counts are
+    /// forgotten.
     fn count_stages(&self, py: Python<'_>, is_on: bool) {
         self.ask(py, |solver| solver.count_stages(is_on));
     }
@@ -155,8 +157,8 @@ impl Solver {
 ///     question: `"completable"` or `"admissible"`.
 ///
 /// Returns:
-///     For each canvas an `Answer` or `Admissible`, as the methods of `Solver` give them, or the exception why
-///     there is none. Which solver answers can change a witness, and what stays undecided at a limit.
+///     For each canvas an `Answer` or `Admissible`, as the methods of `Solver` give them, or the exception
+///     why there is none. Which solver answers can change a witness, and what stays undecided at a limit.
 ///
 /// Raises:
 ///     AnygramError: there is no solver, one is there twice, or there is no such question.
@@ -345,8 +347,8 @@ pub struct Admissible {
 
 #[pymethods]
 impl Admissible {
-    /// A mask for each hole, in order: `uint32[holes, mask_words]`. A set bit is certain; where a hole was not
-    /// wholly decided (`undecided`) a bit that is not set says nothing.
+    /// A mask for each hole, in order: `uint32[holes, mask_words]`. A set bit is certain; where a hole was
+    /// not wholly decided (`undecided`) a bit that is not set says nothing.
     #[getter]
     fn masks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let words: Vec<u32> = self.inner.masks.iter().flat_map(|mask| mask.words()).copied().collect();
@@ -360,8 +362,8 @@ impl Admissible {
         Undecided(self.inner.undecided.iter().map(why).collect())
     }
 
-    /// Whether a token is admissible in a hole, by the hole's number among the holes: `True`, `False`, or `None`
-    /// if that was not decided.
+    /// Whether a token is admissible in a hole, by the hole's number among the holes: `True`, `False`, or
+    /// `None` if that was not decided.
     fn get(&self, py: Python<'_>, hole: usize, token: Token) -> PyResult<Option<bool>> {
         let n_holes = self.inner.masks.len();
         if hole >= n_holes {

@@ -1,5 +1,5 @@
-//! Vocabularies: what is loaded natively, and how it is pickled. What it takes to understand the tokenizers of
-//! other packages is in `anygram/_tokenizers.py`.
+//! Vocabularies: what is loaded natively, and how it is pickled. What it takes to understand the tokenizers
+//! of other packages is in `anygram/_tokenizers.py`.
 
 use std::path::PathBuf;
 
@@ -135,7 +135,9 @@ impl Vocabulary {
     /// Raises:
     ///     VocabularyError: there is no such file, or it is none that can be read.
     #[staticmethod]
-    #[pyo3(signature = (path, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = 0))]
+    #[pyo3(signature = (
+        path, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = 0,
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_file(
         py: Python<'_>,
@@ -164,7 +166,9 @@ impl Vocabulary {
     /// Raises:
     ///     VocabularyError: it is none that can be read.
     #[staticmethod]
-    #[pyo3(signature = (data, format, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = 0))]
+    #[pyo3(signature = (
+        data, format, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = 0,
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_bytes(
         data: &Bound<'_, PyBytes>,

@@ -20,8 +20,8 @@ use crate::tokens::{Token, ids};
 
 /// The likeliest completion of a canvas by log-probabilities, and exact samples.
 ///
-/// Threads may share it and take turns. Log-probabilities are `LogProbs`, or an array as `LogProbs.dense` takes
-/// it.
+/// Threads may share it and take turns. Log-probabilities are `LogProbs`, or an array as `LogProbs.dense`
+/// takes it.
 ///
 /// >>> import anygram, numpy
 /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
@@ -291,7 +291,9 @@ impl Methods {
     ///     fillings: how many it draws.
     ///     seed: the same seed, the same fillings.
     ///     counts_room: `False` asks as published: is the text up to the last token viable?
-    #[pyo3(signature = (canvas, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true))]
+    #[pyo3(signature = (
+        canvas, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true,
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn completable(
         &self,
@@ -361,8 +363,11 @@ impl Methods {
         Ok(Intersected { inner })
     }
 
-    /// Scans proposals as `Solver.compatible`, by a method; an answer for each. Arguments as for `completable`.
-    #[pyo3(signature = (canvas, proposals, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true))]
+    /// Scans proposals as `Solver.compatible`, by a method; an answer for each. Arguments as for
+    /// `completable`.
+    #[pyo3(signature = (
+        canvas, proposals, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true,
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn compatible(
         &self,
@@ -424,7 +429,8 @@ impl Intersected {
         self.inner.infilling.as_ref().map(|infilling| ids(&infilling.text))
     }
 
-    /// Of that completion, for each run of holes and gaps: its first slot, the first behind it, and its tokens.
+    /// Of that completion, for each run of holes and gaps: its first slot, the first behind it, and its
+    /// tokens.
     #[getter]
     fn gaps(&self) -> Option<Vec<(usize, usize, Vec<u32>)>> {
         let gaps = |infilling: &anygram::Infilling| {

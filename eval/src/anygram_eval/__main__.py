@@ -1,4 +1,4 @@
-"""`anygram-eval --model FOLDER --family llada --benchmark smiles-eval --data FOLDER --grammar G --out FILE`."""
+"""`anygram-eval --model FOLDER --family llada --benchmark smiles-eval --data FOLDER --out FILE`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--execute", action="store_true", help="compile and run answers in C++: they are a model's")
+    parser.add_argument(
+        "--execute", action="store_true", help="compile and run answers in C++: they are a model's"
+    )
     parser.add_argument("--out", type=Path, required=True)
     return parser
 
@@ -52,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(args: argparse.Namespace, loaded: models.Loaded, problems: list[benchmarks.Problem], lines: Lines) -> None:
+def measure(
+    args: argparse.Namespace, loaded: models.Loaded, problems: list[benchmarks.Problem], lines: Lines
+) -> None:
     """One constraint for each grammar in a row; problems of one grammar stand together in the benchmarks."""
     vocabulary = loaded.vocabulary()
     constraint: anygram.Constraint | None = None
@@ -92,7 +96,9 @@ def generate(
     seed = args.seed * 1_000_003 + problem.index * 1_009 + run
     options = Options(method=method, steps=steps, block=args.block, temperature=args.temperature, seed=seed)
     before: list[int] = (
-        list(loaded.tokenizer(problem.before, add_special_tokens=False)["input_ids"]) if problem.before else []
+        list(loaded.tokenizer(problem.before, add_special_tokens=False)["input_ids"])
+        if problem.before
+        else []
     )
     model = loaded.at(loaded.prompt(problem.prompt), len(constraint.vocabulary))
     begun = time.perf_counter()
@@ -123,7 +129,8 @@ def judged(
     n_before: int,
     execute: bool,
 ) -> dict[str, Any]:
-    """The text and what is wrong with it, as `anygram eval` has it. An answer that was not run counts as not functional, and fails by nothing."""
+    """The text and what is wrong with it, as `anygram eval` has it. An answer that was not run counts as not
+    functional, and fails by nothing."""
     slots = decoded.canvas[n_before:]
     if any(token is None for token in slots):
         answer = anygram.Solver(constraint).completable(anygram.Canvas(decoded.canvas))
@@ -144,7 +151,12 @@ def judged(
 
 
 def _answer(
-    text: str | None, syntactic: bool, functional: bool, failure: str | None, n_tokens: int, log_prob: float | None
+    text: str | None,
+    syntactic: bool,
+    functional: bool,
+    failure: str | None,
+    n_tokens: int,
+    log_prob: float | None,
 ) -> dict[str, Any]:
     return {
         "text": text,

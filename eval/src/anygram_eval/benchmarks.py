@@ -72,7 +72,9 @@ def _json_mode(folder: Path) -> Iterator[Problem]:
         index = row.get("index", at)
         if index in grammars:
             schema = f"\n\nSchema: {row['schema']}" if row.get("schema") else ""
-            yield Problem("json-mode-eval", index, row["input"] + schema, plain(grammars[index]), row["output"])
+            yield Problem(
+                "json-mode-eval", index, row["input"] + schema, plain(grammars[index]), row["output"]
+            )
 
 
 def plain(grammar: str) -> str:
@@ -108,12 +110,18 @@ def _passes(program: str, seconds: float = 10.0) -> bool:
         source.write_text(program)
         try:
             compiled = subprocess.run(
-                ["g++", "-std=c++17", "-o", binary, source], capture_output=True, timeout=6 * seconds, check=False
+                ["g++", "-std=c++17", "-o", binary, source],
+                capture_output=True,
+                timeout=6 * seconds,
+                check=False,
             )
             if compiled.returncode != 0:
                 return False
             return (
-                subprocess.run([binary], capture_output=True, timeout=seconds, cwd=folder, check=False).returncode == 0
+                subprocess.run(
+                    [binary], capture_output=True, timeout=seconds, cwd=folder, check=False
+                ).returncode
+                == 0
             )
         except subprocess.TimeoutExpired:
             return False

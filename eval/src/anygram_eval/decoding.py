@@ -100,7 +100,8 @@ def _by_step(events: list[dict[str, Any]]) -> list[float]:
 
 
 class _Recorded:
-    """A model, and what it gave the tokens that were kept: of the last answer, when the next one is wanted."""
+    """A model, and what it gave the tokens that were kept: of the last answer, when the next one is
+    wanted."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

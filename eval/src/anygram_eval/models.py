@@ -55,7 +55,8 @@ class Loaded:
 
 
 def load(family: str, folder: Path, device: str = "cpu", dtype: str = "auto") -> Loaded:
-    """Loads a model from a folder. The code of `llada` and `dream` is part of the folder and is run: take folders that you trust."""
+    """Loads a model from a folder. The code of `llada` and `dream` is part of the folder and is run: take
+    folders that you trust."""
     import transformers
 
     if family not in FAMILIES:
@@ -71,7 +72,9 @@ def load(family: str, folder: Path, device: str = "cpu", dtype: str = "auto") ->
     }
     kind = getattr(transformers, classes[family], None)
     if kind is None:
-        raise ValueError(f"transformers {transformers.__version__} has no {classes[family]}: take a newer one")
+        raise ValueError(
+            f"transformers {transformers.__version__} has no {classes[family]}: take a newer one"
+        )
     model = kind.from_pretrained(folder, dtype=dtype, **local).to(device).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
     return loaded(family, model, tokenizer, folder / "tokenizer.json")
@@ -85,7 +88,9 @@ def loaded(family: str, model: Any, tokenizer: Any, tokenizer_file: Path) -> Loa
         if mask is None:
             mask = getattr(model.config, "mask_token_id", None) or MASKS.get(family)
         if mask is None:
-            raise ValueError(f"neither the tokenizer nor the configuration of this {family} model names a mask token")
+            raise ValueError(
+                f"neither the tokenizer nor the configuration of this {family} model names a mask token"
+            )
     eos = [tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id]
     # A model ends an answer with what its chat template ends a turn with, too.
     for name in ("<|eot_id|>", "<|im_end|>", "<end_of_turn>"):
