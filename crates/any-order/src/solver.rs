@@ -389,6 +389,14 @@ impl Solver {
                 this.search(canvas, plan, FIRST_VISITS / 10, 0, work)
             })?;
         }
+        if has_gaps && self.tables.is_growing() && answer.decided().is_none() {
+            answer = self.staged("completable: greedy, gaps", work, |this, work| {
+                match this.tables.greedy(plan, work)? {
+                    Some(found) => this.confirmed(canvas, &found),
+                    None => Ok(Decision::Unknown(Undecided::Between)),
+                }
+            })?;
+        }
         // A search that began with an unlucky choice seldom comes back to it; another one begins with
         // another.
         for order in 0..SHORT_SEARCHES {

@@ -14,8 +14,10 @@ use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_schema_oracle::generate::Generator;
 use anygram_schema_oracle::json::Limits;
 use anygram_schema_oracle::{Formats, Options as OracleOptions, Registry, Value};
-use anygram_testkit::schema_bench::{self, Case};
+use anygram_testkit::schema_bench;
 use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+
+use crate::case::Case;
 
 /// All tokens; the last one is EOS.
 const TOKENS: [&str; 21] = [
@@ -286,7 +288,7 @@ fn proposals_are_kept_as_all_completions_say() {
         for (&(slot, token), answer) in proposals.iter().zip(answers) {
             let fitting: Vec<_> = left.iter().copied().filter(|row| row[slot] == token).collect();
             count.add(answer.decided().is_some());
-            let is_right = answer.decided().is_none_or(|answer| answer == !fitting.is_empty());
+            let is_right = answer.decided().is_none_or(|answer| answer != fitting.is_empty());
             assert!(is_right, "{}: {answer:?} for {slot} {}", subject.show(canvas), TOKENS[token.index()]);
             if answer.is_yes() {
                 left = fitting;
