@@ -9,7 +9,7 @@ use anygram_bits::work::Work;
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::{get_bit, set_bit};
-use anygram_left_to_right::{Constraint, Matcher};
+use anygram_left_to_right::{Constraint, ErrorKind, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
 use crate::canvas::{Canvas, End, Slot};
@@ -88,8 +88,19 @@ fn replays(matcher: &mut Matcher, constraint: &Constraint, canvas: &Canvas, witn
 
 /// Whether a text is a sentence, or else a prefix of one; no if that is not known.
 pub(crate) fn reads(matcher: &mut Matcher, text: &[TokenId], as_prefix: bool) -> bool {
+    read(matcher, text, as_prefix).is_yes()
+}
+
+/// Whether a text is a sentence, or else a prefix of one.
+pub(crate) fn read(matcher: &mut Matcher, text: &[TokenId], as_prefix: bool) -> Decision {
     matcher.reset();
-    matcher.advance_all(text).is_ok() && (as_prefix || matcher.is_sentence())
+    match matcher.advance_all(text) {
+        Ok(()) if as_prefix || matcher.is_sentence() => Decision::Yes(()),
+        Ok(()) => Decision::No,
+        Err(MatchError::Limit(error)) => Decision::Unknown(error.into()),
+        Err(error) if error.kind() == ErrorKind::Undecided => Decision::Unknown(Undecided::Between),
+        Err(_) => Decision::No,
+    }
 }
 
 /// The row of a hole in a language that remembers.

@@ -12,6 +12,7 @@
 //! | [`decode`] | the decoding loop, and what each method does in it |
 //! | [`error`] | the error of all of these |
 //! | `subsets` | texts as states of a deterministic automaton |
+//! | `greedy` | a quick look for a completion with gaps |
 //! | `gumbel` | samples by a search |
 //! | `plan` | what a canvas asks, with EOS and PAD understood |
 //! | `search` | the search for a witness, over slots and readings |
@@ -43,6 +44,7 @@ mod beam;
 mod chart;
 mod confirm;
 mod counters;
+mod greedy;
 mod gumbel;
 mod lattice;
 mod moves;

@@ -831,8 +831,8 @@ impl<'a> Search<'a> {
             }
             let sought = self.bounds.one_of.as_ref().filter(|_| is_sought).map(|(_, open)| open);
             // Where keys have to differ, the first of all would do in one place only.
-            let varied = (self.confirm.is_some() && self.bounds.order != 0)
-                .then_some(self.bounds.order ^ self.nodes.len() as u64);
+            let is_varied = self.confirm.is_some() && self.bounds.order != 0;
+            let varied = is_varied.then_some(self.bounds.order ^ self.nodes.len() as u64);
             let pick = |ending: &Ending| match (sought, varied) {
                 (Some(open), _) => open.first(ending),
                 (None, Some(seed)) => ending.some(seed),

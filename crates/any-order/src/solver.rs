@@ -334,6 +334,11 @@ impl Solver {
     }
 
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
+        let remembers = self.constraint().language().grammar().memory.is_some();
+        let is_fixed = |place: &Place| matches!(place, Place::Token(_) | Place::Closed);
+        if remembers && plan.places.iter().all(is_fixed) {
+            return self.decide_fixed(canvas, plan);
+        }
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
             By::Last => self.decide_by_last(canvas, plan, work),
@@ -341,6 +346,33 @@ impl Solver {
             By::Chart => self.chart(canvas, plan, work),
         };
         decided.unwrap_or_else(|error| Decision::Unknown(error.into()))
+    }
+
+    /// Of a canvas with one text, which is read.
+    fn decide_fixed(&mut self, canvas: &Canvas, plan: &Plan) -> Decision<Witness> {
+        let n_slots = plan.places.len();
+        // The first EOS ends the text; what cannot stand before it is no text.
+        let end = plan.ends.iter().position(|&ends| ends).unwrap_or(n_slots);
+        let tokens = plan.places[..end].iter().map_while(|place| match place {
+            Place::Token(token) => Some(*token),
+            _ => None,
+        });
+        let text: Vec<TokenId> = tokens.collect();
+        if text.len() < end || end == n_slots && plan.whole.is_none() {
+            return Decision::No;
+        }
+        let as_prefix = end == n_slots && plan.whole != Some(End::Sentence);
+        match confirm::read(&mut self.matcher, &text, as_prefix) {
+            Decision::Yes(()) if as_prefix && plan.whole != Some(End::Prefix { remaining: None }) => {
+                // How many tokens are lacking is not counted with what is recalled.
+                Decision::Unknown(Undecided::Between)
+            }
+            read => read.map(|()| {
+                let tokens = text.iter().copied().enumerate().collect();
+                let found = Found { end, tokens, n_in_gaps: 0, closing: Vec::new() };
+                witness(self.constraint(), canvas, &found)
+            }),
+        }
     }
 
     /// Tries in this order: short searches, cheap refutations, a longer search, the chart.
@@ -356,6 +388,14 @@ impl Solver {
             // Where this ends soon, no completion has fewer tokens in its gaps.
             answer = self.staged("completable: search, gaps", work, |this, work| {
                 this.search(canvas, plan, FIRST_VISITS / 10, 0, work)
+            })?;
+        }
+        if has_gaps && self.tables.is_growing() && answer.decided().is_none() {
+            answer = self.staged("completable: greedy, gaps", work, |this, work| {
+                match this.tables.greedy(plan, work)? {
+                    Some(found) => this.confirmed(canvas, &found),
+                    None => Ok(Decision::Unknown(Undecided::Between)),
+                }
             })?;
         }
         // A search that began with an unlucky choice seldom comes back to it; another one begins with

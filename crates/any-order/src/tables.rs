@@ -153,6 +153,11 @@ impl Tables {
         *self.outline_places.borrow_mut().entry(state).or_insert_with(place)
     }
 
+    /// Whether the lexer's automaton grows.
+    pub fn is_growing(&self) -> bool {
+        self.outline.is_some()
+    }
+
     /// What the parser did so far, in items, and where the lexer's automaton grows that too.
     pub fn effort(&self) -> usize {
         let n_lexemes = if self.outline.is_some() { self.stepper.transducer().n_lexemes() } else { 0 };

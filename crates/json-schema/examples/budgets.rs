@@ -9,8 +9,13 @@ use std::time::Instant;
 
 use anygram_json_schema::{Options, grammar};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
-use anygram_testkit::schema_bench::{self, Case, Test};
+use anygram_testkit::schema_bench;
 use anygram_vocab::{LoadOptions, Vocabulary};
+
+use case::{Case, Test};
+
+#[path = "../tests/it/case.rs"]
+mod case;
 
 /// Times of one kind of mask, in milliseconds.
 #[derive(Default)]

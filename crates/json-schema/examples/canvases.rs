@@ -12,8 +12,13 @@ use anygram_any_order::{Canvas, End, Slot, Solver};
 use anygram_bits::Random;
 use anygram_json_schema::{Options, grammar};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
-use anygram_testkit::schema_bench::{self, Case};
+use anygram_testkit::schema_bench;
 use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
+
+use case::Case;
+
+#[path = "../tests/it/case.rs"]
+mod case;
 
 /// Kinds of canvases: single holes, runs of eight, half of all.
 const KINDS: [&str; 3] = ["some holes", "runs", "half"];

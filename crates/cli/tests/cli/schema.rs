@@ -58,12 +58,16 @@ fn questions_about_canvases_bring_schemas() {
     let told =
         ask(json!({"type": "object"}), json!([0, 1, 3, 5, null, 3, 4]), &["completable", "admissible"]);
     assert_eq!((&told["completable"], &told["proven"]), (&json!(true), &json!(true)));
-    assert_eq!(told["admissible"], json!([[2, 6, 7]]), "{told}");
+    assert_eq!(told["admissible"], json!([[2, 4, 6, 7]]), "{told}");
     let wants = ["completable", "minimum", "witness"];
     let told = ask(json!({"required": ["a", "b"], "type": "object"}), json!([0, "*", 4, null]), &wants);
     assert_eq!((&told["completable"], &told["minimum"]), (&json!(true), &json!(7)), "{told}");
     let told = ask(json!({"maxProperties": 1, "type": "object"}), json!([0, null, 3, 5, null, 3, 4]), &wants);
     assert_eq!((&told["completable"], &told["minimum"]), (&json!(false), &Value::Null), "{told}");
+    // More is lacking than a search by the number of tokens comes to.
+    let required: Vec<String> = (0..12).map(|n| format!("ab{}", "7".repeat(n))).collect();
+    let told = ask(json!({"type": "object", "required": required}), json!([0, "*", 4]), &["completable"]);
+    assert_eq!(told["completable"], true, "{told}");
     // Which row it was.
     let question = json!({"op": "canvas", "schema": {"type": "integer"}, "slots": [null, null],
         "log_probs": [[[6, -1.0], [8, -2.0]], [[6, -3.0], [8, -1.0]]], "want": ["best"]});

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use anygram_json_schema::refusal::Kind;
 use anygram_json_schema::{Options, lowered};
-use anygram_testkit::schema_bench::{self, Case};
+use anygram_testkit::schema_bench;
 
+use crate::case::Case;
 use crate::simulate::Simulation;
 
 /// The most of the 7,570 schemas that may be refused, by kind.

@@ -14,8 +14,10 @@ use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_schema_oracle::generate::Generator;
 use anygram_schema_oracle::json::Limits;
 use anygram_schema_oracle::{Formats, Options as OracleOptions, Registry, Value};
-use anygram_testkit::schema_bench::{self, Case};
+use anygram_testkit::schema_bench;
 use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+
+use crate::case::Case;
 
 /// All tokens; the last one is EOS.
 const TOKENS: [&str; 21] = [

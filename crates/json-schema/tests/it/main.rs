@@ -3,6 +3,7 @@
 mod bench;
 mod budget;
 mod canvas;
+mod case;
 mod example;
 mod explain;
 mod format;

@@ -16,7 +16,7 @@ const SHOWN: usize = 12;
 /// Parts that change nothing and are shown.
 const SHOWN_IDLE: usize = 12;
 /// Keys of which it is asked whether a text lacks them.
-const ASKED: usize = 12;
+const ASKED: usize = 32;
 
 /// What each part of a schema costs, and the parts that change nothing.
 pub fn report(source: &str, options: &Options, output: &mut dyn Write) -> Result<()> {
@@ -53,10 +53,11 @@ pub fn report(source: &str, options: &Options, output: &mut dyn Write) -> Result
     Ok(())
 }
 
-/// An object or array that is not closed, and what is complete in it, as it stands in the text.
+/// An object or array that is not closed, and what is complete in it, as it stands in the text; a number at the
+/// end of the text may go on, so it is not known.
 enum Open {
-    Object { members: Vec<(String, String)>, key: Option<String> },
-    Array(Vec<String>),
+    Object { members: Vec<(String, Option<String>)>, key: Option<String> },
+    Array(Vec<Option<String>>),
 }
 
 /// The keys that a text lacks in the innermost object that is open where its viable beginning ends: no valid
@@ -78,11 +79,30 @@ pub fn missing_keys(
         asked.extend(members.keys().cloned());
     }
     asked.extend(expected.iter().filter_map(|name| serde_json::from_str::<String>(name).ok()));
+    if let Ok(schema) = serde_json::from_str(source) {
+        required(&schema, &mut asked);
+    }
     let mut seen = BTreeSet::new();
     asked.retain(|key| !written.contains(key.as_str()) && seen.insert(key.clone()));
     asked.truncate(ASKED);
     asked.retain(|key| explain::excludes(source, &lacking(&open, key), options) == Some(true));
     asked
+}
+
+/// The keys that some schema requires.
+fn required(schema: &Value, found: &mut Vec<String>) {
+    let mut agenda = vec![schema];
+    while let Some(value) = agenda.pop() {
+        match value {
+            Value::Object(members) => {
+                let keys = members.get("required").and_then(Value::as_array).into_iter().flatten();
+                found.extend(keys.filter_map(Value::as_str).map(str::to_owned));
+                agenda.extend(members.values());
+            }
+            Value::Array(items) => agenda.extend(items),
+            _ => {}
+        }
+    }
 }
 
 /// The value at the end of what is open.
@@ -102,11 +122,9 @@ fn lacking(open: &[Open], key: &str) -> String {
             Open::Object { members, key } => {
                 let mut keys: Vec<String> =
                     members.iter().map(|(key, _)| Value::from(key.as_str()).to_string()).collect();
-                let mut properties: Vec<String> = keys
-                    .iter()
-                    .zip(members)
-                    .map(|(key, (_, text))| format!("{key}:{{\"const\":{text}}}"))
-                    .collect();
+                let values = members.iter().map(|(_, text)| constant(text));
+                let mut properties: Vec<String> =
+                    keys.iter().zip(values).map(|(key, value)| format!("{key}:{value}")).collect();
                 let mut rest = String::new();
                 match key {
                     Some(key) => {
@@ -120,7 +138,7 @@ fn lacking(open: &[Open], key: &str) -> String {
                 format!(r#""type":"object","required":[{keys}],"properties":{{{properties}}}{rest}"#)
             }
             Open::Array(items) => {
-                let consts: Vec<String> = items.iter().map(|text| format!("{{\"const\":{text}}}")).collect();
+                let consts: Vec<String> = items.iter().map(constant).collect();
                 let n = consts.len() + 1;
                 let prefix: Vec<String> = consts.into_iter().chain([format!("{{{schema}}}")]).collect();
                 let prefix = prefix.join(",");
@@ -129,6 +147,11 @@ fn lacking(open: &[Open], key: &str) -> String {
         };
     }
     format!(r#"{{"$schema":"https://json-schema.org/draft/2020-12/schema",{schema}}}"#)
+}
+
+/// The schema of a value that is complete.
+fn constant(text: &Option<String>) -> String {
+    text.as_ref().map_or_else(|| "true".to_owned(), |text| format!("{{\"const\":{text}}}"))
 }
 
 /// What is open at the end of the beginning of a JSON text. A value in progress is left out.
@@ -154,7 +177,7 @@ fn open(prefix: &[u8]) -> Vec<Open> {
             b'}' | b']' => {
                 let Some((from, _)) = open.pop() else { break };
                 at += 1;
-                complete(&mut open, &text[from..at]);
+                complete(&mut open, Some(&text[from..at]));
                 continue;
             }
             b'"' => {
@@ -165,7 +188,13 @@ fn open(prefix: &[u8]) -> Vec<Open> {
                     escaped = byte == b'\\' && !escaped;
                     ends
                 });
-                let Some(end) = end else { break };
+                let Some(end) = end else {
+                    // In a key nothing is missing yet.
+                    if let Some((_, Open::Object { key: key @ None, .. })) = open.last_mut() {
+                        *key = Some(String::new());
+                    }
+                    break;
+                };
                 at += end + 2;
             }
             b':' | b',' | b' ' | b'\t' | b'\n' | b'\r' => {
@@ -176,9 +205,7 @@ fn open(prefix: &[u8]) -> Vec<Open> {
                 let is_end = |byte: &u8| b",]} \t\n\r".contains(byte);
                 match bytes[at..].iter().position(is_end) {
                     Some(n) => at += n,
-                    // It may go on.
-                    None if bytes[at].is_ascii_alphabetic() => at = bytes.len(),
-                    None => break,
+                    None => at = bytes.len(),
                 }
             }
         }
@@ -186,19 +213,20 @@ fn open(prefix: &[u8]) -> Vec<Open> {
         if let Some((_, Open::Object { key: key @ None, .. })) = open.last_mut() {
             *key = serde_json::from_str(word).ok();
         } else if serde_json::from_str::<Value>(word).is_ok() {
-            complete(&mut open, word);
+            let may_go_on = at == bytes.len() && word.ends_with(|last: char| last.is_ascii_digit());
+            complete(&mut open, (!may_go_on).then_some(word));
         }
     }
     open.into_iter().map(|(_, open)| open).collect()
 }
 
 /// Adds a complete value to what it stands in.
-fn complete(open: &mut [(usize, Open)], text: &str) {
+fn complete(open: &mut [(usize, Open)], text: Option<&str>) {
     match open.last_mut() {
         Some((_, Open::Object { members, key })) => {
-            members.extend(key.take().map(|key| (key, text.to_owned())))
+            members.extend(key.take().map(|key| (key, text.map(str::to_owned))));
         }
-        Some((_, Open::Array(items))) => items.push(text.to_owned()),
+        Some((_, Open::Array(items))) => items.push(text.map(str::to_owned)),
         None => {}
     }
 }
@@ -219,11 +247,11 @@ mod tests {
         };
         let all = ["\"name\"", "\"of\"", "\"kind\"", "\"x\"", "another key"];
         assert_eq!(missing("{", None, &all), ["name", "of"]);
-        assert_eq!(missing(r#"{"name":1"#, Some(r#","of":[]}"#), &[]), ["of"]);
-        assert_eq!(missing(r#"{"name":"x" "#, Some(r#","of":[],"more":1}"#), &[]), ["of"]);
+        assert_eq!(missing(r#"{"name":1"#, None, &[]), ["of"]);
+        assert_eq!(missing(r#"{"name":"x""#, Some(r#","of":[]}"#), &[]), ["of"]);
         assert_eq!(missing(r#"{"name":1,"of":[{"kind":"a""#, None, &all), ["x"]);
         assert_eq!(missing(r#"{"name":1,"of":[{"kind":"b"},{"kind":"b""#, None, &all), Vec::<String>::new());
-        assert_eq!(missing(r#"{"of":[{}]"#, None, &all), ["name"]);
+        assert_eq!(missing(r#"{"of":[]"#, None, &all), ["name"]);
         // A member in progress, an array, a text that is complete.
         for text in [r#"{"name":"#, r#"{"of":["#, r#"{"na"#] {
             assert_eq!(missing(text, None, &all), Vec::<String>::new(), "{text}");
