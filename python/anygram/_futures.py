@@ -20,7 +20,7 @@ class Compilation(Future[Language]):
         self._stop = stop
 
     def cancel(self) -> bool:
-        """Asks it to stop. `False` if it had begun: then it ends with `Cancelled`, unless it is done before."""
+        """Asks it to stop. `False` if it had begun: then it ends with `Cancelled`, if it is not done."""
         self._stop.cancel()
         return super().cancel()
 
