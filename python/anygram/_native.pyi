@@ -1,6 +1,7 @@
 """Types of the native module. The descriptions are in the docstrings: `help(anygram.Matcher)`."""
 
 import os
+from concurrent.futures import Future
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, final
 
@@ -161,6 +162,9 @@ class Compiler:
     def compile(
         self, source: Any, format: _Format = "lark", *, start: str | None = None, cancel: Cancel | None = None
     ) -> Language: ...
+    def submit(
+        self, source: Any, format: _Format = "lark", *, start: str | None = None
+    ) -> Future[Language]: ...
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
 
 @final

@@ -91,6 +91,7 @@ def test_forks_work_while_threads_work(vocabulary: anygram.Vocabulary) -> None:
     out = numpy.zeros((100, 1), dtype=numpy.uint32)
     # Threads of the parent's pool, which the child does not have.
     assert anygram.fill_masks(matchers, out) == [None] * 100
+    assert anygram.Compiler().submit(NESTED).result()
     stop = threading.Event()
 
     def work() -> None:
@@ -108,7 +109,7 @@ def test_forks_work_while_threads_work(vocabulary: anygram.Vocabulary) -> None:
     def check() -> None:
         assert anygram.fill_masks(matchers, out) == [None] * 100
         assert (out == 21).all()
-        fresh = anygram.Constraint(anygram.Compiler().compile(NESTED), vocabulary)
+        fresh = anygram.Constraint(anygram.Compiler().submit(NESTED).result(), vocabulary)
         assert anygram.Solver(fresh).completable(anygram.Canvas([None, None])).answer is True
 
     try:
@@ -129,6 +130,26 @@ def test_an_event_loop_goes_on_meanwhile() -> None:
 
     language, n_turns = asyncio.run(run())
     assert language.read("(x)").is_sentence and n_turns > 0
+
+
+def test_futures() -> None:
+    compiler = anygram.Compiler()
+    assert compiler.submit(NESTED).result().read("(x)").is_sentence
+    with pytest.raises(anygram.GrammarError):
+        compiler.submit("start: nowhere").result()
+    endless = anygram.Compiler(limits=dict.fromkeys(["dfa_states", "nfa_states", "compile_steps"], 1 << 60))
+    begun = endless.submit("[ab]*a[ab]{22}c", "regex")
+    while not begun.running():
+        pass
+    assert not begun.cancel()
+    with pytest.raises(anygram.Cancelled):
+        begun.result()
+
+    async def run() -> bool:
+        future = asyncio.wrap_future(compiler.submit(NESTED))
+        return (await future).read("x").is_sentence
+
+    assert asyncio.run(run())
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

@@ -83,6 +83,7 @@ fn wheel(python: &Path, folder: &Path) -> Result<()> {
 /// A module of the environment as a program, in the root of the repository.
 fn tool(python: &Path, module: &str) -> Command {
     let mut command = Command::new(python);
-    command.args(["-m", module]).current_dir(root()).env("ANYGRAM_PROGRAM", target().join("release/anygram"));
+    let program = target().join("release/anygram").with_extension(std::env::consts::EXE_EXTENSION);
+    command.args(["-m", module]).current_dir(root()).env("ANYGRAM_PROGRAM", program);
     command
 }

@@ -246,6 +246,28 @@ impl Compiler {
         Ok(Language { inner, text, format: parsed.name(), start, options })
     }
 
+    /// Compiles on a thread of the package's own, a few at a time. Arguments as for `compile`.
+    ///
+    /// >>> import anygram
+    /// >>> future = anygram.Compiler().submit('start: "x"', "lark")
+    /// >>> future.result().read("x").is_sentence
+    /// True
+    ///
+    /// In asyncio: `await asyncio.wrap_future(compiler.submit(…))`.
+    ///
+    /// Returns:
+    ///     A `concurrent.futures.Future`, whose `cancel()` also stops a compilation that has begun; it then
+    ///     ends with `Cancelled`.
+    #[pyo3(signature = (source, format = "lark", *, start = None))]
+    fn submit<'py>(
+        slf: &Bound<'py, Self>,
+        source: &Bound<'py, PyAny>,
+        format: &str,
+        start: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("anygram._futures")?.call_method1("submit", (slf, source, format, start))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let given = self.given.bind(py).iter();
         let given = given.map(|(name, value)| Ok(format!("{name}={}", value.repr()?)));
