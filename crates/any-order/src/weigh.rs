@@ -78,7 +78,7 @@ pub struct SampleOptions {
 /// Answers questions about the weights of completions of one constraint's canvases, and keeps its tables from
 /// one to the next.
 ///
-/// Costs memory like a [`Matcher`](anygram_left_to_right::Matcher); use one a thread. Equal questions have
+/// Costs memory like a [`Matcher`]; use one a thread. Equal questions have
 /// equal answers, whatever was asked before, unless a limit is hit.
 ///
 /// ```
