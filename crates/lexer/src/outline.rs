@@ -1,12 +1,12 @@
 //! What is known of terminals given by automata that grow, without making their states: a finite automaton of
 //! texts among which all their pieces are.
 //!
-//! An [`Outline`] is the union of the [outlines](PieceAutomaton::outline) of these automata and of the other
-//! terminals' own automata. In place of terminals it has *kinds*: all labels of automata with one outline are
-//! one kind. What stays true: at the [place](Outline::place) of a state of the growing union all can follow
-//! that can follow in the state.
+//! An [`Outline`] is the union of the [outlines] of these automata and of the other terminals' own automata.
+//! In place of terminals it has *kinds*: all labels of automata with one outline are one kind. What stays
+//! true: at the [place](Outline::place) of a state of the growing union all can follow that can follow in the
+//! state.
 //!
-//! [`PieceAutomaton::outline`]: anygram_grammar::automata::PieceAutomaton::outline
+//! [outlines]: anygram_grammar::automata::PieceAutomaton::outline
 
 use std::collections::VecDeque;
 
