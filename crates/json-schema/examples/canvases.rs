@@ -110,7 +110,8 @@ fn main() {
         let at = |part: usize| row.ms.get((n - 1) * part / 100).copied().unwrap_or(0.0);
         let mean = row.ms.iter().sum::<f64>() / n as f64;
         println!(
-            "{name}: yes {}, unknown {}, no {}; mean {mean:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1}, max {:.1} ms",
+            "{name}: yes {}, unknown {}, no {}; \
+             mean {mean:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1}, max {:.1} ms",
             row.yes,
             row.unknown,
             row.no,

@@ -710,9 +710,11 @@ impl Budgets {
     }
 }
 
-/// What a byte of a token does to a lexeme, as [`Transducer::step`](anygram_lexer::transducer::Transducer::step)
-/// says. The sweeps of masks ([`crate::mask`]) take states for one that differ only beyond the token; what a
-/// completion costs depends on that, so here they are told apart.
+/// What a byte of a token does to a lexeme, as [`Transducer::step`] says. The sweeps of masks
+/// ([`crate::mask`]) take states for one that differ only beyond the token; what a completion costs depends
+/// on that, so here they are told apart.
+///
+/// [`Transducer::step`]: anygram_lexer::transducer::Transducer::step
 enum Stepped {
     /// The piece goes on; whether a token ends here.
     Stay(LexemeId, bool),

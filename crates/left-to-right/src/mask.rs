@@ -530,8 +530,8 @@ struct Growing {
 /// See [`Sweeper::levels`]: each about twice the one before, so that there are few.
 const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
 
-/// Where it matters to which place a token leads, however much may follow: places are one that do the same for
-/// texts of any length.
+/// Where it matters to which place a token leads, however much may follow: places are one that do the same
+/// for texts of any length.
 const ALL_LEVELS: [usize; 1] = [usize::MAX];
 
 /// In a table of steps: not asked yet, and nowhere.

@@ -182,8 +182,8 @@ impl Decoder {
         order = "confidence", pace = None, temperature = 0.0, last_temperature = None, top_k = None,
         top_p = None, revision = None, refusals = None, inserted = 256, seed = 0,
     ), text_signature = "($self, canvas, model, *, open_slots=None, vocabulary_size=None, steps=32, \
-        block=32, order='confidence', pace=None, temperature=0.0, last_temperature=None, top_k=None, top_p=None, \
-        revision=None, refusals=None, inserted=256, seed=0)")]
+        block=32, order='confidence', pace=None, temperature=0.0, last_temperature=None, top_k=None, \
+        top_p=None, revision=None, refusals=None, inserted=256, seed=0)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn decode(
         &self,

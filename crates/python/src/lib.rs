@@ -14,7 +14,8 @@
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
 //!
 //! The modules name Python's classes as the library names its own, so those are `anygram::X`. `unsafe` is in
-//! those that read or write memory of callers ([`array`], [`mask_buffer`] and who uses them), and each says so.
+//! those that read or write memory of callers ([`array`], [`mask_buffer`] and who uses them), and each says
+//! so.
 
 use pyo3::prelude::*;
 

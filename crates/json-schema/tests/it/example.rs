@@ -10,7 +10,8 @@ fn hard_schemas_have_examples() {
     for schema in [
         r#"{"type":"integer","minimum":1000,"multipleOf":7}"#,
         r#"{"type":"array","items":{"type":"integer","minimum":1000,"multipleOf":7},"minItems":2}"#,
-        r#"{"type":"array","items":{"type":"integer","minimum":1000,"multipleOf":7},"minItems":3,"uniqueItems":true}"#,
+        r#"{"type":"array","items":{"type":"integer","minimum":1000,"multipleOf":7},
+            "minItems":3,"uniqueItems":true}"#,
         r#"{"type":"array","items":{"type":"string"},"minItems":5,"uniqueItems":true}"#,
         r#"{"type":"object","minProperties":4}"#,
         r#"{"type":"number","minimum":1000.001,"maximum":1000.002}"#,

@@ -19,7 +19,8 @@ fn parts_that_change_nothing() {
         (r#"{"type":"integer","enum":[1,"a",2]}"#, &["/enum/1"]),
         (r#"{"enum":[1,2,1.0]}"#, &["/enum/0", "/enum/2"]),
         (
-            r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","minLength":2,"maxLength":1}}}"#,
+            r#"{"type":"object","properties":{"a":{"type":"string"},
+                "b":{"type":"string","minLength":2,"maxLength":1}}}"#,
             &["/properties/b"],
         ),
         (
@@ -31,7 +32,8 @@ fn parts_that_change_nothing() {
         (r#"{"type":"integer","not":{"anyOf":[{"type":"string"},{"minimum":3}]}}"#, &["/not/anyOf/0"]),
         (r##"{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#"}}]}"##, &[]),
         (
-            r##"{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#"},"minItems":2,"maxItems":1}]}"##,
+            r##"{"anyOf":[{"type":"null"},
+                {"type":"array","items":{"$ref":"#"},"minItems":2,"maxItems":1}]}"##,
             &["/anyOf/1"],
         ),
         (

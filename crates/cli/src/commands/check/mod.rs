@@ -17,8 +17,9 @@ use crate::input::{self, GrammarArgs};
 /// Explain a grammar, or check whether files are valid.
 ///
 /// Without files: sizes, the lexer mode and the engine, an example, warnings with their places, and hints at
-/// what makes sentences ambiguous; of a JSON schema also what its parts cost, and which change nothing. With files: whether each file is a sentence of the grammar; if not, where
-/// it stops, what the grammar expected there, and in which rule. The exit status is 1 if any file is not.
+/// what makes sentences ambiguous; of a JSON schema also what its parts cost, and which change nothing. With
+/// files: whether each file is a sentence of the grammar; if not, where it stops, what the grammar expected
+/// there, and in which rule. The exit status is 1 if any file is not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -53,8 +53,8 @@ pub fn report(source: &str, options: &Options, output: &mut dyn Write) -> Result
     Ok(())
 }
 
-/// An object or array that is not closed, and what is complete in it, as it stands in the text; a number at the
-/// end of the text may go on, so it is not known.
+/// An object or array that is not closed, and what is complete in it, as it stands in the text; a number at
+/// the end of the text may go on, so it is not known.
 enum Open {
     Object { members: Vec<(String, Option<String>)>, key: Option<String> },
     Array(Vec<Option<String>>),
