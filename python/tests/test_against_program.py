@@ -31,6 +31,26 @@ def mask_answer(matcher: anygram.Matcher, tokens: list[int], budget: int | None)
     return {"allowed": ids, "eos": matcher.is_sentence}
 
 
+def compare_masks(
+    language: anygram.Language | None,
+    tokens: list[bytes | None],
+    texts: list[list[int]],
+    answers: list[dict[str, Any]],
+    budget: int | None,
+) -> None:
+    """The masks after some texts are those of the program; the last token is EOS."""
+    if language is None:
+        assert all("error" in answer for answer in answers)
+        return
+    vocabulary = anygram.Vocabulary.from_tokens(tokens, eos=[len(tokens) - 1])
+    constraint = anygram.Constraint(language, vocabulary)
+    for text, answer in zip(texts, answers, strict=True):
+        ours = mask_answer(constraint.matcher(), text, budget)
+        assert (ours is None) == ("error" in answer), answer
+        if ours is not None:
+            assert ours == {name: answer[name] for name in ours}
+
+
 @given(
     tokens=vocabularies(),
     source=grammars(),
@@ -51,16 +71,7 @@ def test_masks_of_grammars(
     if budget is not None:
         asked["budget"] = budget
     answers = batch.ask(tokens, [eos], [{**asked, "tokens": text} for text in texts])
-    language = compiled(source, "lark", lexer)
-    if language is None:
-        assert all("error" in answer for answer in answers)
-        return
-    constraint = anygram.Constraint(language, anygram.Vocabulary.from_tokens(tokens, eos=[eos]))
-    for text, answer in zip(texts, answers, strict=True):
-        ours = mask_answer(constraint.matcher(), text, budget)
-        assert (ours is None) == ("error" in answer), answer
-        if ours is not None:
-            assert ours == {name: answer[name] for name in ours}
+    compare_masks(compiled(source, "lark", lexer), tokens, texts, answers, budget)
 
 
 JSON = '{}[]":,abtruefalsn 0'
@@ -77,16 +88,7 @@ def test_masks_of_schemas(
 ) -> None:
     eos = len(tokens) - 1
     answers = batch.ask(tokens, [eos], [{"op": "mask", "schema": schema, "tokens": text} for text in texts])
-    language = compiled(schema, "json-schema")
-    if language is None:
-        assert all("error" in answer for answer in answers)
-        return
-    constraint = anygram.Constraint(language, anygram.Vocabulary.from_tokens(tokens, eos=[eos]))
-    for text, answer in zip(texts, answers, strict=True):
-        ours = mask_answer(constraint.matcher(), text, None)
-        assert (ours is None) == ("error" in answer), answer
-        if ours is not None:
-            assert ours == {name: answer[name] for name in ours}
+    compare_masks(compiled(schema, "json-schema"), tokens, texts, answers, None)
 
 
 @given(tokens=vocabularies(), source=grammars(), data=st.data(), end=st.sampled_from(["sentence", "prefix"]))

@@ -100,7 +100,7 @@ pub struct Documents<'a> {
 const MANY_MEMBERS: usize = 16;
 
 /// Keywords whose value is a schema.
-const SINGLE: [&str; 13] = [
+pub(crate) const SINGLE: [&str; 13] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -116,9 +116,9 @@ const SINGLE: [&str; 13] = [
     "extends",
 ];
 /// Keywords whose value is a list of schemas.
-const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+pub(crate) const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 /// Keywords whose value has schemas by name.
-const MAPS: [&str; 6] =
+pub(crate) const MAPS: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 impl<'a> Documents<'a> {

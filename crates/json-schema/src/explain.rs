@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anygram_grammar::automata::{PieceAutomaton, RuleAutomaton};
 
-use crate::document::escaped;
+use crate::document::{LISTS, MAPS, SINGLE, escaped};
 use crate::refusal::{Kind, Refusal};
 use crate::value::Value;
 use crate::{Options, lowered, read};
@@ -191,25 +191,6 @@ enum Step {
     Item(usize),
 }
 
-/// Keywords whose values are schemas, lists of schemas, and schemas by keys.
-const ONE: [&str; 12] = [
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentSchema",
-];
-const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-const KEYED: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
-
 /// The parts that may change nothing.
 fn collect(schema: &Value, path: &mut Vec<Step>, parts: &mut Vec<Vec<Step>>) {
     let Some(members) = schema.members() else { return };
@@ -229,7 +210,7 @@ fn collect(schema: &Value, path: &mut Vec<Step>, parts: &mut Vec<Vec<Step>>) {
                     path.pop();
                 }
             }
-            Value::Object(below) if KEYED.contains(&&**keyword) => {
+            Value::Object(below) if MAPS.contains(&&**keyword) => {
                 for (key, schema) in below {
                     path.push(Step::Key(key.to_string()));
                     if is_part && !matches!(schema, Value::Bool(false)) {
@@ -239,7 +220,7 @@ fn collect(schema: &Value, path: &mut Vec<Step>, parts: &mut Vec<Vec<Step>>) {
                     path.pop();
                 }
             }
-            value if ONE.contains(&&**keyword) => collect(value, path, parts),
+            value if SINGLE.contains(&&**keyword) => collect(value, path, parts),
             _ => {}
         }
         path.pop();

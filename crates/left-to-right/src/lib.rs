@@ -8,7 +8,9 @@
 //! | [`recall`] | what readings do not know of their text: which keys and items it has |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | [`memo`] | equal situations share their masks |
+//! | [`constraint`] | a language and a vocabulary |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
+//! | `session`, `batch` | the tables that outputs share; many outputs and their masks in parallel |
 //! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
 //! | [`budget`] | what fits into a budget of tokens, exactly |
 //! | [`forced`] | what every continuation begins with |
@@ -21,8 +23,10 @@
 //! prefix. The crate knows engines only through their trait, and nothing of grammar files.
 
 mod ample;
+mod batch;
 pub mod budget;
 mod common;
+pub mod constraint;
 pub mod costs;
 pub mod error;
 pub mod example;
@@ -37,12 +41,15 @@ pub mod read;
 pub mod recall;
 mod rows;
 pub mod sequences;
+mod session;
 mod shortest;
 
 pub use anygram_bits::ErrorKind;
+pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into};
+pub use constraint::Constraint;
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;
 pub use language::{Engine, Language, LanguageOptions, Limits};
-pub use matcher::{BatchOptions, Constraint, Draft, Matcher, Refusal, Warm, batch_masks, batch_masks_into};
+pub use matcher::{Draft, Matcher, Refusal};
 pub use memo::MemoCounts;
 pub use rows::MaskRows;

@@ -2,215 +2,25 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anygram_bits::work::Work;
-use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
+use anygram_grammar::ir::TerminalId;
 use anygram_lexer::LexerError;
-use anygram_recognizer::{Choice, Mark, Recognizer, RecognizerError};
-use anygram_vocab::{TokenId, TokenMask, Vocabulary};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use rustc_hash::FxHashMap;
+use anygram_recognizer::{Choice, Mark, RecognizerError};
+use anygram_vocab::{TokenId, TokenMask};
 
 use crate::budget::{Budgets, Question};
-use crate::error::{CompileCause, CompileError, MatchError, StepCause, StepError};
+use crate::constraint::Constraint;
+use crate::error::{MatchError, StepCause, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::Language;
-use crate::mask::{self, MASK_BITS, Scratch, Walks};
-use crate::memo::{Memo, MemoCounts};
+use crate::mask::{self, MASK_BITS};
+use crate::memo::MemoCounts;
 use crate::read::read_token;
 use crate::recall::Recall;
 use crate::rows::MaskRows;
-
-/// A language and a vocabulary: what constrains outputs. Cheap to clone.
-///
-/// ```
-/// use std::sync::Arc;
-/// use anygram_left_to_right::{Constraint, ErrorKind, Language, LanguageOptions};
-/// use anygram_vocab::Vocabulary;
-///
-/// let language = |source: &str| -> Result<_, Box<dyn std::error::Error>> {
-///     let grammar = anygram_grammar::lark::parse(source, &Default::default())?;
-///     Ok(Arc::new(Language::new(grammar, &LanguageOptions::default())?))
-/// };
-/// let constraint = Constraint::new(language(r#"start: "yes" | "no""#)?, Vocabulary::builtin())?;
-/// let mut matchers = [constraint.matcher()?, constraint.matcher()?]; // one for each output
-/// matchers[0].advance_text("yes")?;
-/// assert!(matchers[0].is_sentence() && !matchers[1].is_sentence());
-///
-/// // A grammar can name special tokens; the vocabulary needs to have them.
-/// let error = Constraint::new(language(r#"start: "x" <|call|>"#)?, Vocabulary::builtin()).unwrap_err();
-/// assert_eq!(error.kind(), ErrorKind::UnknownToken);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[doc(alias("CompiledGrammar", "TokenizerInfo", "Guide"))]
-#[derive(Clone, Debug)]
-pub struct Constraint(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    language: Arc<Language>,
-    vocabulary: Vocabulary,
-    /// The tokens that the grammar names.
-    specials: Vec<(TokenId, TerminalId)>,
-    longest: OnceLock<Option<Constraint>>,
-    /// The most bytes that a token has, where masks depend on it: see [`Transducer::alike`].
-    ///
-    /// [`Transducer::alike`]: anygram_lexer::transducer::Transducer::alike
-    height: usize,
-}
-
-impl Constraint {
-    /// Combines a language and a vocabulary. Fails if the grammar names a token that the vocabulary lacks.
-    pub fn new(language: Arc<Language>, vocabulary: Vocabulary) -> Result<Self, CompileError> {
-        let mut specials = Vec::new();
-        for (at, terminal) in language.grammar().terminals.iter().enumerate() {
-            let TerminalKind::Special(special) = &terminal.kind else { continue };
-            let token = match special {
-                SpecialToken::Name(name) => vocabulary.special_by_name(name),
-                SpecialToken::Id(id) => Some(TokenId(*id)).filter(|token| token.index() < vocabulary.len()),
-            };
-            let token = token.ok_or_else(|| CompileCause::UnknownToken { name: terminal.name.clone() })?;
-            specials.push((token, TerminalId::new(at)));
-        }
-        Ok(Self::of(language, vocabulary, specials))
-    }
-
-    fn of(language: Arc<Language>, vocabulary: Vocabulary, specials: Vec<(TokenId, TerminalId)>) -> Self {
-        let height = if language.lexing().is_growing() { vocabulary.trie().height() } else { 0 };
-        Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new(), height }))
-    }
-
-    /// For a `contextual` constraint: the same grammar in mode `longest`. Its sentences are sentences here
-    /// too, and its lexing does not depend on the parser. `None` in other modes, or if the lexer has too many
-    /// states. Built on first use.
-    pub fn longest(&self) -> Option<&Self> {
-        let make = || {
-            let language = self.language().longest()?;
-            Some(Self::of(Arc::new(language), self.vocabulary().clone(), self.specials().to_vec()))
-        };
-        self.0.longest.get_or_init(make).as_ref()
-    }
-
-    /// The language.
-    pub fn language(&self) -> &Arc<Language> {
-        &self.0.language
-    }
-
-    /// The vocabulary.
-    pub fn vocabulary(&self) -> &Vocabulary {
-        &self.0.vocabulary
-    }
-
-    /// The tokens that the grammar names, each with its terminal.
-    pub fn specials(&self) -> &[(TokenId, TerminalId)] {
-        &self.0.specials
-    }
-
-    /// The number of 32-bit words of a mask.
-    pub fn mask_words(&self) -> usize {
-        self.vocabulary().len().div_ceil(MASK_BITS)
-    }
-
-    /// New outputs that share tables. Outputs that share tables share everything that is computed.
-    pub fn matchers(&self, options: BatchOptions) -> Result<Vec<Matcher>, MatchError> {
-        let BatchOptions { n_outputs, n_tables } = options;
-        let n_tables = n_tables.clamp(1, n_outputs.max(1));
-        let mut matchers: Vec<Matcher> =
-            (0..n_tables.min(n_outputs)).map(|_| self.matcher()).collect::<Result<_, _>>()?;
-        for at in matchers.len()..n_outputs {
-            matchers.push(matchers[at % n_tables].fork());
-        }
-        Ok(matchers)
-    }
-
-    /// Bytes on the heap of the language and the vocabulary, roughly; outputs add their own
-    /// ([`Matcher::memory_usage`]).
-    pub fn memory_usage(&self) -> usize {
-        self.language().memory_usage() + self.vocabulary().memory_usage()
-    }
-
-    /// The state of a new output, with tables of its own, which are empty: the first mask takes milliseconds.
-    /// To reuse the tables of earlier outputs, keep a matcher per thread and [`Matcher::reset`] it, or
-    /// [`Matcher::fork`] it for each new output.
-    pub fn matcher(&self) -> Result<Matcher, MatchError> {
-        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().choice())?)))
-    }
-}
-
-/// How many outputs [`Constraint::matchers`] starts, and on how many tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BatchOptions {
-    /// The number of outputs.
-    pub n_outputs: usize,
-    /// The number of tables, at least one: so many threads can work on the outputs at once. Memory and cold
-    /// masks are paid once for each.
-    pub n_tables: usize,
-}
-
-/// Matchers that share their tables, one per constraint, for callers that need a mask now and then. The
-/// constraints live as long as this value.
-#[derive(Debug, Default)]
-pub struct Warm(Vec<Matcher>);
-
-impl Warm {
-    /// A new output of a constraint, on tables that others of it have filled. Full ones are replaced first;
-    /// what is known of tokens and masks then
-    /// stays if no output uses them.
-    pub fn matcher(&mut self, constraint: &Constraint) -> Result<Matcher, MatchError> {
-        let is_same = |matcher: &&mut Matcher| Arc::ptr_eq(&matcher.constraint.0, &constraint.0);
-        if let Some(known) = self.0.iter_mut().find(is_same) {
-            known.renewing(|_| Ok(()))?;
-            return Ok(known.fork());
-        }
-        let matcher = constraint.matcher()?;
-        self.0.push(matcher.fork());
-        Ok(matcher)
-    }
-}
-
-/// The tables that outputs grow together.
-struct Session {
-    stepper: Stepper,
-    choice: Choice,
-    walks: Walks,
-    memo: Memo,
-    scratch: Scratch,
-    /// The tables of outputs that have moved to another engine, and their point before any token was read.
-    heavy: Option<(Arc<Mutex<Session>>, Mark)>,
-    /// Made when a budget is first asked about.
-    budgets: Option<Box<Budgets>>,
-}
-
-impl Session {
-    fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
-        let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
-        let walks = Walks::of(constraint.vocabulary());
-        let (memo, scratch) = (Memo::default(), Scratch::default());
-        Ok(Self { stepper, choice, walks, memo, scratch, heavy: None, budgets: None })
-    }
-
-    fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
-        let language = constraint.language();
-        let recognizer = choice.recognizer(language.lexing().cfg.clone(), language.limits().recognizer);
-        Ok(recognizer.map_err(StepError::from)?)
-    }
-
-    /// New parser states; what is known of tokens and masks moves over from the old ones.
-    fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
-        let recognizer = Self::recognizer(constraint, old.choice)?;
-        Ok(Self {
-            stepper: Stepper::renewed(constraint.language(), recognizer, &mut old.stepper),
-            choice: old.choice,
-            walks: std::mem::take(&mut old.walks),
-            memo: std::mem::take(&mut old.memo),
-            scratch: Scratch::default(),
-            heavy: old.heavy.take(),
-            budgets: old.budgets.take(),
-        })
-    }
-}
+use crate::session::{Session, lock};
 
 /// A token that may come, see [`Matcher::draft_masks`].
 ///
@@ -363,7 +173,7 @@ impl fmt::Debug for Matcher {
 }
 
 impl Matcher {
-    fn new(constraint: Constraint, session: Arc<Mutex<Session>>) -> Result<Self, MatchError> {
+    pub(crate) fn new(constraint: Constraint, session: Arc<Mutex<Session>>) -> Result<Self, MatchError> {
         let mut locked = lock(&session);
         let start = locked.stepper.start(constraint.language())?.unwrap_or_default();
         let first = locked.stepper.mark();
@@ -755,6 +565,11 @@ impl Matcher {
         &self.positions[self.tokens.len()]
     }
 
+    /// Tells tables apart.
+    pub(crate) fn tables(&self) -> usize {
+        Arc::as_ptr(&self.session) as usize
+    }
+
     fn session(&self) -> MutexGuard<'_, Session> {
         lock(&self.session)
     }
@@ -765,7 +580,7 @@ impl Matcher {
     }
 
     /// Runs an operation. If the shared tables are full, replaces them and runs it again.
-    fn renewing<T>(
+    pub(crate) fn renewing<T>(
         &mut self,
         mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
     ) -> Result<T, MatchError> {
@@ -967,7 +782,7 @@ impl Matcher {
             let n_words = self.constraint.mask_words();
             self.with_budgets(|budgets, question| {
                 budgets.add_tokens(question, frontier, left, &plain[..n_words], &mut words[..n_words])?;
-                for &(token, terminal) in &self.constraint.0.specials {
+                for &(token, terminal) in self.constraint.specials() {
                     if mask::get_bit(&plain, token.index()) && !mask::get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
                         if budgets.minimum(question, &next, left)?.is_some() {
@@ -1100,7 +915,7 @@ impl Matcher {
             scratch,
             &mut words[..n_words],
         );
-        for &(token, terminal) in &self.constraint.0.specials {
+        for &(token, terminal) in self.constraint.specials() {
             let Ok(()) = result else { break };
             result = stepper.step_special(language, frontier, terminal).and_then(|next| {
                 if stepper.is_viable(language, &next)? {
@@ -1135,7 +950,7 @@ impl Matcher {
         if !lexing.is_growing() {
             return Ok(Cow::Borrowed(frontier));
         }
-        let height = self.constraint.0.height;
+        let height = self.constraint.height();
         let alike = |&Config { state, lexeme }: &Config| {
             let lexeme = stepper.transducer_mut().alike(lexing, lexeme, height)?;
             Ok::<_, StepError>(Config { state, lexeme })
@@ -1174,59 +989,4 @@ impl Matcher {
         }
         Ok(())
     }
-}
-
-/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. Each output has its own
-/// result; an error of one does not affect the others.
-///
-/// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
-/// threads are those of rayon's pool in which this is called.
-///
-/// ```
-/// # use anygram_left_to_right::{MaskRows, batch_masks};
-/// # use std::sync::Arc;
-/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
-/// # use anygram_vocab::Vocabulary;
-/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
-/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
-/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
-/// // The constraint has the grammar  start: "(" start ")" | "x"
-/// let mut matchers = [constraint.matcher()?, constraint.matcher()?];
-/// matchers[0].advance_text("(x")?;
-/// let width = constraint.mask_words();
-/// let mut words = vec![0; 2 * width];
-/// let results = batch_masks(&mut matchers, MaskRows::new(&mut words, width));
-/// assert!(results.iter().all(Result::is_ok));
-/// assert_eq!(words[..width], *matchers[0].mask()?.words());
-/// assert_eq!(words[width..], *matchers[1].mask()?.words());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[doc(alias("batch_fill_next_token_bitmask", "fill_next_token_bitmask_par"))]
-pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Result<(), MatchError>> {
-    let (needed, given) = (matchers.len(), rows.len());
-    if given < needed {
-        return vec![Err(MatchError::TooFewRows { needed, given }); needed];
-    }
-    batch_masks_into(matchers.iter_mut().zip(rows.iter_mut()).collect())
-}
-
-/// As [`batch_masks`], where outputs stand apart, and rows have an order of their own: each output comes with
-/// the row that its mask is written to, as wide as for [`Matcher::mask_into`].
-pub fn batch_masks_into(jobs: Vec<(&mut Matcher, &mut [u32])>) -> Vec<Result<(), MatchError>> {
-    let mut results = vec![Ok(()); jobs.len()];
-    let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
-    for ((matcher, row), result) in jobs.into_iter().zip(&mut results) {
-        groups.entry(Arc::as_ptr(&matcher.session) as usize).or_default().push((matcher, row, result));
-    }
-    groups.into_values().collect::<Vec<_>>().into_par_iter().for_each(|group| {
-        for (matcher, row, result) in group {
-            *result = matcher.mask_into(row);
-        }
-    });
-    results
-}
-
-fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
-    // A panic in another thread leaves tables that are complete up to its last step.
-    session.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,9 +7,9 @@
 use anygram_grammar::ir::TerminalId;
 use anygram_vocab::TokenId;
 
+use crate::constraint::Constraint;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::StepError;
-use crate::matcher::Constraint;
 
 /// The readings that a token leads to, sorted, without repetition.
 ///

@@ -1,0 +1,89 @@
+//! Many outputs: on shared tables, kept warm, and their masks in parallel.
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rustc_hash::FxHashMap;
+
+use crate::constraint::Constraint;
+use crate::error::MatchError;
+use crate::matcher::Matcher;
+use crate::rows::MaskRows;
+
+/// How many outputs [`Constraint::matchers`] starts, and on how many tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BatchOptions {
+    /// The number of outputs.
+    pub n_outputs: usize,
+    /// The number of tables, at least one: so many threads can work on the outputs at once. Memory and cold
+    /// masks are paid once for each.
+    pub n_tables: usize,
+}
+
+/// Matchers that share their tables, one per constraint, for callers that need a mask now and then. The
+/// constraints live as long as this value.
+#[derive(Debug, Default)]
+pub struct Warm(Vec<Matcher>);
+
+impl Warm {
+    /// A new output of a constraint, on tables that others of it have filled. Full ones are replaced first;
+    /// what is known of tokens and masks then stays if no output uses them.
+    pub fn matcher(&mut self, constraint: &Constraint) -> Result<Matcher, MatchError> {
+        let is_same = |matcher: &&mut Matcher| matcher.constraint().is(constraint);
+        if let Some(known) = self.0.iter_mut().find(is_same) {
+            known.renewing(|_| Ok(()))?;
+            return Ok(known.fork());
+        }
+        let matcher = constraint.matcher()?;
+        self.0.push(matcher.fork());
+        Ok(matcher)
+    }
+}
+
+/// Writes the masks of many outputs, in parallel: row `i` belongs to matcher `i`. Each output has its own
+/// result; an error of one does not affect the others.
+///
+/// Outputs that share tables are done one after the other by one thread (see [`Constraint::matchers`]). The
+/// threads are those of rayon's pool in which this is called.
+///
+/// ```
+/// # use anygram_left_to_right::{MaskRows, batch_masks};
+/// # use std::sync::Arc;
+/// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+/// # use anygram_vocab::Vocabulary;
+/// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+/// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+/// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+/// // The constraint has the grammar  start: "(" start ")" | "x"
+/// let mut matchers = [constraint.matcher()?, constraint.matcher()?];
+/// matchers[0].advance_text("(x")?;
+/// let width = constraint.mask_words();
+/// let mut words = vec![0; 2 * width];
+/// let results = batch_masks(&mut matchers, MaskRows::new(&mut words, width));
+/// assert!(results.iter().all(Result::is_ok));
+/// assert_eq!(words[..width], *matchers[0].mask()?.words());
+/// assert_eq!(words[width..], *matchers[1].mask()?.words());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias("batch_fill_next_token_bitmask", "fill_next_token_bitmask_par"))]
+pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Result<(), MatchError>> {
+    let (needed, given) = (matchers.len(), rows.len());
+    if given < needed {
+        return vec![Err(MatchError::TooFewRows { needed, given }); needed];
+    }
+    batch_masks_into(matchers.iter_mut().zip(rows.iter_mut()).collect())
+}
+
+/// As [`batch_masks`], where outputs stand apart, and rows have an order of their own: each output comes with
+/// the row that its mask is written to, as wide as for [`Matcher::mask_into`].
+pub fn batch_masks_into(jobs: Vec<(&mut Matcher, &mut [u32])>) -> Vec<Result<(), MatchError>> {
+    let mut results = vec![Ok(()); jobs.len()];
+    let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
+    for ((matcher, row), result) in jobs.into_iter().zip(&mut results) {
+        groups.entry(matcher.tables()).or_default().push((matcher, row, result));
+    }
+    groups.into_values().collect::<Vec<_>>().into_par_iter().for_each(|group| {
+        for (matcher, row, result) in group {
+            *result = matcher.mask_into(row);
+        }
+    });
+    results
+}
