@@ -114,7 +114,7 @@ def test_arrays_that_do_not_fit(constraint: anygram.Constraint, out: Any, why: s
 
 @pytest.mark.parametrize("row", [3, -1, 1 << 60])
 def test_rows_that_there_are_not(constraint: anygram.Constraint, row: int) -> None:
-    with pytest.raises(anygram.AnygramError, match="no row"):
+    with pytest.raises(anygram.AnygramError, match="there is no row|the row is"):
         constraint.matcher().fill_mask(rows(), row)
 
 

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::error::{Raise, invalid, of_match};
-use crate::gate::{check_threads, pool, work};
+use crate::gate::{pool, work};
 use crate::mask_buffer::{Target, released};
 use crate::matcher::{Matcher, lock};
+use crate::number::{Row, Threads};
 
 /// Outputs up to which masks that are known are looked up, with the interpreter's lock, before others are
 /// computed: looking up takes less than waking a thread, and for so many some hundred microseconds.
@@ -37,7 +38,7 @@ pub fn fill_masks<'py>(
     matchers: &Bound<'py, PyAny>,
     out: &Bound<'py, PyAny>,
     rows: Option<&Bound<'py, PyAny>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Bound<'py, PyList>> {
     let matchers = matchers.try_iter()?.map(|matcher| Ok(matcher?.cast_into::<Matcher>()?));
     let matchers = matchers.collect::<PyResult<Vec<Bound<'py, Matcher>>>>()?;
@@ -50,7 +51,6 @@ pub fn fill_masks<'py>(
             words.check(py, row, matcher.get().mask_words())?;
         }
     }
-    check_threads(py, threads)?;
     check_twice(py, rows.iter().copied(), "row")?;
     check_twice(py, matchers.iter().map(|matcher| matcher.as_ptr() as usize), "output")?;
     let outputs: Vec<(&Matcher, usize)> = matchers.iter().map(Bound::get).zip(rows).collect();
@@ -65,7 +65,7 @@ fn fill(
     py: Python<'_>,
     outputs: &[(&Matcher, usize)],
     target: &Target<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Vec<Result<(), MatchError>>> {
     let mut results = vec![Ok(()); outputs.len()];
     let mut left: Vec<usize> = (0..outputs.len()).collect();
@@ -123,11 +123,7 @@ fn fill(
 /// The rows of so many outputs.
 fn row_numbers(py: Python<'_>, rows: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<Vec<usize>> {
     let Some(rows) = rows else { return Ok((0..n).collect()) };
-    let number = |row: PyResult<Bound<'_, PyAny>>| {
-        let row: isize = row?.extract()?;
-        crate::mask_buffer::row_number(py, row)
-    };
-    let rows = rows.try_iter()?.map(number).collect::<PyResult<Vec<usize>>>()?;
+    let rows = rows.try_iter()?.map(|row| Ok(row?.extract::<Row>()?.0)).collect::<PyResult<Vec<usize>>>()?;
     if rows.len() != n {
         return Err(invalid(py, format!("{} rows for {n} outputs: give one for each", rows.len())));
     }

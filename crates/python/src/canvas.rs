@@ -7,8 +7,9 @@ use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::error::{Raise, invalid};
+use crate::error::{Raise, invalid, shown};
 use crate::matcher::lock;
+use crate::number::{Remaining, SlotNumber};
 use crate::tokens::{Token, Tokens};
 
 /// A gap: any number of text tokens, also none. There is one, `anygram.GAP`.
@@ -74,22 +75,17 @@ fn slot(py: Python<'_>, (at, slot): (usize, Bound<'_, PyAny>)) -> PyResult<Slot>
         return Ok(Slot::Gap);
     }
     slot.extract::<Token>().map(|token| Slot::Fixed(token.0)).map_err(|_| {
-        let slot = slot.repr().map_or_else(|_| "something else".to_owned(), |repr| repr.to_string());
-        invalid(py, format!("slot {at} is {slot}; give a token id, None (a hole) or GAP"))
+        invalid(py, format!("slot {at} is {}; give a token id, None (a hole) or GAP", shown(&slot)))
     })
 }
 
-fn end(py: Python<'_>, name: &str, remaining: Option<i64>) -> PyResult<End> {
-    match (name, remaining.map(u32::try_from)) {
+fn end(py: Python<'_>, name: &str, remaining: Option<Remaining>) -> PyResult<End> {
+    match (name, remaining) {
         ("sentence", None) => Ok(End::Sentence),
         ("sentence", Some(_)) => {
             Err(invalid(py, "`remaining` is for end=\"prefix\"; leave it out, or add holes"))
         }
-        ("prefix", None) => Ok(End::Prefix { remaining: None }),
-        ("prefix", Some(Ok(remaining))) => Ok(End::Prefix { remaining: Some(remaining) }),
-        ("prefix", Some(Err(_))) => {
-            Err(invalid(py, format!("remaining is {}; give a number of tokens", remaining.unwrap_or(0))))
-        }
+        ("prefix", remaining) => Ok(End::Prefix { remaining: remaining.map(|tokens| tokens.0) }),
         _ => Err(invalid(py, format!("end is \"{name}\"; it can be \"sentence\" or \"prefix\""))),
     }
 }
@@ -113,7 +109,7 @@ trait Slot2 {
 impl Canvas {
     #[new]
     #[pyo3(signature = (slots, end = "sentence", *, remaining = None))]
-    fn new(slots: &Bound<'_, PyAny>, end: &str, remaining: Option<i64>) -> PyResult<Self> {
+    fn new(slots: &Bound<'_, PyAny>, end: &str, remaining: Option<Remaining>) -> PyResult<Self> {
         let py = slots.py();
         let end = self::end(py, end, remaining)?;
         let slots = slots.try_iter()?.enumerate().map(|(at, content)| slot(py, (at, content?)));
@@ -154,7 +150,7 @@ impl Canvas {
 
     /// Says how it has to end, as for the constructor.
     #[pyo3(signature = (end, *, remaining = None))]
-    fn set_end(&self, py: Python<'_>, end: &str, remaining: Option<i64>) -> PyResult<()> {
+    fn set_end(&self, py: Python<'_>, end: &str, remaining: Option<Remaining>) -> PyResult<()> {
         lock(&self.0).set_end(self::end(py, end, remaining)?);
         Ok(())
     }
@@ -163,48 +159,48 @@ impl Canvas {
     ///
     /// Raises (as all that follow):
     ///     AnygramError: there is no such slot, it is a gap, or it is pinned.
-    fn set(&self, py: Python<'_>, slot: usize, token: Token) -> PyResult<()> {
-        lock(&self.0).set(slot, token.0).map(drop).raise(py)
+    fn set(&self, py: Python<'_>, slot: SlotNumber, token: Token) -> PyResult<()> {
+        lock(&self.0).set(slot.0, token.0).map(drop).raise(py)
     }
 
     /// Makes a slot a hole again.
-    fn clear(&self, py: Python<'_>, slot: usize) -> PyResult<()> {
-        lock(&self.0).clear(slot).map(drop).raise(py)
+    fn clear(&self, py: Python<'_>, slot: SlotNumber) -> PyResult<()> {
+        lock(&self.0).clear(slot.0).map(drop).raise(py)
     }
 
     /// Protects a slot from all changes.
-    fn pin(&self, py: Python<'_>, slot: usize) -> PyResult<()> {
-        lock(&self.0).pin(slot).raise(py)
+    fn pin(&self, py: Python<'_>, slot: SlotNumber) -> PyResult<()> {
+        lock(&self.0).pin(slot.0).raise(py)
     }
 
     /// Protects it no longer.
-    fn unpin(&self, py: Python<'_>, slot: usize) -> PyResult<()> {
-        lock(&self.0).unpin(slot).raise(py)
+    fn unpin(&self, py: Python<'_>, slot: SlotNumber) -> PyResult<()> {
+        lock(&self.0).unpin(slot.0).raise(py)
     }
 
     /// Whether a slot is pinned.
-    fn is_pinned(&self, slot: usize) -> bool {
-        lock(&self.0).is_pinned(slot)
+    fn is_pinned(&self, slot: SlotNumber) -> bool {
+        lock(&self.0).is_pinned(slot.0)
     }
 
     /// Puts tokens into a gap; a gap stays on both sides.
-    fn split(&self, py: Python<'_>, slot: usize, tokens: Tokens) -> PyResult<()> {
-        lock(&self.0).split(slot, &tokens.0).raise(py)
+    fn split(&self, py: Python<'_>, slot: SlotNumber, tokens: Tokens) -> PyResult<()> {
+        lock(&self.0).split(slot.0, &tokens.0).raise(py)
     }
 
     /// Closes a gap: it disappears.
-    fn close(&self, py: Python<'_>, slot: usize) -> PyResult<()> {
-        lock(&self.0).close(slot).raise(py)
+    fn close(&self, py: Python<'_>, slot: SlotNumber) -> PyResult<()> {
+        lock(&self.0).close(slot.0).raise(py)
     }
 
     /// Merges two gaps and all slots between them into one gap.
-    fn merge(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<()> {
-        lock(&self.0).merge(first, last).raise(py)
+    fn merge(&self, py: Python<'_>, first: SlotNumber, last: SlotNumber) -> PyResult<()> {
+        lock(&self.0).merge(first.0, last.0).raise(py)
     }
 
     /// Opens a gap before a slot, or at the end.
-    fn open(&self, py: Python<'_>, slot: usize) -> PyResult<()> {
-        lock(&self.0).open(slot).raise(py)
+    fn open(&self, py: Python<'_>, slot: SlotNumber) -> PyResult<()> {
+        lock(&self.0).open(slot.0).raise(py)
     }
 
     /// An independent copy.
@@ -250,7 +246,7 @@ impl Canvas {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let make = py.import("anygram._pickle")?.getattr("canvas")?;
-        let pinned: Vec<usize> = (0..self.__len__()).filter(|&slot| self.is_pinned(slot)).collect();
+        let pinned: Vec<usize> = (0..self.__len__()).filter(|&slot| lock(&self.0).is_pinned(slot)).collect();
         Ok((make, (self.slots(py)?, self.end(), self.remaining(), pinned).into_pyobject(py)?))
     }
 }

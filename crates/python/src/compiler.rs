@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::error::{Raise, invalid, of_compile};
+use crate::error::{Raise, invalid, of_compile, shown};
 use crate::gate::{outside, work};
 use crate::tokens::Text;
 
@@ -91,9 +91,10 @@ fn limits(py: Python<'_>, given: &Bound<'_, PyDict>, schema: &mut json_schema::O
     let mut limits = Limits::default();
     for (name, value) in given {
         let name: String = name.extract()?;
-        let value = value
-            .extract::<u64>()
-            .map_err(|_| invalid(py, format!("the limit {name} is {value}; give a number from 0 on")))?;
+        let value = value.extract::<u64>().map_err(|_| {
+            let (given, most) = (shown(&value), u64::MAX);
+            invalid(py, format!("the limit {name} is {given}; it can be 0 to {most}"))
+        })?;
         if limits.set(&name, value).or(schema.set_limit(&name, value)).is_none() {
             let known = Limits::NAMES.into_iter().chain(json_schema::Options::LIMITS).collect::<Vec<_>>();
             return Err(invalid(py, format!("there is no limit `{name}`; there are {}", known.join(", "))));

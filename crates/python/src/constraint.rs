@@ -10,6 +10,7 @@ use crate::compiler::Language;
 use crate::error::{Raise, invalid, of_compile};
 use crate::gate::work;
 use crate::matcher::Matcher;
+use crate::number::Tables;
 use crate::tokens::Tokens;
 use crate::vocabulary::Vocabulary;
 
@@ -48,27 +49,24 @@ struct Table {
     users: Arc<()>,
 }
 
-/// More sets of tables than that are a mistake.
-const MAX_TABLES: usize = 1_024;
-
 #[pymethods]
 impl Constraint {
     #[new]
-    #[pyo3(signature = (language, vocabulary, *, tables = 1))]
+    #[pyo3(
+        signature = (language, vocabulary, *, tables = Tables(1)),
+        text_signature = "(language, vocabulary, *, tables=1)"
+    )]
     fn new(
         py: Python<'_>,
         language: Py<Language>,
         vocabulary: Py<Vocabulary>,
-        tables: usize,
+        tables: Tables,
     ) -> PyResult<Self> {
-        if !(1..=MAX_TABLES).contains(&tables) {
-            return Err(invalid(py, format!("{tables} tables; give 1 to {MAX_TABLES}")));
-        }
         let (of, tokens) = (language.get().inner.clone(), vocabulary.get().inner.clone());
         let made = work(py, || anygram::Constraint::new(of, tokens));
         let inner = made.map_err(|error| of_compile(py, &error, None))?;
         let table = || Table { warm: Mutex::default(), users: Arc::default() };
-        let tables = (0..tables).map(|_| table()).collect();
+        let tables = (0..tables.0).map(|_| table()).collect();
         Ok(Self { inner, language, vocabulary, tables })
     }
 

@@ -12,9 +12,10 @@ use pyo3::types::{PyDict, PyList};
 use crate::array::{Array, Item};
 use crate::canvas::Canvas;
 use crate::constraint::Constraint;
-use crate::error::{Raise, bad_buffer, invalid};
+use crate::error::{Raise, bad_buffer, invalid, shown};
 use crate::gate::{outside, work};
 use crate::matcher::lock;
+use crate::number::{Block, Inserted, Most, Questions, Real, Refusals, Seed, Size, TopK};
 use crate::tokens::{Token, ids};
 
 /// Fills canvases with a model, step by step, by one strategy.
@@ -42,8 +43,11 @@ pub struct Decoder {
     strategy: &'static str,
 }
 
-/// A word, or a word with numbers: `"even"`, `{"threshold": 0.9}`.
-fn number(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<f64>> {
+/// A number of a dict such as `{"threshold": 0.9}`, if it is one and has it.
+fn number<'py, T>(given: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
     let Ok(given) = given.cast::<PyDict>() else { return Ok(None) };
     given.get_item(name)?.map(|value| value.extract()).transpose()
 }
@@ -56,14 +60,14 @@ fn pace(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Pace> {
         return Ok(Pace::Tokens(n));
     }
     match (number(given, "threshold")?, number(given, "entropy_bound")?) {
-        (Some(share), None) => Ok(Pace::Threshold(share)),
-        (None, Some(bound)) => Ok(Pace::EntropyBound(bound)),
+        (Some(Real(share)), None) => Ok(Pace::Threshold(share)),
+        (None, Some(Real(bound))) => Ok(Pace::EntropyBound(bound)),
         _ => Err(invalid(
             py,
             format!(
                 "pace is {}; it can be \"even\", a number of tokens, {{\"threshold\": p}} or \
                  {{\"entropy_bound\": nats}}",
-                given.repr()?
+                shown(given)
             ),
         )),
     }
@@ -76,12 +80,12 @@ fn revision(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Revision> {
         _ => {}
     }
     match (number(given, "below")?, number(given, "most")?) {
-        (Some(below), Some(most)) if most >= 0.0 => Ok(Revision::TakeBack { below, most: most as usize }),
+        (Some(Real(below)), Some(Most(most))) => Ok(Revision::TakeBack { below, most }),
         _ => Err(invalid(
             py,
             format!(
                 "revision is {}; it can be \"stay\", \"renew\" or {{\"below\": p, \"most\": n}}",
-                given.repr()?
+                shown(given)
             ),
         )),
     }
@@ -178,9 +182,10 @@ impl Decoder {
     ///     AnygramError: options contradict themselves, or the model's rows do not fit.
     ///     LimitError: a limit was reached.
     #[pyo3(signature = (
-        canvas, model, *, open_slots = None, vocabulary_size = None, steps = 32, block = Some(32),
-        order = "confidence", pace = None, temperature = 0.0, last_temperature = None, top_k = None,
-        top_p = None, revision = None, refusals = None, inserted = 256, seed = 0,
+        canvas, model, *, open_slots = None, vocabulary_size = None, steps = Questions(32),
+        block = Some(Block(32)),
+        order = "confidence", pace = None, temperature = Real(0.0), last_temperature = None, top_k = None,
+        top_p = None, revision = None, refusals = None, inserted = Inserted(256), seed = Seed(0),
     ), text_signature = "($self, canvas, model, *, open_slots=None, vocabulary_size=None, steps=32, \
         block=32, order='confidence', pace=None, temperature=0.0, last_temperature=None, top_k=None, \
         top_p=None, revision=None, refusals=None, inserted=256, seed=0)")]
@@ -191,36 +196,42 @@ impl Decoder {
         canvas: &Canvas,
         model: Py<PyAny>,
         open_slots: Option<&Bound<'_, PyAny>>,
-        vocabulary_size: Option<usize>,
-        steps: usize,
-        block: Option<usize>,
+        vocabulary_size: Option<Size>,
+        steps: Questions,
+        block: Option<Block>,
         order: &str,
         pace: Option<&Bound<'_, PyAny>>,
-        temperature: f64,
-        last_temperature: Option<f64>,
-        top_k: Option<usize>,
-        top_p: Option<f64>,
+        temperature: Real,
+        last_temperature: Option<Real>,
+        top_k: Option<TopK>,
+        top_p: Option<Real>,
         revision: Option<&Bound<'_, PyAny>>,
-        refusals: Option<usize>,
-        inserted: usize,
-        seed: u64,
+        refusals: Option<Refusals>,
+        inserted: Inserted,
+        seed: Seed,
     ) -> PyResult<Decoded> {
         let of = &self.constraint.get().inner;
+        let sampling = Sampling {
+            temperature: temperature.0,
+            last_temperature: last_temperature.map(|temperature| temperature.0),
+            top_k: top_k.map(|k| k.0),
+            top_p: top_p.map(|share| share.0),
+        };
         let options = DecodeOptions {
             order: self::order(py, order)?,
             pace: pace.map_or(Ok(Pace::Even), |given| self::pace(py, given))?,
-            steps,
-            block,
-            sampling: Sampling { temperature, last_temperature, top_k, top_p },
+            steps: steps.0,
+            block: block.map(|block| block.0),
+            sampling,
             revision: revision.map_or(Ok(Revision::Stay), |given| self::revision(py, given))?,
-            refusals,
-            inserted,
-            seed,
+            refusals: refusals.map(|refusals| refusals.0),
+            inserted: inserted.0,
+            seed: seed.0,
         };
         let mut model = Model {
             function: model,
             open_slots: self::open_slots(py, open_slots, of)?,
-            size: vocabulary_size.unwrap_or_else(|| of.vocabulary().len()),
+            size: vocabulary_size.map_or_else(|| of.vocabulary().len(), |size| size.0),
         };
         let canvas = canvas.value();
         let run = || lock(&self.inner).decode(&canvas, &mut model, &options);

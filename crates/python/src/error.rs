@@ -58,6 +58,11 @@ fn of_kind(py: Python<'_>, kind: ErrorKind, limit: Option<(&str, u64)>, message:
     }
 }
 
+/// What was given, for a message. Objects of callers may have no `repr`, numbers of thousands of digits too.
+pub fn shown(given: &Bound<'_, PyAny>) -> String {
+    given.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string())
+}
+
 /// An argument that cannot be.
 pub fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
     of_kind(py, ErrorKind::InvalidArgument, None, message.into())

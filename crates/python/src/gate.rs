@@ -15,6 +15,7 @@ use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::invalid;
+use crate::number::Threads;
 
 static GATE: RwLock<()> = RwLock::new(());
 
@@ -106,27 +107,15 @@ struct Pools {
 
 static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_size: Vec::new() });
 
-/// More threads than that help nobody.
-const MAX_THREADS: usize = 256;
-
 /// The number of cores. To find it out takes longer than most batches.
 fn n_cores() -> usize {
     static N_CORES: OnceLock<usize> = OnceLock::new();
     *N_CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// How many threads are meant.
-pub fn check_threads(py: Python<'_>, n_threads: Option<usize>) -> PyResult<usize> {
-    match n_threads {
-        None => Ok(n_cores()),
-        Some(n @ 1..=MAX_THREADS) => Ok(n),
-        Some(n) => Err(invalid(py, format!("{n} threads; give 1 to {MAX_THREADS}"))),
-    }
-}
-
 /// A pool of so many threads, by default one for each core. It is made when it is first asked for.
-pub fn pool(py: Python<'_>, n_threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
-    let n_threads = check_threads(py, n_threads)?;
+pub fn pool(py: Python<'_>, n_threads: Option<Threads>) -> PyResult<Arc<ThreadPool>> {
+    let n_threads = n_threads.map_or_else(n_cores, |threads| threads.0);
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
     if pools.process != process {

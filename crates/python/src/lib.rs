@@ -8,7 +8,7 @@
 //! | [`gate`] | work without the interpreter's lock, threads, `fork()` |
 //! | [`error`] | exceptions |
 //! | [`array`], [`mask_buffer`] | memory of others |
-//! | [`tokens`] | token ids and texts as arguments |
+//! | [`number`], [`tokens`] | numbers, token ids and texts as arguments |
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
@@ -31,6 +31,7 @@ mod log_probs;
 mod logits;
 mod mask_buffer;
 mod matcher;
+mod number;
 mod solver;
 mod tokens;
 mod vocabulary;

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, Item};
 use crate::error::{Raise, bad_buffer};
 use crate::gate::work;
+use crate::number::{Real, Size};
 use crate::tokens::Token;
 
 /// For every hole of a canvas the log-probabilities of tokens, in the order of the holes.
@@ -24,8 +25,8 @@ pub struct LogProbs {
 }
 
 /// What tokens weigh that are not listed.
-fn floor(value: Option<f64>) -> Floor {
-    value.map_or(Floor::BelowListed, Floor::At)
+fn floor(value: Option<Real>) -> Floor {
+    value.map_or(Floor::BelowListed, |value| Floor::At(value.0))
 }
 
 /// The rows of an array of `float32`, copied into one another's length.
@@ -99,8 +100,8 @@ impl LogProbs {
     ///     AnygramError: a value is NaN or plus infinity.
     #[staticmethod]
     #[pyo3(signature = (array, size = None))]
-    fn dense(py: Python<'_>, array: &Bound<'_, PyAny>, size: Option<usize>) -> PyResult<Self> {
-        Self::of_array(py, array, size)
+    fn dense(py: Python<'_>, array: &Bound<'_, PyAny>, size: Option<Size>) -> PyResult<Self> {
+        Self::of_array(py, array, size.map(|size| size.0))
     }
 
     /// Of the likeliest tokens of each hole, as `torch.topk` returns them.
@@ -120,7 +121,7 @@ impl LogProbs {
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         values: &Bound<'_, PyAny>,
-        floor: Option<f64>,
+        floor: Option<Real>,
     ) -> PyResult<Self> {
         let (ids, values) = (Array::of(ids)?, Array::of(values)?);
         if ids.shape() != values.shape() {
@@ -145,8 +146,8 @@ impl LogProbs {
     ///     floor: as for `top_k`.
     #[staticmethod]
     #[pyo3(signature = (rows, *, floor = None))]
-    fn listed(py: Python<'_>, rows: Vec<Vec<(Token, f64)>>, floor: Option<f64>) -> PyResult<Self> {
-        let row = |row: Vec<(Token, f64)>| row.into_iter().map(|(token, log)| (token.0, log)).collect();
+    fn listed(py: Python<'_>, rows: Vec<Vec<(Token, Real)>>, floor: Option<Real>) -> PyResult<Self> {
+        let row = |row: Vec<(Token, Real)>| row.into_iter().map(|(token, log)| (token.0, log.0)).collect();
         let rows: Vec<Vec<_>> = rows.into_iter().map(row).collect();
         let inner = anygram::LogProbs::listed(&rows, self::floor(floor)).raise(py)?;
         Ok(Self { inner, n_rows: rows.len() })

@@ -7,7 +7,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Item};
-use crate::error::{bad_buffer, invalid};
+use crate::error::bad_buffer;
+use crate::number::{Address, Length};
 
 /// Rows of 32-bit words into which masks are written: a numpy array, a tensor on the CPU, or anything with
 /// the buffer protocol, of `uint32` or `int32`; one row, or rows `[n, words]` that are contiguous each.
@@ -136,13 +137,14 @@ impl MaskBuffer {
     #[pyo3(signature = (address, n_rows, words, *, stride = None, owner = None))]
     fn from_pointer(
         py: Python<'_>,
-        address: usize,
-        n_rows: usize,
-        words: usize,
-        stride: Option<usize>,
+        address: Address,
+        n_rows: Length,
+        words: Length,
+        stride: Option<Length>,
         owner: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let stride = stride.unwrap_or(words);
+        let (address, n_rows, words) = (address.0, n_rows.0, words.0);
+        let stride = stride.map_or(words, |stride| stride.0);
         if address == 0 || !address.is_multiple_of(align_of::<u32>()) {
             return Err(bad_buffer(py, format!("address {address:#x} is null or not aligned to 4 bytes")));
         }
@@ -222,9 +224,4 @@ pub fn with_rows<T>(out: &Bound<'_, PyAny>, write: impl FnOnce(&Words) -> PyResu
             write(&Words::of(py, &array)?)
         }
     }
-}
-
-/// A row number: rows have no negative ones.
-pub fn row_number(py: Python<'_>, row: isize) -> PyResult<usize> {
-    usize::try_from(row).map_err(|_| invalid(py, format!("there is no row {row}: rows count from 0")))
 }

@@ -15,7 +15,8 @@ use pyo3::types::{PyByteArray, PyBytes, PyTuple};
 use crate::constraint::Constraint;
 use crate::error::{Raise, invalid};
 use crate::gate::work;
-use crate::mask_buffer::{Words, row_number, with_rows};
+use crate::mask_buffer::{Words, with_rows};
+use crate::number::{Budget, Parent, RolledBack, Row};
 use crate::tokens::{Text, Token, Tokens, ids};
 
 /// The state of one output: its tokens, and which may follow.
@@ -108,27 +109,17 @@ impl Matcher {
     }
 
     /// The mask, computed without the interpreter's lock.
-    fn computed(&self, py: Python<'_>, budget: Option<u32>) -> PyResult<Vec<u32>> {
+    fn computed(&self, py: Python<'_>, budget: Option<Budget>) -> PyResult<Vec<u32>> {
         let mut words = vec![0; self.mask_words()];
         let made = self.work(py, |inner| {
             match budget {
                 None => inner.mask_into(&mut words),
-                Some(budget) => inner.mask_with_budget_into(budget, &mut words),
+                Some(budget) => inner.mask_with_budget_into(budget.0, &mut words),
             }?;
             Ok::<_, MatchError>(words)
         });
         made.raise(py)
     }
-}
-
-/// A budget: tokens that are left. Beyond any output it is the largest.
-fn tokens_left(py: Python<'_>, budget: Option<i64>) -> PyResult<Option<u32>> {
-    const LARGEST: i64 = 1 << 30;
-    let left = |budget: i64| match budget {
-        0.. => Ok(budget.min(LARGEST) as u32),
-        _ => Err(invalid(py, format!("a budget of {budget} tokens: give a number from 0 on"))),
-    };
-    budget.map(left).transpose()
 }
 
 /// Words as a numpy array of `uint32` that owns them.
@@ -186,10 +177,9 @@ impl Matcher {
     ///
     /// Raises:
     ///     AnygramError: there are fewer.
-    #[pyo3(signature = (n = 1))]
-    fn rollback(&self, py: Python<'_>, n: i64) -> PyResult<()> {
-        let n = usize::try_from(n).map_err(|_| invalid(py, format!("{n} tokens cannot be rolled back")))?;
-        self.quick(py, |inner| inner.rollback(n)).raise(py)
+    #[pyo3(signature = (n = RolledBack(1)), text_signature = "($self, n=1)")]
+    fn rollback(&self, py: Python<'_>, n: RolledBack) -> PyResult<()> {
+        self.quick(py, |inner| inner.rollback(n.0)).raise(py)
     }
 
     /// Makes the output have exactly these tokens: rolls back to the first that differs, and appends the
@@ -231,8 +221,7 @@ impl Matcher {
     /// Raises:
     ///     LimitError: a limit was reached.
     #[pyo3(signature = (*, budget = None))]
-    fn mask<'py>(&self, py: Python<'py>, budget: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let budget = tokens_left(py, budget)?;
+    fn mask<'py>(&self, py: Python<'py>, budget: Option<Budget>) -> PyResult<Bound<'py, PyAny>> {
         let mut words = vec![0; self.mask_words()];
         if budget.is_some() || !self.fill_known(&mut words).raise(py)? {
             words = self.computed(py, budget)?;
@@ -254,15 +243,18 @@ impl Matcher {
     /// Raises:
     ///     BufferError: there is no such row, it is too narrow, or the array cannot be written to.
     ///     LimitError: a limit was reached.
-    #[pyo3(signature = (out, row = 0, *, budget = None))]
+    #[pyo3(
+        signature = (out, row = Row(0), *, budget = None),
+        text_signature = "($self, out, row=0, *, budget=None)"
+    )]
     fn fill_mask(
         &self,
         py: Python<'_>,
         out: &Bound<'_, PyAny>,
-        row: isize,
-        budget: Option<i64>,
+        row: Row,
+        budget: Option<Budget>,
     ) -> PyResult<()> {
-        let (row, budget) = (row_number(py, row)?, tokens_left(py, budget)?);
+        let row = row.0;
         let is_known = with_rows(out, |words| {
             words.check(py, row, self.mask_words())?;
             // SAFETY: threads of Python cannot write to the row while this one has the interpreter's lock,
@@ -305,12 +297,11 @@ impl Matcher {
         &self,
         py: Python<'_>,
         out: &Bound<'_, PyAny>,
-        row: isize,
+        row: Row,
         tokens: Tokens,
-        parents: Option<Vec<Option<isize>>>,
+        parents: Option<Vec<Option<Parent>>>,
     ) -> PyResult<Vec<bool>> {
-        let (row, tokens) = (row_number(py, row)?, tokens.0);
-        let drafts = drafts(py, &tokens, parents)?;
+        let (row, drafts) = (row.0, drafts(py, &tokens.0, parents)?);
         let n_words = self.mask_words();
         let Some(last) = drafts.len().checked_sub(1) else { return Ok(Vec::new()) };
         let check = |words: &Words| words.check(py, row.saturating_add(last), n_words);
@@ -345,8 +336,8 @@ impl Matcher {
     /// The least number of tokens that make a sentence of the text, EOS not counted: 0 at a sentence. `None`
     /// if it takes more than `limit`, or if the vocabulary spells no continuation.
     #[pyo3(signature = (limit = None))]
-    fn minimum_tokens(&self, py: Python<'_>, limit: Option<i64>) -> PyResult<Option<u32>> {
-        let limit = tokens_left(py, Some(limit.unwrap_or(i64::MAX)))?.unwrap_or(u32::MAX);
+    fn minimum_tokens(&self, py: Python<'_>, limit: Option<Budget>) -> PyResult<Option<u32>> {
+        let limit = limit.unwrap_or(Budget::LARGEST).0;
         self.work(py, |inner| inner.minimum_tokens(limit)).raise(py)
     }
 
@@ -429,23 +420,17 @@ impl Matcher {
 }
 
 /// Drafts by their parents.
-fn drafts(py: Python<'_>, tokens: &[TokenId], parents: Option<Vec<Option<isize>>>) -> PyResult<Vec<Draft>> {
-    let parents = match parents {
-        Some(parents) => parents,
-        None => (0..tokens.len()).map(|at| at.checked_sub(1).map(|at| at as isize)).collect(),
+fn drafts(py: Python<'_>, tokens: &[TokenId], parents: Option<Vec<Option<Parent>>>) -> PyResult<Vec<Draft>> {
+    let place = |parent: Option<Parent>| parent.and_then(|parent| usize::try_from(parent.0).ok());
+    let parents: Vec<Option<usize>> = match parents {
+        Some(parents) => parents.into_iter().map(place).collect(),
+        None => (0..tokens.len()).map(|at| at.checked_sub(1)).collect(),
     };
     if parents.len() != tokens.len() {
         let (n_parents, n_tokens) = (parents.len(), tokens.len());
         return Err(invalid(py, format!("{n_parents} parents of {n_tokens} drafts: give one for each")));
     }
-    let draft = |(&token, parent): (&TokenId, Option<isize>)| match parent {
-        None | Some(-1) => Ok(Draft { token, after: None }),
-        Some(parent) => match usize::try_from(parent) {
-            Ok(after) => Ok(Draft { token, after: Some(after) }),
-            Err(_) => Err(invalid(py, format!("parent {parent} of a draft: give its place, None or -1"))),
-        },
-    };
-    tokens.iter().zip(parents).map(draft).collect()
+    Ok(tokens.iter().zip(parents).map(|(&token, after)| Draft { token, after }).collect())
 }
 
 /// What every continuation begins with.

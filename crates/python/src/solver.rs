@@ -12,6 +12,7 @@ use crate::constraint::Constraint;
 use crate::error::{Raise, invalid, undecided};
 use crate::gate::{pool, work};
 use crate::matcher::{lock, words_to_numpy};
+use crate::number::{Hole, Index, SlotNumber, Threads};
 use crate::tokens::{Token, ids};
 
 /// Answers questions about canvases of one constraint. Its tables make later questions faster.
@@ -95,10 +96,10 @@ impl Solver {
         &self,
         py: Python<'_>,
         canvas: &Canvas,
-        proposals: Vec<(usize, Token)>,
+        proposals: Vec<(SlotNumber, Token)>,
     ) -> PyResult<Vec<Option<bool>>> {
         let canvas = canvas.value();
-        let proposals: Vec<_> = proposals.into_iter().map(|(slot, token)| (slot, token.0)).collect();
+        let proposals: Vec<_> = proposals.into_iter().map(|(slot, token)| (slot.0, token.0)).collect();
         let decisions = self.ask(py, |solver| solver.compatible(&canvas, &proposals)).raise(py)?;
         Ok(decisions.iter().map(Decision::decided).collect())
     }
@@ -180,7 +181,8 @@ pub fn batch_canvases<'py>(
     let canvases = canvases.try_iter()?.map(|canvas| Ok(canvas?.cast::<Canvas>()?.get().value()));
     let canvases = canvases.collect::<PyResult<Vec<anygram::Canvas>>>()?;
     let inner: Vec<&Mutex<anygram::Solver>> = solvers.iter().map(|solver| &solver.get().inner).collect();
-    let pool = pool(py, Some(inner.len()))?;
+    let threads = inner.len().into_pyobject(py)?.extract::<Threads>()?;
+    let pool = pool(py, Some(threads))?;
     match question {
         "completable" => {
             let answers = ask_all(py, &pool, &inner, &canvases, anygram::Solver::completable);
@@ -364,8 +366,8 @@ impl Admissible {
 
     /// Whether a token is admissible in a hole, by the hole's number among the holes: `True`, `False`, or
     /// `None` if that was not decided.
-    fn get(&self, py: Python<'_>, hole: usize, token: Token) -> PyResult<Option<bool>> {
-        let n_holes = self.inner.masks.len();
+    fn get(&self, py: Python<'_>, hole: Hole, token: Token) -> PyResult<Option<bool>> {
+        let (hole, n_holes) = (hole.0, self.inner.masks.len());
         if hole >= n_holes {
             return Err(invalid(py, format!("there is no hole {hole}: the canvas has {n_holes}")));
         }
@@ -396,7 +398,8 @@ impl Undecided {
         self.0.iter().any(Option::is_some)
     }
 
-    fn __getitem__(&self, hole: isize) -> PyResult<Option<&str>> {
+    fn __getitem__(&self, hole: Index) -> PyResult<Option<&str>> {
+        let hole = hole.0;
         let at = if hole < 0 { self.0.len().checked_sub(hole.unsigned_abs()) } else { Some(hole as usize) };
         let found = at.and_then(|at| self.0.get(at));
         found.map(Option::as_deref).ok_or_else(|| PyIndexError::new_err(format!("there is no hole {hole}")))

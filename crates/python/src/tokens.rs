@@ -1,13 +1,13 @@
-//! Token ids as arguments.
+//! Token ids and texts as arguments.
 
 use anygram::TokenId;
-use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::error::invalid;
+use crate::number::TokenNumber;
 
-/// A token id: any integer, numpy's too. What cannot be one is our error, not one of overflow.
+/// A token id.
 #[derive(Clone, Copy)]
 pub struct Token(pub TokenId);
 
@@ -15,13 +15,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Token {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<u32>() {
-            Ok(id) => Ok(Self(TokenId(id))),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                Err(invalid(object.py(), format!("{} is no token id: ids count from 0", object.str()?)))
-            }
-            Err(error) => Err(error),
-        }
+        object.extract::<TokenNumber>().map(|id| Self(TokenId(id.0)))
     }
 }
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::error::{Raise, bad_vocabulary};
+use crate::number::IdOffset;
 use crate::tokens::{Text, Token, Tokens, ids};
 
 /// The tokens of a model: for each id its bytes, or nothing for a special token such as EOS.
@@ -136,8 +137,8 @@ impl Vocabulary {
     ///     VocabularyError: there is no such file, or it is none that can be read.
     #[staticmethod]
     #[pyo3(signature = (
-        path, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = 0,
-    ))]
+        path, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = IdOffset(0),
+    ), text_signature = "(path, *, eos=None, pad=None, mask=None, names=None, pattern=None, id_offset=0)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_file(
         py: Python<'_>,
@@ -147,9 +148,9 @@ impl Vocabulary {
         mask: Option<Token>,
         names: Option<&Bound<'_, PyDict>>,
         pattern: Option<String>,
-        id_offset: u32,
+        id_offset: IdOffset,
     ) -> PyResult<Self> {
-        let options = options((eos, pad, mask), names, pattern, id_offset)?;
+        let options = options((eos, pad, mask), names, pattern, id_offset.0)?;
         let inner = py.detach(|| anygram::Vocabulary::from_file(&path, &options)).raise(py)?;
         // Pickled, it may be read from another folder.
         let path = std::path::absolute(&path).unwrap_or(path);
@@ -167,8 +168,10 @@ impl Vocabulary {
     ///     VocabularyError: it is none that can be read.
     #[staticmethod]
     #[pyo3(signature = (
-        data, format, *, eos = None, pad = None, mask = None, names = None, pattern = None, id_offset = 0,
-    ))]
+        data, format, *, eos = None, pad = None, mask = None, names = None, pattern = None,
+        id_offset = IdOffset(0),
+    ), text_signature = "(data, format, *, eos=None, pad=None, mask=None, names=None, pattern=None, \
+        id_offset=0)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_bytes(
         data: &Bound<'_, PyBytes>,
@@ -178,10 +181,10 @@ impl Vocabulary {
         mask: Option<Token>,
         names: Option<&Bound<'_, PyDict>>,
         pattern: Option<String>,
-        id_offset: u32,
+        id_offset: IdOffset,
     ) -> PyResult<Self> {
         let py = data.py();
-        let options = options((eos, pad, mask), names, pattern, id_offset)?;
+        let options = options((eos, pad, mask), names, pattern, id_offset.0)?;
         let Some(&(name, format)) = FORMATS.iter().find(|known| known.0 == format) else {
             let known = FORMATS.map(|known| known.0).join(", ");
             return Err(bad_vocabulary(py, format!("no format `{format}` is known; there are {known}")));

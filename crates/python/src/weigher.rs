@@ -15,6 +15,7 @@ use crate::error::{Raise, invalid};
 use crate::gate::work;
 use crate::log_probs::LogProbs;
 use crate::matcher::lock;
+use crate::number::{Drawn, Fillings, Resamples, Seed, SlotNumber, States, Steps};
 use crate::solver::Answer;
 use crate::tokens::{Token, ids};
 
@@ -87,18 +88,22 @@ impl Weigher {
     ///     canvas, log_probs, tail: as for `best`.
     ///     count: how many.
     ///     seed: the same seed, the same samples.
-    #[pyo3(signature = (canvas, log_probs, *, count = 1, seed = 0, tail = "counted"))]
+    #[pyo3(
+        signature = (canvas, log_probs, *, count = Drawn(1), seed = Seed(0), tail = "counted"),
+        text_signature = "($self, canvas, log_probs, *, count=1, seed=0, tail='counted')"
+    )]
     fn sample(
         &self,
         py: Python<'_>,
         canvas: &Canvas,
         log_probs: &Bound<'_, PyAny>,
-        count: usize,
-        seed: u64,
+        count: Drawn,
+        seed: Seed,
         tail: &str,
     ) -> PyResult<Samples> {
         let (canvas, tail, weights) = (canvas.value(), self::tail(py, tail)?, self.weights(py, log_probs)?);
         let n_slots = canvas.slots().len();
+        let (count, seed) = (count.0, seed.0);
         if count.saturating_mul(n_slots) > MOST_SAMPLED {
             return Err(invalid(py, format!("{count} samples of {n_slots} slots are too many: draw fewer")));
         }
@@ -259,19 +264,13 @@ pub struct Methods {
     constraint: Py<Constraint>,
 }
 
-/// Fillings of one question.
-const MOST_FILLINGS: usize = 1 << 16;
-
 fn method(py: Python<'_>, name: &str) -> PyResult<Method> {
     let known = || Method::ALL.map(Method::name).join(", ");
     Method::from_name(name).ok_or_else(|| invalid(py, format!("no method `{name}`; there are {}", known())))
 }
 
-fn lookahead(py: Python<'_>, fillings: usize, seed: u64, counts_room: bool) -> PyResult<Lookahead> {
-    if fillings > MOST_FILLINGS {
-        return Err(invalid(py, format!("{fillings} fillings are too many, at most {MOST_FILLINGS}")));
-    }
-    Ok(Lookahead { fillings, counts_room, seed })
+fn lookahead(fillings: Fillings, seed: Seed, counts_room: bool) -> Lookahead {
+    Lookahead { fillings: fillings.0, counts_room, seed: seed.0 }
 }
 
 #[pymethods]
@@ -292,8 +291,10 @@ impl Methods {
     ///     seed: the same seed, the same fillings.
     ///     counts_room: `False` asks as published: is the text up to the last token viable?
     #[pyo3(signature = (
-        canvas, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true,
-    ))]
+        canvas, method = "exact", *, log_probs = None, fillings = Fillings(10), seed = Seed(0),
+        counts_room = true,
+    ), text_signature = "($self, canvas, method='exact', *, log_probs=None, fillings=10, seed=0, \
+        counts_room=True)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn completable(
         &self,
@@ -301,13 +302,12 @@ impl Methods {
         canvas: &Canvas,
         method: &str,
         log_probs: Option<&Bound<'_, PyAny>>,
-        fillings: usize,
-        seed: u64,
+        fillings: Fillings,
+        seed: Seed,
         counts_room: bool,
     ) -> PyResult<Answer> {
         let (canvas, method) = (canvas.value(), self::method(py, method)?);
-        let (weights, lookahead) =
-            (self.weights(py, log_probs)?, lookahead(py, fillings, seed, counts_room)?);
+        let (weights, lookahead) = (self.weights(py, log_probs)?, lookahead(fillings, seed, counts_room));
         let ask = || lock(&self.inner).completable(&canvas, method, weights.as_ref(), lookahead);
         let verdict = work(py, ask).raise(py)?;
         Ok(Answer { decision: verdict.decision, proven: verdict.proven })
@@ -325,9 +325,10 @@ impl Methods {
     ///     memoize: whether what fragments are lexed to is kept for the next question.
     ///     seed: the same seed, the same completion.
     #[pyo3(signature = (
-        canvas, *, by = "minimal-dfa", complete = "where-it-proves", resamples = 100, steps = None,
-        dfa_states = 20_000, memoize = true, seed = 0,
-    ))]
+        canvas, *, by = "minimal-dfa", complete = "where-it-proves", resamples = Resamples(100),
+        steps = None, dfa_states = States(20_000), memoize = true, seed = Seed(0),
+    ), text_signature = "($self, canvas, *, by='minimal-dfa', complete='where-it-proves', \
+        resamples=100, steps=None, dfa_states=20000, memoize=True, seed=0)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn intersection(
         &self,
@@ -335,11 +336,11 @@ impl Methods {
         canvas: &Canvas,
         by: &str,
         complete: &str,
-        resamples: usize,
-        steps: Option<u64>,
-        dfa_states: usize,
+        resamples: Resamples,
+        steps: Option<Steps>,
+        dfa_states: States,
         memoize: bool,
-        seed: u64,
+        seed: Seed,
     ) -> PyResult<Intersected> {
         let by = match by {
             "minimal-dfa" => IntersectionBy::MinimalDfa,
@@ -357,7 +358,15 @@ impl Methods {
                 return Err(invalid(py, format!("complete is `{complete}`; it can be {known}")));
             }
         };
-        let options = IntersectionOptions { by, complete, resamples, steps, dfa_states, memoize, seed };
+        let options = IntersectionOptions {
+            by,
+            complete,
+            resamples: resamples.0,
+            steps: steps.map(|steps| steps.0),
+            dfa_states: dfa_states.0,
+            memoize,
+            seed: seed.0,
+        };
         let canvas = canvas.value();
         let inner = work(py, || lock(&self.inner).intersection(&canvas, &options)).raise(py)?;
         Ok(Intersected { inner })
@@ -366,24 +375,25 @@ impl Methods {
     /// Scans proposals as `Solver.compatible`, by a method; an answer for each. Arguments as for
     /// `completable`.
     #[pyo3(signature = (
-        canvas, proposals, method = "exact", *, log_probs = None, fillings = 10, seed = 0, counts_room = true,
-    ))]
+        canvas, proposals, method = "exact", *, log_probs = None, fillings = Fillings(10), seed = Seed(0),
+        counts_room = true,
+    ), text_signature = "($self, canvas, proposals, method='exact', *, log_probs=None, fillings=10, \
+        seed=0, counts_room=True)")]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn compatible(
         &self,
         py: Python<'_>,
         canvas: &Canvas,
-        proposals: Vec<(usize, Token)>,
+        proposals: Vec<(SlotNumber, Token)>,
         method: &str,
         log_probs: Option<&Bound<'_, PyAny>>,
-        fillings: usize,
-        seed: u64,
+        fillings: Fillings,
+        seed: Seed,
         counts_room: bool,
     ) -> PyResult<Vec<Answer>> {
         let (canvas, method) = (canvas.value(), self::method(py, method)?);
-        let (weights, lookahead) =
-            (self.weights(py, log_probs)?, lookahead(py, fillings, seed, counts_room)?);
-        let proposals: Vec<_> = proposals.into_iter().map(|(slot, token)| (slot, token.0)).collect();
+        let (weights, lookahead) = (self.weights(py, log_probs)?, lookahead(fillings, seed, counts_room));
+        let proposals: Vec<_> = proposals.into_iter().map(|(slot, token)| (slot.0, token.0)).collect();
         let ask = || lock(&self.inner).compatible(&canvas, &proposals, method, weights.as_ref(), lookahead);
         let answer =
             |verdict: anygram::Verdict| Answer { decision: verdict.decision, proven: verdict.proven };
