@@ -1,23 +1,29 @@
-"""Constrained generation with transformers: a logits processor that `generate` takes.
+"""Constrained generation with transformers: logits processors for `generate` and for continuous batching.
 
 transformers is not imported here, nor torch: what is looked at are arrays of token ids and scores.
 
     constraint = anygram.transformers.constraint(MySchema, tokenizer)
     processor = anygram.transformers.ConstraintProcessor(constraint, max_new_tokens=200)
     model.generate(**inputs, logits_processor=[processor], max_new_tokens=200)
+
+For continuous batching:
+
+    manager = model.init_continuous_batching(continuous_batching_config=config)
+    anygram.transformers.ContinuousProcessor(constraint).attach(manager)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from anygram._errors import AnygramError
 from anygram._native import Compiler, Constraint, MaskBuffer, Matcher, Vocabulary, apply_mask, fill_masks
 
-__all__ = ["ConstraintProcessor", "constraint"]
+__all__ = ["ConstraintProcessor", "ContinuousProcessor", "constraint"]
 
 
 def constraint(
@@ -45,11 +51,11 @@ def constraint(
 class ConstraintProcessor:
     """Lets a model generate only what a constraint allows.
 
-    For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding; continuous
-    batching is refused, since it shows processors only the last token of each row. Outputs are known by their
-    tokens: a row continues the output that its tokens extend, wherever that stood before, so rows may be
-    reordered, repeated, cut and grow by several tokens. One processor serves one call of `generate` after the
-    other; what they computed stays known.
+    For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding; for
+    continuous batching there is `ContinuousProcessor`. Outputs are known by their tokens: a row continues the
+    output that its tokens extend, wherever that stood before. So rows may be reordered, repeated, cut, and grow
+    by several tokens. One processor serves one call of `generate` after the other; what they computed stays
+    known.
 
     Args:
         constraint: what outputs have to be.
@@ -63,8 +69,9 @@ class ConstraintProcessor:
     """
 
     supports_continuous_batching: bool | None = None
-    """With `False` transformers would leave the processor out, and outputs would not be constrained. It shows
-    processors only the last token of each row (5.23), which is seen here, and an error."""
+    """With `False` transformers would leave the processor out, and outputs would not be constrained.
+    Continuous batching shows such processors only the last token of each row (5.23), which is seen here, and
+    an error."""
 
     def __init__(
         self,
@@ -74,6 +81,9 @@ class ConstraintProcessor:
         eos: Iterable[int] | None = None,
         prompt_length: int | None = None,
     ) -> None:
+        for name, number in (("max_new_tokens", max_new_tokens), ("prompt_length", prompt_length)):
+            if number is not None and number < 0:
+                raise AnygramError(f"{name} is {number}; give a number of tokens from 0 on")
         self.constraint = constraint
         self.max_new_tokens = max_new_tokens
         self._first = constraint.matcher(eos=None if eos is None else list(eos))
@@ -129,8 +139,8 @@ class ConstraintProcessor:
                 return int(begun)
             if begun == length == 1:
                 raise AnygramError(
-                    "rows of one token, again and again: continuous batching of transformers does not show a "
-                    "processor what was generated, so nothing can be constrained there. Use generate(), or "
+                    "rows of one token, again and again: continuous batching does not show this processor "
+                    "what was generated. Attach a ContinuousProcessor to its manager, or use generate() and "
                     "call reset() between prompts of one token",
                     kind="unsupported",
                 )
@@ -140,9 +150,7 @@ class ConstraintProcessor:
 
     def _text_of(self, row: list[int]) -> tuple[int, ...]:
         """The tokens up to the first EOS, it included: what fills up a row that has ended is nobody's."""
-        ends = self._first.eos
-        at = next((at for at, token in enumerate(row) if token in ends), None)
-        return tuple(row if at is None else row[: at + 1])
+        return tuple(_until_end(row, self._first.eos))
 
     def _matchers(self, outputs: list[tuple[int, ...]]) -> list[Matcher]:
         """The state of each output, from the nearest that is known."""
@@ -180,20 +188,166 @@ class ConstraintProcessor:
                     raise error
         else:
             for key, matcher in different.items():
-                self._fill_within(matcher, buffer, rows[key], self.max_new_tokens - len(outputs[rows[key]]))
+                left = self.max_new_tokens - len(outputs[rows[key]])
+                _fill_within(matcher, self._masks, buffer, rows[key], left)
         for row, matcher in enumerate(matchers):
             if rows[id(matcher)] != row:
                 self._masks[row] = self._masks[rows[id(matcher)]]
         return self._masks
 
-    def _fill_within(self, matcher: Matcher, buffer: MaskBuffer, row: int, left: int) -> None:
-        matcher.fill_mask(buffer, row, budget=max(left, 0))
-        if not self._masks[row].any() and left > 0:
+
+class ContinuousProcessor:
+    """Lets continuous batching of transformers generate only what constraints allow.
+
+    Each request has a state of its own, found by its id and brought to its tokens at every step, so requests
+    may come, go, wait, fork and be computed again. `max_new_tokens` of a request is its budget: its output is
+    a sentence when it gets there. A request that fails ends at once with EOS, and the others go on; `errors`
+    says why.
+
+    Args:
+        constraint: for requests that have none of their own; by default those are not constrained.
+
+    A request has its own constraint by `manager.add_request(ids, constraint=other)`.
+
+    Cost of a step and a request: a look-up or a mask, and copies of its output and scores.
+    """
+
+    supported_kwargs: ClassVar[dict[str, type]] = {"constraint": Constraint}
+    """What transformers lets `add_request` take."""
+    ignored_kwargs: ClassVar[tuple[str, ...]] = ()
+    """What `add_request` may have without an effect."""
+
+    errors: dict[str, AnygramError]
+    """Why requests failed, by their ids: a limit was reached, no output of so few tokens is a sentence, or a
+    token is there that the constraint does not allow. Take out what you have read: nobody else does."""
+
+    def __init__(self, constraint: Constraint | None = None) -> None:
+        self.constraint = constraint
+        self.errors = {}
+        self._known: dict[tuple[str, int], Matcher] = {}
+        self._rows: list[int] = []
+        self._masks: Any = None
+        self._nothing: Any = None
+
+    def attach(self, manager: Any) -> None:
+        """Puts this processor before the others of a manager that was not started yet.
+
+        Raises:
+            AnygramError: the manager was started, or its configuration prepares batches before the tokens of
+                the one before are known (`use_async_batching`) or records steps to repeat them
+                (`use_cuda_graph`, compile configurations).
+        """
+        config = manager.continuous_batching_config
+        compiled = config.varlen_compile_config is not None or config.decode_compile_config is not None
+        if config.use_async_batching or any(config.cuda_graph_booleans) or compiled:
             raise AnygramError(
-                f"the output needs {matcher.minimum_tokens()} more tokens, and only {left} of max_new_tokens="
-                f"{self.max_new_tokens} are left: raise it",
-                kind="unsatisfiable",
+                "masks are computed between two steps, which this manager does not wait for: make it with "
+                "ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False) and without "
+                "compilation",
+                kind="unsupported",
             )
+        if manager.batch_processor is not None:
+            raise AnygramError("the manager was started: attach the processor before `start`")
+        processors = manager.logit_processor
+        # Processors that see requests are known by their class, which is abstract and in the same module.
+        module: Any = sys.modules[type(processors).__module__]
+        module.ContinuousBatchingLogitsProcessor.register(type(self))
+        processors.logits_processor.insert(0, self)
+        processors.supported_keys.update(self.supported_kwargs)
+        processors.tensors_required += 1
+        processors.do_processing = True
+
+    def fill_defaults(self, int32_tensor: Any) -> None:
+        """Called by transformers: masks are kept here, so its tensor of arguments stays empty."""
+        int32_tensor[:] = 0
+        self._nothing = int32_tensor[:0]
+
+    def prepare_tensor_args(self, requests_with_new_token: Sequence[Any]) -> Any:
+        """Called by transformers before each step: computes the masks of these requests."""
+        before, self._known = self._known, {}
+        constrained = [
+            (row, request.state, constraint)
+            for row, request in enumerate(requests_with_new_token)
+            if (constraint := request.state.logit_processor_kwargs.get("constraint", self.constraint))
+        ]
+        n_words = max((constraint.mask_words for _, _, constraint in constrained), default=0)
+        self._rows = [row for row, _, _ in constrained]
+        self._masks = np.zeros((len(constrained), n_words), dtype=np.uint32)
+        buffer = MaskBuffer(self._masks)
+        for at, (_, state, constraint) in enumerate(constrained):
+            ends = _ends(state, constraint)
+            try:
+                matcher = self._matcher(before, state, constraint, ends)
+                if matcher.has_ended:
+                    # What fills the request up is nobody's.
+                    self._masks[at] = ~np.uint32(0)
+                else:
+                    _fill_within(matcher, self._masks, buffer, at, _left(state))
+            except AnygramError as error:
+                self.errors[state.request_id] = error
+                self._masks[at] = 0
+                for token in ends:
+                    self._masks[at, token // 32] |= np.uint32(1 << token % 32)
+        return self._nothing
+
+    def __call__(self, scores: Any, tensor_arg: Any) -> Any:
+        """Called by transformers in each step: the scores, with those of all tokens that are not allowed at
+        minus infinity."""
+        if not self._rows:
+            return scores
+        masked = scores.clone() if hasattr(scores, "clone") else scores.copy()
+        constrained = masked[self._rows]
+        apply_mask(constrained, self._masks)
+        masked[self._rows] = constrained
+        return masked
+
+    def _matcher(
+        self, before: dict[tuple[str, int], Matcher], state: Any, constraint: Constraint, ends: list[int]
+    ) -> Matcher:
+        """The state of a request, at its tokens."""
+        key = (state.request_id, id(constraint))
+        matcher = before[key] if key in before else constraint.matcher(eos=ends)
+        self._known[key] = matcher
+        matcher.go_to(_until_end(_output(state), ends))
+        return matcher
+
+
+def _ends(state: Any, constraint: Constraint) -> list[int]:
+    """The tokens that end a request: its own, of which transformers says -1 for none, or the vocabulary's."""
+    given = state.eos_token_id
+    listed = [] if given is None else [given] if isinstance(given, int) else given
+    special = [token for token in listed if token >= 0 and constraint.vocabulary.is_special(token)]
+    return special or list(constraint.vocabulary.eos)
+
+
+def _output(state: Any) -> list[int]:
+    """What was generated. A request that is computed again has some of it behind its prompt."""
+    n_prompt: int = state._true_initial_tokens
+    earlier: list[int] = state.initial_tokens[n_prompt:] if n_prompt else []
+    return earlier + list(state.generated_tokens)
+
+
+def _left(state: Any) -> int | None:
+    """How many tokens a request may still have."""
+    limit: int | None = state.max_new_tokens
+    return None if limit is None else limit - len(state.generated_tokens)
+
+
+def _fill_within(matcher: Matcher, masks: Any, buffer: MaskBuffer, row: int, left: int | None) -> None:
+    """The mask of an output that may have so many more tokens. `buffer` is that of `masks`."""
+    matcher.fill_mask(buffer, row, budget=None if left is None else max(left, 0))
+    if left is not None and left > 0 and not masks[row].any():
+        raise AnygramError(
+            f"the output needs {matcher.minimum_tokens()} more tokens, and only {left} of max_new_tokens are "
+            "left: raise it",
+            kind="unsatisfiable",
+        )
+
+
+def _until_end(tokens: list[int], ends: Sequence[int]) -> list[int]:
+    """The tokens up to the first that ends an output, it included."""
+    at = next((at for at, token in enumerate(tokens) if token in ends), None)
+    return tokens if at is None else tokens[: at + 1]
 
 
 def _n_equal(known: tuple[int, ...], output: tuple[int, ...]) -> int:

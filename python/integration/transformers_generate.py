@@ -1,4 +1,5 @@
-"""`generate` of real torch and transformers under a constraint, on a tiny model with random weights.
+"""`generate` and continuous batching of real torch and transformers under constraints, on a tiny model with
+random weights.
 
     python python/integration/transformers_generate.py
 
@@ -14,7 +15,8 @@ import anygram
 import anygram.transformers
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
 SCHEMA = {
     "type": "object",
@@ -75,6 +77,46 @@ def check(language: anygram.Language, words: Any, rows: Any, begin: int) -> None
         assert set(value["tags"]) <= {"a", "b", None} and list(value)[:2] == ["name", "tags"], text
 
 
+def continuous(
+    large: Any, words: Any, constraint: anygram.Constraint, space: tuple[int, int], n_outputs: int
+) -> None:
+    """Requests of two constraints and of none; those that fail say why."""
+    digits = anygram.transformers.constraint("start: /[0-9]{3,9}/", words, "lark")
+    config = ContinuousBatchingConfig(
+        use_async_batching=False,
+        use_cuda_graph=False,
+        num_blocks=space[0],
+        max_batch_tokens=space[1],
+        page_size=32,
+    )
+    sampling = GenerationConfig(
+        max_new_tokens=NEW_TOKENS,
+        eos_token_id=0,
+        pad_token_id=1,
+        do_sample=True,
+        num_return_sequences=n_outputs,
+    )
+    manager = large.init_continuous_batching(generation_config=sampling, continuous_batching_config=config)
+    processor = anygram.transformers.ContinuousProcessor()
+    processor.attach(manager)
+    manager.start()
+    wanted: dict[str, anygram.Constraint | None] = {}
+    for at in range(12):
+        own = (constraint, digits, None)[at % 3]
+        given = {} if own is None else {"constraint": own}
+        prompt = words(PROMPTS[at % 3])["input_ids"]
+        wanted[manager.add_request(prompt, max_new_tokens=NEW_TOKENS - at, **given)] = own
+    for _ in range(len(wanted) * n_outputs):
+        output = manager.get_result(timeout=60)
+        assert output is not None and output.error is None, output
+        own = wanted[output.request_id.split("__")[0]]
+        text = words.decode([token for token in output.generated_tokens if token != 0])
+        failed = processor.errors.pop(output.request_id, None)
+        if own is not None and not own.language.read(text).is_sentence:
+            assert isinstance(failed, anygram.LimitError), (text, failed)
+    manager.stop(block=True)
+
+
 def main() -> None:
     words = tokenizer()
     constraint = anygram.transformers.constraint(SCHEMA, words)
@@ -99,6 +141,12 @@ def main() -> None:
                 **inputs, max_new_tokens=NEW_TOKENS, logits_processor=[processor], **options
             )
             check(constraint.language, words, rows, inputs["input_ids"].shape[1])
+        print(f"{name}: ok")
+    for name, space, n_outputs in (
+        ("continuous batching", (64, 64), 1),
+        ("continuous batching with forks, evicted requests and split prompts", (8, 16), 2),
+    ):
+        continuous(large, words, constraint, space, n_outputs)
         print(f"{name}: ok")
     logits = torch.zeros(2, len(words) + 28, dtype=torch.bfloat16)
     anygram.apply_mask(logits, constraint.matcher().mask())

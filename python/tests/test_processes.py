@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import pickle
 import signal
@@ -205,3 +206,9 @@ def test_importing_takes_no_other_package() -> None:
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_values_are_their_own_copies(constraint: anygram.Constraint) -> None:
+    for value in (constraint, constraint.language, constraint.vocabulary):
+        assert copy.copy(value) is copy.deepcopy(value) is value
+    assert copy.deepcopy({"constraint": constraint})["constraint"] is constraint

@@ -3,13 +3,16 @@ another."""
 
 from __future__ import annotations
 
+from abc import ABC
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import anygram
 import anygram.transformers
 import numpy
 import pytest
-from anygram.transformers import ConstraintProcessor
+from anygram.transformers import ConstraintProcessor, ContinuousProcessor
 
 EOS, PAD = 5, 6
 
@@ -90,10 +93,10 @@ def test_a_new_call_is_seen(constraint: anygram.Constraint) -> None:
     assert other == [[2, EOS]] * 2
 
 
-def test_continuous_batching_is_refused(constraint: anygram.Constraint) -> None:
+def test_continuous_batching_needs_the_other_processor(constraint: anygram.Constraint) -> None:
     processor = ConstraintProcessor(constraint)
     processor(numpy.array([[7], [8]]), scores(2))
-    with pytest.raises(anygram.AnygramError, match="continuous batching"):
+    with pytest.raises(anygram.AnygramError, match="ContinuousProcessor"):
         processor(numpy.array([[0], [2]]), scores(2))
 
 
@@ -122,3 +125,140 @@ def test_defaults_of_schemas() -> None:
     assert not language.read('{  "b"').is_viable
     lark = anygram.transformers.constraint('start: "x"', vocabulary, "lark")
     assert lark.language.read("x").is_sentence
+
+
+def test_numbers_that_cannot_be(constraint: anygram.Constraint) -> None:
+    for name in ("max_new_tokens", "prompt_length"):
+        with pytest.raises(anygram.AnygramError, match=name):
+            ConstraintProcessor(constraint, **{name: -1})
+
+
+@dataclass
+class State:
+    """What a processor sees of a request in continuous batching."""
+
+    request_id: str
+    generated_tokens: list[int] = field(default_factory=list)
+    max_new_tokens: int | None = None
+    eos_token_id: Any = EOS
+    initial_tokens: list[int] = field(default_factory=lambda: [8, 8])
+    _true_initial_tokens: int = 0
+    logit_processor_kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def step(processor: ContinuousProcessor, *states: State) -> list[list[int]]:
+    """What these requests may have next; the batch has a row more."""
+    processor.fill_defaults(numpy.ones(1, numpy.int32))
+    arguments = processor.prepare_tensor_args([SimpleNamespace(state=state) for state in states])
+    assert len(arguments) == 0
+    given = scores(len(states) + 1)
+    rows = finite(processor(given, arguments))
+    assert (given == 0).all() and rows[-1] == list(range(9))
+    return rows[:-1]
+
+
+def test_requests_of_continuous_batching_come_and_go(constraint: anygram.Constraint) -> None:
+    processor = ContinuousProcessor(constraint)
+    first, second = State("a"), State("b", [0, 2])
+    assert step(processor, first, second) == [[0, 2, 4], [1]]
+    first.generated_tokens = [4]
+    assert step(processor, first) == [[0, 2, 4]]
+    first.generated_tokens = [4, 2]
+    # The second waited, and the first was forked.
+    assert step(processor, State("a__child#0", [4, 2]), second, first) == [[1], [1], [1]]
+    # Evicted, it is computed again, with what it had behind its prompt.
+    again = State("b", [1], initial_tokens=[8, 8, 0, 2], _true_initial_tokens=2)
+    assert step(processor, again) == [[EOS]]
+    assert step(processor) == [] and processor.errors == {}
+
+
+def test_requests_of_continuous_batching_end(constraint: anygram.Constraint) -> None:
+    processor = ContinuousProcessor(constraint)
+    everything = list(range(9))
+    ended, other = State("a", [2, EOS]), State("b", [2], eos_token_id=[-1, PAD])
+    assert step(processor, ended, other) == [everything, [PAD]]
+    none, nothing = State("c", [2], eos_token_id=-1), State("d", [2], eos_token_id=None)
+    assert step(processor, none, nothing) == [[EOS], [EOS]]
+    # Within its budget, a request closes.
+    state = State("e", max_new_tokens=5)
+    while len(state.generated_tokens) < 5:
+        [allowed] = step(processor, state)
+        state.generated_tokens = [*state.generated_tokens, allowed[0]]
+    assert state.generated_tokens == [0, 0, 2, 1, 1]
+
+
+def test_one_request_that_fails_does_not_stop_others(constraint: anygram.Constraint) -> None:
+    processor = ContinuousProcessor(constraint)
+    failing = [State("a", [1]), State("b", [0, 0], max_new_tokens=4)]
+    assert step(processor, failing[0], State("c"), failing[1]) == [[EOS], [0, 2, 4], [EOS]]
+    assert isinstance(processor.errors["a"], anygram.RefusedError)
+    assert "needs 3 more tokens, and only 2" in str(processor.errors["b"])
+    assert set(processor.errors) == {"a", "b"}
+
+
+def test_each_request_has_its_constraint(constraint: anygram.Constraint) -> None:
+    other = anygram.Constraint(anygram.Compiler().compile('start: "x" ")"', "lark"), constraint.vocabulary)
+    processor = ContinuousProcessor()
+    states = [State("a"), State("b", logit_processor_kwargs={"constraint": other})]
+    assert step(processor, *states) == [list(range(9)), [2]]
+
+
+class ContinuousBatchingLogitsProcessor(ABC):
+    """The class by which transformers knows processors that see requests."""
+
+
+class Processors:
+    """What a manager of transformers applies."""
+
+    def __init__(self) -> None:
+        self.logits_processor: list[Any] = ["top-k"]
+        self.supported_keys: dict[str, type] = {}
+        self.tensors_required = 1
+        self.do_processing = False
+
+
+@pytest.fixture
+def manager() -> Any:
+    """A manager as transformers makes it."""
+    config = SimpleNamespace(
+        use_async_batching=False,
+        cuda_graph_booleans=(False, False),
+        varlen_compile_config=None,
+        decode_compile_config=None,
+    )
+    return SimpleNamespace(
+        continuous_batching_config=config, batch_processor=None, logit_processor=Processors()
+    )
+
+
+def test_a_processor_is_attached_before_others(constraint: anygram.Constraint, manager: Any) -> None:
+    processor = ContinuousProcessor(constraint)
+    processor.attach(manager)
+    listed = manager.logit_processor
+    assert listed.logits_processor == [processor, "top-k"]
+    assert isinstance(processor, ContinuousBatchingLogitsProcessor)
+    assert (listed.tensors_required, listed.do_processing) == (2, True)
+    assert listed.supported_keys == {"constraint": anygram.Constraint}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("use_async_batching", True),
+        ("cuda_graph_booleans", (False, True)),
+        ("varlen_compile_config", object()),
+        ("decode_compile_config", object()),
+    ],
+)
+def test_managers_that_do_not_wait(
+    constraint: anygram.Constraint, manager: Any, name: str, value: Any
+) -> None:
+    setattr(manager.continuous_batching_config, name, value)
+    with pytest.raises(anygram.AnygramError, match="use_async_batching=False"):
+        ContinuousProcessor(constraint).attach(manager)
+
+
+def test_managers_that_were_started(constraint: anygram.Constraint, manager: Any) -> None:
+    manager.batch_processor = object()
+    with pytest.raises(anygram.AnygramError, match="started"):
+        ContinuousProcessor(constraint).attach(manager)

@@ -393,6 +393,15 @@ impl Language {
         self.inner.memory_usage()
     }
 
+    /// It never changes, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         format!("Language({}, lexer=\"{}\", engine=\"{}\")", self.format, self.lexer(), self.engine())
     }

@@ -122,6 +122,15 @@ impl Constraint {
         self.inner.memory_usage()
     }
 
+    /// It never changes, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (language, vocabulary) = (self.language.bind(py).repr()?, self.vocabulary.bind(py).repr()?);
         Ok(format!("Constraint({language}, {vocabulary})"))

@@ -319,6 +319,15 @@ impl Vocabulary {
         self.inner.memory_usage()
     }
 
+    /// It never changes, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         let n_special = (0..self.inner.len()).filter(|&id| self.inner.is_special(anygram::TokenId::new(id)));
         format!(
