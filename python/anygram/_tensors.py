@@ -11,6 +11,8 @@ from anygram._errors import BufferError
 
 def apply_mask(logits: Any, mask: Any) -> None:
     """Sets the logits of all tokens that the mask does not allow to minus infinity, on the device."""
+    _check("a mask", mask, ("uint32", "int32"))
+    _check("an array of logits", logits, ("float32", "float16", "bfloat16"))
     torch = sys.modules[type(logits).__module__.partition(".")[0]]
     if not hasattr(mask, "data_ptr"):
         mask = torch.from_numpy(mask.view("int32"))
@@ -24,3 +26,12 @@ def apply_mask(logits: Any, mask: Any) -> None:
     n = min(allowed.shape[-1], logits.shape[-1])
     logits[..., :n].masked_fill_(~allowed[..., :n], float("-inf"))
     logits[..., n:] = float("-inf")
+
+
+def _check(what: str, array: Any, types: tuple[str, ...]) -> None:
+    """Fails if an array or tensor holds something else."""
+    dtype = getattr(array, "dtype", None)
+    if dtype is None:
+        raise TypeError(f"{type(array)} is no array: give a numpy array or a tensor")
+    if str(dtype).rpartition(".")[2] not in types:
+        raise BufferError(f"{what} holds {' or '.join(types)}, not {dtype}: convert it")

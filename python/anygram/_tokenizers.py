@@ -114,7 +114,7 @@ def supports(vocabulary: Vocabulary, tokenizer: Any, texts: Iterable[Any] | None
                 f"the tokenizer has the token {beyond[0]}, the vocabulary {len(vocabulary)}: is it of the "
                 "same model?"
             )
-        told = _decode(tokenizer, ids).encode()
+        told = _decode(tokenizer, ids)
         here = vocabulary.decode(ids)
         # Some tokenizers put a space in front, or take it away again, when they decode.
         if told.strip() != here.strip():
@@ -137,11 +137,14 @@ def _encode(tokenizer: Any, text: str) -> list[int]:
     if hasattr(tokenizer, "encode_ordinary"):
         ordinary: list[int] = tokenizer.encode_ordinary(text)
         return ordinary
-    encoded: list[int] = tokenizer.encode(text)
+    # The slow ones of transformers put special tokens around it unless they are told.
+    plain: dict[str, bool] = {"add_special_tokens": False} if hasattr(tokenizer, "all_special_ids") else {}
+    encoded: list[int] = tokenizer.encode(text, **plain)
     return encoded
 
 
-def _decode(tokenizer: Any, ids: list[int]) -> str:
+def _decode(tokenizer: Any, ids: list[int]) -> bytes:
     fast = _fast(tokenizer)
-    text: str = tokenizer.decode(ids) if fast is None else fast.decode(ids, skip_special_tokens=False)
-    return text
+    decoded = tokenizer.decode(ids) if fast is None else fast.decode(ids, skip_special_tokens=False)
+    # A `Vocabulary` has bytes.
+    return decoded if isinstance(decoded, bytes) else str(decoded).encode()

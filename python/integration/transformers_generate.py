@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 import anygram
+import anygram._tensors
 import anygram.transformers
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -148,6 +149,12 @@ def main() -> None:
     ):
         continuous(large, words, constraint, space, n_outputs)
         print(f"{name}: ok")
+    # What is done on devices, on the CPU.
+    for kind in (torch.float32, torch.float16, torch.bfloat16):
+        masked, on_device = (torch.zeros(2, len(words) + 28, dtype=kind) for _ in range(2))
+        anygram.apply_mask(masked, constraint.matcher().mask())
+        anygram._tensors.apply_mask(on_device, constraint.matcher().mask())
+        assert torch.equal(masked, on_device)
     logits = torch.zeros(2, len(words) + 28, dtype=torch.bfloat16)
     anygram.apply_mask(logits, constraint.matcher().mask())
     assert logits.isfinite().sum() > 0

@@ -194,3 +194,21 @@ def test_large_batches_over_several_tables(vocabulary: anygram.Vocabulary) -> No
     out = rows(200, 1)
     assert anygram.fill_masks(matchers, anygram.MaskBuffer(out)) == [None] * 200
     assert (out == 21).all()
+
+
+def test_masks_on_devices_have_words_too() -> None:
+    """Its type is looked at before any operation of the tensor."""
+    masks, logits = rows(1, 2), rows(1, 64)
+    for kind, mask in (
+        ("torch.float32", masks.astype(numpy.int64)),
+        ("torch.float32", masks.astype(numpy.float32)),
+        ("torch.float32", masks.astype(">u4")),
+        ("torch.float32", Tensor(masks, "torch.int64", "cuda:0")),
+        ("torch.float64", masks),
+        ("torch.int32", masks),
+    ):
+        with pytest.raises(anygram.BufferError, match="holds"):
+            anygram.apply_mask(Tensor(logits, kind, "cuda:0"), mask)
+    for nothing in ("words", None, [1, 2]):
+        with pytest.raises(TypeError):
+            anygram.apply_mask(Tensor(logits, "torch.float32", "cuda:0"), nothing)

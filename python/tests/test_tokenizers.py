@@ -96,6 +96,31 @@ def test_sentence_piece(processor: Any) -> None:
     assert len(anygram.Vocabulary.from_tokenizer(slow)) == len(vocabulary)
 
 
+def test_other_vocabularies_are_compared(encoding: Any) -> None:
+    vocabulary = anygram.Vocabulary.from_tokenizer(encoding)
+    assert vocabulary.supports(vocabulary)
+    with pytest.raises(anygram.VocabularyError):
+        vocabulary.supports(anygram.Vocabulary.builtin())
+
+
+def test_slow_tokenizers_add_special_tokens(processor: Any) -> None:
+    class Slow:
+        """As much of a slow tokenizer of transformers as is looked at."""
+
+        sp_model = processor
+        all_special_ids = (1, 2)
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            ids: list[int] = processor.encode(text)
+            return [1, *ids, 2] if add_special_tokens else ids
+
+        def decode(self, ids: list[int]) -> str:
+            text: str = processor.decode([id for id in ids if id not in self.all_special_ids])
+            return "<s>" * (1 in ids) + text
+
+    assert anygram.Vocabulary.from_tokenizer(Slow()).supports(Slow())
+
+
 def test_a_tokenizer_of_another_model(fast: Any, encoding: Any) -> None:
     vocabulary = anygram.Vocabulary.from_tokenizer(encoding)
     with pytest.raises(anygram.VocabularyError):
