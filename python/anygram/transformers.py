@@ -54,8 +54,8 @@ class ConstraintProcessor:
     For greedy decoding, sampling, beams, batches with padding on the left, and assisted decoding; for
     continuous batching there is `ContinuousProcessor`. Outputs are known by their tokens: a row continues the
     output that its tokens extend, wherever that stood before. So rows may be reordered, repeated, cut, and
-    grow by several tokens. One processor serves one call of `generate` after the other; what they computed stays
-    known.
+    grow by several tokens. One processor serves one call of `generate` after the other; what they computed
+    stays known.
 
     Args:
         constraint: what outputs have to be.
