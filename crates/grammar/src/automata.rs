@@ -157,13 +157,18 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         state
     }
 
+    /// Whether [`alike`](Self::alike) can be another for few bytes than for any number of them.
+    fn has_bounds(&self) -> bool {
+        false
+    }
+
     /// An automaton in common use in which most texts do what they do from this state.
     fn common(&self, _state: u32) -> Option<Common> {
         None
     }
 
-    /// What texts do from here if they do, as far as they are not too long, what they do from a state of the
-    /// [common](Common) automaton.
+    /// What texts do from here if they do, as far as they are neither too short nor too long, what they do
+    /// from a state of the [common](Common) automaton.
     fn nature(&self, _state: u32) -> Option<Nature> {
         None
     }
@@ -195,8 +200,9 @@ pub trait PieceAutomaton: Debug + Send + Sync {
 /// An automaton in common use: what is found out of its texts serves all automata that name it
 /// ([`PieceAutomaton::common`]).
 ///
-/// It has one label, and every state has a [nature](PieceAutomaton::nature) of its own, for texts of any
-/// length.
+/// It has one label, and every state has a [nature](PieceAutomaton::nature). What it *counts* of a text, as
+/// characters, depends on nothing but the natures on the way: by so much [`Nature::most`] falls, which is
+/// more than any token has.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// Its name; two automata of one name are one.
@@ -212,8 +218,10 @@ pub struct Nature {
     pub number: u64,
     /// The one label that ends here where one ends there.
     pub label: u32,
-    /// Texts of at most so many bytes do the same.
-    pub reach: usize,
+    /// Texts of which the common automaton counts more lead nowhere.
+    pub most: u64,
+    /// Pieces of which it counts fewer do not end.
+    pub least: u64,
 }
 
 /// A shared [`PieceAutomaton`]. Two are equal if they are the same, by address.

@@ -327,6 +327,10 @@ impl PieceAutomaton for StringPieces {
         self.intern(other).unwrap_or(state)
     }
 
+    fn has_bounds(&self) -> bool {
+        self.most > 0
+    }
+
     fn common(&self, state: u32) -> Option<Common> {
         let state = self.state(state);
         let State::Inside { open, .. } = &*state else { return None };
@@ -345,17 +349,17 @@ impl PieceAutomaton for StringPieces {
             State::Start => return None,
             State::Closed(labels) => {
                 let [label] = **labels else { return None };
-                return Some(Nature { number: 0, label, reach: usize::MAX });
+                return Some(Nature { number: 0, label, most: u64::MAX, least: 0 });
             }
             State::Inside { length, open } => (1, *length, open),
             State::Tail { left, length, open } => (2 + u64::from(*left), *length, open),
-            State::Within { part, length, open } => (part.number(), *length, open),
+            // What is begun is a character.
+            State::Within { part, length, open } => (part.number(), *length + 1, open),
         };
         let [(label, FormulaId::ANY)] = **open else { return None };
         let Text { min, max, .. } = self.texts[label as usize];
-        // A character has at least a byte.
-        let reach = if max == u64::MAX { usize::MAX } else { usize::try_from(max - length).ok()? };
-        (min <= length).then_some(Nature { number, label, reach })
+        let most = if max == u64::MAX { u64::MAX } else { max - length };
+        Some(Nature { number, label, most, least: min.saturating_sub(length) })
     }
 
     fn outline(&self) -> &'static str {
@@ -413,9 +417,12 @@ const OUTLINE: &str = concat!(
 /// The last code point.
 const LAST_CHAR: u32 = char::MAX as u32;
 
+/// More characters than a token has.
+const ENDLESS: u64 = 1 << 48;
+
 /// Any string, behind its opening quote.
 fn free(escapes: Escapes) -> Option<(Pieces, u32)> {
-    let text = Text { formula: FormulaId::ANY, min: 0, max: u64::MAX };
+    let text = Text { formula: FormulaId::ANY, min: 0, max: ENDLESS };
     let how = (escapes, usize::MAX);
     let pieces = StringPieces::new(Arc::default(), vec![text], "a string".to_owned(), how);
     let start = pieces.step(pieces.start(), b'"').ok()??;

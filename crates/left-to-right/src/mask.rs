@@ -21,13 +21,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anygram_bits::{BitSet, Random};
+use anygram_grammar::automata::Nature;
 use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{CutId, LexemeId, Lexing, Place, Prospect, Transducer};
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::common::{self, Commons, Difference, Fate, Known, Walked};
+use crate::common::{self, Bounds, Commons, Difference, Fate, Known, Walked};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 
@@ -530,8 +531,7 @@ struct Growing {
 /// See [`Sweeper::levels`]: each about twice the one before, so that there are few.
 const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
 
-/// Where it matters to which place a token leads, however much may follow: places are one that do the same
-/// for texts of any length.
+/// Where nothing is told apart by how much may follow.
 const ALL_LEVELS: [usize; 1] = [usize::MAX];
 
 /// In a table of steps: not asked yet, and nowhere.
@@ -565,12 +565,12 @@ impl<'a> Sweeper<'a> {
         lexing: &'a Lexing,
         transducer: &'a mut Transducer,
         trie: &'a TokenTrie,
-        (wanted, has_rests, goes_on): (Option<(LexemeId, usize)>, bool, bool),
+        (wanted, has_rests, has_levels): (Option<(LexemeId, usize)>, bool, bool),
     ) -> Self {
         let n_classes = lexing.lexicon.union.n_classes();
         let levels = match lexing.is_growing() {
-            true if goes_on => &ALL_LEVELS[..],
-            true => &LEVELS[..],
+            true if has_levels => &LEVELS[..],
+            true => &ALL_LEVELS[..],
             false => &LEVELS[..1],
         };
         Self {
@@ -715,12 +715,21 @@ impl<'a> Sweeper<'a> {
 struct Beside {
     walked: Arc<Walked>,
     difference: Difference,
-    /// By group the state of the common automaton that it stands for, and for how many bytes.
-    natures: Vec<Option<(Known, usize)>>,
+    /// By group the state of the common automaton that it stands for, and within which bounds.
+    natures: Vec<Option<Option<(Known, Nature)>>>,
     /// Places that stand for states of the common automaton, and the only terminal of all of them.
     same: FxHashMap<Known, Place>,
     terminal: Option<u32>,
+    /// The bounds that all of them have, counted from the start, as far as they are known.
+    least: Option<u64>,
+    most: Option<u64>,
+    /// Behind so many characters pieces are long enough, and so many they may have.
+    enough: u64,
+    longest: u64,
 }
+
+/// Where a sweep beside a common walk is: the group, the state there, and the characters that it counts.
+type At = (u32, Known, u64);
 
 impl Beside {
     fn new(walked: Arc<Walked>) -> Self {
@@ -730,44 +739,48 @@ impl Beside {
             natures: Vec::new(),
             same: FxHashMap::default(),
             terminal: None,
+            least: None,
+            most: None,
+            enough: u64::MAX,
+            longest: 0,
         }
     }
 
     fn walk(&mut self, sweeper: &mut Sweeper) -> Result<(), LexerError> {
         let trie = sweeper.trie;
         // The whole trie may be common.
-        if self.is_same(sweeper, 0, trie.height(), 0) {
+        if self.is_same(sweeper, (0, 0, 0)) {
             return Ok(());
         }
-        trie.descend(trie.below_root(), (0, 0), |&before, at| self.enter(sweeper, before, at))
+        trie.descend(trie.below_root(), (0, 0, 0), |&before, at| self.enter(sweeper, before, at))
     }
 
     fn enter(
         &mut self,
         sweeper: &mut Sweeper,
-        (before, known): (u32, Known),
+        (before, known, count): At,
         at: NodeId,
-    ) -> Result<Option<(u32, Known)>, LexerError> {
+    ) -> Result<Option<At>, LexerError> {
         self.difference.note_before(at);
         let (next, _) = sweeper.follow(before, at)?;
-        let known = self.walked.step(known, sweeper.trie.byte(at));
+        let (known, is_counted) = self.walked.step(known, sweeper.trie.byte(at));
+        let here = (next, known, count + u64::from(is_counted));
         if next == NOWHERE {
             self.difference.note_below(sweeper.trie, at);
             return Ok(None);
         }
-        if known != common::NOWHERE && self.is_same(sweeper, next, sweeper.trie.height_below(at), known) {
+        if known != common::NOWHERE && self.is_same(sweeper, here) {
             return Ok(None);
         }
         self.difference.note(sweeper.trie, at);
         let node = sweeper.trie.node(at);
         sweeper.groups[next as usize].add(node.lo as u32, node.own_hi as u32);
-        Ok(Some((next, known)))
+        Ok(Some(here))
     }
 
-    /// Whether what tokens of at most `height` bytes do from a group is what they do from a state of the
-    /// common
-    /// automaton.
-    fn is_same(&mut self, sweeper: &Sweeper, group: u32, height: usize, known: Known) -> bool {
+    /// Whether what tokens do from a group is what they do from a state of the common automaton, within the
+    /// bounds that all have.
+    fn is_same(&mut self, sweeper: &Sweeper, (group, known, count): At) -> bool {
         let place = sweeper.groups[group as usize].place;
         if self.natures.len() <= group as usize {
             self.natures.resize(group as usize + 1, None);
@@ -775,23 +788,45 @@ impl Beside {
         let nature = match self.natures[group as usize] {
             Some(nature) => nature,
             None => {
-                let found = self.nature(sweeper.lexing, place).unwrap_or((common::NOWHERE, 0));
+                let found = self.nature(sweeper.lexing, place);
                 *self.natures[group as usize].insert(found)
             }
         };
-        let is_same = nature.0 == known && height <= nature.1;
+        let Some((_, nature)) = nature.filter(|nature| nature.0 == known) else { return false };
+        let is_same = self.has_bounds(nature, self.walked.is_end(known), count);
         if is_same {
             self.same.entry(known).or_insert(place);
         }
         is_same
     }
 
-    /// The state of the common automaton that a place stands for, and for how many bytes.
-    fn nature(&mut self, lexing: &Lexing, place: Place) -> Option<(Known, usize)> {
+    /// The state of the common automaton that a place stands for, and its nature.
+    fn nature(&mut self, lexing: &Lexing, place: Place) -> Option<(Known, Nature)> {
         let nature = lexing.lexicon.union.nature(place.state())?;
         let known = self.walked.of_nature(nature.number)?;
         // All that stands for common states has one terminal: that of the first that does.
-        (*self.terminal.get_or_insert(nature.label) == nature.label).then_some((known, nature.reach))
+        (*self.terminal.get_or_insert(nature.label) == nature.label).then_some((known, nature))
+    }
+
+    /// Whether a place that so many characters lead to has the bounds of the others, if there are any yet.
+    fn has_bounds(&mut self, nature: Nature, is_end: bool, count: u64) -> bool {
+        // Where a piece is long enough, or at its end, its bounds are not seen any more.
+        let least = (nature.least > 0).then(|| nature.least + count);
+        let most = (!is_end).then(|| nature.most.saturating_add(count));
+        let (enough, longest) = (self.enough.min(count), self.longest.max(count));
+        let is_one = |known: Option<u64>, own: Option<u64>| known.is_none() || own.is_none() || known == own;
+        let (least_of_all, most_of_all) = (least.or(self.least), most.or(self.most));
+        let enough = if least.is_none() { enough } else { self.enough };
+        if !is_one(self.least, least)
+            || !is_one(self.most, most)
+            || least_of_all.is_some_and(|least| least > enough)
+            || most_of_all.is_some_and(|most| most < longest)
+        {
+            return false;
+        }
+        (self.least, self.most) = (least_of_all, most_of_all);
+        (self.enough, self.longest) = (enough, longest);
+        true
     }
 
     /// The groups; `None` if what is common cannot be told here.
@@ -799,9 +834,11 @@ impl Beside {
         let Sweeper { lexing, transducer, trie, groups, .. } = sweeper;
         let union = &lexing.lexicon.union;
         let mut all: Vec<Group> = Vec::new();
+        let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
         for fate in &self.walked.fates {
+            let within = fate.within(bounds, trie, n_words);
             let (tokens, mut tops) =
-                (self.difference.tokens(fate, trie, n_words), self.difference.tops(fate));
+                (self.difference.tokens(fate, &within, trie, n_words), self.difference.tops(&within));
             if tokens.is_empty() && tops.is_empty() {
                 continue;
             }
@@ -829,7 +866,11 @@ impl Beside {
         }
         let union = &lexing.lexicon.union;
         let mut place = self.same.get(&0).copied();
-        for &byte in &fate.path {
+        let nature = place.and_then(|place| union.nature(place.state()));
+        // Where the piece may not end yet, it is made longer first.
+        let n_lacking = nature.map_or(0, |nature| nature.least.saturating_sub(fate.n_in_path));
+        let filler = self.walked.filler(0).into_iter().cycle().take(n_lacking as usize);
+        for byte in filler.chain(fate.path.iter().copied()) {
             let Some(from) = place else { break };
             place = transducer.step_place(lexing, from, union.class(byte))?;
         }
@@ -973,7 +1014,8 @@ impl Walks {
         let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
         let common = lexing.lexicon.union.common(start.state());
         let (Some(commons), Some(common)) = (&self.commons, common) else { return Ok(None) };
-        let Some(walked) = commons.walked(common, trie, n_words) else { return Ok(None) };
+        let Some(walked) = commons.walked(common, trie) else { return Ok(None) };
+        // What is left of lengths says itself whether places do the same.
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, (None, true, false));
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let mut beside = Beside::new(walked);
@@ -1012,7 +1054,10 @@ impl Walks {
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
         let wanted = wanted.map(|lexeme| (lexeme, most));
         let lexing = language.lexing();
-        let how = (wanted, has_rests, self.apart);
+        // Where it matters to which place a token leads, however much may follow, places are one that do the
+        // same for texts of any length.
+        let has_levels = !self.apart && lexing.lexicon.union.has_bounds(start.state());
+        let how = (wanted, has_rests, has_levels);
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, how);
         sweeper.groups.push(Growing { can_end: false, ..sweeper.grow(start) });
         let walk = trie.descend(trie.below_root(), 0, |&before, at| sweeper.enter(before, at));

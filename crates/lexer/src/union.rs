@@ -232,6 +232,11 @@ impl Union {
         self.growing.as_ref().map_or(Ok(state), |growing| growing.alike(state, bytes))
     }
 
+    /// Whether other states may stand for those that come after this one where only so many bytes follow.
+    pub fn has_bounds(&self, state: State) -> bool {
+        self.growing.as_ref().is_some_and(|growing| growing.has_bounds(state))
+    }
+
     /// An automaton in common use in which most texts do what they do from here; none unless the union grows.
     pub fn common(&self, state: State) -> Option<Common> {
         self.growing.as_ref()?.common(state)

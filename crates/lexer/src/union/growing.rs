@@ -178,6 +178,14 @@ impl Growing {
         if entry.is_start || tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
     }
 
+    /// See [`Union::has_bounds`].
+    pub fn has_bounds(&self, state: State) -> bool {
+        self.entries[state as usize].tuple.iter().any(|&(at, _)| match &self.automata[at as usize] {
+            Automaton::Product(_) => false,
+            Automaton::Pieces(pieces, _) => pieces.has_bounds(),
+        })
+    }
+
     pub fn common(&self, state: State) -> Option<Common> {
         let (pieces, own, _) = self.only(state)?;
         pieces.common(own)
