@@ -77,6 +77,12 @@ pub trait Memory: Debug + Send + Sync {
     /// repeats, or from where not everything goes on, only if they pass this test.
     fn whole(&self) -> TokenTest;
 
+    /// Whether a look at a token tells that nothing in it repeats anything, and that it ends where nothing is
+    /// at risk or what is [always differs](Self::always_differs).
+    fn plainly_differs(&self, _token: &[u8]) -> bool {
+        false
+    }
+
     /// Equal for places that are alike: told apart by nothing that is in progress.
     fn fingerprint(&self) -> u64;
 }

@@ -530,6 +530,40 @@ impl JsonMemory {
         true
     }
 
+    /// Whether a token has at most one whole key, and that is none before it; false where that takes more than
+    /// a look.
+    fn has_new_key(&self, token: &[u8]) -> bool {
+        let is_object = self.frame.shape == Shape::Object;
+        let mut expects_key = is_object && self.frame.expects_key;
+        // A string in progress, and where a key begins if it is one.
+        let (mut in_string, mut key) = match &self.piece {
+            Piece::Between | Piece::Bare(_) => (false, None),
+            Piece::Skipped(None) => (true, None),
+            _ => return false,
+        };
+        let mut has_key = false;
+        for (at, &byte) in token.iter().enumerate() {
+            match byte {
+                b'\\' | b'{' | b'}' | b'[' | b']' if !in_string || byte == b'\\' => return false,
+                b'"' if in_string => {
+                    in_string = false;
+                    if let Some(from) = key.take() {
+                        let Ok(text) = std::str::from_utf8(&token[from..at]) else { return false };
+                        if has_key || self.frame.seen.contains(&Held::Text(text.into())) {
+                            return false;
+                        }
+                        has_key = true;
+                    }
+                }
+                b'"' => (in_string, key) = (true, expects_key.then_some(at + 1)),
+                b',' if !in_string => expects_key = is_object,
+                b':' if !in_string => expects_key = false,
+                _ => {}
+            }
+        }
+        true
+    }
+
     /// Texts that end the string in progress so that it is another.
     fn ending(text: &str, written: &Written, part: Option<Part>) -> Option<Vec<u8>> {
         let begin = written.text();
@@ -779,6 +813,11 @@ impl Memory for JsonMemory {
             (false, true) if in_string => ("JSON: ends a string; a whole key", goes_on::<true, false, true>),
             (false, true) => ("JSON: a whole key", goes_on::<false, false, true>),
         }
+    }
+
+    fn plainly_differs(&self, token: &[u8]) -> bool {
+        // Where only keys have to differ, and any beginning of one can become another.
+        !self.shared.holds_items && self.shared.ample() == Some(u64::MAX) && self.has_new_key(token)
     }
 
     fn fingerprint(&self) -> u64 {

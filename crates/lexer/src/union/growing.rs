@@ -40,6 +40,8 @@ enum Automaton {
 struct Entry {
     tuple: Tuple,
     is_start: bool,
+    /// Whether one of the automata has.
+    has_bounds: bool,
     accepts: CompactSet,
     live: CompactSet,
     /// By byte class, once somebody asked.
@@ -125,6 +127,10 @@ impl Growing {
 
     pub fn step(&self, state: State, class: usize) -> Result<State, LexerError> {
         let entry = &self.entries[state as usize];
+        // Most bytes begin nothing, and need no place in a table.
+        if entry.is_start && !self.begins(class) {
+            return Ok(DEAD);
+        }
         if let Some(row) = entry.next.get() {
             let known = row[class].load(Ordering::Acquire);
             if known != NOT_YET {
@@ -170,20 +176,20 @@ impl Growing {
 
     pub fn alike(&self, state: State, bytes: usize) -> Result<State, LexerError> {
         let entry = &self.entries[state as usize];
+        if entry.is_start || !entry.has_bounds {
+            return Ok(state);
+        }
         let alike = |&(at, own): &(u32, u32)| match &self.automata[at as usize] {
             Automaton::Product(_) => (at, own),
             Automaton::Pieces(pieces, _) => (at, pieces.alike(own, bytes)),
         };
         let tuple: Tuple = entry.tuple.iter().map(alike).collect();
-        if entry.is_start || tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
+        if tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
     }
 
     /// See [`Union::has_bounds`].
     pub fn has_bounds(&self, state: State) -> bool {
-        self.entries[state as usize].tuple.iter().any(|&(at, _)| match &self.automata[at as usize] {
-            Automaton::Product(_) => false,
-            Automaton::Pieces(pieces, _) => pieces.has_bounds(),
-        })
+        self.entries[state as usize].has_bounds
     }
 
     pub fn common(&self, state: State) -> Option<Common> {
@@ -298,7 +304,11 @@ impl Growing {
             members.dedup();
             CompactSet::from_sorted(n_bits, members)
         };
-        Entry { tuple, is_start, accepts: set(accepts), live: set(live), next: OnceLock::new() }
+        let has_bounds = tuple.iter().any(|&(at, _)| match &self.automata[at as usize] {
+            Automaton::Product(_) => false,
+            Automaton::Pieces(pieces, _) => pieces.has_bounds(),
+        });
+        Entry { tuple, is_start, has_bounds, accepts: set(accepts), live: set(live), next: OnceLock::new() }
     }
 }
 
