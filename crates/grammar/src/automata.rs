@@ -157,7 +157,8 @@ pub trait PieceAutomaton: Debug + Send + Sync {
         state
     }
 
-    /// Whether [`alike`](Self::alike) can be another for few bytes than for any number of them.
+    /// Whether [`alike`](Self::alike) can be another for few bytes than for any number of them; then an
+    /// automaton has to say so.
     fn has_bounds(&self) -> bool {
         false
     }

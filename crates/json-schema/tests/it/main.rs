@@ -8,6 +8,7 @@ mod example;
 mod explain;
 mod format;
 mod laws;
+mod lengths;
 mod matcher;
 mod options;
 mod pattern;

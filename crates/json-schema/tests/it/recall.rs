@@ -170,7 +170,7 @@ fn what_repeats_is_refused_where_nothing_else_can_follow() {
 }
 
 /// Whether a text is viable by its matcher, and its mask the tokens that can be appended.
-fn check_mask(matcher: &mut Matcher, what: &str) -> Vec<u32> {
+pub fn check_mask(matcher: &mut Matcher, what: &str) -> Vec<u32> {
     let vocabulary = matcher.constraint().vocabulary().clone();
     let text: String = matcher.tokens().iter().map(|&token| vocabulary.display_token(token)).collect();
     let mask = matcher.mask().unwrap_or_else(|error| panic!("{what}: {text}: {error}"));

@@ -127,6 +127,10 @@ impl PieceAutomaton for Lazy {
         }
     }
 
+    fn has_bounds(&self) -> bool {
+        self.is_helpful
+    }
+
     fn classes(&self) -> Box<[u8; 256]> {
         if !self.is_helpful {
             return Box::new(std::array::from_fn(|byte| byte as u8));
@@ -447,6 +451,10 @@ impl PieceAutomaton for Counter {
             }
             _ => state,
         }
+    }
+
+    fn has_bounds(&self) -> bool {
+        self.is_helpful
     }
 
     fn classes(&self) -> Box<[u8; 256]> {
