@@ -7,6 +7,8 @@
 //! | [`read`] | one token read from a frontier |
 //! | [`recall`] | what readings do not know of their text: which keys and items it has |
 //! | [`mask`] | a frontier walked over the trie of tokens |
+//! | `sweep`, `rests` | what tokens do to a piece in progress, and what is left of them behind it |
+//! | `common`, `beside` | the same in automata in common use, once for a vocabulary, and what differs |
 //! | [`memo`] | equal situations share their masks |
 //! | [`constraint`] | a language and a vocabulary |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
@@ -24,6 +26,7 @@
 
 mod ample;
 mod batch;
+mod beside;
 pub mod budget;
 mod common;
 pub mod constraint;
@@ -39,10 +42,12 @@ pub mod matcher;
 pub mod memo;
 pub mod read;
 pub mod recall;
+mod rests;
 mod rows;
 pub mod sequences;
 mod session;
 mod shortest;
+mod sweep;
 
 pub use anygram_bits::ErrorKind;
 pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into};

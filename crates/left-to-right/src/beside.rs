@@ -1,0 +1,184 @@
+//! A sweep beside the walk of a common automaton: only what differs is walked, see [`crate::common`].
+
+use std::sync::Arc;
+
+use anygram_grammar::automata::Nature;
+use anygram_lexer::LexerError;
+use anygram_lexer::transducer::{Lexing, Place, Transducer};
+use anygram_vocab::NodeId;
+use rustc_hash::FxHashMap;
+
+use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Walked};
+use crate::sweep::{Group, NOWHERE, PlaceId, Sweeper};
+
+/// A sweep beside the walk of a common automaton.
+pub(crate) struct Beside {
+    walked: Arc<Walked>,
+    difference: Difference,
+    /// By place the state of the common automaton that it stands for, and within which bounds.
+    natures: FxHashMap<PlaceId, Option<(Known, Nature)>>,
+    /// Places that stand for states of the common automaton, and the only terminal of all of them.
+    same: FxHashMap<Known, Place>,
+    terminal: Option<u32>,
+    /// The bounds that all of them have, counted from the start, as far as they are known.
+    least: Option<u64>,
+    most: Option<u64>,
+    /// Behind so many characters pieces are long enough, and so many they may have.
+    enough: u64,
+    longest: u64,
+}
+
+/// Where a sweep beside a common walk is: the place, the state there, and the characters that it counts.
+type At = (PlaceId, Known, u64);
+
+impl Beside {
+    pub fn new(walked: Arc<Walked>) -> Self {
+        Self {
+            walked,
+            difference: Difference::default(),
+            natures: FxHashMap::default(),
+            same: FxHashMap::default(),
+            terminal: None,
+            least: None,
+            most: None,
+            enough: u64::MAX,
+            longest: 0,
+        }
+    }
+
+    /// Walks the trie where the sweep from a place does something else.
+    pub fn walk(&mut self, sweeper: &mut Sweeper, start: Place) -> Result<(), LexerError> {
+        let (trie, start) = (sweeper.trie, (sweeper.begin(start), 0, 0));
+        // The whole trie may be common.
+        if self.is_same(sweeper, start) {
+            return Ok(());
+        }
+        trie.descend(trie.below_root(), start, |&before, at| self.enter(sweeper, before, at))
+    }
+
+    fn enter(
+        &mut self,
+        sweeper: &mut Sweeper,
+        (before, known, count): At,
+        at: NodeId,
+    ) -> Result<Option<At>, LexerError> {
+        self.difference.note_before(at);
+        let (next, _) = sweeper.follow(before, at)?;
+        let (known, is_counted) = self.walked.step(known, sweeper.trie.byte(at));
+        let here = (next, known, count + u64::from(is_counted));
+        if next == NOWHERE {
+            self.difference.note_below(sweeper.trie, at);
+            return Ok(None);
+        }
+        if known != NO_STATE && self.is_same(sweeper, here) {
+            return Ok(None);
+        }
+        self.difference.note(sweeper.trie, at);
+        let node = sweeper.trie.node(at);
+        sweeper.add(next, node.lo, node.own_hi);
+        Ok(Some(here))
+    }
+
+    /// Whether what tokens do from a group is what they do from a state of the common automaton, within the
+    /// bounds that all have.
+    fn is_same(&mut self, sweeper: &Sweeper, (id, known, count): At) -> bool {
+        let place = sweeper.place(id);
+        let nature = match self.natures.get(&id) {
+            Some(&nature) => nature,
+            None => {
+                let found = self.nature(sweeper.lexing, place);
+                self.natures.insert(id, found);
+                found
+            }
+        };
+        let Some((_, nature)) = nature.filter(|nature| nature.0 == known) else { return false };
+        let is_same = self.has_bounds(nature, self.walked.is_end(known), count);
+        if is_same {
+            self.same.entry(known).or_insert(place);
+        }
+        is_same
+    }
+
+    /// The state of the common automaton that a place stands for, and its nature.
+    fn nature(&mut self, lexing: &Lexing, place: Place) -> Option<(Known, Nature)> {
+        let nature = lexing.lexicon.union.nature(place.state())?;
+        let known = self.walked.of_nature(nature.number)?;
+        // All that stands for common states has one terminal: that of the first that does.
+        (*self.terminal.get_or_insert(nature.label) == nature.label).then_some((known, nature))
+    }
+
+    /// Whether a place that so many characters lead to has the bounds of the others, if there are any yet.
+    fn has_bounds(&mut self, nature: Nature, is_end: bool, count: u64) -> bool {
+        // Where a piece is long enough, or at its end, its bounds are not seen any more.
+        let least = (nature.least > 0).then(|| nature.least + count);
+        let most = (!is_end).then(|| nature.most.saturating_add(count));
+        let (enough, longest) = (self.enough.min(count), self.longest.max(count));
+        let is_one = |known: Option<u64>, own: Option<u64>| known.is_none() || own.is_none() || known == own;
+        let (least_of_all, most_of_all) = (least.or(self.least), most.or(self.most));
+        let enough = if least.is_none() { enough } else { self.enough };
+        if !is_one(self.least, least)
+            || !is_one(self.most, most)
+            || least_of_all.is_some_and(|least| least > enough)
+            || most_of_all.is_some_and(|most| most < longest)
+        {
+            return false;
+        }
+        (self.least, self.most) = (least_of_all, most_of_all);
+        (self.enough, self.longest) = (enough, longest);
+        true
+    }
+
+    /// The groups; `None` if what is common cannot be told here.
+    pub fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Box<[Group]>>, LexerError> {
+        let (lexing, trie) = (sweeper.lexing, sweeper.trie);
+        let union = &lexing.lexicon.union;
+        let mut all: Vec<Group> = Vec::new();
+        let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
+        for fate in &self.walked.fates {
+            let within = fate.within(bounds, trie, n_words);
+            let (tokens, mut tops) =
+                (self.difference.tokens(fate, &within, trie, n_words), self.difference.tops(&within));
+            if tokens.is_empty() && tops.is_empty() {
+                continue;
+            }
+            let Some(place) = self.place(lexing, sweeper.transducer, fate)? else { return Ok(None) };
+            let mut follow = vec![None; union.n_classes()];
+            tops.retain(|&top| {
+                let class = union.class(trie.byte(top));
+                *follow[class].get_or_insert_with(|| sweeper.transducer.can_follow(lexing, place, class))
+            });
+            all.push(Group::new(place, tokens, tops));
+        }
+        all.extend(sweeper.finish(n_words));
+        Ok(Some(all.into()))
+    }
+
+    /// A place of a fate: one that was met, or where its path leads.
+    fn place(
+        &self,
+        lexing: &Lexing,
+        transducer: &mut Transducer,
+        fate: &Fate,
+    ) -> Result<Option<Place>, LexerError> {
+        if let Some(&met) = self.same.get(&fate.state) {
+            return Ok(Some(met));
+        }
+        let union = &lexing.lexicon.union;
+        let mut place = self.same.get(&0).copied();
+        let nature = place.and_then(|place| union.nature(place.state()));
+        // Where the piece may not end yet, it is made longer first.
+        let n_lacking = nature.map_or(0, |nature| nature.least.saturating_sub(fate.n_in_path));
+        let filler = self.walked.filler(0).into_iter().cycle().take(n_lacking as usize);
+        for byte in filler.chain(fate.path.iter().copied()) {
+            let Some(from) = place else { break };
+            place = transducer.step_place(lexing, from, union.class(byte))?;
+        }
+        let is_right = |place: &Place| {
+            union.nature(place.state()).is_some_and(|nature| {
+                Some(nature.label) == self.terminal
+                    && self.walked.of_nature(nature.number) == Some(fate.state)
+            })
+        };
+        Ok(place.filter(is_right))
+    }
+}

@@ -1,0 +1,463 @@
+//! Sweeps: what all tokens of a trie do to a piece in progress.
+//!
+//! The trie is walked once from a place of the lexer, as long as pieces go on; a table says where byte classes
+//! lead, so a node costs a look-up. The table is that of all sweeps of a language ([`Places`]): most of what a
+//! sweep comes to, others have come to before. Subtrees whose tokens have only characters that lead from a
+//! place back to it are not walked.
+
+use std::sync::{Arc, OnceLock};
+
+use anygram_grammar::ir::LexerMode;
+use anygram_lexer::LexerError;
+use anygram_lexer::transducer::{LexemeId, Lexing, Place, Transducer};
+use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::mask::Tokens;
+use crate::rests::{Rest, Rests};
+
+/// A sweep: what all tokens (or rests) do to a piece from one lexer place, for every set of wanted terminals.
+/// It groups the tokens by the place that they come to.
+#[derive(Default, Debug)]
+pub struct Sweep {
+    /// Each with its own place, in the order in which the sorted tokens come to them.
+    pub groups: Box<[Group]>,
+}
+
+/// What comes to one place of the automata.
+#[derive(Debug)]
+pub struct Group {
+    /// The place.
+    pub place: Place,
+    /// The tokens that end here.
+    pub tokens: Arc<Tokens>,
+    /// Their number, and the lowest: with merged pairs of bytes the oldest, which is mostly the plainest.
+    pub n_tokens: usize,
+    /// See `n_tokens`; arbitrary if there are none.
+    pub first: TokenId,
+    /// The nodes below which stands what is left of the others if the piece ends here, as far as it can
+    /// follow.
+    tops: Box<[NodeId]>,
+    /// That as a trie, once somebody wants the piece to end here.
+    rest: OnceLock<Arc<Rest>>,
+}
+
+/// The characters that lead from a place back to it, if no piece can end before or inside of them: what
+/// tokens have of them changes nothing.
+fn returning(
+    transducer: &mut Transducer,
+    lexing: &Lexing,
+    place: Place,
+    (has_rests, height): (bool, usize),
+) -> Result<Alphabet, LexerError> {
+    // Where the piece could end here, it could end behind the character just as well, and the longer one
+    // wins.
+    if has_rests && lexing.mode() == LexerMode::Scannerless && transducer.can_end(lexing, place) {
+        return Ok(Alphabet::EMPTY);
+    }
+    let union = &lexing.lexicon.union;
+    // What is wanted at the place is wanted on the way back to it.
+    let mut step = |from: Place, class: usize| {
+        let ends_inside = from != place && transducer.can_end(lexing, from);
+        if ends_inside { Ok(None) } else { transducer.step_place_alike(lexing, from, class, height) }
+    };
+    let mut known = vec![None; union.n_classes()];
+    let mut alphabet = Alphabet::EMPTY;
+    for byte in 0..128 {
+        let class = union.class(byte);
+        let returns = match known[class] {
+            Some(known) => known,
+            None => *known[class].insert(step(place, class)? == Some(place)),
+        };
+        if returns {
+            alphabet.insert_ascii(byte);
+        }
+    }
+    // Inside of characters: where one is, which bytes come, and what then. Most places that lead back by
+    // letters lead nowhere by other characters, which the first of them says.
+    let mut seen: FxHashSet<(Place, Option<Inside>)> = FxHashSet::default();
+    for (leads, inside) in Inside::starts() {
+        let mut open = vec![(place, leads, Some(inside))];
+        while let Some((from, bytes, then)) = open.pop() {
+            let mut last = None;
+            for class in bytes.map(|byte| union.class(byte)) {
+                if last.replace(class) == Some(class) {
+                    continue;
+                }
+                let Some(to) = step(from, class)? else { return Ok(alphabet) };
+                if !seen.insert((to, then)) {
+                    continue;
+                }
+                match then {
+                    Some(inside) => open.push((to, inside.bytes(), inside.next())),
+                    None if to == place => {}
+                    None => return Ok(alphabet),
+                }
+            }
+        }
+    }
+    alphabet.insert_others();
+    Ok(alphabet)
+}
+
+/// Why a sweep ends before the trie does.
+pub(crate) enum Stop {
+    /// More is wanted than is looked at for the sake of one lexeme.
+    TooMany,
+    Limit(LexerError),
+}
+
+impl From<LexerError> for Stop {
+    fn from(error: LexerError) -> Self {
+        Self::Limit(error)
+    }
+}
+
+/// A lexer place that walks have come to, by number.
+pub(crate) type PlaceId = u32;
+
+/// What is known of a lexer place.
+struct Known {
+    place: Place,
+    can_end: bool,
+    /// Whether a byte class can follow a piece that ends here, once it is known.
+    follow: Box<[Option<bool>]>,
+    /// The characters that lead back here, and here alone, once they are known; by level.
+    returning: Box<[Option<Alphabet>]>,
+    /// The gathering that this is a part of, and as which; see [`Gathered`].
+    slot: (u32, u32),
+}
+
+/// The lexer places that sweeps of a language have come to, and where byte classes lead from each.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
+    /// are one. These are the bounds that are told apart, ascending.
+    levels: &'static [usize],
+    n_classes: usize,
+    has_rests: bool,
+    known: Vec<Known>,
+    ids: FxHashMap<Place, PlaceId>,
+    /// By place and level, where byte classes lead; empty where nobody asked.
+    rows: Vec<Box<[PlaceId]>>,
+    bytes: usize,
+    n_gathered: u32,
+}
+
+/// Each about twice the one before, so that there are few.
+const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
+
+/// Where nothing is told apart by how much may follow.
+const ALL_LEVELS: [usize; 1] = [usize::MAX];
+
+/// In a row of [`Places`]: not asked yet, and nowhere.
+const NOT_YET: PlaceId = u32::MAX;
+pub(crate) const NOWHERE: PlaceId = u32::MAX - 1;
+
+/// The mark of a place before the first byte, where a piece cannot end: that would be another reading.
+const FRESH: PlaceId = 1 << 31;
+
+impl Places {
+    fn new(lexing: &Lexing, has_levels: bool, has_rests: bool) -> Self {
+        Self {
+            levels: if has_levels { &LEVELS } else { &ALL_LEVELS },
+            n_classes: lexing.lexicon.union.n_classes(),
+            has_rests,
+            ..Self::default()
+        }
+    }
+
+    /// The number of a place.
+    fn id(&mut self, lexing: &Lexing, transducer: &Transducer, place: Place) -> PlaceId {
+        if let Some(&known) = self.ids.get(&place) {
+            return known;
+        }
+        let fresh = self.known.len() as PlaceId;
+        let can_end = self.has_rests && transducer.can_end(lexing, place);
+        let (follow, returning) = (Box::default(), Box::default());
+        self.known.push(Known { place, can_end, follow, returning, slot: (0, 0) });
+        self.rows.resize(self.known.len() * self.levels.len(), Box::default());
+        self.ids.insert(place, fresh);
+        self.bytes += 128 + self.levels.len() * size_of::<Box<[PlaceId]>>();
+        fresh
+    }
+}
+
+/// The places of a language: of one number of levels, and of the other.
+#[derive(Default)]
+pub(crate) struct PlaceTables([Option<Places>; 2]);
+
+impl PlaceTables {
+    /// With `has_levels` places are one that do the same for as many bytes as follow; `has_rests` says whether
+    /// ends of pieces are followed one by one, which is the same for all sweeps.
+    pub fn of(&mut self, lexing: &Lexing, (has_levels, has_rests): (bool, bool)) -> &mut Places {
+        let Self(tables) = self;
+        tables[usize::from(has_levels)].get_or_insert_with(|| Places::new(lexing, has_levels, has_rests))
+    }
+
+    /// Bytes on the heap, roughly.
+    pub fn memory_usage(&self) -> usize {
+        self.0.iter().flatten().map(|places| places.bytes).sum()
+    }
+}
+
+/// What a sweep finds, by places: those that tokens come to, in the order in which they do.
+#[derive(Default)]
+struct Gathered {
+    number: u32,
+    groups: Vec<Growing>,
+}
+
+/// A group while the trie is walked.
+struct Growing {
+    place: Place,
+    /// Ranges of sorted positions.
+    tokens: Vec<(u32, u32)>,
+    tops: Vec<NodeId>,
+}
+
+/// What only is followed, where that is little.
+struct Wanted {
+    lexeme: LexemeId,
+    /// Over at most so many nodes.
+    most: usize,
+    /// Of each place whether the lexeme can become something there.
+    is_wanted: Vec<Option<bool>>,
+}
+
+/// A walk over a trie.
+pub(crate) struct Sweeper<'a> {
+    pub lexing: &'a Lexing,
+    pub transducer: &'a mut Transducer,
+    pub trie: &'a TokenTrie,
+    places: &'a mut Places,
+    gathered: Gathered,
+    wanted: Option<Wanted>,
+    pub n_steps: usize,
+}
+
+impl<'a> Sweeper<'a> {
+    /// With `wanted`, only what this lexeme wants is followed, over at most so many nodes.
+    pub fn new(
+        lexing: &'a Lexing,
+        transducer: &'a mut Transducer,
+        trie: &'a TokenTrie,
+        places: &'a mut Places,
+        wanted: Option<(LexemeId, usize)>,
+    ) -> Self {
+        places.n_gathered += 1;
+        let gathered = Gathered { number: places.n_gathered, groups: Vec::new() };
+        let wanted = wanted.map(|(lexeme, most)| Wanted { lexeme, most, is_wanted: Vec::new() });
+        Self { lexing, transducer, trie, places, gathered, wanted, n_steps: 0 }
+    }
+
+    /// The state before the first byte.
+    pub fn begin(&mut self, start: Place) -> PlaceId {
+        FRESH | self.places.id(self.lexing, self.transducer, start)
+    }
+
+    /// The place of a number.
+    pub fn place(&self, id: PlaceId) -> Place {
+        self.places.known[(id & !FRESH) as usize].place
+    }
+
+    /// What comes to a place.
+    #[inline]
+    fn group(&mut self, id: PlaceId) -> &mut Growing {
+        let known = &mut self.places.known[(id & !FRESH) as usize];
+        if known.slot.0 != self.gathered.number {
+            known.slot = (self.gathered.number, self.gathered.groups.len() as u32);
+            self.gathered.groups.push(Growing { place: known.place, tokens: Vec::new(), tops: Vec::new() });
+        }
+        &mut self.gathered.groups[known.slot.1 as usize]
+    }
+
+    /// Tokens at these positions come to a place.
+    #[inline]
+    pub fn add(&mut self, id: PlaceId, lo: usize, hi: usize) {
+        if lo < hi {
+            self.group(id).add(lo as u32, hi as u32);
+        }
+    }
+
+    /// The least level that is not below the height of a node.
+    #[inline]
+    fn level(&self, at: NodeId) -> usize {
+        let levels = self.places.levels;
+        if levels.len() == 1 {
+            return 0;
+        }
+        let height = self.trie.height_below(at);
+        levels.iter().position(|&level| height <= level).unwrap_or(levels.len() - 1)
+    }
+
+    /// Where a class leads, or [`NOWHERE`].
+    #[inline]
+    fn next(&mut self, before: PlaceId, class: usize, level: usize) -> Result<PlaceId, LexerError> {
+        let row = &self.places.rows[before as usize * self.places.levels.len() + level];
+        match row.get(class) {
+            Some(&next) if next != NOT_YET => Ok(next),
+            _ => self.step(before, class, level),
+        }
+    }
+
+    /// The place that a node leads to, or [`NOWHERE`], and the node's level.
+    #[inline(always)]
+    pub fn follow(&mut self, before: PlaceId, at: NodeId) -> Result<(PlaceId, usize), LexerError> {
+        self.n_steps += 1;
+        let class = self.lexing.lexicon.union.class(self.trie.byte(at));
+        let is_fresh = before & FRESH != 0;
+        let before = before & !FRESH;
+        if !is_fresh && self.places.known[before as usize].can_end {
+            self.note_top(before, class, at);
+        }
+        let level = self.level(at);
+        let mut next = self.next(before, class, level)?;
+        if next != NOWHERE && self.wanted.is_some() && !self.is_wanted(next)? {
+            next = NOWHERE;
+        }
+        Ok((next, level))
+    }
+
+    /// The place that a node leads to; `None` if there is none, or if all below the node leads to it too.
+    #[inline(always)]
+    pub fn enter(&mut self, before: PlaceId, at: NodeId) -> Result<Option<PlaceId>, Stop> {
+        if self.wanted.as_ref().is_some_and(|wanted| self.n_steps >= wanted.most) {
+            return Err(Stop::TooMany);
+        }
+        let (next, level) = self.follow(before, at)?;
+        if next == NOWHERE {
+            return Ok(None);
+        }
+        let node = self.trie.node(at);
+        let below = self.trie.alphabet(at);
+        // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
+        // place.
+        let returns = node.end.0 > at.0 + 1 && below.is_text() && self.returns(next, at, level)?;
+        self.add(next, node.lo, if returns { node.hi } else { node.own_hi });
+        Ok((!returns).then_some(next))
+    }
+
+    /// Whether all characters below a node lead from a place back to it.
+    fn returns(&mut self, id: PlaceId, at: NodeId, level: usize) -> Result<bool, LexerError> {
+        let known = self.places.known[id as usize].returning.get(level).copied().flatten();
+        let known = match known {
+            None if self.may_return(id, NodeId(at.0 + 1))? => {
+                let how = (self.places.has_rests, self.places.levels[level]);
+                let found = returning(self.transducer, self.lexing, self.place(id), how)?;
+                let n_levels = self.places.levels.len();
+                let known = &mut self.places.known[id as usize].returning;
+                if known.is_empty() {
+                    *known = vec![None; n_levels].into();
+                    self.places.bytes += size_of_val(&**known);
+                }
+                known[level] = Some(found);
+                Some(found)
+            }
+            known => known,
+        };
+        Ok(known.is_some_and(|alphabet| self.trie.alphabet(at).is_subset(alphabet)))
+    }
+
+    /// Whether the byte of a node leads from a place back to it, if it is a character: where it does not, not
+    /// all characters need to be looked at.
+    fn may_return(&mut self, id: PlaceId, at: NodeId) -> Result<bool, LexerError> {
+        let (byte, level) = (self.trie.byte(at), self.level(at));
+        let class = self.lexing.lexicon.union.class(byte);
+        Ok(self.next(id, class, level)? == id || !byte.is_ascii())
+    }
+
+    /// If the piece may end before a node, tokens go on there.
+    #[inline]
+    fn note_top(&mut self, before: PlaceId, class: usize, at: NodeId) {
+        let n_classes = self.places.n_classes;
+        let Known { place, follow, .. } = &mut self.places.known[before as usize];
+        if follow.is_empty() {
+            *follow = vec![None; n_classes].into();
+            self.places.bytes += n_classes;
+        }
+        if *follow[class].get_or_insert_with(|| self.transducer.can_follow(self.lexing, *place, class)) {
+            self.group(before).tops.push(at);
+        }
+    }
+
+    /// Where a byte class leads, or [`NOWHERE`]; asked once.
+    #[cold]
+    fn step(&mut self, before: PlaceId, class: usize, level: usize) -> Result<PlaceId, LexerError> {
+        let (from, bytes) = (self.place(before), self.places.levels[level]);
+        let next = match self.transducer.step_place_alike(self.lexing, from, class, bytes)? {
+            None => NOWHERE,
+            Some(place) => self.places.id(self.lexing, self.transducer, place),
+        };
+        let Places { rows, levels, n_classes, bytes, .. } = &mut *self.places;
+        let row = &mut rows[before as usize * levels.len() + level];
+        if row.is_empty() {
+            *row = vec![NOT_YET; *n_classes].into();
+            *bytes += size_of_val(&**row);
+        }
+        row[class] = next;
+        Ok(next)
+    }
+
+    /// Whether the lexeme that is looked for can become something at a place.
+    fn is_wanted(&mut self, id: PlaceId) -> Result<bool, LexerError> {
+        let Some(wanted) = &mut self.wanted else { return Ok(true) };
+        let at = id as usize;
+        if wanted.is_wanted.len() <= at {
+            wanted.is_wanted.resize(at + 1, None);
+        }
+        if let Some(known) = wanted.is_wanted[at] {
+            return Ok(known);
+        }
+        let place = self.places.known[at].place;
+        let step = self.transducer.step_to_loosely(self.lexing, wanted.lexeme, place)?;
+        Ok(*wanted.is_wanted[at].insert(step.stay.is_some() || step.cut.is_some()))
+    }
+
+    /// The groups that were gathered.
+    pub fn finish(self, n_words: usize) -> impl Iterator<Item = Group> {
+        let trie = self.trie;
+        self.gathered.groups.into_iter().filter_map(move |group| group.finish(trie, n_words))
+    }
+}
+
+impl Growing {
+    fn add(&mut self, lo: u32, hi: u32) {
+        match self.tokens.last_mut() {
+            _ if lo == hi => {}
+            Some(last) if last.1 == lo => last.1 = hi,
+            _ => self.tokens.push((lo, hi)),
+        }
+    }
+
+    /// The group, if anything comes to it.
+    fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
+        let Self { place, tokens, tops, .. } = self;
+        let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+        let tokens = Tokens::new(ranges.copied().collect(), n_words);
+        let is_empty = tops.is_empty() && tokens.is_empty();
+        (!is_empty).then(|| Group::new(place, Arc::new(tokens), tops))
+    }
+}
+
+impl Group {
+    pub(crate) fn new(place: Place, tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
+        let (n_tokens, first) = (tokens.count(), tokens.first().unwrap_or(TokenId(0)));
+        Self { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() }
+    }
+
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.tokens.memory_usage() + size_of::<Self>() + size_of_val(&*self.tops)
+    }
+
+    /// The nodes of the trie below which stands what is left of other tokens if the piece ends here.
+    pub fn tops(&self) -> &[NodeId] {
+        &self.tops
+    }
+
+    /// What is left of tokens of a trie if the piece ends here; `None` if nothing is. Made once.
+    pub(crate) fn beyond(&self, rests: &Rests, trie: (u64, &TokenTrie), n_words: usize) -> Option<Arc<Rest>> {
+        (!self.tops.is_empty())
+            .then(|| self.rest.get_or_init(|| rests.get(trie, &self.tops, n_words)).clone())
+    }
+}
