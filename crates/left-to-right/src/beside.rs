@@ -1,15 +1,20 @@
-//! A sweep beside the walk of a common automaton: only what differs is walked, see [`crate::common`].
+//! Sweeps beside what is known: only what differs is walked.
+//!
+//! [`Beside`] is a sweep beside the walk of a common automaton (see [`crate::common`]), [`Pairs`] one beside an
+//! earlier sweep of the same language: from both places the trie is walked at once, and where both come to one
+//! place, what is below the node is the same. In a string that has to contain something, all places but for
+//! those near it come to one after a few characters.
 
 use std::sync::Arc;
 
 use anygram_grammar::automata::Nature;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{Lexing, Place, Transducer};
-use anygram_vocab::NodeId;
+use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Walked};
-use crate::sweep::{Group, NOWHERE, PlaceId, Sweeper};
+use crate::sweep::{Group, Growing, NOWHERE, PlaceId, Sweep, Sweeper};
 
 /// A sweep beside the walk of a common automaton.
 pub(crate) struct Beside {
@@ -132,12 +137,12 @@ impl Beside {
     pub fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Box<[Group]>>, LexerError> {
         let (lexing, trie) = (sweeper.lexing, sweeper.trie);
         let union = &lexing.lexicon.union;
+        let gone = self.difference.gone(trie, n_words);
         let mut all: Vec<Group> = Vec::new();
         let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
         for fate in &self.walked.fates {
             let within = fate.within(bounds, trie, n_words);
-            let (tokens, mut tops) =
-                (self.difference.tokens(fate, &within, trie, n_words), self.difference.tops(&within));
+            let (tokens, mut tops) = (within.tokens.without(&gone), self.difference.tops(&within.tops));
             if tokens.is_empty() && tops.is_empty() {
                 continue;
             }
@@ -180,5 +185,98 @@ impl Beside {
             })
         };
         Ok(place.filter(is_right))
+    }
+}
+
+/// A sweep that others are walked beside.
+#[derive(Clone)]
+pub(crate) struct Base {
+    /// From where.
+    pub start: Place,
+    /// What it found.
+    pub sweep: Arc<Sweep>,
+}
+
+/// A sweep beside an earlier one.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    difference: Difference,
+}
+
+impl Pairs {
+    /// Walks the trie where the sweep from a place does something else than the base.
+    pub fn walk(&mut self, sweeper: &mut Sweeper, base: Place, start: Place) -> Result<(), LexerError> {
+        let trie = sweeper.trie;
+        let pair = (sweeper.begin(base), sweeper.begin(start));
+        trie.descend(trie.below_root(), pair, |&before, at| self.enter(sweeper, before, at))
+    }
+
+    fn enter(
+        &mut self,
+        sweeper: &mut Sweeper,
+        (base, before): (PlaceId, PlaceId),
+        at: NodeId,
+    ) -> Result<Option<(PlaceId, PlaceId)>, LexerError> {
+        let trie = sweeper.trie;
+        self.difference.note_before(at);
+        let (next, level) = sweeper.follow(before, at)?;
+        let base = sweeper.look(base, at, level)?;
+        if next == base {
+            return Ok(None);
+        }
+        let node = trie.node(at);
+        if next == NOWHERE {
+            self.difference.note_below(trie, at);
+            return Ok(None);
+        }
+        if sweeper.returns(next, at, level)? {
+            self.difference.note_below(trie, at);
+            sweeper.add(next, node.lo, node.hi);
+            return Ok(None);
+        }
+        self.difference.note(trie, at);
+        sweeper.add(next, node.lo, node.own_hi);
+        Ok(Some((base, next)))
+    }
+
+    /// The groups. Cost: a copy of each row in which something differs.
+    pub fn finish(self, base: &Sweep, sweeper: Sweeper, n_words: usize) -> Box<[Group]> {
+        let trie = sweeper.trie;
+        let gone = self.difference.gone(trie, n_words);
+        let mut own: FxHashMap<Place, Growing> = FxHashMap::default();
+        let mut order = Vec::new();
+        for group in sweeper.gathered() {
+            order.push(group.place);
+            own.insert(group.place, group);
+        }
+        let mut all = Vec::new();
+        for group in &base.groups {
+            all.extend(self.joined(group, &gone, own.remove(&group.place), trie, n_words));
+        }
+        let left = order.into_iter().filter_map(|place| own.remove(&place));
+        all.extend(left.filter_map(|group| group.finish(trie, n_words)));
+        all.into()
+    }
+
+    /// A group of the base with what comes to its place instead of what is gone.
+    fn joined(
+        &self,
+        group: &Group,
+        gone: &[u32],
+        own: Option<Growing>,
+        trie: &TokenTrie,
+        n_words: usize,
+    ) -> Option<Group> {
+        let mut tops = self.difference.tops(group.tops());
+        let mut tokens = group.tokens.without(gone);
+        if let Some(own) = own {
+            tops.extend(&own.tops);
+            tops.sort_unstable();
+            let more = own.token_ids(trie);
+            if !more.is_empty() {
+                tokens = Arc::new(tokens.with(more, n_words));
+            }
+        }
+        (!tokens.is_empty() || !tops.is_empty()).then(|| Group::new(group.place, tokens, tops))
     }
 }

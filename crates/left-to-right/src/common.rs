@@ -18,10 +18,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anygram_grammar::automata::{Common, Nature, Pieces};
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
-use crate::mask::{MASK_BITS, Tokens};
+use crate::mask::{self, Tokens};
 
 /// The common walks of a vocabulary, by name. There are as many as automata name, which is a handful.
 #[derive(Default)]
@@ -84,7 +84,7 @@ pub(crate) struct Bounds {
 /// What of a [`Fate`] keeps within some bounds.
 pub(crate) struct Within {
     pub tokens: Arc<Tokens>,
-    tops: Box<[NodeId]>,
+    pub tops: Box<[NodeId]>,
 }
 
 /// So many bounds are kept, and then all are dropped: strings of one vocabulary rarely have more.
@@ -279,39 +279,22 @@ impl Difference {
         add_range(&mut self.nodes, at.0 + 1..node.end.0);
     }
 
-    /// The tokens of a fate but for those of which something else becomes. Cost: where there are some of
-    /// those, a copy.
-    pub fn tokens(&self, fate: &Fate, within: &Within, trie: &TokenTrie, n_words: usize) -> Arc<Tokens> {
-        let gone = meets(&fate.ranges, &self.positions);
-        if gone.is_empty() {
-            return within.tokens.clone();
+    /// The tokens of which something else becomes, as a row. Cost: their number and the words of a row.
+    pub fn gone(&self, trie: &TokenTrie, n_words: usize) -> Vec<u32> {
+        let mut gone = vec![0; n_words];
+        for &(lo, hi) in &self.positions {
+            trie.order()[lo as usize..hi as usize]
+                .iter()
+                .for_each(|token| mask::set_bit(&mut gone, token.index()));
         }
-        let ids = |ranges: &[(u32, u32)]| -> Vec<TokenId> {
-            let ids = ranges.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-            ids.copied().collect()
-        };
-        let mut gone = ids(&gone);
-        Arc::new(match &*within.tokens {
-            Tokens::Many(words) => {
-                let mut words = words.clone();
-                for token in gone {
-                    words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
-                }
-                Tokens::Many(words)
-            }
-            Tokens::Few(tokens) => {
-                gone.sort_unstable();
-                let is_left = |token: &&TokenId| gone.binary_search(token).is_err();
-                Tokens::new(tokens.iter().filter(is_left).copied().collect(), n_words)
-            }
-        })
+        gone
     }
 
-    /// The nodes before which the piece can end, but for those that the sweep itself knows of.
-    pub fn tops(&self, within: &Within) -> Vec<NodeId> {
-        let mut left = Vec::with_capacity(within.tops.len());
+    /// Of nodes before which the piece can end those of which the sweep itself does not know.
+    pub fn tops(&self, tops: &[NodeId]) -> Vec<NodeId> {
+        let mut left = Vec::with_capacity(tops.len());
         let mut known = self.nodes.iter().peekable();
-        for &top in &within.tops {
+        for &top in tops {
             while known.next_if(|&&(_, to)| to <= top.0).is_some() {}
             if known.peek().is_none_or(|&&(from, _)| top.0 < from) {
                 left.push(top);
@@ -319,16 +302,4 @@ impl Difference {
         }
         left
     }
-}
-
-/// What two ascending lists of ranges have in common. Cost: the second times a search in the first, and what
-/// is found.
-fn meets(ranges: &[((u32, u32), u64)], others: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let mut found = Vec::new();
-    for &(from, to) in others {
-        let first = ranges.partition_point(|&((_, end), _)| end <= from);
-        let inside = ranges[first..].iter().take_while(|&&((start, _), _)| start < to);
-        found.extend(inside.map(|&((start, end), _)| (start.max(from), end.min(to))));
-    }
-    found
 }

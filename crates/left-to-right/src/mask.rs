@@ -24,7 +24,7 @@ use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::beside::Beside;
+use crate::beside::{Base, Beside, Pairs};
 use crate::common::Commons;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
@@ -141,6 +141,37 @@ impl Tokens {
         }
     }
 
+    /// Those that are not in a row: the same set if that is all.
+    pub(crate) fn without(self: &Arc<Self>, gone: &[u32]) -> Arc<Self> {
+        match &**self {
+            Self::Many(words) => {
+                if words.iter().zip(gone).all(|(&word, &gone)| word & gone == 0) {
+                    return self.clone();
+                }
+                Arc::new(Self::Many(words.iter().zip(gone).map(|(&word, &gone)| word & !gone).collect()))
+            }
+            Self::Few(tokens) => {
+                let is_left = |token: &&TokenId| !get_bit(gone, token.index());
+                if tokens.iter().all(|token| is_left(&token)) {
+                    return self.clone();
+                }
+                Arc::new(Self::Few(tokens.iter().filter(is_left).copied().collect()))
+            }
+        }
+    }
+
+    /// With some more.
+    pub(crate) fn with(&self, more: Vec<TokenId>, n_words: usize) -> Self {
+        match self {
+            Self::Many(words) => {
+                let mut words = words.clone();
+                more.iter().for_each(|token| set_bit(&mut words, token.index()));
+                Self::Many(words)
+            }
+            Self::Few(tokens) => Self::new(tokens.iter().copied().chain(more).collect(), n_words),
+        }
+    }
+
     /// Whether all of them are in a row.
     pub fn is_subset(&self, words: &[u32]) -> bool {
         match self {
@@ -231,6 +262,8 @@ pub struct Walks {
     sweeps: FxHashMap<(Place, u64), Arc<Sweep>>,
     /// Where bytes lead from the places that sweeps have come to.
     places: PlaceTables,
+    /// By the automata that are alive at the start, the last sweep for which much of the trie was walked.
+    bases: FxHashMap<(bool, Box<[u32]>), Base>,
     /// Those of the vocabulary: what is left of its tokens does not depend on the language.
     rests: Arc<Rests>,
     bytes: usize,
@@ -387,6 +420,7 @@ impl Walks {
     fn make_room(&mut self, language: &Language, bytes: usize) {
         if self.bytes + self.places.memory_usage() + bytes > language.limits().cache_bytes {
             self.places = PlaceTables::default();
+            self.bases.clear();
             self.walks.clear();
             self.sweeps.clear();
             self.bytes = 0;
@@ -423,7 +457,51 @@ impl Walks {
         {
             return Ok(narrow);
         }
+        if id == 0 && trie.n_nodes() >= MANY_NODES {
+            return self.beside_base(stepper, language, trie, lexeme, n_words);
+        }
         Ok(sweep(None)?.0)
+    }
+
+    /// The sweep of the vocabulary's trie beside the last one that walked much of it from a place of the same
+    /// automata, if there is one. Kept. Cost: the nodes at which the two differ, and their children.
+    fn beside_base(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        trie: &TokenTrie,
+        lexeme: LexemeId,
+        n_words: usize,
+    ) -> Result<Arc<Sweep>, StepError> {
+        let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
+        let union = &lexing.lexicon.union;
+        let has_levels = !self.apart && union.has_bounds(start.state());
+        let Some(alive) = union.alive(start.state()) else {
+            return Ok(self.walk_trie(stepper, language, (0, trie), lexeme, None, n_words)?.0);
+        };
+        let (key, before) = ((has_levels, alive), self.n_seen);
+        let sweep = match self.bases.get(&key).cloned() {
+            None => self.walk_trie(stepper, language, (0, trie), lexeme, None, n_words)?.0,
+            Some(base) => {
+                let has_rests = self.apart || !lexing.merges_ends();
+                let places = self.places.of(lexing, (has_levels, has_rests));
+                let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, places, None);
+                let mut pairs = Pairs::default();
+                pairs.walk(&mut sweeper, base.start, start)?;
+                let n_steps = sweeper.n_steps;
+                let groups = pairs.finish(&base.sweep, sweeper, n_words);
+                self.n_seen += n_steps as u64;
+                stepper.spend(n_steps + n_words)?;
+                let sweep = Arc::new(Sweep { groups });
+                self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
+                self.sweeps.insert((start, 0), sweep.clone());
+                sweep
+            }
+        };
+        if self.n_seen - before >= MANY_NODES as u64 {
+            self.bases.insert(key, Base { start, sweep: sweep.clone() });
+        }
+        Ok(sweep)
     }
 
     /// The sweep of the vocabulary's trie where most tokens do what they do in an automaton in common use,

@@ -209,11 +209,11 @@ struct Gathered {
 }
 
 /// A group while the trie is walked.
-struct Growing {
-    place: Place,
+pub(crate) struct Growing {
+    pub place: Place,
     /// Ranges of sorted positions.
     tokens: Vec<(u32, u32)>,
-    tops: Vec<NodeId>,
+    pub tops: Vec<NodeId>,
 }
 
 /// What only is followed, where that is little.
@@ -330,16 +330,19 @@ impl<'a> Sweeper<'a> {
             return Ok(None);
         }
         let node = self.trie.node(at);
-        let below = self.trie.alphabet(at);
-        // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
-        // place.
-        let returns = node.end.0 > at.0 + 1 && below.is_text() && self.returns(next, at, level)?;
+        let returns = self.returns(next, at, level)?;
         self.add(next, node.lo, if returns { node.hi } else { node.own_hi });
         Ok((!returns).then_some(next))
     }
 
-    /// Whether all characters below a node lead from a place back to it.
-    fn returns(&mut self, id: PlaceId, at: NodeId, level: usize) -> Result<bool, LexerError> {
+    /// Whether there are tokens below a node, and all their characters lead from a place back to it.
+    #[inline]
+    pub fn returns(&mut self, id: PlaceId, at: NodeId, level: usize) -> Result<bool, LexerError> {
+        // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
+        // place.
+        if self.trie.end(at).0 == at.0 + 1 || !self.trie.alphabet(at).is_text() {
+            return Ok(false);
+        }
         let known = self.places.known[id as usize].returning.get(level).copied().flatten();
         let known = match known {
             None if self.may_return(id, NodeId(at.0 + 1))? => {
@@ -417,7 +420,22 @@ impl<'a> Sweeper<'a> {
     /// The groups that were gathered.
     pub fn finish(self, n_words: usize) -> impl Iterator<Item = Group> {
         let trie = self.trie;
-        self.gathered.groups.into_iter().filter_map(move |group| group.finish(trie, n_words))
+        self.gathered().filter_map(move |group| group.finish(trie, n_words))
+    }
+
+    /// The same, before they are groups.
+    pub fn gathered(self) -> impl Iterator<Item = Growing> {
+        self.gathered.groups.into_iter()
+    }
+
+    /// Where a node leads from a place of another walk.
+    #[inline]
+    pub fn look(&mut self, before: PlaceId, at: NodeId, level: usize) -> Result<PlaceId, LexerError> {
+        if before == NOWHERE {
+            return Ok(NOWHERE);
+        }
+        let class = self.lexing.lexicon.union.class(self.trie.byte(at));
+        self.next(before & !FRESH, class, level)
     }
 }
 
@@ -430,13 +448,17 @@ impl Growing {
         }
     }
 
+    /// The tokens that come to it.
+    pub fn token_ids(&self, trie: &TokenTrie) -> Vec<TokenId> {
+        let ranges = self.tokens.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+        ranges.copied().collect()
+    }
+
     /// The group, if anything comes to it.
-    fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
-        let Self { place, tokens, tops, .. } = self;
-        let ranges = tokens.into_iter().flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-        let tokens = Tokens::new(ranges.copied().collect(), n_words);
-        let is_empty = tops.is_empty() && tokens.is_empty();
-        (!is_empty).then(|| Group::new(place, Arc::new(tokens), tops))
+    pub fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
+        let tokens = Tokens::new(self.token_ids(trie), n_words);
+        let is_empty = self.tops.is_empty() && tokens.is_empty();
+        (!is_empty).then(|| Group::new(self.place, Arc::new(tokens), self.tops))
     }
 }
 

@@ -232,6 +232,11 @@ impl Union {
         self.growing.as_ref().map_or(Ok(state), |growing| growing.alike(state, bytes))
     }
 
+    /// The automata in which something is alive, by numbers of their own; `None` unless the union grows.
+    pub fn alive(&self, state: State) -> Option<Box<[u32]>> {
+        Some(self.growing.as_ref()?.alive(state))
+    }
+
     /// Whether other states may stand for those that come after this one where only so many bytes follow.
     pub fn has_bounds(&self, state: State) -> bool {
         self.growing.as_ref().is_some_and(|growing| growing.has_bounds(state))

@@ -32,8 +32,9 @@ const NOT_YET: State = State::MAX;
 enum Automaton {
     /// All terminals that have patterns.
     Product(Box<Union>),
-    /// Terminals given by an automaton: its labels, each with the terminal, sorted.
-    Pieces(Pieces, Vec<(u32, u32)>),
+    /// Terminals given by an automaton: its labels, each with the terminal, sorted; whether that is all that
+    /// it has.
+    Pieces(Pieces, Vec<(u32, u32)>, bool),
 }
 
 #[derive(Debug)]
@@ -86,7 +87,10 @@ impl Growing {
             for &(_, terminal) in &labels {
                 automaton_of[terminal as usize] = Some(automata.len() as u32);
             }
-            automata.push(Automaton::Pieces(own.clone(), labels));
+            let is_ours = |label: &u32| labels.binary_search_by_key(label, |&(own, _)| own).is_ok();
+            let (live, accepts) = (own.live(own.start()), own.accepts(own.start()));
+            let are_all = live.iter().chain(&*accepts).all(is_ours);
+            automata.push(Automaton::Pieces(own.clone(), labels, are_all));
         }
         let all: Vec<Box<[u8; 256]>> = automata.iter().map(Automaton::classes).collect();
         let (classes, n_classes, samples) = common_classes(all.iter().map(|classes| &**classes));
@@ -181,10 +185,14 @@ impl Growing {
         }
         let alike = |&(at, own): &(u32, u32)| match &self.automata[at as usize] {
             Automaton::Product(_) => (at, own),
-            Automaton::Pieces(pieces, _) => (at, pieces.alike(own, bytes)),
+            Automaton::Pieces(pieces, ..) => (at, pieces.alike(own, bytes)),
         };
         let tuple: Tuple = entry.tuple.iter().map(alike).collect();
         if tuple == entry.tuple { Ok(state) } else { self.intern(tuple, false) }
+    }
+
+    pub fn alive(&self, state: State) -> Box<[u32]> {
+        self.entries[state as usize].tuple.iter().map(|&(at, _)| at).collect()
     }
 
     /// See [`Union::has_bounds`].
@@ -210,7 +218,7 @@ impl Growing {
         let at = (*self.automaton_of.get(terminal)?)?;
         match &self.automata[at as usize] {
             Automaton::Product(_) => Some(Named::Pattern),
-            Automaton::Pieces(pieces, labels) => {
+            Automaton::Pieces(pieces, labels, _) => {
                 let (label, _) = labels.iter().find(|&&(_, named)| named as usize == terminal)?;
                 Some(Named::Label(pieces, *label))
             }
@@ -234,7 +242,7 @@ impl Growing {
         let mut places =
             self.entries[state as usize].tuple.iter().map(|&(at, own)| match &self.automata[at as usize] {
                 Automaton::Product(_) => *of_product.get(own as usize)?,
-                Automaton::Pieces(pieces, _) => pieces.in_outline(own).map(&run),
+                Automaton::Pieces(pieces, ..) => pieces.in_outline(own).map(&run),
             });
         let first = places.next()??;
         places.all(|place| place == Some(first)).then_some(first)
@@ -245,7 +253,7 @@ impl Growing {
         let entry = &self.entries[state as usize];
         let [(at, own)] = *entry.tuple else { return None };
         match &self.automata[at as usize] {
-            Automaton::Pieces(pieces, labels) if !entry.is_start => Some((pieces, own, labels)),
+            Automaton::Pieces(pieces, labels, _) if !entry.is_start => Some((pieces, own, labels)),
             _ => None,
         }
     }
@@ -306,7 +314,7 @@ impl Growing {
         };
         let has_bounds = tuple.iter().any(|&(at, _)| match &self.automata[at as usize] {
             Automaton::Product(_) => false,
-            Automaton::Pieces(pieces, _) => pieces.has_bounds(),
+            Automaton::Pieces(pieces, ..) => pieces.has_bounds(),
         });
         Entry { tuple, is_start, has_bounds, accepts: set(accepts), live: set(live), next: OnceLock::new() }
     }
@@ -316,14 +324,14 @@ impl Automaton {
     fn classes(&self) -> Box<[u8; 256]> {
         match self {
             Self::Product(union) => union.classes.clone(),
-            Self::Pieces(pieces, _) => pieces.classes(),
+            Self::Pieces(pieces, ..) => pieces.classes(),
         }
     }
 
     fn start(&self) -> u32 {
         match self {
             Self::Product(_) => START,
-            Self::Pieces(pieces, _) => pieces.start(),
+            Self::Pieces(pieces, ..) => pieces.start(),
         }
     }
 
@@ -331,11 +339,11 @@ impl Automaton {
     fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, LexerError> {
         match self {
             Self::Product(union) => Ok(Some(union.step(state, union.class(byte))).filter(|&to| to != DEAD)),
-            Self::Pieces(pieces, labels) => {
+            Self::Pieces(pieces, labels, are_all) => {
                 let is_ours = |label: &u32| labels.binary_search_by_key(label, |&(own, _)| own).is_ok();
                 let matters =
                     |&to: &u32| pieces.accepts(to).iter().any(is_ours) || pieces.live(to).iter().any(is_ours);
-                Ok(pieces.step(state, byte)?.filter(matters))
+                Ok(pieces.step(state, byte)?.filter(|to| *are_all || matters(to)))
             }
         }
     }
@@ -343,14 +351,14 @@ impl Automaton {
     fn accepts(&self, state: u32, members: &mut Vec<u32>) {
         match self {
             Self::Product(union) => members.extend(union.accepts(state).iter().map(|at| at as u32)),
-            Self::Pieces(pieces, labels) => named(labels, &pieces.accepts(state), members),
+            Self::Pieces(pieces, labels, _) => named(labels, &pieces.accepts(state), members),
         }
     }
 
     fn live(&self, state: u32, members: &mut Vec<u32>) {
         match self {
             Self::Product(union) => members.extend(union.live(state).iter().map(|at| at as u32)),
-            Self::Pieces(pieces, labels) => named(labels, &pieces.live(state), members),
+            Self::Pieces(pieces, labels, _) => named(labels, &pieces.live(state), members),
         }
     }
 }
