@@ -530,8 +530,8 @@ impl JsonMemory {
         true
     }
 
-    /// Whether a token has at most one whole key, and that is none before it; false where that takes more than
-    /// a look.
+    /// Whether a token has at most one whole key, and that is none before it; false where that takes more
+    /// than a look.
     fn has_new_key(&self, token: &[u8]) -> bool {
         let is_object = self.frame.shape == Shape::Object;
         let mut expects_key = is_object && self.frame.expects_key;

@@ -1,9 +1,9 @@
 //! Sweeps beside what is known: only what differs is walked.
 //!
-//! [`Beside`] is a sweep beside the walk of a common automaton (see [`crate::common`]), [`Pairs`] one beside an
-//! earlier sweep of the same language: from both places the trie is walked at once, and where both come to one
-//! place, what is below the node is the same. In a string that has to contain something, all places but for
-//! those near it come to one after a few characters.
+//! [`Beside`] is a sweep beside the walk of a common automaton (see [`crate::common`]), [`Pairs`] one beside
+//! an earlier sweep of the same language: from both places the trie is walked at once, and where both come to
+//! one place, what is below the node is the same. In a string that has to contain something, all places but
+//! for those near it come to one after a few characters.
 
 use std::sync::Arc;
 

@@ -57,7 +57,7 @@ pub fn get_bit(words: &[u32], id: usize) -> bool {
 }
 
 /// A set of tokens: a sorted list while that is smaller than a row of a mask.
-#[derive(Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub enum Tokens {
     /// A list.
     Few(Box<[TokenId]>),
@@ -77,6 +77,37 @@ impl Tokens {
         let mut words = vec![0; n_words];
         tokens.iter().for_each(|token| set_bit(&mut words, token.index()));
         Self::Many(words.into())
+    }
+
+    /// Those of a row.
+    pub fn of_row(words: &[u32]) -> Self {
+        let count: u32 = words.iter().map(|word| word.count_ones()).sum();
+        if count as usize > words.len() / 8 {
+            return Self::Many(words.into());
+        }
+        let mut tokens = Vec::with_capacity(count as usize);
+        for (at, &word) in words.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                tokens.push(TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize));
+                left &= left - 1;
+            }
+        }
+        Self::Few(tokens.into())
+    }
+
+    /// Writes them as a row.
+    pub fn write_to(&self, words: &mut [u32]) {
+        match self {
+            Self::Few(_) => {
+                words.fill(0);
+                self.add_to(words);
+            }
+            Self::Many(own) => {
+                words[..own.len()].copy_from_slice(own);
+                words[own.len()..].fill(0);
+            }
+        }
     }
 
     /// How many there are. Cost of a row: O(words).
@@ -505,7 +536,8 @@ impl Walks {
     }
 
     /// The sweep of the vocabulary's trie where most tokens do what they do in an automaton in common use,
-    /// see [`crate::common`]; `None` elsewhere. Kept. Cost: the nodes at which they do not, and their children.
+    /// see [`crate::common`]; `None` elsewhere. Kept. Cost: the nodes at which they do not, and their
+    /// children.
     fn beside_common(
         &mut self,
         stepper: &mut Stepper,

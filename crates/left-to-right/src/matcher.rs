@@ -877,11 +877,9 @@ impl Matcher {
         frontier: &[Config],
         words: &mut [u32],
     ) -> Result<bool, MatchError> {
-        let n_words = self.constraint.mask_words();
         let Session { stepper, memo, .. } = session;
         let Some(known) = memo.find(stepper, frontier) else { return Ok(false) };
-        words[..n_words].copy_from_slice(known);
-        words[n_words..].fill(0);
+        known.write_to(words);
         self.put_own_eos(stepper, frontier, words)?;
         Ok(true)
     }

@@ -11,7 +11,8 @@
 //! The states that were looked into are noted while a mask is computed ([`Stepper::begin_trace`]); those made
 //! on the way are left out, because they follow from the others. XGrammar and llguidance precompute what does
 //! not depend on the stack at all; parser stacks that share what they hold are Tomita's (1985). Cost of a
-//! look-up: the states on the path, one to three as a rule, and a copy of the row.
+//! look-up: the states on the path, one to three as a rule, and a copy of the row, or of the tokens where
+//! they are few.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use anygram_recognizer::StateId;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::frontier::{Config, Stepper};
+use crate::mask::Tokens;
 
 /// What is known of masks, bounded in bytes: when full, all is dropped.
 #[derive(Default)]
@@ -29,7 +31,7 @@ pub(crate) struct Memo {
     /// readings.
     edges: FxHashMap<Box<[u32]>, u32>,
     /// Of each mask, by hash, all that have it.
-    masks: FxHashMap<u64, Vec<Arc<[u32]>>>,
+    masks: FxHashMap<u64, Vec<Arc<Tokens>>>,
     bytes: usize,
     counts: MemoCounts,
     /// Scratch: the states met on the way, and a key.
@@ -53,7 +55,7 @@ const ROOT: u32 = u32::MAX;
 enum Node {
     /// The state that was met as the so many-th decides.
     Look(u32),
-    Mask(Arc<[u32]>),
+    Mask(Arc<Tokens>),
 }
 
 /// Beyond this many states a situation is not likely to come again.
@@ -61,7 +63,7 @@ const MAX_MET: usize = 256;
 
 impl Memo {
     /// The mask of a frontier, if it is known.
-    pub fn find(&mut self, stepper: &mut Stepper, frontier: &[Config]) -> Option<&Arc<[u32]>> {
+    pub fn find(&mut self, stepper: &mut Stepper, frontier: &[Config]) -> Option<&Tokens> {
         self.begin(frontier);
         loop {
             let node = *self.edges.get(&*self.key)?;
@@ -175,17 +177,21 @@ impl Memo {
         Some(())
     }
 
-    fn share(&mut self, mask: &[u32]) -> Arc<[u32]> {
+    fn share(&mut self, mask: &[u32]) -> Arc<Tokens> {
+        let mask = Tokens::of_row(mask);
         let mut hasher = FxHasher::default();
-        for pair in mask.chunks(2) {
-            hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
+        match &mask {
+            Tokens::Few(tokens) => tokens.iter().for_each(|token| hasher.write_u32(token.0)),
+            Tokens::Many(words) => words.chunks(2).for_each(|pair| {
+                hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
+            }),
         }
         let same = self.masks.entry(hasher.finish()).or_default();
-        if let Some(known) = same.iter().find(|known| ***known == *mask) {
+        if let Some(known) = same.iter().find(|known| ***known == mask) {
             return known.clone();
         }
-        let mask: Arc<[u32]> = mask.into();
-        self.bytes += size_of_val(&*mask) + 64;
+        self.bytes += mask.memory_usage() + 64;
+        let mask = Arc::new(mask);
         same.push(mask.clone());
         mask
     }

@@ -1,9 +1,9 @@
 //! Sweeps: what all tokens of a trie do to a piece in progress.
 //!
-//! The trie is walked once from a place of the lexer, as long as pieces go on; a table says where byte classes
-//! lead, so a node costs a look-up. The table is that of all sweeps of a language ([`Places`]): most of what a
-//! sweep comes to, others have come to before. Subtrees whose tokens have only characters that lead from a
-//! place back to it are not walked.
+//! The trie is walked once from a place of the lexer, as long as pieces go on; a table says where byte
+//! classes lead, so a node costs a look-up. The table is that of all sweeps of a language ([`Places`]): most
+//! of what a sweep comes to, others have come to before. Subtrees whose tokens have only characters that lead
+//! from a place back to it are not walked.
 
 use std::sync::{Arc, OnceLock};
 
@@ -188,8 +188,8 @@ impl Places {
 pub(crate) struct PlaceTables([Option<Places>; 2]);
 
 impl PlaceTables {
-    /// With `has_levels` places are one that do the same for as many bytes as follow; `has_rests` says whether
-    /// ends of pieces are followed one by one, which is the same for all sweeps.
+    /// With `has_levels` places are one that do the same for as many bytes as follow; `has_rests` says
+    /// whether ends of pieces are followed one by one, which is the same for all sweeps.
     pub fn of(&mut self, lexing: &Lexing, (has_levels, has_rests): (bool, bool)) -> &mut Places {
         let Self(tables) = self;
         tables[usize::from(has_levels)].get_or_insert_with(|| Places::new(lexing, has_levels, has_rests))

@@ -31,7 +31,8 @@ fn schemas() -> Vec<String> {
         // Keys of which some are listed.
         r#"{"properties":{"the":{},"there":{},"é":{}},"propertyNames":{"minLength":2,"maxLength":7},
             "additionalProperties":{"type":"string","maxLength":3}}"#,
-        r#"{"type":"object","properties":{"name":true},"patternProperties":{"^[a-z]{1,4}$":{"maxLength":2}}}"#,
+        r#"{"type":"object","properties":{"name":true},
+            "patternProperties":{"^[a-z]{1,4}$":{"maxLength":2}}}"#,
         // Several strings at one place.
         r#"{"type":"array","items":{"anyOf":[{"maxLength":2},{"minLength":6,"maxLength":8},
             {"enum":["the end","then"]}]}}"#,
