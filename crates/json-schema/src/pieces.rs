@@ -54,8 +54,9 @@ enum State {
     Inside { length: u64, open: Open },
     /// Inside a character: how it is spelled so far.
     Within { part: Part, length: u64, open: Open },
-    /// Inside a character of which only the length of the rest matters: what comes behind it.
-    Tail { left: u8, length: u64, open: Open },
+    /// Inside a character of which only the spelling matters, since all that it can be lead to the same: what
+    /// comes behind it. Of parts that go on alike one stands for all, see [`Part::shape`].
+    Tail { part: Part, length: u64, open: Open },
     /// Behind the closing quote.
     Closed(Arc<[u32]>),
 }
@@ -133,9 +134,13 @@ impl StringPieces {
                 0x20..=0x7f if byte != b'\\' => self.character(u32::from(byte), *length, open),
                 byte => Part::first(byte).map_or(Ok(None), |part| self.within(part, *length, open)),
             },
-            State::Tail { left, length, open } => Ok((byte & 0xc0 == 0x80).then(|| match left {
-                1 => State::Inside { length: *length, open: open.clone() },
-                left => State::Tail { left: left - 1, length: *length, open: open.clone() },
+            State::Tail { part, length, open } => Ok(part.step(byte).and_then(|next| match next {
+                Err(_) => Some(State::Inside { length: *length, open: open.clone() }),
+                Ok(part) if part.ranges(self.escapes).is_empty() => None,
+                Ok(part) => {
+                    let part = part.shape(self.escapes)?;
+                    Some(State::Tail { part, length: *length, open: open.clone() })
+                }
             })),
             State::Within { part, length, open } => match part.step(byte) {
                 None => Ok(None),
@@ -206,15 +211,19 @@ impl StringPieces {
 
     /// Inside a character.
     fn within(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
-        let ranges = part.ranges(self.escapes);
-        let mut chars = lock(&self.chars);
-        if let (Part::Bytes { left, value }, &[(from, to)]) = (part, &*ranges)
-            && (from, to) == (value << (6 * left), ((value + 1) << (6 * left)) - 1)
-            && let Some(behind) = self.behind(&mut chars, length, open, (from, to))?
+        if let Some(shape) = part.shape(self.escapes)
+            && let Some(behind) = self.behind(length, open, &part.ranges(self.escapes))?
         {
             let length = (length + 1).min(self.most);
-            return Ok((!behind.is_empty()).then_some(State::Tail { left, length, open: behind }));
+            return Ok((!behind.is_empty()).then_some(State::Tail { part: shape, length, open: behind }));
         }
+        self.within_one(part, length, open)
+    }
+
+    /// The same where what is spelled matters.
+    fn within_one(&self, part: Part, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
+        let ranges = part.ranges(self.escapes);
+        let mut chars = lock(&self.chars);
         let mut left = Vec::with_capacity(open.len());
         for &(label, formula) in open {
             if self.reaches(&mut chars, label, formula, (length + 1).min(self.most), &ranges)? {
@@ -224,22 +233,18 @@ impl StringPieces {
         Ok((!left.is_empty()).then(|| State::Within { part, length, open: left.into() }))
     }
 
-    /// What is behind a character that is any of a range, if that is the same for all of them.
-    fn behind(
-        &self,
-        chars: &mut Chars,
-        length: u64,
-        open: &Open,
-        (from, to): (u32, u32),
-    ) -> Result<Option<Open>, TooLarge> {
+    /// What is behind a character that is any of some ranges, if that is the same for all of them.
+    fn behind(&self, length: u64, open: &Open, ranges: &[(u32, u32)]) -> Result<Option<Open>, TooLarge> {
+        let mut chars = lock(&self.chars);
         let mut left = Vec::with_capacity(open.len());
         for &(label, formula) in open {
             let row = chars.row(formula)?;
-            let (last, next) = row[row.partition_point(|&(last, _)| last < from)];
-            if last < to {
-                return Ok(None);
-            }
-            if self.is_live(chars, label, next, (length + 1).min(self.most))? {
+            let places = ranges.iter().map(|&(from, to)| {
+                let (last, next) = row[row.partition_point(|&(last, _)| last < from)];
+                (last >= to).then_some(next)
+            });
+            let Some(next) = common(places) else { return Ok(None) };
+            if self.is_live(&mut chars, label, next, (length + 1).min(self.most))? {
                 left.push((label, next));
             }
         }
@@ -352,9 +357,11 @@ impl PieceAutomaton for StringPieces {
                 return Some(Nature { number: 0, label, most: u64::MAX, least: 0 });
             }
             State::Inside { length, open } => (1, *length, open),
-            State::Tail { left, length, open } => (2 + u64::from(*left), *length, open),
+            State::Tail { part, length, open } => (part.number(), *length, open),
             // What is begun is a character.
-            State::Within { part, length, open } => (part.number(), *length + 1, open),
+            State::Within { part, length, open } => {
+                (part.shape(self.escapes).unwrap_or(*part).number(), *length + 1, open)
+            }
         };
         let [(label, FormulaId::ANY)] = **open else { return None };
         let Text { min, max, .. } = self.texts[label as usize];
@@ -378,8 +385,7 @@ impl PieceAutomaton for StringPieces {
             State::Start => b"",
             State::Inside { .. } => b"\"",
             State::Closed(_) => b"\"\"",
-            State::Tail { left, .. } => bytes(*left),
-            State::Within { part, .. } => match part {
+            State::Tail { part, .. } | State::Within { part, .. } => match part {
                 Part::Bytes { left, .. } => bytes(*left),
                 Part::Escape | Part::HalfEscape { .. } => b"\"\\",
                 // The other half is another character there.
@@ -413,6 +419,12 @@ const OUTLINE: &str = concat!(
     r#"(?-u)"(?:[\x20\x21\x23-\x5b\x5d-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"#,
     r#"|[\xf0-\xf4][\x80-\xbf]{3}|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*""#
 );
+
+/// What all are, if they are the same; of none, what nothing follows.
+fn common(mut places: impl Iterator<Item = Option<FormulaId>>) -> Option<FormulaId> {
+    let first = places.next().unwrap_or(Some(FormulaId::NONE))?;
+    places.all(|place| place == Some(first)).then_some(first)
+}
 
 /// The last code point.
 const LAST_CHAR: u32 = char::MAX as u32;
@@ -455,6 +467,35 @@ impl Part {
             0xe0..=0xef => bytes(2, 0x0f),
             0xf0..=0xf4 => bytes(3, 0x07),
             _ => None,
+        }
+    }
+
+    /// One part for all after which the same bytes complete a character, whatever they are worth, if this one
+    /// spells any. `None` where UTF-8 or `escapes` leaves out some of the bytes; what follows a part that
+    /// has a shape has one too.
+    fn shape(self, escapes: Escapes) -> Option<Self> {
+        let shift = |digits: u8| 4 * (4 - u32::from(digits));
+        match self {
+            Self::Bytes { left: left @ 1, .. } => Some(Self::Bytes { left, value: 2 }),
+            Self::Bytes { left: left @ 2, value: 1..=0xc | 0xe.. } => Some(Self::Bytes { left, value: 0xf }),
+            Self::Bytes { left: left @ 3, value: 1..=3 } => Some(Self::Bytes { left, value: 1 }),
+            Self::Bytes { .. } => None,
+            _ if escapes == Escapes::Needed => None,
+            Self::Escape => Some(self),
+            Self::Unit { digits, value } => {
+                let value = match (digits, (value << shift(digits)) & 0xfc00) {
+                    // Halves of pairs, and other characters.
+                    (1, 0xd000) => value,
+                    (_, 0xd800) => 0xd800 >> shift(digits),
+                    _ => 0,
+                };
+                Some(Self::Unit { digits, value })
+            }
+            Self::Half { .. } => Some(Self::Half { high: 0xd800 }),
+            Self::HalfEscape { .. } => Some(Self::HalfEscape { high: 0xd800 }),
+            Self::HalfUnit { digits, .. } => {
+                Some(Self::HalfUnit { high: 0xd800, digits, value: 0xdc00 >> shift(digits) })
+            }
         }
     }
 
@@ -591,4 +632,97 @@ impl Part {
 
 fn paired(high: u32, low: u32) -> u32 {
     0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)
+}
+
+#[cfg(test)]
+mod tests {
+    use anygram_bits::Random;
+
+    use super::*;
+    use crate::strings::Strings;
+
+    /// Strings of which some characters lead elsewhere than others, and of which none do.
+    const PATTERNS: [&str; 9] = [
+        "",
+        "^[^a]*$",
+        "^[^\u{1f600}]*$",
+        "^[\u{1f600}-\u{1f60e}\u{20000}-\u{2ffff}]*$",
+        "^[x\u{10000}-\u{10ffff}]*$",
+        "^[\u{80}-\u{7ff}\u{e000}-\u{ffff}]*$",
+        "^[\u{d000}-\u{d7ff}]*é$",
+        "^(\u{fffd}|\u{1d11e}.)*$",
+        "\u{4e00}",
+    ];
+
+    fn pieces(random: &mut Random) -> StringPieces {
+        let mut strings = Strings::default();
+        let texts = (0..1 + random.below(3)).map(|_| {
+            let pattern = strings.pattern(PATTERNS[random.below(PATTERNS.len())]).unwrap();
+            let min = random.below(3) as u64;
+            let max = if random.chance(50) { u64::MAX } else { min + random.below(4) as u64 };
+            Text { formula: strings.of_pattern(pattern), min, max }
+        });
+        let texts: Vec<Text> = texts.collect();
+        let escapes = if random.chance(70) { Escapes::Any } else { Escapes::Needed };
+        let chars = Arc::new(Mutex::new(strings.chars));
+        StringPieces::new(chars, texts, "a string".to_owned(), (escapes, usize::MAX))
+    }
+
+    /// A step where every part keeps what it is worth.
+    fn step_by_value(pieces: &StringPieces, state: &State, byte: u8) -> Option<State> {
+        let (part, length, open) = match state {
+            State::Inside { length, open } => (Part::first(byte).map(Ok), length, open),
+            State::Within { part, length, open } => (part.step(byte), length, open),
+            _ => return pieces.next(state, byte).unwrap(),
+        };
+        match part {
+            Some(Ok(part)) => pieces.within_one(part, *length, open).unwrap(),
+            _ => pieces.next(state, byte).unwrap(),
+        }
+    }
+
+    fn labels(state: &State) -> Vec<u32> {
+        match state {
+            State::Start => Vec::new(),
+            State::Inside { open, .. } | State::Within { open, .. } | State::Tail { open, .. } => {
+                open.iter().map(|&(label, _)| label).collect()
+            }
+            State::Closed(labels) => labels.to_vec(),
+        }
+    }
+
+    #[test]
+    fn parts_without_values_go_on_as_those_with() {
+        let mut n_shared = 0;
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let pieces = pieces(&mut random);
+            let (mut state, mut by_value) = (State::Start, State::Start);
+            for _ in 0..40 {
+                let mut nexts = Vec::new();
+                for byte in 0..=u8::MAX {
+                    let next = pieces.next(&state, byte).unwrap();
+                    let expected = step_by_value(&pieces, &by_value, byte);
+                    let context = format!("seed {seed}, {state:?}, byte {byte:#x}: {next:?}, {expected:?}");
+                    assert_eq!(next.as_ref().map(labels), expected.as_ref().map(labels), "{context}");
+                    let is_between = |state: &Option<State>| matches!(state, Some(State::Inside { .. }));
+                    assert!(next == expected || !is_between(&next) && !is_between(&expected), "{context}");
+                    nexts.extend(next.zip(expected).map(|next| (byte, next)));
+                }
+                // Spellings of several bytes, and seldom the end.
+                nexts.retain(|next| next.0 != b'"' || matches!(state, State::Start));
+                let several: Vec<_> = nexts.iter().filter(|next| Part::first(next.0).is_some()).collect();
+                let Some(next) = (if random.chance(80) && !several.is_empty() {
+                    Some((*random.choose(&several)).clone())
+                } else {
+                    (!nexts.is_empty()).then(|| random.choose(&nexts).clone())
+                }) else {
+                    break;
+                };
+                (state, by_value) = next.1;
+                n_shared += usize::from(matches!(state, State::Tail { .. }));
+            }
+        }
+        assert!(n_shared > 1_000, "{n_shared}");
+    }
 }

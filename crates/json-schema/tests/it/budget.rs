@@ -184,3 +184,26 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
     println!("{n_walks} walks, {n_bits} bits, {n_limits} limits");
     assert!(n_limits * 20 <= n_walks.max(20));
 }
+
+/// Half a pair of escapes can be completed by each of 1,024 halves, which all lead to the same.
+#[test]
+fn halves_of_pairs_are_no_search() {
+    let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+    let mut options = LanguageOptions::default();
+    // Told apart, the halves take 2 s, and more steps.
+    options.limits.cost_steps = 1_000_000;
+    let language = Language::new(grammar(schema, &Options::default()).unwrap(), &options);
+    let vocabulary = Vocabulary::builtin();
+    let constraint = Constraint::new(Arc::new(language.unwrap()), vocabulary.clone()).unwrap();
+    for text in [r#"{"name":"\uD"#, r#"{"name":"\ud83"#, r#"{"name":"\ud83d"#, r#"{"name":"\"#] {
+        let mut matcher = constraint.matcher().unwrap();
+        for token in vocabulary.encode(text).unwrap() {
+            matcher.advance(token).unwrap();
+        }
+        let least = matcher.minimum_tokens(100).unwrap().unwrap();
+        for budget in 0..40 {
+            let mask = matcher.mask_with_budget(budget).unwrap();
+            assert_eq!(allowed(&matcher, &mask).is_empty(), budget < least, "{text} {budget} {least}");
+        }
+    }
+}
