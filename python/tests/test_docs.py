@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import anygram
+import anygram._serving
 import anygram.transformers
+import anygram.vllm
 import pytest
 from anygram import _native
 from conftest import ROOT
@@ -20,6 +22,8 @@ PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", *sorted((ROOT / "doc
 def examples() -> list[doctest.DocTest]:
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = finder.find(anygram, "anygram", globs={})
+    for module in (anygram._serving, anygram.vllm):
+        found += finder.find(module, module.__name__)
     for name in _native.__all__:
         # Classes of the native module do not say that they are from there, so each is named.
         found += finder.find(getattr(_native, name), name, module=False, globs={})

@@ -1,0 +1,331 @@
+"""The back end for vLLM, with stand-ins for the modules of vLLM that it touches.
+python/integration/vllm_manager.py drives vLLM's own manager."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+import threading
+from abc import ABC
+from importlib.metadata import entry_points
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import anygram
+import anygram.vllm
+import numpy as np
+import pytest
+from anygram._serving import Constraints, Output
+
+VOCABULARY = anygram.Vocabulary.builtin()
+EOS = VOCABULARY.eos[0]
+Asked = enum.Enum("Asked", ["JSON", "JSON_OBJECT", "REGEX", "GRAMMAR", "CHOICE", "STRUCTURAL_TAG"])
+NULL = {"type": "null"}
+SCHEMA = {"type": "object", "properties": {"b": NULL, "a": NULL}, "required": ["a", "b"]}
+
+
+def config(additional: Any = None, **outputs: bool) -> Any:
+    flags = {"disable_any_whitespace": False, "disable_additional_properties": False, **outputs}
+    return SimpleNamespace(
+        structured_outputs_config=SimpleNamespace(**flags), additional_config=additional or {}
+    )
+
+
+def backend(additional: Any = None, **outputs: bool) -> anygram.vllm.Backend:
+    return anygram.vllm.Backend(config(additional, **outputs), VOCABULARY, len(VOCABULARY) + 100)
+
+
+def compiled(asked: Asked, source: str, stops: set[int] | None = None) -> anygram.vllm.Grammar:
+    return backend().compile_grammar(asked, source, stops)
+
+
+def reads(grammar: anygram.vllm.Grammar, text: str) -> bool:
+    tokens = [*VOCABULARY.encode(text), EOS]
+    return grammar.validate_tokens(tokens) == tokens
+
+
+def allowed(row: Any) -> set[int]:
+    return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
+
+
+def rows(n: int) -> Any:
+    return np.full((n, -(-(len(VOCABULARY) + 100) // 32)), -1, dtype=np.int32)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The modules of vLLM that `install` touches."""
+
+    class VLLMClientError(Exception):
+        pass
+
+    class StructuredOutputBackend(ABC):  # noqa: B024
+        pass
+
+    class StructuredOutputGrammar(ABC):  # noqa: B024
+        pass
+
+    contents: dict[str, dict[str, Any]] = {
+        "vllm": {},
+        "vllm.v1": {},
+        "vllm.exceptions": {"VLLMClientError": VLLMClientError},
+        "vllm.v1.structured_output": {"XgrammarBackend": object},
+        "vllm.v1.structured_output.backend_xgrammar": {"XgrammarBackend": object},
+        "vllm.v1.structured_output.backend_types": {
+            "StructuredOutputBackend": StructuredOutputBackend,
+            "StructuredOutputGrammar": StructuredOutputGrammar,
+        },
+    }
+    for name, content in contents.items():
+        module = ModuleType(name)
+        module.__dict__.update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    return SimpleNamespace(
+        manager=sys.modules["vllm.v1.structured_output"],
+        xgrammar=sys.modules["vllm.v1.structured_output.backend_xgrammar"],
+        types=sys.modules["vllm.v1.structured_output.backend_types"],
+        client_error=VLLMClientError,
+    )
+
+
+def test_vllm_finds_the_plugin_and_it_is_inert(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = entry_points(group="vllm.general_plugins", name="anygram")
+    assert found.load() is anygram.vllm.plugin
+    for value in ("", "0"):
+        monkeypatch.setenv("ANYGRAM_VLLM", value)
+        anygram.vllm.plugin()
+    assert "vllm" not in sys.modules
+    monkeypatch.setenv("ANYGRAM_VLLM", "yes")
+    with pytest.raises(anygram.AnygramError, match="1 switches"):
+        anygram.vllm.plugin()
+
+
+def test_the_plugin_takes_the_place_of_a_back_end(
+    engine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANYGRAM_VLLM", "1")
+    anygram.vllm.plugin()
+    anygram.vllm.plugin()
+    assert engine.manager.XgrammarBackend is engine.xgrammar.XgrammarBackend is anygram.vllm.Backend
+    assert isinstance(backend(), engine.types.StructuredOutputBackend)
+    assert isinstance(compiled(Asked.REGEX, "a"), engine.types.StructuredOutputGrammar)
+
+
+def test_another_vllm_is_refused(engine: SimpleNamespace) -> None:
+    del engine.xgrammar.XgrammarBackend
+    with pytest.raises(anygram.AnygramError, match=r"0\.33"):
+        anygram.vllm.install()
+
+
+def test_requests_are_read_before_they_are_queued(engine: SimpleNamespace) -> None:
+    def validate(**asked: Any) -> None:
+        params = {"json": None, "structural_tag": None, **asked}
+        anygram.vllm.validate(SimpleNamespace(structured_outputs=SimpleNamespace(**params)))
+
+    anygram.vllm.validate(SimpleNamespace(structured_outputs=None))
+    validate(json="{}")
+    validate(json={"type": "null"})
+    for wrong in ({"json": "{"}, {"structural_tag": "{}"}):
+        with pytest.raises(engine.client_error) as caught:
+            validate(**wrong)
+        assert isinstance(caught.value, anygram.AnygramError)
+
+
+@pytest.mark.parametrize(
+    ("asked", "source", "right", "wrong"),
+    [
+        (Asked.JSON, json.dumps(SCHEMA), '{"b": null, "a": null}', '{"a":null,"b":null}'),
+        (Asked.JSON_OBJECT, "", '{"x":[1]}', "[1]"),
+        (Asked.REGEX, "(ab)+", "abab", "aba"),
+        (Asked.GRAMMAR, 'start: "x" | "(" start ")"', "((x))", "((x)"),
+        (Asked.GRAMMAR, 'root ::= "x" | "(" root ")"', "((x))", "((x)"),
+        (Asked.CHOICE, '["a", "ab", "\\"\\\\\\n\\u0000é🙂"]', '"\\\n\0é🙂', "b"),
+        (Asked.CHOICE, '["", "a", "a"]', "", "aa"),
+    ],
+)
+def test_what_requests_ask_for(asked: Asked, source: str, right: str, wrong: str) -> None:
+    assert reads(compiled(asked, source), right)
+    assert not reads(compiled(asked, source), wrong)
+
+
+@pytest.mark.parametrize(
+    ("asked", "source", "error"),
+    [
+        (Asked.JSON, "{", anygram.GrammarError),
+        (Asked.JSON, '{"type": "strange"}', anygram.GrammarError),
+        (Asked.JSON, '{"x-anygram": 1}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"limits": {}}}', anygram.AnygramError),
+        (Asked.REGEX, "(", anygram.GrammarError),
+        (Asked.GRAMMAR, "start: nothing", anygram.GrammarError),
+        (Asked.CHOICE, "[]", anygram.GrammarError),
+        (Asked.CHOICE, "[1]", anygram.GrammarError),
+        (Asked.CHOICE, "x", anygram.GrammarError),
+        (Asked.STRUCTURAL_TAG, "{}", anygram.AnygramError),
+    ],
+)
+def test_errors_are_values_of_one_request(asked: Asked, source: str, error: type[Exception]) -> None:
+    made = backend()
+    for _ in range(2):
+        with pytest.raises(error) as caught:
+            made.compile_grammar(asked, source)
+        assert isinstance(caught.value, ValueError)
+    assert made.compile_grammar(Asked.REGEX, "a").validate_tokens(VOCABULARY.encode("a"))
+
+
+def test_options_of_the_server_and_of_a_request() -> None:
+    compact = '{"b":null,"a":null}'
+    spaced = '{"b": null, "a": null}'
+    turned = '{"a":null,"b":null}'
+
+    def which(made: anygram.vllm.Backend, schema: Any = SCHEMA) -> list[bool]:
+        grammar = made.compile_grammar(Asked.JSON, json.dumps(schema))
+        return [reads(grammar, text) for text in (compact, spaced, turned)]
+
+    assert which(backend()) == [True, True, False]
+    assert which(backend(disable_any_whitespace=True)) == [True, False, False]
+    assert which(backend({"anygram": {"key_order": "any", "whitespace": "compact"}})) == [True, False, True]
+    own = {**SCHEMA, "x-anygram": {"key_order": "any"}}
+    assert which(backend(), own) == [True, True, True]
+    extra = '{"b":null,"a":null,"c":1}'
+    grammar = backend().compile_grammar(Asked.JSON, json.dumps(SCHEMA))
+    assert reads(grammar, extra)
+    grammar = backend(disable_additional_properties=True).compile_grammar(Asked.JSON, json.dumps(SCHEMA))
+    assert not reads(grammar, extra)
+    for wrong in ({"anygram": 1}, {"anygram": {"unknown": 1}}):
+        with pytest.raises(anygram.AnygramError):
+            backend(wrong)
+
+
+def test_drafts_with_validate_and_rollback() -> None:
+    grammar = compiled(Asked.REGEX, "(ab)+")
+    a, b = (VOCABULARY.encode(text)[0] for text in "ab")
+    assert grammar.validate_tokens([a, b, b, a]) == [a, b]
+    assert grammar.validate_tokens([a, -1, b]) == [a]
+    assert grammar.validate_tokens([a, b, EOS, a]) == [a, b, EOS]
+    masks = rows(4)
+    drafts = [a, b, EOS]
+    for row, draft in enumerate(drafts):
+        grammar.fill_bitmask(masks, row)
+        assert draft in allowed(masks[row])
+        assert grammar.accept_tokens("r", [draft])
+    assert grammar.is_terminated()
+    assert grammar.accept_tokens("r", [a, b]), "what comes after the end is ignored"
+    assert grammar.validate_tokens([a]) == []
+    grammar.rollback(3)
+    assert not grammar.is_terminated()
+    grammar.fill_bitmask(masks, 3)
+    assert (masks[3] == masks[0]).all()
+    assert not grammar.accept_tokens("r", [b])
+    assert grammar.accept_tokens("r", [a])
+    grammar.reset()
+    assert grammar.validate_tokens([a]) == [a]
+
+
+def test_masks_of_a_padded_vocabulary() -> None:
+    grammar = compiled(Asked.REGEX, "a")
+    masks = rows(3)
+    grammar.fill_bitmask(masks, 1)
+    assert (masks[[0, 2]] == -1).all()
+    assert allowed(masks[1]) == {VOCABULARY.encode("a")[0]}
+    # Another tensor, as after a change of the batch's size.
+    other = rows(1)
+    grammar.fill_bitmask(other, 0)
+    assert (other[0] == masks[1]).all()
+
+
+def test_stop_tokens_of_a_request() -> None:
+    newline = VOCABULARY.encode("\n")[0]
+    a, b = (VOCABULARY.encode(text)[0] for text in "ab")
+    grammar = compiled(Asked.REGEX, "a\n?b", {newline, EOS, 10**6})
+    masks = rows(1)
+
+    def next_tokens() -> set[int]:
+        grammar.fill_bitmask(masks, 0)
+        return allowed(masks[0])
+
+    assert grammar.validate_tokens([a, b, newline, a]) == [a, b, newline]
+    assert grammar.accept_tokens("r", [a])
+    assert newline not in next_tokens() and b in next_tokens()
+    assert grammar.accept_tokens("r", [b])
+    assert next_tokens() == {newline, EOS}
+    assert grammar.accept_tokens("r", [newline])
+    assert grammar.is_terminated()
+    grammar.rollback(2)
+    assert b in next_tokens()
+    with pytest.raises(anygram.AnygramError, match="ends the output"):
+        compiled(Asked.REGEX, "a", {10**6})
+
+
+def test_a_mask_that_fails_ends_one_request() -> None:
+    newline = VOCABULARY.encode("\n")[0]
+    grammar = compiled(Asked.REGEX, "a\nb", {newline, EOS})
+    assert grammar.accept_tokens("r", VOCABULARY.encode("a"))
+    masks = rows(1)
+    grammar.fill_bitmask(masks, 0)
+    assert allowed(masks[0]) == {newline, EOS}, "only stop tokens"
+    assert grammar.validate_tokens([EOS]) == []
+    assert not grammar.accept_tokens("r", [EOS])
+    grammar.reset()
+    assert grammar.accept_tokens("r", VOCABULARY.encode("a"))
+
+
+def test_equal_requests_compile_once() -> None:
+    constraints = Constraints(VOCABULARY)
+    source = json.dumps({"enum": [f"{n}" * 20 for n in range(2000)]})
+    found: list[anygram.Constraint] = []
+
+    def get() -> None:
+        found.append(constraints.get("json", source))
+
+    threads = [threading.Thread(target=get) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(constraint) for constraint in found}) == 1
+    stats = constraints.stats
+    assert stats["compiled"] == 1 and stats["hits"] + stats["joined"] == 7
+    # One that ends does not know of the others.
+    outputs = [Output(found[0], None) for _ in range(2)]
+    outputs[0].accept(VOCABULARY.encode('"')[0])
+    assert outputs[1].matcher.tokens == []
+
+
+def test_what_is_kept_is_bounded() -> None:
+    for bounds in ({"max_entries": 2}, {"max_bytes": 1}):
+        constraints = Constraints(VOCABULARY, **bounds)
+        first = constraints.get("regex", "a0")
+        for n in range(1, 6):
+            constraints.get("regex", f"a{n}")
+        stats = constraints.stats
+        assert stats["entries"] == bounds.get("max_entries", 1)
+        assert stats["evicted"] == 6 - stats["entries"]
+        assert constraints.get("regex", "a0") is not first
+
+
+def test_errors_are_remembered_and_limits_are_not() -> None:
+    constraints = Constraints(VOCABULARY)
+    for _ in range(3):
+        with pytest.raises(anygram.GrammarError):
+            constraints.get("regex", "(")
+    assert constraints.stats["compiled"] == 1
+    limited = Constraints(VOCABULARY, {"limits": {"compile_steps": 1}})
+    for _ in range(3):
+        with pytest.raises(anygram.LimitError):
+            limited.get("json", json.dumps(SCHEMA))
+    assert limited.stats["compiled"] == 3 and limited.stats["entries"] == 0
+    constraints.close()
+    with pytest.raises(anygram.Cancelled):
+        constraints.get("json", json.dumps(SCHEMA))
+    assert constraints.stats["entries"] == 0
+
+
+def test_a_limit_of_masks_ends_one_request() -> None:
+    made = backend({"anygram": {"limits": {"mask_steps": 1}}})
+    grammar = made.compile_grammar(Asked.GRAMMAR, 'start: "(" start ")" | /[a-z]+/')
+    masks = rows(1)
+    grammar.fill_bitmask(masks, 0)
+    assert allowed(masks[0]) == {EOS}
+    assert isinstance(grammar.output.error, anygram.LimitError)
+    assert not grammar.accept_tokens("r", [EOS])
