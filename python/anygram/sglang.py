@@ -1,0 +1,308 @@
+"""Structured outputs of SGLang: a grammar back end.
+
+    python -m sglang.launch_server --model-path MODEL --grammar-backend anygram
+
+SGLang calls `plugin` in each of its processes, by the entry point `anygram` of `sglang.srt.plugins`; it adds
+the name and changes nothing else. Written for SGLang 0.5.23.
+
+SGLang is imported by `plugin` and `create_backend` alone, torch by SGLang.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from anygram._errors import AnygramError
+from anygram._native import Constraint, MaskBuffer, Vocabulary, apply_mask, fill_masks
+from anygram._serving import Constraints, Output
+
+__all__ = ["Backend", "Grammar", "create_backend", "plugin"]
+
+NAME = "anygram"
+"""What `--grammar-backend` takes."""
+
+ANY_JSON = "$$ANY$$"
+"""The schema of any JSON value, as SGLang writes it."""
+
+_BASE = "sglang.srt.constrained.base_grammar_backend"
+
+
+def plugin() -> None:
+    """What SGLang calls in each of its processes: makes the name of the back end known. A second call changes
+    nothing."""
+    importlib.import_module(_BASE).register_grammar_backend(NAME, create_backend)
+    choices: list[str] = importlib.import_module("sglang.srt.arg_groups.choices").GRAMMAR_BACKEND_CHOICES
+    if NAME not in choices:
+        choices.append(NAME)
+
+
+def create_backend(
+    server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None = None
+) -> Any:
+    """What SGLang calls to make the back end. With a reasoning parser it is wrapped in SGLang's own
+    `ReasonerGrammarBackend`, which SGLang does for its own back ends alone.
+
+    Args:
+        server_args: not read: SGLang keeps what they say in its context.
+        tokenizer: the tokenizer of the model.
+        vocab_size: rows of its output layer.
+        eos_token_ids: the tokens that end an output, besides the EOS of the tokenizer.
+
+    Raises:
+        AnygramError: the server asks for strict thinking, or for a pattern of white space.
+    """
+    base: Any = importlib.import_module(_BASE)
+    serving: Any = importlib.import_module("sglang.srt.runtime_context").get_serving()
+    if serving.enable_strict_thinking:
+        raise AnygramError(
+            "strict thinking needs a filter of tokens, which this back end has not", kind="unsupported"
+        )
+    if serving.constrained_json_whitespace_pattern is not None:
+        raise AnygramError(
+            "a pattern of white space is not supported: use --constrained-json-max-whitespace-cnt",
+            kind="unsupported",
+        )
+    options: dict[str, Any] = {}
+    if serving.constrained_json_max_whitespace_cnt is not None:
+        options["whitespace"] = {"at_most": serving.constrained_json_max_whitespace_cnt}
+    if serving.constrained_json_disable_any_whitespace:
+        options["whitespace"] = "compact"
+    grammar = type("AnygramGrammar", (Grammar, base.BaseGrammarObject), {})
+    kind: Any = type(
+        "AnygramBackend",
+        (Backend, base.BaseGrammarBackend),
+        {"grammar": grammar, "invalid": base.InvalidGrammarObject},
+    )
+    made = kind(tokenizer, vocab_size, eos_token_ids, options)
+    if not serving.reasoning_parser:
+        return made
+    parsers: Any = importlib.import_module("sglang.srt.parser.reasoning_parser")
+    parser = parsers.ReasoningParser(
+        model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer
+    )
+    if not parser.detector.get_think_end_token_ids(tokenizer):
+        return made
+    reasoner: Any = importlib.import_module("sglang.srt.constrained.reasoner_grammar_backend")
+    return reasoner.ReasonerGrammarBackend(made, parser, tokenizer)
+
+
+class Grammar:
+    """The state of one request: what SGLang's `BaseGrammarObject` has.
+
+    >>> import anygram
+    >>> vocabulary = anygram.Vocabulary.builtin()
+    >>> template = Grammar(Constraints(vocabulary).get("regex", "abc|x"), vocabulary.eos)
+    >>> grammar = template.copy()
+    >>> grammar.accept_token(vocabulary.encode("a")[0])
+    >>> grammar.jump_forward_str_state(grammar.try_jump_forward(None))
+    ('bc', -1)
+    >>> grammar.rollback(1)
+    >>> grammar.try_jump_forward(None) is None
+    True
+    """
+
+    finished: bool
+    """Whether the request has ended, as SGLang sets it."""
+    current_token: int | None
+    """The last token."""
+    grammar_stats: Any
+    """What SGLang logs; nothing."""
+
+    def __init__(self, constraint: Constraint, stops: Iterable[int]) -> None:
+        self._begin(Output(constraint, stops))
+
+    def _begin(self, output: Output) -> None:
+        self.output = output
+        self.finished = False
+        self.current_token = None
+        self.grammar_stats = None
+
+    def maybe_init_reasoning(self, reasoning: bool) -> None:
+        """Nothing: SGLang wraps grammars of outputs with reasoning."""
+
+    def accept_token(self, token: int) -> None:
+        """Appends a token; nothing happens after the end.
+
+        Raises:
+            AnygramError: a `ValueError`, which ends this request: the token may not come next.
+        """
+        self.output.accept(int(token))
+        self.current_token = token
+
+    def rollback(self, k: int) -> None:
+        """Takes tokens back, also over the end."""
+        self.output.rollback(k)
+
+    def is_terminated(self) -> bool:
+        """Whether a stop token was appended."""
+        return self.output.has_ended
+
+    def copy(self) -> Any:
+        """The same state for another request; nothing is compiled."""
+        made = object.__new__(type(self))
+        made._begin(self.output.copy())
+        return made
+
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
+        """A tensor of the CPU with a row for each request, which allows everything."""
+        return _allocate(max(vocab_size, len(self.output.matcher.constraint.vocabulary)), batch_size)
+
+    def fill_vocab_mask(self, vocab_mask: Any, idx: int) -> None:
+        """Writes the mask of what may come next into a row. Where there is none, as when a limit is reached,
+        only stop tokens are allowed, and `accept_token` fails: an error of this request alone."""
+        array = np.asarray(vocab_mask)
+        self.output.fill(array, MaskBuffer(array), idx)
+
+    @staticmethod
+    def fill_vocab_mask_batched(entries: Sequence[Any], vocab_mask: Any) -> None:
+        """Writes the masks of many requests on several threads; other rows stay as they are."""
+        ours: list[Any] = []
+        for entry in entries:
+            if isinstance(entry.grammar, Grammar):
+                ours.append(entry)
+            else:
+                entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
+        array = np.asarray(vocab_mask)
+        rows = [entry.row for entry in ours]
+        outputs: list[Output] = [entry.grammar.output for entry in ours]
+        failed = fill_masks([output.matcher for output in outputs], MaskBuffer(array), rows)
+        for output, row, error in zip(outputs, rows, failed):
+            if error is None:
+                output.correct(array, row)
+            elif isinstance(error, AnygramError):
+                output.fail(array, row, error)
+            else:
+                raise error
+
+    @staticmethod
+    def reset_vocab_mask(vocab_mask: Any) -> None:
+        """Allows everything."""
+        vocab_mask.fill_(-1)
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: Any, device: Any) -> Any:
+        """The masks on the device."""
+        return vocab_mask.to(device, non_blocking=True)
+
+    @staticmethod
+    def apply_vocab_mask(logits: Any, vocab_mask: Any) -> None:
+        """Sets the logits of all tokens that are not allowed to minus infinity."""
+        apply_mask(logits, vocab_mask)
+
+    def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
+        """The text that every continuation begins with, if there is any; as text, since the tokens that a
+        model would write it with go over its end."""
+        text = self.output.matcher.forced().bytes.decode(errors="ignore")
+        return ([], text) if text else None
+
+    def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
+        """The text of `try_jump_forward`; there is no next state."""
+        return helper[1], -1
+
+    def jump_and_retokenize(
+        self, old_output_ids: Sequence[int], new_output_ids: Sequence[int], next_state: int
+    ) -> None:
+        """Brings the state to an output with other tokens.
+
+        Raises:
+            AnygramError: a token may not come next.
+        """
+        self.output.matcher.go_to(list(new_output_ids))
+
+
+class Backend:
+    """Compiles what requests ask for: what SGLang's `BaseGrammarBackend` has, which `create_backend` puts
+    below it.
+
+    Args:
+        tokenizer: the tokenizer of the model.
+        vocab_size: rows of its output layer, which may be more or fewer than the tokens of the tokenizer.
+        eos_token_ids: the tokens that end an output, besides the EOS of the tokenizer.
+        options: of `Compiler`. One request changes its own by the key `x-anygram` of its schema.
+        max_entries: how many grammars are kept.
+        max_bytes: how many bytes they may have together.
+
+    Raises:
+        VocabularyError: the tokenizer is of a kind that is not read.
+    """
+
+    grammar: Any = Grammar
+    """The class of grammars."""
+    invalid: Any
+    """SGLang's class of refused requests."""
+    cache: dict[tuple[str, str], Any]
+    """SGLang's, of grammars that its requests copy."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocab_size: int,
+        eos_token_ids: Iterable[int] | None = None,
+        options: dict[str, Any] | None = None,
+        *,
+        max_entries: int = 512,
+        max_bytes: int = 1 << 30,
+    ) -> None:
+        super().__init__()
+        self.vocab_size = vocab_size
+        self.max_entries = max_entries
+        vocabulary = (
+            tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
+        )
+        self.stops = sorted({*vocabulary.eos, *(eos_token_ids or ())})
+        self.constraints = Constraints(
+            vocabulary, options, max_entries=max_entries, max_bytes=max_bytes
+        )
+
+    def dispatch_json(self, key_string: str) -> Any:
+        """The grammar of a JSON schema."""
+        return self._dispatch("json", "{}" if key_string == ANY_JSON else key_string)
+
+    def dispatch_regex(self, key_string: str) -> Any:
+        """The grammar of a regular expression."""
+        return self._dispatch("regex", key_string)
+
+    def dispatch_ebnf(self, key_string: str) -> Any:
+        """The grammar of a text in EBNF, GBNF or Lark's notation."""
+        return self._dispatch("grammar", key_string)
+
+    def dispatch_structural_tag(self, key_string: str) -> Any:
+        """A refusal: structural tags are not supported yet."""
+        return self._dispatch("structural_tag", key_string)
+
+    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
+        """As that of a grammar: SGLang's wrapper for reasoning asks the back end."""
+        return _allocate(max(vocab_size, len(self.constraints.vocabulary)), batch_size)
+
+    @staticmethod
+    def move_vocab_mask(vocab_mask: Any, device: Any) -> Any:
+        """As that of a grammar."""
+        return Grammar.move_vocab_mask(vocab_mask, device)
+
+    @staticmethod
+    def apply_vocab_mask(logits: Any, vocab_mask: Any) -> None:
+        """As that of a grammar."""
+        Grammar.apply_vocab_mask(logits, vocab_mask)
+
+    def set_cache(self, key: tuple[str, str], value: Any) -> None:
+        """Called by SGLang: keeps a grammar for the next requests. SGLang's own dictionary has no bound."""
+        self.cache[key] = value
+        while len(self.cache) > max(self.max_entries, 1):
+            del self.cache[next(iter(self.cache))]
+
+    def _dispatch(self, kind: str, source: str) -> Any:
+        try:
+            return self.grammar(self.constraints.get(kind, source), self.stops)
+        except AnygramError as error:
+            return self.invalid(str(error))
+
+
+def _allocate(n_tokens: int, n_rows: int) -> Any:
+    torch: Any = importlib.import_module("torch")
+    # Pinned memory is copied to the device without waiting.
+    pinned: bool = torch.cuda.is_available()
+    return torch.full((n_rows, -(-n_tokens // 32)), -1, dtype=torch.int32, pin_memory=pinned)
