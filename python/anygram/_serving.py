@@ -63,6 +63,9 @@ class Constraints:
     ) -> None:
         self.vocabulary = vocabulary
         self.options = {**DEFAULTS, **(options or {})}
+        for name, bound in (("max_entries", max_entries), ("max_bytes", max_bytes)):
+            if type(bound) is not int or bound < 0:
+                raise AnygramError(f"{name} is {bound!r}; give a number from 0 on")
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._lock = threading.Lock()

@@ -17,6 +17,7 @@ import importlib
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -112,21 +113,33 @@ class Backend:
         tokenizer: the tokenizer of the model.
         vocab_size: rows of its output layer, which may be more or fewer than the tokens of the tokenizer.
 
-    Raises:
-        VocabularyError: the tokenizer is of a kind that is not read.
-        AnygramError: an option is not one.
+    The tokenizer is read when the first grammar is compiled. What is wrong with it, or with the options, is an
+    error of each request then. vLLM makes back ends where it answers an exception without its text.
     """
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         self.vllm_config = vllm_config
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size
-        vocabulary = (
-            tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
-        )
-        options, limits = _options(vllm_config)
-        self.constraints = Constraints(vocabulary, options, **limits)
         self.masks = Masks()
+        self._constraints: Constraints | None = None
+        self._making = threading.Lock()
+
+    @property
+    def constraints(self) -> Constraints:
+        """The constraints of its requests.
+
+        Raises:
+            VocabularyError: the tokenizer is of a kind that is not read.
+            AnygramError: an option is not one.
+        """
+        with self._making:
+            if self._constraints is None:
+                options, limits = _options(self.vllm_config)
+                given = self.tokenizer
+                vocabulary = given if isinstance(given, Vocabulary) else Vocabulary.from_tokenizer(given)
+                self._constraints = Constraints(vocabulary, options, **limits)
+            return self._constraints
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: Iterable[int] | None = None
@@ -153,7 +166,8 @@ class Backend:
 
     def destroy(self) -> None:
         """Cancels what compiles, and lets go of everything."""
-        self.constraints.close()
+        if self._constraints is not None:
+            self._constraints.close()
         self.masks = Masks()
 
 

@@ -192,9 +192,18 @@ def test_options_of_the_server_and_of_a_request() -> None:
     assert reads(grammar, extra)
     grammar = backend(disable_additional_properties=True).compile_grammar(Asked.JSON, json.dumps(SCHEMA))
     assert not reads(grammar, extra)
-    for wrong in ({"anygram": 1}, {"anygram": {"unknown": 1}}):
+    for wrong in ({"anygram": 1}, {"anygram": {"unknown": 1}}, {"anygram": {"cache_bytes": "much"}}):
+        made = backend(wrong)
         with pytest.raises(anygram.AnygramError):
-            backend(wrong)
+            made.compile_grammar(Asked.REGEX, "a")
+        made.destroy()
+
+
+def test_a_tokenizer_that_is_not_read() -> None:
+    made = anygram.vllm.Backend(config(), object(), 100)
+    for _ in range(2):
+        with pytest.raises(anygram.VocabularyError):
+            made.compile_grammar(Asked.REGEX, "a")
 
 
 def test_drafts_with_validate_and_rollback() -> None:
