@@ -112,8 +112,10 @@ pub struct Chars {
     class_ids: FxHashMap<Vec<(u32, u32)>, u32>,
     lists: Vec<Vec<Vec<char>>>,
     list_ids: FxHashMap<Vec<Vec<char>>, u32>,
-    /// See [`Chars::bounds`].
+    /// See [`Chars::byte_classes`].
     bounds: BTreeSet<u32>,
+    /// With so many bounds.
+    byte_classes: Option<(usize, Box<[u8; 256]>)>,
     limit: usize,
 }
 
@@ -154,6 +156,7 @@ impl Default for Chars {
             class_ids: FxHashMap::default(),
             lists: Vec::new(),
             list_ids: FxHashMap::default(),
+            byte_classes: None,
             bounds: WORD.iter().flat_map(|&(from, to)| [from, to + 1]).collect(),
             limit: 200_000,
         }
@@ -422,9 +425,14 @@ impl Chars {
         }
     }
 
-    /// Code points that formulas tell from the one before, all that there can be.
-    pub fn bounds(&self) -> &BTreeSet<u32> {
-        &self.bounds
+    /// The classes of bytes that are made of the code points that formulas tell from the one before, of all
+    /// that there can be. Made once for as many: there are many automata for one of these.
+    pub fn byte_classes(&mut self, make: impl FnOnce(&BTreeSet<u32>) -> Box<[u8; 256]>) -> Box<[u8; 256]> {
+        let n_bounds = self.bounds.len();
+        match &self.byte_classes {
+            Some((known, classes)) if *known == n_bounds => classes.clone(),
+            _ => self.byte_classes.insert((n_bounds, make(&self.bounds))).1.clone(),
+        }
     }
 
     /// Whether most code points lead to any string, as far as the form tells.

@@ -105,7 +105,7 @@ impl Default for Options {
 ///
 /// Lexing is `scannerless`; strings, numbers, objects and arrays are automata that grow while texts are read.
 pub fn grammar(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
-    lowered(schema, options)?.into_grammar()
+    Ok(lowered(schema, options)?.into_grammar())
 }
 
 /// The same as a part of another grammar, which has no memory of what was written: there keys that no keyword
@@ -120,7 +120,7 @@ pub fn embedded(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
         return Err(Refusal::new(Kind::Unsupported, "", message).keyword("uniqueItems"));
     }
     lowered.terminals.iter_mut().for_each(|(.., memory)| *memory = None);
-    lowered.into_grammar()
+    Ok(lowered.into_grammar())
 }
 
 /// The parts of the grammar of a schema's texts.

@@ -12,6 +12,7 @@ use anygram_grammar::ir::{
     TerminalId, TerminalKind,
 };
 use anygram_grammar::memory::{Remembered, Remembers};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, Repetition};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::algebra::Algebra;
@@ -50,7 +51,7 @@ pub const MAX_INDENT: u32 = 16;
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A regular expression.
-    Regex(String),
+    Regex(Hir),
     /// A label of an automaton, by numbers.
     Automaton(usize, u32),
 }
@@ -80,14 +81,11 @@ pub struct Lowered {
 
 impl Lowered {
     /// The grammar that these are the parts of.
-    pub fn into_grammar(self) -> Result<Grammar, Refusal> {
+    pub fn into_grammar(self) -> Grammar {
         let mut terminals = Vec::with_capacity(self.terminals.len());
         for (name, source, memory) in self.terminals {
             let kind = match source {
-                Source::Regex(expression) => TerminalKind::Pattern(Pattern::Regex(
-                    regex_syntax::parse(&expression)
-                        .map_err(|error| Refusal::new(refusal::Kind::Limit, "", error.to_string()))?,
-                )),
+                Source::Regex(expression) => TerminalKind::Pattern(Pattern::Regex(expression)),
                 Source::Automaton(automaton, label) => TerminalKind::Automaton { automaton, label },
             };
             let (declared, priority, ignored, reserved, span) = (false, 0, false, false, None);
@@ -104,10 +102,10 @@ impl Lowered {
         let grammar =
             Grammar::with_automata(terminals, nonterminals, rules, self.start, LexerMode::Scannerless);
         let grammar = grammar.with_pieces(self.pieces.into_iter().map(Pieces).collect(), true);
-        Ok(match self.memory {
+        match self.memory {
             Some(memory) => grammar.with_memory(Remembers(Arc::new(memory))),
             None => grammar,
-        })
+        }
     }
 }
 
@@ -139,29 +137,41 @@ impl Fixed {
     }
 }
 
+/// The expression of a text.
+fn literal(text: &str) -> Hir {
+    Hir::literal(text.as_bytes())
+}
+
 impl Whitespace {
-    /// The expressions of the shared terminals, and their names.
-    fn fixed(self) -> Vec<(&'static str, String)> {
-        let (blank, behind) = match self {
-            Self::Any => (r"[ \t\n\r]*".to_owned(), r"[ \t\n\r]*".to_owned()),
-            Self::AtMost(n) => (format!(r"[ \t\n\r]{{0,{n}}}"), format!(r"[ \t\n\r]{{0,{n}}}")),
-            Self::Compact => (String::new(), String::new()),
-            Self::Spaced | Self::Indent(_) => (String::new(), " ".to_owned()),
+    /// What the shared terminals match, and their names.
+    fn fixed(self) -> Vec<(&'static str, Hir)> {
+        let blanks = |most| {
+            let class = [' ', '\t', '\n', '\r'].map(|blank| ClassUnicodeRange::new(blank, blank));
+            let sub = Box::new(Hir::class(Class::Unicode(ClassUnicode::new(class))));
+            Hir::repetition(Repetition { min: 0, max: most, greedy: true, sub })
         };
-        let inner = if matches!(self, Self::Spaced | Self::Indent(_)) { "" } else { &behind };
+        let (blank, behind) = match self {
+            Self::Any => (blanks(None), blanks(None)),
+            Self::AtMost(n) => (blanks(Some(n)), blanks(Some(n))),
+            Self::Compact => (Hir::empty(), Hir::empty()),
+            Self::Spaced | Self::Indent(_) => (Hir::empty(), literal(" ")),
+        };
+        let is_spaced = matches!(self, Self::Spaced | Self::Indent(_));
+        let inner = || if is_spaced { Hir::empty() } else { behind.clone() };
+        let between = |text| Hir::concat(vec![blank.clone(), literal(text), behind.clone()]);
         vec![
-            ("`{`", format!(r"\{{{inner}")),
-            ("`[`", format!(r"\[{inner}")),
-            ("`,`", format!("{blank},{behind}")),
-            ("`:`", format!("{blank}:{behind}")),
-            ("blanks", if blank.is_empty() { "[a&&b]".to_owned() } else { blank.clone() }),
-            ("`}`", r"\}".to_owned()),
-            ("`}`", format!(r"{blank}\}}")),
-            ("`]`", r"\]".to_owned()),
-            ("`]`", format!(r"{blank}\]")),
-            ("`true`", "true".to_owned()),
-            ("`false`", "false".to_owned()),
-            ("`null`", "null".to_owned()),
+            ("`{`", Hir::concat(vec![literal("{"), inner()])),
+            ("`[`", Hir::concat(vec![literal("["), inner()])),
+            ("`,`", between(",")),
+            ("`:`", between(":")),
+            ("blanks", if self.has_blanks() { blank.clone() } else { Hir::fail() }),
+            ("`}`", literal("}")),
+            ("`}`", Hir::concat(vec![blank.clone(), literal("}")])),
+            ("`]`", literal("]")),
+            ("`]`", Hir::concat(vec![blank.clone(), literal("]")])),
+            ("`true`", literal("true")),
+            ("`false`", literal("false")),
+            ("`null`", literal("null")),
         ]
     }
 
@@ -556,12 +566,13 @@ impl Lowering {
         while self.levels.len() <= spot.depth as usize {
             let outer = self.levels.len() as u32 * indent.blanks;
             let inner = outer + indent.blanks;
-            let close_object = ("`}`", format!(r"\n {{{outer}}}\}}"));
-            let close_array = ("`]`", format!(r"\n {{{outer}}}\]"));
+            let line = |n: u32| format!("\n{}", " ".repeat(n as usize));
+            let close_object = ("`}`", line(outer) + "}");
+            let close_array = ("`]`", line(outer) + "]");
             let level = [
-                (("`{`", format!(r"\{{\n {{{inner}}}")), None),
-                (("`[`", format!(r"\[\n {{{inner}}}")), None),
-                (("`,`", format!(r",\n {{{inner}}}")), None),
+                (("`{`", "{".to_owned() + &line(inner)), None),
+                (("`[`", "[".to_owned() + &line(inner)), None),
+                (("`,`", ",".to_owned() + &line(inner)), None),
                 (close_object.clone(), Some(false)),
                 (close_array.clone(), Some(false)),
                 (close_object, Some(true)),
@@ -570,7 +581,7 @@ impl Lowering {
             let level = level.map(|((name, text), is_distinct)| {
                 let is_distinct = is_distinct.filter(|_| self.kinds.holds_items);
                 let memory = is_distinct.and_then(|distinct| self.kinds.number(Kind::Close, distinct));
-                self.terminal(name.to_owned(), Source::Regex(text), memory)
+                self.terminal(name.to_owned(), Source::Regex(literal(&text)), memory)
             });
             self.levels.push(level);
         }

@@ -401,16 +401,17 @@ impl PieceAutomaton for StringPieces {
     }
 
     fn classes(&self) -> Box<[u8; 256]> {
-        let chars = lock(&self.chars);
-        // With bounds among the characters that other bytes spell, each of these may matter.
-        let are_others_alike = chars.bounds().range(0x81..=LAST_CHAR).next().is_none();
-        let (mut ids, mut place) = (FxHashMap::default(), 0u8);
-        Box::new(std::array::from_fn(|byte| {
-            place += u8::from(byte < 0x80 && chars.bounds().contains(&(byte as u32)));
-            let kind = (kind(byte as u8, are_others_alike), place);
-            let fresh = ids.len() as u8;
-            *ids.entry(kind).or_insert(fresh)
-        }))
+        lock(&self.chars).byte_classes(|bounds| {
+            // With bounds among the characters that other bytes spell, each of these may matter.
+            let are_others_alike = bounds.range(0x81..=LAST_CHAR).next().is_none();
+            let (mut ids, mut place) = (FxHashMap::default(), 0u8);
+            Box::new(std::array::from_fn(|byte| {
+                place += u8::from(byte < 0x80 && bounds.contains(&(byte as u32)));
+                let kind = (kind(byte as u8, are_others_alike), place);
+                let fresh = ids.len() as u8;
+                *ids.entry(kind).or_insert(fresh)
+            }))
+        })
     }
 }
 

@@ -5,8 +5,6 @@
 //! state reaches an accepting one. Alternatives have no order here: the automaton is that of the language.
 //! Cost: that of the subset construction, then states × byte classes × log states.
 
-use std::collections::BTreeMap;
-
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::Pattern;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
@@ -323,11 +321,21 @@ pub(crate) fn common_classes<'a>(
     all: impl Iterator<Item = &'a [u8; 256]>,
 ) -> (Box<[u8; 256]>, usize, Vec<u8>) {
     let mut classes = Box::new([0u8; 256]);
+    let mut n_classes = 1;
+    let mut ids: Vec<u16> = Vec::new();
     for other in all {
-        let mut ids = BTreeMap::new();
+        // By both classes the common one, and one more; 0 is none yet.
+        let width = usize::from(other.iter().copied().max().unwrap_or(0)) + 1;
+        ids.clear();
+        ids.resize(usize::from(n_classes) * width, 0);
+        n_classes = 0;
         for byte in 0..256 {
-            let fresh = ids.len() as u8;
-            classes[byte] = *ids.entry((classes[byte], other[byte])).or_insert(fresh);
+            let id = &mut ids[usize::from(classes[byte]) * width + usize::from(other[byte])];
+            if *id == 0 {
+                n_classes += 1;
+                *id = n_classes;
+            }
+            classes[byte] = (*id - 1) as u8;
         }
     }
     let mut samples = Vec::new();

@@ -82,10 +82,10 @@ impl Union {
                 _ => None,
             })
             .collect();
-        let product = Self::new(&dfas, limits, work)?;
         if !parts.iter().any(|part| matches!(part, Some(Part::Label { .. }))) {
-            return Ok(product);
+            return Self::new(&dfas, limits, work);
         }
+        let product = Self::sighted(&dfas, limits, work)?;
         let growing = Growing::new(product, parts, pieces, limits);
         let (classes, samples) = (growing.classes.clone(), growing.samples.clone());
         Ok(Self {
@@ -102,6 +102,17 @@ impl Union {
 
     /// The product of `terminals`; `None` is one that takes no part.
     pub fn new(
+        terminals: &[Option<&Dfa>],
+        limits: &LexerLimits,
+        work: &mut Work,
+    ) -> Result<Self, LexerError> {
+        let product = Self::sighted(terminals, limits, work)?;
+        let blind = blind(&product.next, product.n_classes, &product.accepts, work)?;
+        Ok(Self { blind, ..product })
+    }
+
+    /// The same, with each state its own equal.
+    fn sighted(
         terminals: &[Option<&Dfa>],
         limits: &LexerLimits,
         work: &mut Work,
@@ -157,8 +168,7 @@ impl Union {
         // Pieces are not empty, so nothing matches before the first byte.
         accepts[START as usize] = CompactSet::from_sorted(n_bits, Vec::new());
         let live = tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.can_go_on(state))).collect();
-        let blind = blind(&next, n_classes, &accepts, work)?;
-        Ok(Self { classes, n_classes, samples, next, accepts, live, blind, growing: None })
+        Ok(Self { classes, n_classes, samples, next, accepts, live, blind: Vec::new(), growing: None })
     }
 
     /// The number of states so far, the dead one included.

@@ -10,6 +10,7 @@ use anygram_grammar::memory::Memory;
 use anygram_json_schema::lower::{Lowered, Source};
 use anygram_lexer::LexerLimits;
 use anygram_lexer::dfa::{DEAD, Dfa, START};
+use regex_syntax::hir::Hir;
 
 /// What is to be read, innermost first.
 type Stack<'a> = Option<Rc<Node<'a>>>;
@@ -53,8 +54,8 @@ impl<'a> Simulation<'a> {
         let mut automata = vec![Vec::new(); grammar.nonterminals.len()];
         grammar.rules.iter().for_each(|rule| rules[rule.lhs.index()].push(&*rule.rhs));
         (0..).zip(&grammar.automata).for_each(|(at, (lhs, ..))| automata[lhs.index()].push(at));
-        let dfa = |expression: &str| {
-            let pattern = Pattern::Regex(regex_syntax::parse(expression).unwrap());
+        let dfa = |expression: &Hir| {
+            let pattern = Pattern::Regex(expression.clone());
             Dfa::new(&pattern, &LexerLimits::default(), &mut Work::unbounded()).unwrap()
         };
         let dfas = grammar.terminals.iter().enumerate().filter_map(|(at, (_, source, _))| match source {
