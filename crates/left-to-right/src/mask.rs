@@ -488,7 +488,7 @@ impl Walks {
         {
             return Ok(narrow);
         }
-        if id == 0 && trie.n_nodes() >= MANY_NODES {
+        if id == 0 {
             return self.beside_base(stepper, language, trie, lexeme, n_words);
         }
         Ok(sweep(None)?.0)
@@ -529,7 +529,7 @@ impl Walks {
                 sweep
             }
         };
-        if self.n_seen - before >= MANY_NODES as u64 {
+        if self.n_seen - before >= MANY_NODES.min(trie.n_nodes() / 8) as u64 {
             self.bases.insert(key, Base { start, sweep: sweep.clone() });
         }
         Ok(sweep)
