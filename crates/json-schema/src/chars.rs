@@ -10,6 +10,7 @@
 //! its form does not tell. Cost of a step that is known: a binary search among ranges of code points.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anygram_bits::index_type;
@@ -95,6 +96,35 @@ enum Step {
     Done,
 }
 
+/// What is known of the rest of a program, from a step on.
+#[derive(Clone, Copy, Default, Debug)]
+struct Ahead {
+    /// The fewest code points that it reads.
+    least: u32,
+    /// The most that the fewest are of a step that can be reached.
+    most: u32,
+    /// Whether a repetition with many copies can be reached.
+    is_counted: bool,
+    /// The copies in which the step stands, the innermost, counted from 1.
+    copies: Option<NonZeroU32>,
+}
+
+/// Copies of a repetition that follow one another in a program, the last one first.
+#[derive(Clone, Copy, Debug)]
+struct Copies {
+    /// The first step of the last copy.
+    first: u32,
+    /// The steps of each.
+    size: u32,
+    /// The fewest code points that a copy reads.
+    least: u32,
+    /// Those in which they stand.
+    outer: Option<NonZeroU32>,
+}
+
+/// Copies of a repetition of which as many can be told apart by a text of no code points.
+const NEAR_COPIES: u32 = 3;
+
 /// Ranges of code points, each with the formula that it leads to; they cover all code points.
 type Row = Arc<[(u32, FormulaId)]>;
 
@@ -107,11 +137,18 @@ pub struct Chars {
     lives: FxHashMap<FormulaId, bool>,
     lengths: FxHashMap<(FormulaId, u64, u64), bool>,
     steps: Vec<Step>,
+    /// What is known of each step.
+    ahead: Vec<Ahead>,
+    /// The copies that bounded repetitions are written out as, and in which the next step stands.
+    copies: Vec<Copies>,
+    within: Option<NonZeroU32>,
     closures: FxHashMap<(u32, Before), FormulaId>,
     classes: Vec<Vec<(u32, u32)>>,
     class_ids: FxHashMap<Vec<(u32, u32)>, u32>,
     lists: Vec<Vec<Vec<char>>>,
     list_ids: FxHashMap<Vec<Vec<char>>, u32>,
+    /// The most characters that a word of a list has.
+    longest: Vec<u32>,
     /// See [`Chars::byte_classes`].
     bounds: BTreeSet<u32>,
     /// With so many bounds.
@@ -151,11 +188,15 @@ impl Default for Chars {
             lives: FxHashMap::default(),
             lengths: FxHashMap::default(),
             steps: vec![Step::Done],
+            ahead: vec![Ahead::default()],
+            copies: Vec::new(),
+            within: None,
             closures: FxHashMap::default(),
             classes: Vec::new(),
             class_ids: FxHashMap::default(),
             lists: Vec::new(),
             list_ids: FxHashMap::default(),
+            longest: Vec::new(),
             byte_classes: None,
             bounds: WORD.iter().flat_map(|&(from, to)| [from, to + 1]).collect(),
             limit: 200_000,
@@ -240,6 +281,7 @@ impl Chars {
         let (fresh, n) = (self.lists.len() as u32, list.len() as u32);
         let number = *self.list_ids.entry(list).or_insert_with_key(|list| {
             self.bounds.extend(list.iter().flatten().flat_map(|&c| [c as u32, c as u32 + 1]));
+            self.longest.push(list.iter().map(Vec::len).max().unwrap_or(0) as u32);
             self.lists.push(list.clone());
             fresh
         });
@@ -252,14 +294,15 @@ impl Chars {
 
     /// The strings in which a pattern is found.
     pub fn search(&mut self, pattern: &Pattern) -> Result<FormulaId, TooLarge> {
-        let is_plain = is_plain(pattern, true, true);
+        let is_plain = has_plain_steps(pattern, true, true);
+        self.within = None;
         let mut start = self.compile(pattern, 0, is_plain)?;
         if !begins_at_start(pattern) {
             let every =
                 self.class(&ClassUnicode::new([regex_syntax::hir::ClassUnicodeRange::new('\0', char::MAX)]));
-            let split = self.push(Step::Split(Vec::new()))?;
+            let split = self.push(Step::Split(vec![start]))?;
             let skip = self.push(Step::Read { class: every, next: split, is_plain })?;
-            self.steps[split as usize] = Step::Split(vec![start, skip]);
+            self.set_split(split, vec![start, skip]);
             start = split;
         }
         Ok(self.closure(start, Before::Start))
@@ -269,8 +312,41 @@ impl Chars {
         if self.steps.len() >= self.limit {
             return Err(TooLarge { limit: self.limit });
         }
+        let mut ahead = self.ahead_of(&step);
+        ahead.copies = self.within;
+        ahead.is_counted |= self.within.is_some();
+        self.ahead.push(ahead);
         self.steps.push(step);
         Ok(self.steps.len() as u32 - 1)
+    }
+
+    /// What is known of a step by the steps that it leads to, which are made before.
+    fn ahead_of(&self, step: &Step) -> Ahead {
+        let (nexts, reads) = match step {
+            Step::Done => return Ahead::default(),
+            Step::Split(nexts) => (&nexts[..], 0),
+            Step::Read { next, .. } => (std::slice::from_ref(next), 1),
+            Step::AtStart(next)
+            | Step::AtEnd(next)
+            | Step::AtWordBoundary { next, .. }
+            | Step::Look { next, .. } => (std::slice::from_ref(next), 0),
+        };
+        let nexts = || nexts.iter().map(|&next| self.ahead[next as usize]);
+        let least = nexts().map(|next| next.least).min().unwrap_or(0) + reads;
+        let most = nexts().map(|next| next.most).max().unwrap_or(0).max(least);
+        Ahead { least, most, is_counted: nexts().any(|next| next.is_counted), copies: None }
+    }
+
+    /// Where a split leads that was made before what it leads to: all that was made since leads to it.
+    fn set_split(&mut self, split: u32, nexts: Vec<u32>) {
+        let step = Step::Split(nexts);
+        let Ahead { least, most, is_counted, .. } = self.ahead_of(&step);
+        self.steps[split as usize] = step;
+        self.ahead[split as usize].least = least;
+        for ahead in &mut self.ahead[split as usize..] {
+            ahead.most = ahead.most.max(most);
+            ahead.is_counted |= is_counted;
+        }
     }
 
     fn class(&mut self, class: &ClassUnicode) -> u32 {
@@ -321,30 +397,111 @@ impl Chars {
         let mut start = next;
         match max {
             None => {
-                let split = self.push(Step::Split(Vec::new()))?;
+                let split = self.push(Step::Split(vec![next]))?;
                 let body = self.compile(inner, split, is_plain)?;
-                self.steps[split as usize] = Step::Split(vec![body, next]);
+                self.set_split(split, vec![body, next]);
                 start = split;
             }
             Some(max) => {
-                for _ in min..max {
-                    let before = self.steps.len();
-                    let body = self.compile(inner, start, is_plain)?;
-                    if self.steps.len() == before {
-                        break;
-                    }
-                    start = self.push(Step::Split(vec![body, next]))?;
-                }
+                start = self.copies_of(inner, max.saturating_sub(min), start, Some(next), is_plain)?
             }
         }
-        for _ in 0..min {
-            let before = self.steps.len();
-            start = self.compile(inner, start, is_plain)?;
+        self.copies_of(inner, min, start, None, is_plain)
+    }
+
+    /// So many copies of a pattern before a step; each may be left for `exit`, if that is given.
+    fn copies_of(
+        &mut self,
+        inner: &Pattern,
+        n: u32,
+        next: u32,
+        exit: Option<u32>,
+        is_plain: bool,
+    ) -> Result<u32, TooLarge> {
+        let (first, outer, mut start) = (self.steps.len() as u32, self.within, next);
+        for _ in 0..n {
+            let (before, mut body) = (self.steps.len(), self.compile(inner, start, is_plain)?);
             if self.steps.len() == before {
                 break;
             }
+            let least = self.ahead[body as usize].least - self.ahead[start as usize].least;
+            if let Some(exit) = exit {
+                body = self.push(Step::Split(vec![body, exit]))?;
+            }
+            start = body;
+            // Copies that may read nothing are passed by any text.
+            if self.within == outer && n > NEAR_COPIES && least > 0 {
+                self.copies.push(Copies { first, size: self.steps.len() as u32 - first, least, outer });
+                self.within = NonZeroU32::new(self.copies.len() as u32);
+            }
         }
+        self.within = outer;
         Ok(start)
+    }
+
+    /// What a text of at most so many code points does the same to: of the copies of a repetition that it
+    /// cannot reach the end of, one stands for all. Both have a string or none.
+    pub fn alike(&mut self, formula: FormulaId, n: u64) -> FormulaId {
+        match self.formulas[formula.index()].clone() {
+            Formula::Step(at) if self.is_plain(at) => {
+                let near = self.near(at, n);
+                self.intern(Formula::Step(near))
+            }
+            Formula::One(parts) => {
+                let parts: Vec<FormulaId> = parts.iter().map(|&part| self.alike(part, n)).collect();
+                self.any(parts)
+            }
+            _ => formula,
+        }
+    }
+
+    fn is_plain(&self, at: u32) -> bool {
+        matches!(self.steps[at as usize], Step::Read { is_plain: true, .. })
+    }
+
+    /// The same step in the copies that stand for those farther from the end.
+    fn near(&self, mut at: u32, n: u64) -> u32 {
+        let mut within = self.ahead[at as usize].copies;
+        while let Some(id) = within {
+            let Copies { first, size, least, outer } = self.copies[id.get() as usize - 1];
+            let (copy, near) = ((at - first) / size, u64::from(NEAR_COPIES) + n / u64::from(least));
+            at -= size * copy.saturating_sub(near.try_into().unwrap_or(u32::MAX));
+            within = outer;
+        }
+        at
+    }
+
+    /// Whether [`alike`](Self::alike) can be another for this formula or one that it leads to.
+    pub fn is_counted(&self, formula: FormulaId) -> bool {
+        match &self.formulas[formula.index()] {
+            Formula::Step(at) => self.ahead[*at as usize].is_counted,
+            Formula::All(parts) | Formula::One(parts) => parts.iter().any(|&part| self.is_counted(part)),
+            Formula::Not(of) => self.is_counted(*of),
+            _ => false,
+        }
+    }
+
+    /// Some number of characters that are enough to complete whatever can be completed, wherever this formula
+    /// leads. `None` where its form does not tell.
+    pub fn reserve(&self, formula: FormulaId) -> Option<u64> {
+        match &self.formulas[formula.index()] {
+            Formula::Any | Formula::End => Some(0),
+            Formula::None | Formula::Word => Some(1),
+            Formula::Step(at) => self.is_plain(*at).then(|| self.ahead[*at as usize].most.into()),
+            Formula::Words { list, depth, .. } => Some(u64::from(self.longest[*list as usize] - depth)),
+            Formula::Not(of) => match self.formulas[of.index()] {
+                Formula::End => Some(1),
+                // One that is longer than all.
+                Formula::Words { list, depth, .. } => {
+                    Some(u64::from(self.longest[list as usize] - depth + 1))
+                }
+                _ => None,
+            },
+            Formula::One(parts) => {
+                parts.iter().try_fold(0, |most: u64, &part| Some(most.max(self.reserve(part)?)))
+            }
+            Formula::All(_) => None,
+        }
     }
 
     /// What a program allows from a step on.
@@ -561,7 +718,7 @@ impl Chars {
     fn is_plainly_live(&self, formula: FormulaId) -> bool {
         match &self.formulas[formula.index()] {
             Formula::Any | Formula::End | Formula::Word | Formula::Words { .. } => true,
-            Formula::Step(at) => matches!(self.steps[*at as usize], Step::Read { is_plain: true, .. }),
+            Formula::Step(at) => self.is_plain(*at),
             Formula::One(parts) => parts.iter().any(|&part| self.is_plainly_live(part)),
             // Of infinitely many strings finitely many are left out.
             Formula::Not(of) => matches!(self.formulas[of.index()], Formula::Words { .. } | Formula::End),
@@ -732,7 +889,7 @@ impl Chars {
         if formula == FormulaId::ANY {
             return Ok(true);
         }
-        if (min, max) == (0, u64::MAX) {
+        if min == 0 && (max == u64::MAX || self.reserve(formula).is_some_and(|reserve| reserve <= max)) {
             return self.is_live(formula);
         }
         if min == 0 && self.accepts_empty(formula) {
@@ -826,7 +983,7 @@ fn begins_at_start(pattern: &Pattern) -> bool {
 
 /// Whether every step of a pattern's program has a way to the end: anchors stand at its ends only, and
 /// nothing looks ahead.
-fn is_plain(pattern: &Pattern, is_first: bool, is_last: bool) -> bool {
+fn has_plain_steps(pattern: &Pattern, is_first: bool, is_last: bool) -> bool {
     match pattern {
         Pattern::Empty => true,
         Pattern::Class(class) => !class.ranges().is_empty(),
@@ -838,9 +995,9 @@ fn is_plain(pattern: &Pattern, is_first: bool, is_last: bool) -> bool {
             parts
                 .iter()
                 .enumerate()
-                .all(|(at, part)| is_plain(part, is_first && at == 0, is_last && at + 1 == n))
+                .all(|(at, part)| has_plain_steps(part, is_first && at == 0, is_last && at + 1 == n))
         }
-        Pattern::Alternate(parts) => parts.iter().all(|part| is_plain(part, is_first, is_last)),
-        Pattern::Repeat { inner, .. } => is_plain(inner, false, false),
+        Pattern::Alternate(parts) => parts.iter().all(|part| has_plain_steps(part, is_first, is_last)),
+        Pattern::Repeat { inner, .. } => has_plain_steps(inner, false, false),
     }
 }

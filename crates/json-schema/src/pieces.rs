@@ -30,6 +30,8 @@ pub struct StringPieces {
     texts: Box<[Text]>,
     /// Lengths beyond it are alike.
     most: u64,
+    /// Whether [`alike`](PieceAutomaton::alike) can be another.
+    has_bounds: bool,
     /// What they are, for messages.
     what: String,
     escapes: Escapes,
@@ -102,7 +104,10 @@ impl StringPieces {
             max => text.min.max(max.saturating_add(1)),
         });
         let most = bounds.max().unwrap_or(0);
-        let this = Self { chars, texts: texts.into(), most, what, escapes, limit, table: Mutex::default() };
+        let is_counted = |chars: &Chars| texts.iter().any(|text| chars.is_counted(text.formula));
+        let has_bounds = most > 0 || is_counted(&lock(&chars));
+        let (texts, table) = (texts.into(), Mutex::default());
+        let this = Self { chars, texts, most, has_bounds, what, escapes, limit, table };
         let mut table = lock(&this.table);
         table.states.push(Arc::new(State::Start));
         table.ids.insert(State::Start, 0);
@@ -190,23 +195,26 @@ impl StringPieces {
         chars.has_length(next, min.saturating_sub(length), most)
     }
 
-    /// The least length in whose place so many bytes lead to the same: where each bound is either reached or
-    /// out of their reach, and nothing but the bounds depends on how many characters are to come.
-    fn alike_length(&self, length: u64, open: &Open, bytes: u64) -> u64 {
-        let mut least = 0;
-        for &(label, formula) in open {
+    /// The least length and the formulas in whose place so many bytes lead to the same: where each bound is
+    /// either reached or out of their reach, and nothing but the bounds depends on how many characters are to
+    /// come.
+    fn alike_open(&self, length: u64, open: &Open, bytes: u64) -> (u64, Open) {
+        let (mut chars, mut least) = (lock(&self.chars), Some(0));
+        let mut alike = |&(label, formula): &(u32, FormulaId)| {
             let Text { min, max, .. } = self.texts[label as usize];
-            let is_counted = formula != FormulaId::ANY;
-            for (bound, is_last) in [(min, false), (max.saturating_add(1), true)] {
-                let is_far = bound == u64::MAX || !is_counted && length.saturating_add(bytes) < bound;
-                if bound <= length && !(is_last && is_counted) {
-                    least = least.max(bound);
-                } else if !is_far {
-                    return length;
-                }
+            let is_free = max == u64::MAX
+                || (chars.reserve(formula))
+                    .is_some_and(|reserve| length.saturating_add(bytes).saturating_add(reserve) <= max);
+            if is_free && min <= length {
+                least = least.map(|least: u64| least.max(min));
+                return (label, chars.alike(formula, bytes));
             }
-        }
-        least
+            let is_far = is_free && formula == FormulaId::ANY && length.saturating_add(bytes) < min;
+            least = least.filter(|_| is_far);
+            (label, formula)
+        };
+        let open = open.iter().map(&mut alike).collect();
+        (least.unwrap_or(length), open)
     }
 
     /// Inside a character.
@@ -323,17 +331,17 @@ impl PieceAutomaton for StringPieces {
         else {
             return state;
         };
-        let least = self.alike_length(*length, open, bytes as u64);
-        if least == *length {
+        let alike = self.alike_open(*length, open, bytes as u64);
+        if (*length, &*open) == (alike.0, &alike.1) {
             return state;
         }
-        *length = least;
+        (*length, *open) = alike;
         // Where no more states may be made, the state stands for itself.
         self.intern(other).unwrap_or(state)
     }
 
     fn has_bounds(&self) -> bool {
-        self.most > 0
+        self.has_bounds
     }
 
     fn common(&self, state: u32) -> Option<Common> {
@@ -655,15 +663,34 @@ mod tests {
         "\u{4e00}",
     ];
 
-    fn pieces(random: &mut Random) -> StringPieces {
+    /// Strings with repetitions of which copies far from the end are alike, and of which none are.
+    const COUNTED: [&str; 10] = [
+        "^([ab]+c){0,40}a$",
+        "^([abc]{2,6}b){3,20}$",
+        "^(a|bb){10}c*$",
+        "(ab){4,30}c",
+        "^((a{1,4}b){5,12}c){0,7}$",
+        "^(a?b?){0,20}c$",
+        "^(?!a*b{7})[abc]{0,60}$",
+        "^a{0,30}b{30}(c|a{12})*$",
+        "^(\\bab?\\b ?){0,9}|[ab]{25}$",
+        "^[ab]{2,}(c[ab]{9}){1,5}$",
+    ];
+
+    fn pieces(random: &mut Random, patterns: &[&str], most: usize) -> StringPieces {
         let mut strings = Strings::default();
         let texts = (0..1 + random.below(3)).map(|_| {
-            let pattern = strings.pattern(PATTERNS[random.below(PATTERNS.len())]).unwrap();
-            let min = random.below(3) as u64;
-            let max = if random.chance(50) { u64::MAX } else { min + random.below(4) as u64 };
-            Text { formula: strings.of_pattern(pattern), min, max }
+            let pattern = strings.pattern(patterns[random.below(patterns.len())]).unwrap();
+            let min = if random.chance(30) { 0 } else { random.below(most) as u64 };
+            let max = if random.chance(50) { u64::MAX } else { min + random.below(most) as u64 };
+            let mut formula = strings.of_pattern(pattern);
+            if random.chance(20) {
+                formula = strings.chars.not(formula);
+            }
+            Text { formula, min, max }
         });
-        let texts: Vec<Text> = texts.collect();
+        let mut texts: Vec<Text> = texts.collect();
+        texts.retain(|&Text { formula, min, max }| strings.chars.has_length(formula, min, max) == Ok(true));
         let escapes = if random.chance(70) { Escapes::Any } else { Escapes::Needed };
         let chars = Arc::new(Mutex::new(strings.chars));
         StringPieces::new(chars, texts, "a string".to_owned(), (escapes, usize::MAX))
@@ -697,7 +724,7 @@ mod tests {
         let mut n_shared = 0;
         for seed in 0..300 {
             let mut random = Random::new(seed);
-            let pieces = pieces(&mut random);
+            let pieces = pieces(&mut random, &PATTERNS, 4);
             let (mut state, mut by_value) = (State::Start, State::Start);
             for _ in 0..40 {
                 let mut nexts = Vec::new();
@@ -725,5 +752,42 @@ mod tests {
             }
         }
         assert!(n_shared > 1_000, "{n_shared}");
+    }
+
+    #[test]
+    fn places_that_are_alike_do_the_same_for_as_many_bytes() {
+        let mut n_alike = 0;
+        for seed in 0..400 {
+            let mut random = Random::new(seed);
+            let pieces = pieces(&mut random, &COUNTED, 100);
+            let mut state = pieces.step(0, b'"').unwrap();
+            for _ in 0..random.below(120) {
+                let byte = *random.choose(b"abc");
+                state = state.and_then(|at| pieces.step(at, byte).unwrap().or(Some(at)));
+            }
+            let Some(state) = state else { continue };
+            let bytes = random.below(20);
+            let alike = pieces.alike(state, bytes);
+            n_alike += usize::from(alike != state);
+            let labels = |at: Option<u32>| at.map(|at| (pieces.live(at), pieces.accepts(at)));
+            let step = |at: Option<u32>, byte| at.and_then(|at| pieces.step(at, byte).unwrap());
+            for _ in 0..20 {
+                // Some walks keep to a few bytes, and come to the end of repetitions.
+                let favourites: Vec<u8> = (0..3).map(|_| *random.choose(b"abc")).collect();
+                let (mut at, mut other) = (Some(state), Some(alike));
+                for n in 0..bytes {
+                    for byte in *b"abc\"\\" {
+                        let (is, must) = (labels(step(other, byte)), labels(step(at, byte)));
+                        assert_eq!(is, must, "seed {seed}: {byte} after {n} of {bytes} bytes");
+                    }
+                    let from = if random.chance(80) { &favourites[..] } else { b"abc\\u0061" };
+                    let nexts: Vec<u8> =
+                        from.iter().copied().filter(|&byte| step(at, byte).is_some()).collect();
+                    let Some(&byte) = nexts.first() else { break };
+                    (at, other) = (step(at, byte), step(other, byte));
+                }
+            }
+        }
+        assert!(n_alike > 80, "{n_alike}");
     }
 }
