@@ -144,6 +144,12 @@ pub trait PieceAutomaton: Debug + Send + Sync {
     /// Where a byte leads; `None` if no piece goes on so.
     fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, TooManyStates>;
 
+    /// The same, and the bytes around this one that lead there too, the first and the last, as far as that is
+    /// known at no further cost.
+    fn step_run(&self, state: u32, byte: u8) -> Result<(Option<u32>, (u8, u8)), TooManyStates> {
+        Ok((self.step(state, byte)?, (byte, byte)))
+    }
+
     /// The labels of the pieces that end here, sorted.
     fn accepts(&self, state: u32) -> Arc<[u32]>;
 

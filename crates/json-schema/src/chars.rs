@@ -698,8 +698,15 @@ impl Chars {
 
     /// Where a code point leads.
     pub fn step(&mut self, formula: FormulaId, code: u32) -> Result<FormulaId, TooLarge> {
+        Ok(self.step_run(formula, code)?.0)
+    }
+
+    /// The same, and the code points around this one that lead there too, the first and the last.
+    pub fn step_run(&mut self, formula: FormulaId, code: u32) -> Result<(FormulaId, (u32, u32)), TooLarge> {
         let row = self.row(formula)?;
-        Ok(row[row.partition_point(|&(last, _)| last < code)].1)
+        let at = row.partition_point(|&(last, _)| last < code);
+        let first = if at == 0 { 0 } else { row[at - 1].0 + 1 };
+        Ok((row[at].1, (first, row[at].0)))
     }
 
     /// Whether a string is allowed.

@@ -123,39 +123,39 @@ impl StringPieces {
         TooManyStates { what: self.what.clone(), limit, option: "schema_states" }
     }
 
-    fn next(&self, state: &State, byte: u8) -> Result<Option<State>, TooLarge> {
-        match state {
-            State::Start => {
-                if byte != b'"' {
-                    return Ok(None);
-                }
+    /// Where a byte leads, and the bytes around it that lead there too.
+    fn next(&self, state: &State, byte: u8) -> Result<(Option<State>, (u8, u8)), TooLarge> {
+        let next = match state {
+            State::Start => (byte == b'"').then(|| {
                 let open = (0..).zip(&self.texts).map(|(label, text)| (label, text.formula)).collect();
-                Ok(Some(State::Inside { length: 0, open }))
-            }
-            State::Closed(_) => Ok(None),
+                State::Inside { length: 0, open }
+            }),
+            State::Closed(_) => None,
             State::Inside { length, open } => match byte {
-                b'"' => Ok(self.close(*length, open)),
-                0..=0x1f => Ok(None),
-                0x20..=0x7f if byte != b'\\' => self.character(u32::from(byte), *length, open),
-                byte => Part::first(byte).map_or(Ok(None), |part| self.within(part, *length, open)),
+                b'"' => self.close(*length, open),
+                0..=0x1f => None,
+                0x20..=0x7f if byte != b'\\' => {
+                    let (next, (first, last)) = self.character(u32::from(byte), *length, open)?;
+                    return Ok((next, plain_run(byte, (first, last))));
+                }
+                byte => Part::first(byte).map_or(Ok(None), |part| self.within(part, *length, open))?,
             },
-            State::Tail { part, length, open } => Ok(part.step(byte).and_then(|next| match next {
+            State::Tail { part, length, open } => part.step(byte).and_then(|next| match next {
                 Err(_) => Some(State::Inside { length: *length, open: open.clone() }),
                 Ok(part) if part.ranges(self.escapes).is_empty() => None,
                 Ok(part) => {
                     let part = part.shape(self.escapes)?;
                     Some(State::Tail { part, length: *length, open: open.clone() })
                 }
-            })),
+            }),
             State::Within { part, length, open } => match part.step(byte) {
-                None => Ok(None),
-                Some(Ok(part)) => self.within(part, *length, open),
-                Some(Err(code)) if code > 0x1f && self.escapes == Escapes::Needed && part.is_unit() => {
-                    Ok(None)
-                }
-                Some(Err(code)) => self.character(code, *length, open),
+                None => None,
+                Some(Ok(part)) => self.within(part, *length, open)?,
+                Some(Err(code)) if code > 0x1f && self.escapes == Escapes::Needed && part.is_unit() => None,
+                Some(Err(code)) => self.character(code, *length, open)?.0,
             },
-        }
+        };
+        Ok((next, (byte, byte)))
     }
 
     /// Behind the closing quote.
@@ -169,17 +169,25 @@ impl StringPieces {
         (!labels.is_empty()).then_some(State::Closed(labels))
     }
 
-    /// Behind a character.
-    fn character(&self, code: u32, length: u64, open: &Open) -> Result<Option<State>, TooLarge> {
+    /// Behind a character, and the characters around it that lead there too.
+    fn character(
+        &self,
+        code: u32,
+        length: u64,
+        open: &Open,
+    ) -> Result<(Option<State>, (u32, u32)), TooLarge> {
         let (mut chars, length) = (lock(&self.chars), (length + 1).min(self.most));
         let mut left = Vec::with_capacity(open.len());
+        let (mut first, mut last) = (0, LAST_CHAR);
         for &(label, formula) in open {
-            let next = chars.step(formula, code)?;
+            let (next, run) = chars.step_run(formula, code)?;
+            (first, last) = (first.max(run.0), last.min(run.1));
             if self.is_live(&mut chars, label, next, length)? {
                 left.push((label, next));
             }
         }
-        Ok((!left.is_empty()).then(|| State::Inside { length, open: left.into() }))
+        let next = (!left.is_empty()).then(|| State::Inside { length, open: left.into() });
+        Ok((next, (first, last)))
     }
 
     /// Whether a label can be completed after so many characters.
@@ -302,8 +310,13 @@ impl PieceAutomaton for StringPieces {
     }
 
     fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, TooManyStates> {
-        let next = self.next(&self.state(state), byte).map_err(|TooLarge { limit }| self.too_many(limit))?;
-        next.map(|next| self.intern(next)).transpose()
+        Ok(self.step_run(state, byte)?.0)
+    }
+
+    fn step_run(&self, state: u32, byte: u8) -> Result<(Option<u32>, (u8, u8)), TooManyStates> {
+        let too_many = |TooLarge { limit }| self.too_many(limit);
+        let (next, run) = self.next(&self.state(state), byte).map_err(too_many)?;
+        Ok((next.map(|next| self.intern(next)).transpose()?, run))
     }
 
     fn accepts(&self, state: u32) -> Arc<[u32]> {
@@ -428,6 +441,17 @@ const OUTLINE: &str = concat!(
     r#"(?-u)"(?:[\x20\x21\x23-\x5b\x5d-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"#,
     r#"|[\xf0-\xf4][\x80-\xbf]{3}|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*""#
 );
+
+/// Of the characters that lead where a byte leads, those around it that spell themselves by one byte too.
+fn plain_run(byte: u8, (first, last): (u32, u32)) -> (u8, u8) {
+    let (least, most) = match byte {
+        0..b'"' => (0x20, b'"' - 1),
+        b'"'..b'\\' => (b'"' + 1, b'\\' - 1),
+        _ => (b'\\' + 1, 0x7f),
+    };
+    // Both contain the byte, so there is something in common.
+    (first.clamp(least.into(), byte.into()) as u8, last.clamp(byte.into(), most.into()) as u8)
+}
 
 /// What all are, if they are the same; of none, what nothing follows.
 fn common(mut places: impl Iterator<Item = Option<FormulaId>>) -> Option<FormulaId> {
@@ -701,11 +725,11 @@ mod tests {
         let (part, length, open) = match state {
             State::Inside { length, open } => (Part::first(byte).map(Ok), length, open),
             State::Within { part, length, open } => (part.step(byte), length, open),
-            _ => return pieces.next(state, byte).unwrap(),
+            _ => return pieces.next(state, byte).unwrap().0,
         };
         match part {
             Some(Ok(part)) => pieces.within_one(part, *length, open).unwrap(),
-            _ => pieces.next(state, byte).unwrap(),
+            _ => pieces.next(state, byte).unwrap().0,
         }
     }
 
@@ -729,7 +753,7 @@ mod tests {
             for _ in 0..40 {
                 let mut nexts = Vec::new();
                 for byte in 0..=u8::MAX {
-                    let next = pieces.next(&state, byte).unwrap();
+                    let next = pieces.next(&state, byte).unwrap().0;
                     let expected = step_by_value(&pieces, &by_value, byte);
                     let context = format!("seed {seed}, {state:?}, byte {byte:#x}: {next:?}, {expected:?}");
                     assert_eq!(next.as_ref().map(labels), expected.as_ref().map(labels), "{context}");

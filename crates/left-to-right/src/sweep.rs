@@ -399,6 +399,10 @@ impl<'a> Sweeper<'a> {
             *bytes += size_of_val(&**row);
         }
         row[class] = next;
+        // What preceding pieces owe may tell classes apart.
+        if !from.has_obligations() {
+            self.lexing.lexicon.union.with(from.state(), class).for_each(|class| row[class] = next);
+        }
         Ok(next)
     }
 

@@ -278,6 +278,11 @@ impl Place {
         self.state
     }
 
+    /// Whether pieces before it owe anything.
+    pub fn has_obligations(self) -> bool {
+        self.obligations.0 != 0
+    }
+
     /// What pieces before it owe.
     pub fn obligations(self) -> ObligationsId {
         self.obligations

@@ -216,6 +216,12 @@ impl Union {
         }
     }
 
+    /// In a union that grows, the classes that are known to lead from a state where one leads that was asked
+    /// for.
+    pub fn with(&self, state: State, class: usize) -> impl Iterator<Item = usize> {
+        self.growing.iter().flat_map(move |growing| growing.with(state, class))
+    }
+
     /// The state before the first byte of a piece, if these terminals are wanted. In a union that grows, only
     /// the automata take part of which a terminal is wanted, with all of their terminals.
     pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {

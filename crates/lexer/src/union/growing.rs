@@ -141,12 +141,12 @@ impl Growing {
                 return Ok(known);
             }
         }
-        let mut target = Vec::with_capacity(entry.tuple.len());
+        let (mut target, mut first, mut last) = (Vec::with_capacity(entry.tuple.len()), 0, u8::MAX);
         for &(at, own) in &entry.tuple {
             let automaton = &self.automata[at as usize];
-            if let Some(next) = automaton.step(own, self.samples[class])? {
-                target.push((at, next));
-            }
+            let (next, run) = automaton.step_run(own, self.samples[class])?;
+            (first, last) = (first.max(run.0), last.min(run.1));
+            target.extend(next.map(|next| (at, next)));
         }
         let target = self.intern(target.into(), false)?;
         let n_classes = self.samples.len();
@@ -155,7 +155,19 @@ impl Growing {
         }
         let row = entry.next.get_or_init(|| (0..n_classes).map(|_| AtomicU32::new(NOT_YET)).collect());
         row[class].store(target, Ordering::Release);
+        // All of their classes lead there: for each, one of its bytes does.
+        for class in (first..=last).filter(|_| first < last).map(|byte| self.classes[usize::from(byte)]) {
+            row[usize::from(class)].store(target, Ordering::Release);
+        }
         Ok(target)
+    }
+
+    /// The classes that are known to lead where one leads that is known.
+    pub fn with(&self, state: State, class: usize) -> impl Iterator<Item = usize> {
+        let row = self.entries[state as usize].next.get().map_or(&[][..], |row| row);
+        let target = row.get(class).map(|target| target.load(Ordering::Acquire)).filter(|&to| to != NOT_YET);
+        let is_same = move |next: &AtomicU32| Some(next.load(Ordering::Acquire)) == target;
+        row.iter().enumerate().filter(move |(_, next)| is_same(next)).map(|(class, _)| class)
     }
 
     pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {
@@ -172,7 +184,7 @@ impl Growing {
             return known == 2;
         }
         let byte = self.samples[class];
-        let begins = |automaton: &Automaton| !matches!(automaton.step(automaton.start(), byte), Ok(None));
+        let begins = |automaton: &Automaton| !matches!(automaton.step_run(automaton.start(), byte), Ok((None, _)));
         let found = self.automata.iter().any(begins);
         self.begins[class].store(1 + u8::from(found), Ordering::Relaxed);
         found
@@ -335,15 +347,20 @@ impl Automaton {
         }
     }
 
-    /// Where a byte leads, if one of the terminals is alive there or matches.
-    fn step(&self, state: u32, byte: u8) -> Result<Option<u32>, LexerError> {
+    /// Where a byte leads, if one of the terminals is alive there or matches, and the bytes around it that
+    /// lead there too.
+    fn step_run(&self, state: u32, byte: u8) -> Result<(Option<u32>, (u8, u8)), LexerError> {
         match self {
-            Self::Product(union) => Ok(Some(union.step(state, union.class(byte))).filter(|&to| to != DEAD)),
+            Self::Product(union) => {
+                let next = union.step(state, union.class(byte));
+                Ok((Some(next).filter(|&to| to != DEAD), (byte, byte)))
+            }
             Self::Pieces(pieces, labels, are_all) => {
                 let is_ours = |label: &u32| labels.binary_search_by_key(label, |&(own, _)| own).is_ok();
                 let matters =
                     |&to: &u32| pieces.accepts(to).iter().any(is_ours) || pieces.live(to).iter().any(is_ours);
-                Ok(pieces.step(state, byte)?.filter(|to| *are_all || matters(to)))
+                let (next, run) = pieces.step_run(state, byte)?;
+                Ok((next.filter(|to| *are_all || matters(to)), run))
             }
         }
     }
