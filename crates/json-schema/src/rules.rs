@@ -73,6 +73,27 @@ impl<S: Clone + Eq + std::hash::Hash> States<S> {
     }
 }
 
+/// What was found out about places, up to a limit.
+struct Found<P, T>(Mutex<FxHashMap<P, T>>);
+
+impl<P: Clone + Eq + std::hash::Hash, T: Copy> Found<P, T> {
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    fn get(&self, place: &P, limit: usize, find: impl FnOnce() -> T) -> T {
+        if let Some(&known) = lock(&self.0).get(place) {
+            return known;
+        }
+        let found = find();
+        let mut all = lock(&self.0);
+        if all.len() < limit {
+            all.insert(place.clone(), found);
+        }
+        found
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -88,6 +109,8 @@ pub struct ObjectRules {
     what: String,
     limit: usize,
     states: Mutex<States<(ObjectPlace, At)>>,
+    /// Where an object can end.
+    ends: Found<ObjectPlace, bool>,
 }
 
 /// A place between two symbols of an object.
@@ -121,7 +144,7 @@ impl ObjectRules {
         sets.sort_unstable();
         sets.dedup();
         let states = States::new((form.start(), At::Start));
-        Self { form, alive, sets, what, limit, states }
+        Self { form, alive, sets, what, limit, states, ends: Found::new() }
     }
 
     /// The symbols, by number.
@@ -137,11 +160,18 @@ impl ObjectRules {
     }
 
     fn can_end(&self, place: &ObjectPlace) -> bool {
-        self.form.can_end(&|set| self.alive.contains(&set), place)
+        // Without extras it is quick.
+        let find = || self.form.can_end(&|set| self.alive.contains(&set), place);
+        if place.pending == 0 { find() } else { self.ends.get(place, self.limit, find) }
     }
 
-    /// What the value behind a key may be, and where it leads.
-    fn values(&self, place: &ObjectPlace, key: u32) -> impl Iterator<Item = (u32, ObjectPlace)> {
+    /// What the value behind a key may be, and where it leads; with `only`, those of one symbol.
+    fn values(
+        &self,
+        place: &ObjectPlace,
+        key: u32,
+        only: Option<u32>,
+    ) -> impl Iterator<Item = (u32, ObjectPlace)> {
         let variants = self.form.variants.get(key as usize).map_or(&[][..], |variants| variants);
         variants.iter().filter_map(move |&(met, set)| {
             // What meets nothing that is pending is no reason to ask for more than has to be.
@@ -149,6 +179,9 @@ impl ObjectRules {
                 return None;
             }
             let symbol = self.value_symbol(set)?;
+            if only.is_some_and(|only| only != symbol) {
+                return None;
+            }
             let after = self.form.after(place, key as usize, met);
             (after.n <= self.form.at_most && self.can_end(&after)).then_some((symbol, after))
         })
@@ -169,7 +202,7 @@ impl ObjectRules {
         let most = unseen_rank.map(|key| self.form.ranks[key]).min().unwrap_or(u32::MAX);
         let may_follow = move |key: usize| {
             if !is_plain || self.form.at_least > 0 && most < u32::MAX {
-                return self.values(place, key as u32).next().is_some();
+                return self.values(place, key as u32, None).next().is_some();
             }
             let is_required = self.form.keys.get(key).is_some_and(|(_, required)| *required);
             (room > 0 || is_required)
@@ -189,7 +222,7 @@ impl ObjectRules {
             }
             At::Colon(_) => vec![COLON],
             At::Value(key) => {
-                let mut symbols: Vec<u32> = self.values(place, key).map(|(symbol, _)| symbol).collect();
+                let mut symbols: Vec<u32> = self.values(place, key, None).map(|(symbol, _)| symbol).collect();
                 symbols.sort_unstable();
                 symbols.dedup();
                 symbols
@@ -304,7 +337,7 @@ impl RuleAutomaton for ObjectRules {
             (At::Colon(key), _) => (place.clone(), At::Value(key)),
             // Of several ways that lead on by one value, what is borne out most comes to at least as much.
             (At::Value(key), symbol) => {
-                let ways = self.values(place, key).filter(|way| way.0 == symbol);
+                let ways = self.values(place, key, Some(symbol));
                 let best = ways.min_by_key(|(_, after)| after.pending.count_ones());
                 (best.map_or_else(|| place.clone(), |(_, after)| after), At::Behind)
             }
@@ -359,6 +392,8 @@ pub struct ArrayRules {
     what: String,
     limit: usize,
     states: Mutex<States<(ArrayPlace, ItemAt)>>,
+    /// With how many items an array can end.
+    least: Found<ArrayPlace, Option<u64>>,
 }
 
 /// A place between two symbols of an array.
@@ -386,7 +421,7 @@ impl ArrayRules {
         sets.sort_unstable();
         sets.dedup();
         let states = States::new((form.start(), ItemAt::Start));
-        Self { form, alive, sets, what, limit, states }
+        Self { form, alive, sets, what, limit, states, least: Found::new() }
     }
 
     /// The symbols, by number.
@@ -396,12 +431,17 @@ impl ArrayRules {
     }
 
     fn least(&self, place: &ArrayPlace) -> Option<u64> {
-        self.form.least(&|set| self.alive.contains(&set), place)
+        let find = || self.form.least(&|set| self.alive.contains(&set), place);
+        self.least.get(place, self.limit, find)
     }
 
-    /// What the next item may be, and where it leads.
-    fn items(&self, place: &ArrayPlace) -> impl Iterator<Item = (u32, ArrayPlace)> {
+    /// What the next item may be, and where it leads; with `only`, those of one symbol.
+    fn items(&self, place: &ArrayPlace, only: Option<u32>) -> impl Iterator<Item = (u32, ArrayPlace)> {
+        let only = only.and_then(|symbol| self.sets.get((symbol as usize).checked_sub(4)?));
         self.form.variants(place).iter().filter_map(move |&variant| {
+            if only.is_some_and(|&set| set != variant.set) {
+                return None;
+            }
             if variant.met & !place.pending != 0 && !self.form.is_unique {
                 return None;
             }
@@ -447,7 +487,7 @@ impl RuleAutomaton for ArrayRules {
         }
         let (place, at) = &*place;
         let items = || {
-            let mut items: Vec<u32> = self.items(place).map(|(symbol, _)| symbol).collect();
+            let mut items: Vec<u32> = self.items(place, None).map(|(symbol, _)| symbol).collect();
             items.sort_unstable();
             items.dedup();
             items
@@ -475,7 +515,7 @@ impl RuleAutomaton for ArrayRules {
             (ItemAt::Start, _) => (place.clone(), ItemAt::First),
             (ItemAt::First, CLOSE_EMPTY) | (ItemAt::Behind, CLOSE) => (place.clone(), ItemAt::End),
             (ItemAt::First | ItemAt::Next, symbol) => {
-                let ways = self.items(place).filter(|way| way.0 == symbol);
+                let ways = self.items(place, Some(symbol));
                 let gain =
                     |after: &ArrayPlace| (after.pending.count_zeros(), after.counts.iter().sum::<u64>());
                 let best = ways.max_by_key(|(_, after)| gain(after));

@@ -184,7 +184,8 @@ impl Growing {
             return known == 2;
         }
         let byte = self.samples[class];
-        let begins = |automaton: &Automaton| !matches!(automaton.step_run(automaton.start(), byte), Ok((None, _)));
+        let begins =
+            |automaton: &Automaton| !matches!(automaton.step_run(automaton.start(), byte), Ok((None, _)));
         let found = self.automata.iter().any(begins);
         self.begins[class].store(1 + u8::from(found), Ordering::Relaxed);
         found
