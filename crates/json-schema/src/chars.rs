@@ -464,7 +464,8 @@ impl Chars {
         let mut within = self.ahead[at as usize].copies;
         while let Some(id) = within {
             let Copies { first, size, least, outer } = self.copies[id.get() as usize - 1];
-            let (copy, near) = ((at - first) / size, u64::from(NEAR_COPIES) + n / u64::from(least));
+            let (copy, near) =
+                ((at - first) / size, (n / u64::from(least)).saturating_add(NEAR_COPIES.into()));
             at -= size * copy.saturating_sub(near.try_into().unwrap_or(u32::MAX));
             within = outer;
         }
