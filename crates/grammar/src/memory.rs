@@ -22,7 +22,26 @@ pub struct Remembered {
 }
 
 /// Bytes, as a set.
-pub type ByteSet = [bool; 256];
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ByteSet([u64; 4]);
+
+impl ByteSet {
+    /// All of them.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+
+    /// Whether a byte is in it.
+    pub fn contains(&self, byte: u8) -> bool {
+        self.0[usize::from(byte) / 64] >> (byte % 64) & 1 != 0
+    }
+}
+
+impl FromIterator<u8> for ByteSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(bytes: I) -> Self {
+        let mut set = Self::default();
+        bytes.into_iter().for_each(|byte| set.0[usize::from(byte) / 64] |= 1 << (byte % 64));
+        set
+    }
+}
 
 /// Tells tokens of a vocabulary apart by their bytes; the name tells such tests apart.
 pub type TokenTest = (&'static str, fn(&[u8]) -> bool);
@@ -36,16 +55,31 @@ pub struct Risk {
     pub test: Option<TokenTest>,
 }
 
+/// How a piece in progress goes on that comes to repeat something.
+#[derive(Clone, Debug)]
+pub struct Rests<'a> {
+    /// What follows, as it is spelled most plainly: sorted, without repetition. Where a text has an `end` or
+    /// an `escape`, it goes on by an escape.
+    pub texts: Vec<&'a str>,
+    /// The byte that ends the piece.
+    pub end: u8,
+    /// The byte by which all other ways to spell the same leave the plain one.
+    pub escape: u8,
+}
+
 /// What matters later of the text that was read.
 ///
 /// What stays true: all answers are functions of the text. Cost of a step: of a look-up among what was
 /// remembered.
 pub trait Memory: Debug + Send + Sync {
     /// A copy. Cheap: what was remembered is shared.
-    fn fork(&self) -> Box<dyn Memory>;
+    fn fork(&self) -> Arc<dyn Memory>;
 
     /// Reads a byte. Of a text that is no sentence of the grammar nothing is promised.
     fn step(&mut self, byte: u8);
+
+    /// Whether reading a byte changes nothing.
+    fn ignores(&self, byte: u8) -> bool;
 
     /// Whether a piece that ends here repeats an earlier one.
     fn repeats(&self) -> bool;
@@ -72,6 +106,10 @@ pub trait Memory: Debug + Send + Sync {
     /// How what follows may come to be at risk or to repeat something; `None` if it cannot, but for what
     /// [`whole`](Self::whole) tells.
     fn risk(&self) -> Option<Risk>;
+
+    /// The same within a piece that [always differs](Self::always_differs) until its end, where it is known
+    /// what the piece may come to repeat; `None` elsewhere, and where that takes more than a look.
+    fn rests(&self) -> Option<Rests<'_>>;
 
     /// Where bytes that are no [risk](Self::risk) come first, tokens can end in or beyond something that
     /// repeats, or from where not everything goes on, only if they pass this test.

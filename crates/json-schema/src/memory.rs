@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::PieceAutomaton;
-use anygram_grammar::memory::{ByteSet, Memory, Remembered, Risk, TokenTest};
+use anygram_grammar::memory::{ByteSet, Memory, Remembered, Rests, Risk, TokenTest};
 use rpds::{ListSync, RedBlackTreeSetSync};
 use rustc_hash::FxHasher;
 
@@ -187,16 +187,16 @@ impl Frame {
     /// A value is written.
     fn add(&mut self, value: Option<Held>) {
         let key = self.key.take();
+        let print = hash(&(&key, &value));
+        // In whatever order members come.
+        self.print = if self.shape == Shape::Object {
+            self.print.wrapping_add(print)
+        } else {
+            hash(&(self.print, print))
+        };
         if let Some(value) = value {
             let n = self.n;
             self.keep_twins(|twin| key.as_ref().map_or(twin.item(n), |key| twin.member(key)) == Some(&value));
-            let print = hash(&(&key, &value));
-            // In whatever order members come.
-            self.print = if self.shape == Shape::Object {
-                self.print.wrapping_add(print)
-            } else {
-                hash(&(self.print, print))
-            };
             if self.shape == Shape::Array {
                 self.seen.insert_mut(value.clone());
             }
@@ -285,7 +285,7 @@ impl JsonMemory {
     }
 
     /// The strings before the one in progress that begin with a text.
-    fn texts<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a Arc<str>> {
+    fn texts<'a, 'b>(&'a self, begin: &'b str) -> impl Iterator<Item = &'a Arc<str>> + use<'a, 'b> {
         let from = Held::Text(begin.into());
         let siblings = self.has_siblings().then(|| self.frame.seen.range(from..));
         let texts = siblings.into_iter().flatten().map_while(|held| match held {
@@ -639,12 +639,6 @@ fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[
     is_there(token) || IN_STRING && token.get(1..).is_some_and(is_there)
 }
 
-/// Tokens in which an item may begin behind something else.
-fn has_an_item(token: &[u8]) -> bool {
-    token.iter().filter(|&&byte| byte == b'"').count() >= 2
-        || token.iter().rev().skip(1).any(|byte| matches!(byte, b',' | b':' | b'[' | b'{' | b']' | b'}'))
-}
-
 fn has_a_quote(token: &[u8]) -> bool {
     token.contains(&b'"')
 }
@@ -655,15 +649,9 @@ fn begins_with_string<const WHOLE: bool>(token: &[u8]) -> bool {
     left.next() == Some(&b'"') && (!WHOLE || left.any(|&byte| byte == b'"'))
 }
 
-fn byte_set(bytes: impl IntoIterator<Item = u8>) -> ByteSet {
-    let mut set = [false; 256];
-    bytes.into_iter().for_each(|byte| set[usize::from(byte)] = true);
-    set
-}
-
 impl Memory for JsonMemory {
-    fn fork(&self) -> Box<dyn Memory> {
-        Box::new(self.clone())
+    fn fork(&self) -> Arc<dyn Memory> {
+        Arc::new(self.clone())
     }
 
     fn step(&mut self, byte: u8) {
@@ -688,6 +676,15 @@ impl Memory for JsonMemory {
                 self.between(byte);
             }
         }
+    }
+
+    fn ignores(&self, byte: u8) -> bool {
+        let is_plain = match &self.piece {
+            Piece::Between => BLANKS.contains(&byte),
+            Piece::Skipped(None) => byte != b'"' && Part::first(byte).is_none(),
+            _ => false,
+        };
+        is_plain && !self.repeats
     }
 
     fn repeats(&self) -> bool {
@@ -772,7 +769,7 @@ impl Memory for JsonMemory {
         match &self.piece {
             Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
             Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
-            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: [true; 256], test }),
+            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: ByteSet::ALL, test }),
             Piece::Text { written, .. } => {
                 let begin = written.text();
                 let twins = self.frame.in_twins();
@@ -782,10 +779,10 @@ impl Memory for JsonMemory {
                 });
                 let rests = self.texts(&begin).chain(twins).filter_map(|text| text.strip_prefix(&*begin));
                 let firsts = rests.map(|rest| rest.bytes().next().unwrap_or(b'"'));
-                Some(Risk { bytes: byte_set(firsts.chain([b'\\'])), test })
+                Some(Risk { bytes: firsts.chain([b'\\']).collect(), test })
             }
             Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
-                let bytes = byte_set(BLANKS.iter().chain(b"\"").copied());
+                let bytes = BLANKS.iter().chain(b"\"").copied().collect();
                 let test: TokenTest = if self.shared.ample() == Some(u64::MAX) {
                     ("JSON: a whole string", begins_with_string::<true>)
                 } else {
@@ -794,17 +791,26 @@ impl Memory for JsonMemory {
                 Some(Risk { bytes, test: Some(test) })
             }
             Piece::Between | Piece::Bare(_) => {
-                let bytes = byte_set(BETWEEN.iter().chain(b"+.eEalrsu").copied());
+                let bytes = BETWEEN.iter().chain(b"+.eEalrsu").copied().collect();
                 Some(Risk { bytes, test: None })
             }
         }
     }
 
+    fn rests(&self) -> Option<Rests<'_>> {
+        let Piece::Text { written, part: None, is_at_risk: true } = &self.piece else { return None };
+        if !self.frame.twins.is_empty() || self.shared.ample() != Some(u64::MAX) {
+            return None;
+        }
+        let begin = written.text();
+        let texts = self.texts(&begin).map(|text| &text[begin.len()..]).collect();
+        Some(Rests { texts, end: b'"', escape: b'\\' })
+    }
+
     fn whole(&self) -> TokenTest {
         let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text { .. });
-        let is_at_stake = self.is_at_stake() && !(self.is_key() && self.frame.twins.is_empty());
         match (self.shared.holds_items, self.shared.ample() == Some(u64::MAX)) {
-            (true, _) if is_at_stake => ("JSON: an item behind something", has_an_item),
+            // Where what comes first repeats nothing, an array or object that it is in repeats nothing.
             (true, _) if in_string => ("JSON: ends a string; an item", goes_on::<true, true, false>),
             (true, _) => ("JSON: an item", goes_on::<false, true, false>),
             (false, false) if in_string => ("JSON: ends a string; a key", goes_on::<true, false, false>),

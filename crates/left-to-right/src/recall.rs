@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anygram_grammar::memory::{ByteSet, Memory, Risk, TokenTest};
+use anygram_grammar::memory::{ByteSet, Memory, Rests, TokenTest};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,25 +20,23 @@ use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{self, MASK_BITS};
 
-/// What is recalled of a text; nothing in a language without a memory.
-#[derive(Debug, Default)]
-pub struct Recall(Option<Box<dyn Memory>>);
-
-impl Clone for Recall {
-    fn clone(&self) -> Self {
-        Self(self.0.as_ref().map(|memory| memory.fork()))
-    }
-}
+/// What is recalled of a text; nothing in a language without a memory. Copies share it until they read on.
+#[derive(Clone, Debug)]
+pub struct Recall(Option<Arc<dyn Memory>>);
 
 impl Recall {
     /// Of the empty text.
     pub fn new(language: &Language) -> Self {
-        Self(language.grammar().memory.as_ref().map(|memory| memory.fork()))
+        Self(language.grammar().memory.as_ref().map(|memory| memory.0.clone()))
     }
 
     /// Reads a byte.
     fn step(&mut self, byte: u8) {
-        if let Some(memory) = &mut self.0 {
+        let Some(memory) = self.0.as_mut().filter(|memory| !memory.ignores(byte)) else { return };
+        if Arc::get_mut(memory).is_none() {
+            *memory = memory.fork();
+        }
+        if let Some(memory) = Arc::get_mut(memory) {
             memory.step(byte);
         }
     }
@@ -50,6 +48,10 @@ impl Recall {
     /// Whether what may be repeated next takes more than a look at some tokens.
     pub fn takes_work(&self) -> bool {
         self.0.as_ref().is_some_and(|memory| memory.risk().is_some())
+    }
+
+    fn rests(&self) -> Option<Rests<'_>> {
+        self.0.as_ref()?.rests()
     }
 
     fn at_risk(&self) -> Option<&dyn Memory> {
@@ -157,91 +159,192 @@ impl Stepper {
         words: &mut [u32],
     ) -> Result<(), StepError> {
         let Some(memory) = recall.0.as_deref() else { return Ok(()) };
-        if let Some(risk) = memory.risk() {
+        let risk = memory.risk();
+        let whole = Selection::of(vocabulary, memory.whole());
+        if risk.is_none() && !whole.words.iter().any(|&(at, bits)| bits & words[at] != 0) {
+            return Ok(());
+        }
+        let way = Way { bytes: Vec::new(), frontiers: vec![frontier.to_vec()] };
+        let mut removal = Removal {
+            stepper: self,
+            language,
+            words,
+            way,
+            verdicts: FxHashMap::default(),
+            places: Vec::new(),
+        };
+        if let Some(risk) = risk {
             let selection = risk.test.map(|test| Selection::of(vocabulary, test));
             let trie = selection.as_ref().map_or(vocabulary.trie(), |selection| &selection.trie);
-            self.follow(language, trie, (frontier, recall, risk), words)?;
+            removal.follow(trie, recall, risk.bytes)?;
         }
-        let mut next = Frontier::new();
-        for &(at, bits) in &Selection::of(vocabulary, memory.whole()).words {
-            let mut left = bits & words[at];
+        removal.look_at(vocabulary, &whole, recall)
+    }
+}
+
+/// Clears the bits of tokens after which nothing can follow, because it would repeat something.
+struct Removal<'a> {
+    stepper: &'a mut Stepper,
+    language: &'a Language,
+    words: &'a mut [u32],
+    way: Way,
+    /// Whether places are viable, by their readings and what is alike for the memory.
+    verdicts: FxHashMap<(Frontier, u64), bool>,
+    /// Where the walk still has to go on along what the memory knows.
+    places: Vec<Place>,
+}
+
+impl Removal<'_> {
+    /// Those that begin with bytes by which something may be repeated: a walk of the trie as long as that may
+    /// be. Most of it is the memory's alone; the readings take the same way where it depends on them whether
+    /// something can follow.
+    fn follow(&mut self, trie: &TokenTrie, recall: &Recall, risk: ByteSet) -> Result<(), StepError> {
+        if recall.rests().is_some() {
+            self.places.push(Place { node: TokenTrie::ROOT, bytes: Vec::new(), recall: recall.clone() });
+        } else {
+            let tops = (0..=u8::MAX).filter(|&byte| risk.contains(byte));
+            for top in tops.filter_map(|byte| trie.child(TokenTrie::ROOT, byte)) {
+                let root = Walk { depth: 0, recall: recall.clone(), risk: Some(risk) };
+                trie.descend(trie.subtree(top), root, |walk, node| self.enter(trie, walk, node))?;
+            }
+        }
+        while let Some(place) = self.places.pop() {
+            self.follow_rests(trie, &place)?;
+        }
+        Ok(())
+    }
+
+    /// Whether any of the tokens is left; of many, looking costs more than walking.
+    fn is_wanted(&self, tokens: &[TokenId]) -> bool {
+        tokens.len() >= MANY_TOKENS || tokens.iter().any(|token| mask::get_bit(self.words, token.index()))
+    }
+
+    /// Goes on to a node: the walk behind it, if it goes on node by node.
+    fn enter(&mut self, trie: &TokenTrie, walk: &Walk, node: NodeId) -> Result<Option<Walk>, StepError> {
+        let (byte, below) = (trie.byte(node), trie.tokens_below(node));
+        if walk.risk.is_some_and(|risk| !risk.contains(byte)) || !self.is_wanted(below) {
+            return Ok(None);
+        }
+        let mut recall = walk.recall.clone();
+        recall.step(byte);
+        self.way.go(walk.depth, (byte, recall.repeats()));
+        // Where readings were dropped, the mask is not that of those that are left.
+        let are_dropped = walk.risk.is_none() || recall.repeats();
+        if are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs()) {
+            if !self.is_viable(&recall)? {
+                below.iter().for_each(|token| mask::clear_bit(self.words, token.index()));
+                return Ok(None);
+            }
+        }
+        if !are_dropped && recall.rests().is_some() {
+            let bytes = self.way.bytes.iter().map(|read| read.0).collect();
+            self.places.push(Place { node, bytes, recall });
+            return Ok(None);
+        }
+        let risk = recall.0.as_ref().filter(|_| !are_dropped).and_then(|memory| memory.risk());
+        let risk = risk.map(|risk| risk.bytes);
+        Ok((are_dropped || risk.is_some()).then_some(Walk { depth: walk.depth + 1, recall, risk }))
+    }
+
+    /// As [`Stepper::is_viable_recalling`], at the end of the way.
+    fn is_viable(&mut self, recall: &Recall) -> Result<bool, StepError> {
+        let frontier = self.way.readings(self.stepper, self.language)?;
+        let Some(memory) = recall.at_risk() else { return self.stepper.is_viable(self.language, frontier) };
+        let place = (frontier.to_vec(), memory.fingerprint());
+        if let Some(&verdict) = self.verdicts.get(&place) {
+            return Ok(verdict);
+        }
+        let verdict = self.stepper.is_viable_recalling(self.language, &place.0, recall)?;
+        self.verdicts.insert(place, verdict);
+        Ok(verdict)
+    }
+
+    /// Walks the trie along what repeats something, as it is spelled most plainly, and by the memory again
+    /// where that ends and in other spellings.
+    fn follow_rests(&mut self, trie: &TokenTrie, place: &Place) -> Result<(), StepError> {
+        let Some(rests) = place.recall.rests() else { return Ok(()) };
+        // Nodes, with how much of some texts leads there.
+        let mut agenda = vec![(place.node, 0, &*rests.texts)];
+        while let Some((node, n_read, mut texts)) = agenda.pop() {
+            let Some(first) = texts.first() else { continue };
+            let read = &first.as_bytes()[..n_read];
+            if let Some(escape) = trie.child(node, rests.escape) {
+                self.leave(trie, escape, place, read)?;
+            }
+            // A text that ends here is the first, and there is no other such.
+            if first.len() == n_read {
+                if let Some(end) = trie.child(node, rests.end) {
+                    self.leave(trie, end, place, read)?;
+                }
+                texts = &texts[1..];
+            }
+            while let Some(byte) = texts.first().map(|text| text.as_bytes()[n_read]) {
+                let n_alike = texts.partition_point(|text| text.as_bytes()[n_read] == byte);
+                let (alike, others) = texts.split_at(n_alike);
+                texts = others;
+                if byte == rests.end || byte == rests.escape {
+                    continue;
+                }
+                if let Some(child) =
+                    trie.child(node, byte).filter(|&child| self.is_wanted(trie.tokens_below(child)))
+                {
+                    agenda.push((child, n_read + 1, alike));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on to a node by the memory, behind bytes that lead there from a place.
+    fn leave(&mut self, trie: &TokenTrie, top: NodeId, place: &Place, read: &[u8]) -> Result<(), StepError> {
+        if !self.is_wanted(trie.tokens_below(top)) {
+            return Ok(());
+        }
+        let mut recall = place.recall.clone();
+        read.iter().for_each(|&byte| recall.step(byte));
+        let bytes = place.bytes.iter().chain(read);
+        bytes.enumerate().for_each(|(depth, &byte)| self.way.go(depth, (byte, false)));
+        let depth = place.bytes.len() + read.len();
+        let root = Walk { depth, recall, risk: Some(ByteSet::ALL) };
+        trie.descend(trie.subtree(top), root, |walk, node| self.enter(trie, walk, node))
+    }
+
+    /// Those of a selection, one by one.
+    fn look_at(
+        &mut self,
+        vocabulary: &Vocabulary,
+        selection: &Selection,
+        recall: &Recall,
+    ) -> Result<(), StepError> {
+        for &(at, bits) in &selection.words {
+            let mut left = bits & self.words[at];
             while left != 0 {
                 let token = at * MASK_BITS + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let bytes = vocabulary.bytes(TokenId::new(token)).unwrap_or_default();
-                if is_harmless(memory, bytes) {
-                    continue;
-                }
-                let (mut at, mut recall) = (frontier.to_vec(), recall.clone());
-                for &byte in bytes {
-                    self.step_recalling(language, &at, &mut recall, byte, &mut next)?;
-                    std::mem::swap(&mut at, &mut next);
-                }
-                if !self.is_viable_recalling(language, &at, &recall)? {
-                    mask::clear_bit(words, token);
+                if !self.is_allowed(bytes, recall)? {
+                    mask::clear_bit(self.words, token);
                 }
             }
         }
         Ok(())
     }
 
-    /// The same for the tokens that begin with bytes by which something may be repeated: a walk of the trie
-    /// as long as that may be. Most of it is the memory's alone; the readings take the same way where it
-    /// depends on them whether something can follow.
-    fn follow(
-        &mut self,
-        language: &Language,
-        trie: &TokenTrie,
-        (frontier, recall, risk): (&[Config], &Recall, Risk),
-        words: &mut [u32],
-    ) -> Result<(), StepError> {
-        let mut way = Way { bytes: Vec::new(), frontiers: vec![frontier.to_vec()] };
-        let mut enter = |Walk { depth, recall, risk }: &Walk, node: NodeId| {
-            let (byte, below) = (trie.byte(node), trie.tokens_below(node));
-            if risk.as_ref().is_some_and(|risk| !risk[usize::from(byte)])
-                || below.len() < MANY_TOKENS && !below.iter().any(|token| mask::get_bit(words, token.index()))
-            {
-                return Ok::<_, StepError>(None);
-            }
-            let mut recall = recall.clone();
+    /// Whether something can follow a token in the mask of the readings.
+    fn is_allowed(&mut self, bytes: &[u8], recall: &Recall) -> Result<bool, StepError> {
+        if recall.0.as_ref().is_some_and(|memory| memory.plainly_differs(bytes)) {
+            return Ok(true);
+        }
+        let (mut recall, mut repeats) = (recall.clone(), false);
+        for (depth, &byte) in bytes.iter().enumerate() {
             recall.step(byte);
-            way.go(*depth, byte);
-            // Where readings were dropped, the mask is not that of those that are left.
-            let are_dropped = risk.is_none() || recall.repeats();
-            if are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs()) {
-                let frontier = way.readings(self, language, recall.repeats())?;
-                if !self.is_viable_recalling(language, frontier, &recall)? {
-                    below.iter().for_each(|token| mask::clear_bit(words, token.index()));
-                    return Ok(None);
-                }
-            }
-            let risk = recall.0.as_ref().and_then(|memory| memory.risk()).filter(|_| !are_dropped);
-            let risk = risk.map(|risk| risk.bytes);
-            let goes_on = are_dropped || risk.is_some();
-            Ok(goes_on.then_some(Walk { depth: depth + 1, recall, risk }))
-        };
-        let tops = (0..=u8::MAX).filter(|&byte| risk.bytes[usize::from(byte)]);
-        let tops = tops.filter_map(|byte| trie.child(TokenTrie::ROOT, byte));
-        for top in tops {
-            let root = Walk { depth: 0, recall: recall.clone(), risk: Some(risk.bytes) };
-            trie.descend(trie.subtree(top), root, &mut enter)?;
+            repeats |= recall.repeats();
+            self.way.go(depth, (byte, recall.repeats()));
         }
-        Ok(())
+        // If it repeats nothing, whatever the grammar derives behind it may follow.
+        let is_harmless = !repeats && recall.at_risk().is_none_or(|memory| memory.always_differs());
+        Ok(is_harmless || self.is_viable(&recall)?)
     }
-}
-
-/// Whether a token repeats nothing by itself, and whatever the grammar derives behind it may follow: no
-/// readings are needed to say so.
-fn is_harmless(memory: &dyn Memory, bytes: &[u8]) -> bool {
-    if memory.plainly_differs(bytes) {
-        return true;
-    }
-    let mut memory = memory.fork();
-    let differs = bytes.iter().all(|&byte| {
-        memory.step(byte);
-        !memory.repeats()
-    });
-    differs && (!memory.is_at_risk() || memory.always_differs())
 }
 
 /// Tokens of a vocabulary that pass a test.
@@ -284,32 +387,35 @@ struct Walk {
     risk: Option<ByteSet>,
 }
 
+/// A node where something is in progress of which is known what it may repeat. Nothing on the way repeats.
+struct Place {
+    node: NodeId,
+    /// Those that lead there.
+    bytes: Vec<u8>,
+    recall: Recall,
+}
+
 /// The bytes on the way to a node, and the readings on it, as far as somebody asked for them.
 struct Way {
-    bytes: Vec<u8>,
+    /// Each with whether it ends what repeats something.
+    bytes: Vec<(u8, bool)>,
     /// Before each byte, and behind the last of some.
     frontiers: Vec<Frontier>,
 }
 
 impl Way {
     /// Goes on with a byte behind so many.
-    fn go(&mut self, depth: usize, byte: u8) {
+    fn go(&mut self, depth: usize, byte: (u8, bool)) {
         self.bytes.truncate(depth);
         self.bytes.push(byte);
         self.frontiers.truncate(depth + 1);
     }
 
-    /// The readings here; `repeats` says that the last byte ends what repeats something. What ended so before
-    /// was asked for when it did.
-    fn readings(
-        &mut self,
-        stepper: &mut Stepper,
-        language: &Language,
-        repeats: bool,
-    ) -> Result<&[Config], StepError> {
-        while let Some(&byte) = self.bytes.get(self.frontiers.len() - 1) {
+    /// The readings here.
+    fn readings(&mut self, stepper: &mut Stepper, language: &Language) -> Result<&[Config], StepError> {
+        while let Some(&(byte, repeats)) = self.bytes.get(self.frontiers.len() - 1) {
             let (at, mut next) = (&self.frontiers[self.frontiers.len() - 1], Frontier::new());
-            if repeats && self.frontiers.len() == self.bytes.len() {
+            if repeats {
                 stepper.step_afresh(language, at, byte, &mut next)?;
             } else {
                 stepper.step(language, at, byte, &mut next)?;
