@@ -44,17 +44,24 @@ struct Shared {
     /// Whether items of arrays have to differ somewhere; else only keys do.
     holds_items: bool,
     /// See [`Shared::ample`].
-    ample: OnceLock<Option<u64>>,
+    ample: OnceLock<Ample>,
     escapes: Escapes,
 }
 
+/// How many characters of a string can always be prolonged to another string than any that was written, if
+/// some can: one less than the fewest with which that ends.
+#[derive(Debug)]
+struct Ample {
+    of_kinds: Vec<Option<u64>>,
+    /// Of whatever kind.
+    least: Option<u64>,
+}
+
 impl Shared {
-    /// If so many characters of a string, of whatever kind, can always be prolonged to another string than
-    /// any that was written: one less than the fewest with which that ends.
-    fn ample(&self) -> Option<u64> {
-        *self.ample.get_or_init(|| {
+    fn ample(&self) -> &Ample {
+        self.ample.get_or_init(|| {
             let mut chars = self.chars.lock().unwrap_or_else(PoisonError::into_inner);
-            let most = self.kinds.iter().map(|kind| match kind {
+            let of_kinds = self.kinds.iter().map(|kind| match kind {
                 // There are more characters than anybody writes strings.
                 Kind::Text(text) if chars.is_mostly_any(text.formula) => Some(text.max),
                 Kind::Text(text) if text.max == u64::MAX => {
@@ -63,8 +70,15 @@ impl Shared {
                 Kind::Text(_) => None,
                 _ => Some(u64::MAX),
             });
-            most.min().unwrap_or(Some(u64::MAX))
+            let of_kinds: Vec<Option<u64>> = of_kinds.collect();
+            let least = of_kinds.iter().min().copied().unwrap_or(Some(u64::MAX));
+            Ample { of_kinds, least }
         })
+    }
+
+    /// Whether any beginning of any string can become another.
+    fn is_endless(&self) -> bool {
+        self.ample().least == Some(u64::MAX)
     }
 }
 
@@ -477,6 +491,17 @@ impl JsonMemory {
         rivals
     }
 
+    /// Whether a string is in progress that can become another; `most` as in [`Ample`].
+    fn has_ample(&self, most: Option<u64>) -> bool {
+        let Piece::Text { written, part, .. } = &self.piece else { return false };
+        match most {
+            Some(u64::MAX) => true,
+            // A character in progress may be the only one of its kind.
+            Some(most) => written.text().chars().count() as u64 + u64::from(part.is_some()) < most,
+            None => false,
+        }
+    }
+
     /// Whether a string can be one of some that is none of others.
     fn has_other_text(&self, text: Text, rivals: &[Held]) -> bool {
         let Piece::Text { written, part, .. } = &self.piece else { return false };
@@ -614,6 +639,10 @@ const BLANKS: &[u8] = b" \t\n\r";
 /// Whether something behind a comma begins in a token: a key, or with `ITEMS` anything. With `ENDS` a key has
 /// to end in it, too. What it goes on with is a string, if it is `IN_STRING`, perhaps behind a backslash.
 fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[u8]) -> bool {
+    // Most tokens are not looked at any closer.
+    if !token.contains(&b',') {
+        return false;
+    }
     let is_there = |token: &[u8]| {
         let (mut in_string, mut is_behind, mut is_found) = (IN_STRING, false, false);
         let mut bytes = token.iter();
@@ -709,26 +738,25 @@ impl Memory for JsonMemory {
     }
 
     fn differs(&self, terminal: Remembered) -> bool {
-        let rivals = self.rivals(terminal.is_distinct);
-        match &self.shared.kinds[terminal.kind as usize] {
-            Kind::Text(text) => self.has_other_text(*text, &rivals),
-            Kind::Number(numbers) => self.has_other_number(numbers, &rivals),
+        let kind = terminal.kind as usize;
+        let rivals = || self.rivals(terminal.is_distinct);
+        match &self.shared.kinds[kind] {
+            Kind::Text(text) => {
+                self.has_ample(self.shared.ample().of_kinds[kind]) || self.has_other_text(*text, &rivals())
+            }
+            Kind::Number(numbers) => self.has_other_number(numbers, &rivals()),
             Kind::Literal(literal) => self.bare().is_some_and(|begin| {
                 literal.starts_with(begin)
-                    && !rivals.iter().any(|held| matches!(held, Held::Literal(other) if **other == **literal))
+                    && !rivals()
+                        .iter()
+                        .any(|held| matches!(held, Held::Literal(other) if **other == **literal))
             }),
             Kind::Close => false,
         }
     }
 
     fn always_differs(&self) -> bool {
-        let Piece::Text { written, part, .. } = &self.piece else { return false };
-        match self.shared.ample() {
-            Some(u64::MAX) => true,
-            // A character in progress may be the only one of its kind.
-            Some(most) => written.text().chars().count() as u64 + u64::from(part.is_some()) < most,
-            None => false,
-        }
+        self.has_ample(self.shared.ample().least)
     }
 
     fn continuations(&self) -> Vec<Vec<u8>> {
@@ -765,7 +793,7 @@ impl Memory for JsonMemory {
     fn risk(&self) -> Option<Risk> {
         // As long as a string can become another, nothing comes of it before its end.
         let test = self.always_differs().then_some(("JSON: a quote", has_a_quote as fn(&[u8]) -> bool));
-        let test = test.filter(|_| self.shared.ample() == Some(u64::MAX));
+        let test = test.filter(|_| self.shared.is_endless());
         match &self.piece {
             Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
             Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
@@ -783,7 +811,7 @@ impl Memory for JsonMemory {
             }
             Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
                 let bytes = BLANKS.iter().chain(b"\"").copied().collect();
-                let test: TokenTest = if self.shared.ample() == Some(u64::MAX) {
+                let test: TokenTest = if self.shared.is_endless() {
                     ("JSON: a whole string", begins_with_string::<true>)
                 } else {
                     ("JSON: a string", begins_with_string::<false>)
@@ -799,7 +827,7 @@ impl Memory for JsonMemory {
 
     fn rests(&self) -> Option<Rests<'_>> {
         let Piece::Text { written, part: None, is_at_risk: true } = &self.piece else { return None };
-        if !self.frame.twins.is_empty() || self.shared.ample() != Some(u64::MAX) {
+        if !self.frame.twins.is_empty() || !self.shared.is_endless() {
             return None;
         }
         let begin = written.text();
@@ -809,7 +837,7 @@ impl Memory for JsonMemory {
 
     fn whole(&self) -> TokenTest {
         let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text { .. });
-        match (self.shared.holds_items, self.shared.ample() == Some(u64::MAX)) {
+        match (self.shared.holds_items, self.shared.is_endless()) {
             // Where what comes first repeats nothing, an array or object that it is in repeats nothing.
             (true, _) if in_string => ("JSON: ends a string; an item", goes_on::<true, true, false>),
             (true, _) => ("JSON: an item", goes_on::<false, true, false>),
@@ -823,7 +851,7 @@ impl Memory for JsonMemory {
 
     fn plainly_differs(&self, token: &[u8]) -> bool {
         // Where only keys have to differ, and any beginning of one can become another.
-        !self.shared.holds_items && self.shared.ample() == Some(u64::MAX) && self.has_new_key(token)
+        !self.shared.holds_items && self.shared.is_endless() && self.has_new_key(token)
     }
 
     fn fingerprint(&self) -> u64 {

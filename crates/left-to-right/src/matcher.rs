@@ -863,10 +863,12 @@ impl Matcher {
     ) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         let n_words = self.constraint.mask_words();
-        let mark = session.stepper.mark();
+        let Session { stepper, selections, .. } = session;
+        let mark = stepper.mark();
         let text = (&*position.frontier, &position.recall);
-        let result = session.stepper.remove_repeating(language, vocabulary, text, &mut words[..n_words]);
-        session.stepper.release(mark);
+        let tokens = (vocabulary, selections);
+        let result = stepper.remove_repeating(language, tokens, text, &mut words[..n_words]);
+        stepper.release(mark);
         Ok(result?)
     }
 

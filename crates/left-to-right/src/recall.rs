@@ -50,6 +50,15 @@ impl Recall {
         self.0.as_ref().is_some_and(|memory| memory.risk().is_some())
     }
 
+    /// Whether nothing that changes anything was read between.
+    fn is(&self, other: &Self) -> bool {
+        matches!((&self.0, &other.0), (Some(memory), Some(other)) if Arc::ptr_eq(memory, other))
+    }
+
+    fn risk(&self) -> Option<ByteSet> {
+        Some(self.0.as_ref()?.risk()?.bytes)
+    }
+
     fn rests(&self) -> Option<Rests<'_>> {
         self.0.as_ref()?.rests()
     }
@@ -154,13 +163,13 @@ impl Stepper {
     pub fn remove_repeating(
         &mut self,
         language: &Language,
-        vocabulary: &Vocabulary,
+        (vocabulary, selections): (&Vocabulary, &mut Selections),
         (frontier, recall): (&[Config], &Recall),
         words: &mut [u32],
     ) -> Result<(), StepError> {
         let Some(memory) = recall.0.as_deref() else { return Ok(()) };
         let risk = memory.risk();
-        let whole = Selection::of(vocabulary, memory.whole());
+        let whole = selections.get(vocabulary, memory.whole());
         if risk.is_none() && !whole.words.iter().any(|&(at, bits)| bits & words[at] != 0) {
             return Ok(());
         }
@@ -174,7 +183,7 @@ impl Stepper {
             places: Vec::new(),
         };
         if let Some(risk) = risk {
-            let selection = risk.test.map(|test| Selection::of(vocabulary, test));
+            let selection = risk.test.map(|test| selections.get(vocabulary, test));
             let trie = selection.as_ref().map_or(vocabulary.trie(), |selection| &selection.trie);
             removal.follow(trie, recall, risk.bytes)?;
         }
@@ -227,23 +236,25 @@ impl Removal<'_> {
         }
         let mut recall = walk.recall.clone();
         recall.step(byte);
+        let is_changed = !recall.is(&walk.recall);
         self.way.go(walk.depth, (byte, recall.repeats()));
         // Where readings were dropped, the mask is not that of those that are left.
         let are_dropped = walk.risk.is_none() || recall.repeats();
-        if are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs()) {
-            if !self.is_viable(&recall)? {
-                below.iter().for_each(|token| mask::clear_bit(self.words, token.index()));
-                return Ok(None);
-            }
+        let is_in_doubt = are_dropped || recall.at_risk().is_some_and(|memory| !memory.always_differs());
+        if is_in_doubt && !self.is_viable(&recall)? {
+            below.iter().for_each(|token| mask::clear_bit(self.words, token.index()));
+            return Ok(None);
         }
-        if !are_dropped && recall.rests().is_some() {
+        if are_dropped {
+            return Ok(Some(Walk { depth: walk.depth + 1, recall, risk: None }));
+        }
+        if is_changed && recall.rests().is_some() {
             let bytes = self.way.bytes.iter().map(|read| read.0).collect();
             self.places.push(Place { node, bytes, recall });
             return Ok(None);
         }
-        let risk = recall.0.as_ref().filter(|_| !are_dropped).and_then(|memory| memory.risk());
-        let risk = risk.map(|risk| risk.bytes);
-        Ok((are_dropped || risk.is_some()).then_some(Walk { depth: walk.depth + 1, recall, risk }))
+        let risk = if is_changed { recall.risk() } else { walk.risk };
+        Ok(risk.is_some().then_some(Walk { depth: walk.depth + 1, recall, risk }))
     }
 
     /// As [`Stepper::is_viable_recalling`], at the end of the way.
@@ -356,17 +367,30 @@ struct Selection {
 
 /// Those of a vocabulary, by the names of the tests.
 #[derive(Default)]
-struct Selections(Mutex<FxHashMap<&'static str, Arc<Selection>>>);
+struct AllSelections(Mutex<FxHashMap<&'static str, Arc<Selection>>>);
+
+/// Those that somebody has asked for, who does not wait for others to find them again.
+#[derive(Default)]
+pub struct Selections(Vec<(&'static str, Arc<Selection>)>);
+
+impl Selections {
+    /// Those of the same vocabulary as ever. Cost, once for it: all tokens.
+    fn get(&mut self, vocabulary: &Vocabulary, (name, test): TokenTest) -> Arc<Selection> {
+        // The names are few, and each stands in few places.
+        let known = self.0.iter().find(|known| std::ptr::eq(known.0, name));
+        if let Some((_, selection)) = known {
+            return selection.clone();
+        }
+        let all = vocabulary.beside::<AllSelections>();
+        // One is added whole.
+        let mut all = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let selection = all.entry(name).or_insert_with(|| Arc::new(Selection::new(vocabulary, test))).clone();
+        self.0.push((name, selection.clone()));
+        selection
+    }
+}
 
 impl Selection {
-    /// Cost, once for a vocabulary: all tokens.
-    fn of(vocabulary: &Vocabulary, (name, test): TokenTest) -> Arc<Self> {
-        let known = vocabulary.beside::<Selections>();
-        // One is added whole.
-        let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(name).or_insert_with(|| Arc::new(Self::new(vocabulary, test))).clone()
-    }
-
     fn new(vocabulary: &Vocabulary, test: fn(&[u8]) -> bool) -> Self {
         let tokens = (0..vocabulary.len()).map(TokenId::new);
         let tokens = tokens.filter_map(|token| Some((token, vocabulary.bytes(token)?)));

@@ -10,6 +10,7 @@ use crate::error::{MatchError, StepError};
 use crate::frontier::Stepper;
 use crate::mask::{Scratch, Walks};
 use crate::memo::Memo;
+use crate::recall::Selections;
 
 /// The tables that outputs grow together.
 pub(crate) struct Session {
@@ -17,6 +18,7 @@ pub(crate) struct Session {
     pub choice: Choice,
     pub walks: Walks,
     pub memo: Memo,
+    pub selections: Selections,
     pub scratch: Scratch,
     /// The tables of outputs that have moved to another engine, and their point before any token was read.
     pub heavy: Option<(Arc<Mutex<Session>>, Mark)>,
@@ -28,8 +30,8 @@ impl Session {
     pub fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
         let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
         let walks = Walks::of(constraint.vocabulary());
-        let (memo, scratch) = (Memo::default(), Scratch::default());
-        Ok(Self { stepper, choice, walks, memo, scratch, heavy: None, budgets: None })
+        let (memo, selections, scratch) = (Memo::default(), Selections::default(), Scratch::default());
+        Ok(Self { stepper, choice, walks, memo, selections, scratch, heavy: None, budgets: None })
     }
 
     fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
@@ -46,6 +48,7 @@ impl Session {
             choice: old.choice,
             walks: std::mem::take(&mut old.walks),
             memo: std::mem::take(&mut old.memo),
+            selections: std::mem::take(&mut old.selections),
             scratch: Scratch::default(),
             heavy: old.heavy.take(),
             budgets: old.budgets.take(),
