@@ -491,6 +491,11 @@ impl JsonMemory {
         rivals
     }
 
+    /// Whether a string differs from all that it may not be until it ends as one of those beside it.
+    fn knows_rests(&self) -> bool {
+        self.frame.twins.is_empty() && self.shared.is_endless()
+    }
+
     /// Whether a string is in progress that can become another; `most` as in [`Ample`].
     fn has_ample(&self, most: Option<u64>) -> bool {
         let Piece::Text { written, part, .. } = &self.piece else { return false };
@@ -797,7 +802,10 @@ impl Memory for JsonMemory {
         match &self.piece {
             Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
             Piece::Between | Piece::Bare(_) if !self.is_at_stake() => None,
-            Piece::Text { part: Some(_), .. } => Some(Risk { bytes: ByteSet::ALL, test }),
+            // By which ones exactly is a matter of its rests, or of the character in progress.
+            Piece::Text { part, .. } if part.is_some() || self.knows_rests() => {
+                Some(Risk { bytes: ByteSet::ALL, test })
+            }
             Piece::Text { written, .. } => {
                 let begin = written.text();
                 let twins = self.frame.in_twins();
@@ -827,7 +835,7 @@ impl Memory for JsonMemory {
 
     fn rests(&self) -> Option<Rests<'_>> {
         let Piece::Text { written, part: None, is_at_risk: true } = &self.piece else { return None };
-        if !self.frame.twins.is_empty() || !self.shared.is_endless() {
+        if !self.knows_rests() {
             return None;
         }
         let begin = written.text();
