@@ -1,6 +1,7 @@
 //! The reduced context-free grammar that recognizers work on.
 
 use anygram_bits::BitSet;
+use rustc_hash::FxHashSet;
 
 mod automata;
 
@@ -134,8 +135,10 @@ impl Cfg {
         self.rules.retain(|rule| reachable.contains(rule.lhs.index()));
         self.automata.retain(|automaton| reachable.contains(automaton.lhs.index()));
         self.check_automata(&productive, empty)?;
-        let mut seen = std::collections::HashSet::new();
-        self.rules.retain(|rule| seen.insert(rule.clone()));
+        let mut seen = FxHashSet::default();
+        let is_new: Vec<bool> = self.rules.iter().map(|rule| seen.insert(rule)).collect();
+        let mut is_new = is_new.into_iter();
+        self.rules.retain(|_| is_new.next() == Some(true));
         Ok(self)
     }
 

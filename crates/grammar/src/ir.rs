@@ -1,12 +1,13 @@
 //! The intermediate representation that every front end lowers to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
 use anygram_bits::index_type;
 use regex_syntax::hir::{self, Hir, HirKind, Visitor};
+use rustc_hash::FxHashMap;
 
 use crate::automata::{Pieces, RuleAutomaton};
 use crate::memory::{Remembered, Remembers};
@@ -483,11 +484,14 @@ impl Grammar {
         rules.sort_by_key(|rule| rule.lhs);
         automata.sort_by_key(|rule| rule.lhs);
         // The terminal that each one is joined with: the first that is alike, or itself.
-        let mut alike = HashMap::new();
+        let mut alike = FxHashMap::default();
         let mut joined: Vec<usize> = (0..terminals.len()).collect();
         for (at, terminal) in terminals.iter().enumerate().filter(|(_, terminal)| !terminal.declared) {
-            let key = (terminal.kind.to_string(), terminal.priority, terminal.memory);
-            joined[at] = *alike.entry(key).or_insert(at);
+            let kind = match &terminal.kind {
+                TerminalKind::Automaton { automaton, label } => Err((*automaton, *label)),
+                kind => Ok(kind.to_string()),
+            };
+            joined[at] = *alike.entry((kind, terminal.priority, terminal.memory)).or_insert(at);
         }
         let mut numbers: Vec<Option<TerminalId>> = vec![None; terminals.len()];
         let mut order = Vec::new();

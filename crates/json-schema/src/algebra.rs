@@ -109,8 +109,8 @@ pub(crate) enum Formula {
     True,
     False,
     Literal(Literal),
-    All(Vec<Formula>),
-    Any(Vec<Formula>),
+    All(Rc<[Formula]>),
+    Any(Rc<[Formula]>),
     Number(NumberAtom),
     Text(TextAtom),
     Object(ObjectAtom),
@@ -144,14 +144,14 @@ impl Formula {
             match part {
                 Self::True | Self::Literal(Literal::TRUE) => {}
                 Self::False | Self::Literal(Literal::FALSE) => return Self::False,
-                Self::All(inner) => kept.extend(inner),
+                Self::All(inner) => kept.extend_from_slice(&inner),
                 part => kept.push(part),
             }
         }
         match kept.len() {
             0 => Self::True,
             1 => kept.swap_remove(0),
-            _ => Self::All(kept),
+            _ => Self::All(kept.into()),
         }
     }
 
@@ -161,14 +161,14 @@ impl Formula {
             match part {
                 Self::False | Self::Literal(Literal::FALSE) => {}
                 Self::True | Self::Literal(Literal::TRUE) => return Self::True,
-                Self::Any(inner) => kept.extend(inner),
+                Self::Any(inner) => kept.extend_from_slice(&inner),
                 part => kept.push(part),
             }
         }
         match kept.len() {
             0 => Self::False,
             1 => kept.swap_remove(0),
-            _ => Self::Any(kept),
+            _ => Self::Any(kept.into()),
         }
     }
 }
@@ -180,7 +180,7 @@ pub struct Algebra<'a> {
     pub strings: Strings,
     meanings: Vec<Meaning>,
     literals: FxHashMap<Meaning, Literal>,
-    formulas: FxHashMap<(Literal, Type), Rc<Formula>>,
+    formulas: FxHashMap<(Literal, Type), Formula>,
     sets: Vec<Rc<[Literal]>>,
     set_ids: FxHashMap<Rc<[Literal]>, SetId>,
     expanded: FxHashMap<SetId, Rc<[Clause]>>,
@@ -407,7 +407,7 @@ impl<'a> Algebra<'a> {
     }
 
     /// What a literal asserts of values of a type.
-    pub(crate) fn formula(&mut self, literal: Literal, of: Type) -> Result<Rc<Formula>, Refusal> {
+    pub(crate) fn formula(&mut self, literal: Literal, of: Type) -> Result<Formula, Refusal> {
         if let Some(known) = self.formulas.get(&(literal, of)) {
             return Ok(known.clone());
         }
@@ -433,7 +433,6 @@ impl<'a> Algebra<'a> {
                 self.negation(&formula)?
             }
         };
-        let formula = Rc::new(formula);
         self.formulas.insert((literal, of), formula.clone());
         Ok(formula)
     }
@@ -675,7 +674,13 @@ impl<'a> Algebra<'a> {
             for &literal in literals.iter() {
                 self.guard(literal, of)?;
             }
-            let first = Partial::new(of, literals.iter().map(|&literal| Formula::Literal(literal)).collect());
+            // Of most types there are no values, which the formulas tell.
+            if self.is_none_of(&literals, of)? {
+                continue;
+            }
+            let n_before = clauses.len();
+            let first = literals.iter().map(|&literal| Todo::Formula(Formula::Literal(literal)));
+            let first = Partial::new(of, first.collect());
             let mut agenda = vec![first];
             let mut finite: BTreeSet<u32> = BTreeSet::new();
             while let Some(mut partial) = agenda.pop() {
@@ -689,9 +694,9 @@ impl<'a> Algebra<'a> {
                 }
                 match partial.take_choice() {
                     None => clauses.push(partial.finish()),
-                    Some(alternatives) => agenda.extend(alternatives.into_iter().rev().map(|formula| {
+                    Some(alternatives) => agenda.extend(alternatives.iter().rev().map(|formula| {
                         let mut next = partial.clone();
-                        next.agenda.push(formula);
+                        next.agenda.push(Todo::Formula(formula.clone()));
                         next
                     })),
                 }
@@ -700,9 +705,8 @@ impl<'a> Algebra<'a> {
                 }
             }
             self.finish_values(&literals, of, finite, &mut clauses)?;
+            leave_out_repeated(&mut clauses, n_before);
         }
-        let mut seen = FxHashSet::default();
-        clauses.retain(|clause| seen.insert(clause.clone()));
         self.n_clauses += clauses.len();
         if self.n_clauses > self.limits.all_clauses {
             return Err(self.too_many(set, self.limits.all_clauses, "all_clauses"));
@@ -780,27 +784,53 @@ impl<'a> Algebra<'a> {
 
     /// Works off what a clause in the making has to satisfy.
     fn settle(&mut self, partial: &mut Partial) -> Result<Settled, Refusal> {
-        while let Some(formula) = partial.agenda.pop() {
-            match formula {
-                Formula::True => {}
-                Formula::False => return Ok(Settled::Impossible),
-                Formula::Literal(literal) => {
-                    if partial.seen.insert(literal) {
-                        let formula = self.formula(literal, partial.of)?;
-                        partial.agenda.push((*formula).clone());
-                    }
+        while let Some(todo) = partial.agenda.pop() {
+            let settled = match todo {
+                Todo::Formula(formula) => self.settle_one(partial, &formula)?,
+                Todo::Parts(_, 0) => None,
+                Todo::Parts(parts, n) => {
+                    partial.agenda.push(Todo::Parts(parts.clone(), n - 1));
+                    self.settle_one(partial, &parts[n - 1])?
                 }
-                Formula::All(parts) => partial.agenda.extend(parts),
-                Formula::Any(parts) => partial.choices.push(parts),
-                Formula::OneOf(values) => return Ok(Settled::OneOf(values)),
-                formula => {
-                    if !self.assert(partial, &formula) {
-                        return Ok(Settled::Impossible);
-                    }
-                }
+            };
+            if let Some(settled) = settled {
+                return Ok(settled);
             }
         }
         self.simplify(partial)
+    }
+
+    /// Works off a formula; what that settles, if it does.
+    fn settle_one(&mut self, partial: &mut Partial, formula: &Formula) -> Result<Option<Settled>, Refusal> {
+        match formula {
+            Formula::True => {}
+            Formula::False => return Ok(Some(Settled::Impossible)),
+            Formula::Literal(literal) => {
+                if partial.seen.insert(*literal) {
+                    let formula = self.formula(*literal, partial.of)?;
+                    partial.agenda.push(Todo::Formula(formula));
+                }
+            }
+            Formula::All(parts) => partial.agenda.push(Todo::Parts(parts.clone(), parts.len())),
+            Formula::Any(parts) => partial.choices.push(parts.clone()),
+            Formula::OneOf(values) => return Ok(Some(Settled::OneOf(values.clone()))),
+            formula => {
+                if !self.assert(partial, formula) {
+                    return Ok(Some(Settled::Impossible));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether one of some literals says that no value of a type is meant.
+    fn is_none_of(&mut self, literals: &[Literal], of: Type) -> Result<bool, Refusal> {
+        for &literal in literals {
+            if matches!(self.formula(literal, of)?, Formula::False) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Leaves out alternatives that are impossible; where one is left, it is no choice.
@@ -809,21 +839,21 @@ impl<'a> Algebra<'a> {
         let mut is_settled = true;
         for alternatives in choices {
             let mut kept = Vec::with_capacity(alternatives.len());
-            for formula in alternatives {
-                if !self.is_impossible(&formula, partial, 6)? {
-                    kept.push(formula);
+            for formula in alternatives.iter() {
+                if !self.is_impossible(formula, partial, 6)? {
+                    kept.push(formula.clone());
                 }
             }
             match kept.len() {
                 0 => return Ok(Settled::Impossible),
                 1 => {
-                    partial.agenda.append(&mut kept);
+                    partial.agenda.extend(kept.pop().map(Todo::Formula));
                     is_settled = false;
                 }
                 // Ways that concern members stay together: the object's automaton waits for any of them.
                 _ => match self.ways(&kept, partial.of)? {
                     Some(ways) => drop(partial.objects.any.insert(ways.into_iter().collect())),
-                    None => partial.choices.push(kept),
+                    None => partial.choices.push(kept.into()),
                 },
             }
         }
@@ -840,11 +870,11 @@ impl<'a> Algebra<'a> {
             n += 1;
             let way = match formula {
                 Formula::Any(parts) => {
-                    agenda.extend(parts);
+                    agenda.extend_from_slice(&parts);
                     continue;
                 }
                 Formula::Literal(literal) if n < MANY_WAYS => {
-                    agenda.push((*self.formula(literal, of)?).clone());
+                    agenda.push(self.formula(literal, of)?);
                     continue;
                 }
                 Formula::False => continue,
@@ -872,7 +902,7 @@ impl<'a> Algebra<'a> {
                 self.is_impossible(&formula, partial, depth - 1)?
             }
             Formula::All(parts) => {
-                for part in parts {
+                for part in parts.iter() {
                     if self.is_impossible(part, partial, depth)? {
                         return Ok(true);
                     }
@@ -882,7 +912,7 @@ impl<'a> Algebra<'a> {
             Formula::Number(atom) => !partial.numbers.clone().add(atom),
             Formula::Object(
                 atom @ (ObjectAtom::Has(_) | ObjectAtom::Every(Keys::Key(_), Literal::FALSE)),
-            ) => !partial.objects.clone().add(atom),
+            ) => partial.objects.is_impossible_with(atom),
             _ => false,
         })
     }
@@ -912,7 +942,7 @@ impl<'a> Algebra<'a> {
                 (Value::String(text), Type::String) => texts.push(text.clone()),
                 (Value::Array(_), Type::Array) | (Value::Object(_), Type::Object) => {
                     let same = self.of_const(&value);
-                    partial.agenda.push(Formula::Literal(self.negated(same)));
+                    partial.agenda.push(Todo::Formula(Formula::Literal(self.negated(same))));
                 }
                 _ => {}
             }
@@ -931,18 +961,16 @@ impl<'a> Algebra<'a> {
         while let Some((at, below)) = path.last_mut() {
             let at = *at;
             let Some(below) = below else {
-                match self.guarded.insert((at, of), false) {
-                    Some(true) => {
-                        self.guarded.insert((at, of), true);
-                        path.pop();
-                    }
+                match self.guarded.get(&(at, of)) {
+                    Some(true) => drop(path.pop()),
                     Some(false) => return Err(self.circular(at)),
                     None => {
-                        let formula = self.formula(at, of)?;
                         let mut found = Vec::new();
-                        formula.literals(&mut found);
-                        if let Some(last) = path.last_mut() {
-                            last.1 = Some(found);
+                        self.formula(at, of)?.literals(&mut found);
+                        self.guarded.insert((at, of), found.is_empty());
+                        match path.last_mut() {
+                            Some(last) if !found.is_empty() => last.1 = Some(found),
+                            _ => drop(path.pop()),
                         }
                     }
                 }
@@ -986,7 +1014,7 @@ impl<'a> Algebra<'a> {
             Formula::False => false,
             Formula::Literal(literal) => self.contains(*literal, value)?,
             Formula::All(parts) => {
-                for part in parts {
+                for part in parts.iter() {
                     if !self.holds(part, value)? {
                         return Ok(false);
                     }
@@ -994,7 +1022,7 @@ impl<'a> Algebra<'a> {
                 true
             }
             Formula::Any(parts) => {
-                for part in parts {
+                for part in parts.iter() {
                     if self.holds(part, value)? {
                         return Ok(true);
                     }
@@ -1108,12 +1136,31 @@ enum Settled {
     Open,
 }
 
+/// Leaves out clauses that are there before; those from `first` on are of no other type than each other.
+fn leave_out_repeated(clauses: &mut Vec<Clause>, first: usize) {
+    if clauses.len() - first < 2 {
+        return;
+    }
+    let mut seen = FxHashSet::default();
+    let is_new: Vec<bool> = clauses[first..].iter().map(|clause| seen.insert(clause)).collect();
+    let mut is_new = std::iter::repeat_n(true, first).chain(is_new);
+    clauses.retain(|_| is_new.next() == Some(true));
+}
+
+/// What a clause in the making still has to satisfy.
+#[derive(Clone)]
+enum Todo {
+    Formula(Formula),
+    /// So many of these, from the first.
+    Parts(Rc<[Formula]>, usize),
+}
+
 /// A clause in the making.
 #[derive(Clone)]
 struct Partial {
     of: Type,
-    agenda: Vec<Formula>,
-    choices: Vec<Vec<Formula>>,
+    agenda: Vec<Todo>,
+    choices: Vec<Rc<[Formula]>>,
     seen: BTreeSet<Literal>,
     bools: [bool; 2],
     numbers: Numbers,
@@ -1123,7 +1170,7 @@ struct Partial {
 }
 
 impl Partial {
-    fn new(of: Type, agenda: Vec<Formula>) -> Self {
+    fn new(of: Type, agenda: Vec<Todo>) -> Self {
         Self {
             of,
             agenda,
@@ -1138,7 +1185,7 @@ impl Partial {
     }
 
     /// The choice with the fewest alternatives.
-    fn take_choice(&mut self) -> Option<Vec<Formula>> {
+    fn take_choice(&mut self) -> Option<Rc<[Formula]>> {
         let (at, _) = self.choices.iter().enumerate().min_by_key(|(_, alternatives)| alternatives.len())?;
         Some(self.choices.swap_remove(at))
     }

@@ -247,6 +247,9 @@ pub struct Objects {
 impl Objects {
     /// Adds an assertion; false if nothing is left.
     pub fn add(&mut self, atom: &ObjectAtom) -> bool {
+        if self.excludes(atom) {
+            return false;
+        }
         match atom {
             ObjectAtom::Has(key) => drop(self.has.insert(key.clone())),
             ObjectAtom::AtLeast(n) => self.at_least = self.at_least.max(*n),
@@ -254,15 +257,32 @@ impl Objects {
             ObjectAtom::Every(_, Literal::TRUE) => {}
             ObjectAtom::Every(Keys::All, Literal::FALSE) => self.at_most = Some(0),
             ObjectAtom::Every(keys, literal) => drop(self.every.insert((keys.clone(), *literal))),
-            ObjectAtom::Some(_, Literal::FALSE) => return false,
             ObjectAtom::Some(Keys::Key(key), Literal::TRUE) => drop(self.has.insert(key.clone())),
             ObjectAtom::Some(keys, literal) => drop(self.some.insert((keys.clone(), *literal))),
             ObjectAtom::Names(literal) => drop(self.names.insert(*literal)),
             ObjectAtom::Order(schema, keys) => drop(self.orders.insert((*schema, keys.clone()))),
         }
         let least = self.at_least.max(self.has.len() as u64);
-        let is_forbidden = |key: &Arc<str>| self.every.contains(&(Keys::Key(key.clone()), Literal::FALSE));
-        self.at_most.is_none_or(|most| least <= most) && !self.has.iter().any(is_forbidden)
+        self.at_most.is_none_or(|most| least <= most)
+    }
+
+    /// Whether an assertion about one key contradicts one that was added before.
+    fn excludes(&self, atom: &ObjectAtom) -> bool {
+        match atom {
+            ObjectAtom::Some(_, Literal::FALSE) => true,
+            ObjectAtom::Has(key) | ObjectAtom::Some(Keys::Key(key), Literal::TRUE) => {
+                self.every.contains(&(Keys::Key(key.clone()), Literal::FALSE))
+            }
+            ObjectAtom::Every(Keys::Key(key), Literal::FALSE) => self.has.contains(key),
+            _ => false,
+        }
+    }
+
+    /// Whether nothing is left with one more assertion about whether a key occurs.
+    pub fn is_impossible_with(&self, atom: &ObjectAtom) -> bool {
+        let is_new = matches!(atom, ObjectAtom::Has(key) if !self.has.contains(key));
+        let least = self.has.len() as u64 + u64::from(is_new);
+        self.excludes(atom) || self.at_most.is_some_and(|most| least > most)
     }
 }
 

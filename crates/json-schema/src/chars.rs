@@ -145,12 +145,12 @@ pub struct Chars {
     closures: FxHashMap<(u32, Before), FormulaId>,
     classes: Vec<Vec<(u32, u32)>>,
     class_ids: FxHashMap<Vec<(u32, u32)>, u32>,
-    lists: Vec<Vec<Vec<char>>>,
-    list_ids: FxHashMap<Vec<Vec<char>>, u32>,
+    lists: Vec<Arc<[Vec<char>]>>,
+    list_ids: FxHashMap<Arc<[Vec<char>]>, u32>,
     /// The most characters that a word of a list has.
     longest: Vec<u32>,
     /// See [`Chars::byte_classes`].
-    bounds: BTreeSet<u32>,
+    bounds: Bounds,
     /// With so many bounds.
     byte_classes: Option<(usize, Box<[u8; 256]>)>,
     limit: usize,
@@ -177,11 +177,44 @@ fn code_points((low, high): (u32, u32), of: Option<&[(u32, u32)]>) -> Vec<(u32, 
     parts.map(|part| cut(part, (low, high))).filter(|(from, to)| from <= to).collect()
 }
 
+/// The code points that formulas tell from the one before.
+#[derive(Default, Debug)]
+pub struct Bounds {
+    /// Those below 128, as bits: most texts have no others.
+    few: u128,
+    others: BTreeSet<u32>,
+}
+
+impl Bounds {
+    fn extend(&mut self, codes: impl IntoIterator<Item = u32>) {
+        for code in codes {
+            match code {
+                0..128 => self.few |= 1 << code,
+                code => drop(self.others.insert(code)),
+            }
+        }
+    }
+
+    fn n(&self) -> usize {
+        self.few.count_ones() as usize + self.others.len()
+    }
+
+    /// Those below 128, as bits.
+    pub fn few(&self) -> u128 {
+        self.few
+    }
+
+    /// Whether characters of several bytes are told apart.
+    pub fn are_among_others(&self) -> bool {
+        self.others.range(0x81..=LAST).next().is_some()
+    }
+}
+
 impl Default for Chars {
     fn default() -> Self {
         let formulas = vec![Formula::None, Formula::Any, Formula::End, Formula::Word];
         let ids = (0..).map(FormulaId).zip(&formulas).map(|(id, formula)| (formula.clone(), id)).collect();
-        Self {
+        let mut this = Self {
             ids,
             formulas,
             rows: FxHashMap::default(),
@@ -198,9 +231,11 @@ impl Default for Chars {
             list_ids: FxHashMap::default(),
             longest: Vec::new(),
             byte_classes: None,
-            bounds: WORD.iter().flat_map(|&(from, to)| [from, to + 1]).collect(),
+            bounds: Bounds::default(),
             limit: 200_000,
-        }
+        };
+        this.bounds.extend(WORD.iter().flat_map(|&(from, to)| [from, to + 1]));
+        this
     }
 }
 
@@ -279,7 +314,7 @@ impl Chars {
         list.sort_unstable();
         list.dedup();
         let (fresh, n) = (self.lists.len() as u32, list.len() as u32);
-        let number = *self.list_ids.entry(list).or_insert_with_key(|list| {
+        let number = *self.list_ids.entry(list.into()).or_insert_with_key(|list| {
             self.bounds.extend(list.iter().flatten().flat_map(|&c| [c as u32, c as u32 + 1]));
             self.longest.push(list.iter().map(Vec::len).max().unwrap_or(0) as u32);
             self.lists.push(list.clone());
@@ -585,8 +620,8 @@ impl Chars {
 
     /// The classes of bytes that are made of the code points that formulas tell from the one before, of all
     /// that there can be. Made once for as many: there are many automata for one of these.
-    pub fn byte_classes(&mut self, make: impl FnOnce(&BTreeSet<u32>) -> Box<[u8; 256]>) -> Box<[u8; 256]> {
-        let n_bounds = self.bounds.len();
+    pub fn byte_classes(&mut self, make: impl FnOnce(&Bounds) -> Box<[u8; 256]>) -> Box<[u8; 256]> {
+        let n_bounds = self.bounds.n();
         match &self.byte_classes {
             Some((known, classes)) if *known == n_bounds => classes.clone(),
             _ => self.byte_classes.insert((n_bounds, make(&self.bounds))).1.clone(),
@@ -867,6 +902,8 @@ impl Chars {
             }
             let Some(max) = max.checked_sub(1) else { continue };
             let (row, min, mut from) = (self.row(formula)?, min.saturating_sub(1), 0);
+            // Mostly they are too many, which is known before one of them is spelled.
+            let (mut ranges, mut n) = (Vec::new(), found.len() + agenda.len());
             for &(last, next) in row.iter() {
                 let codes = (from, last);
                 from = last + 1;
@@ -875,12 +912,16 @@ impl Chars {
                 }
                 for (low, high) in code_points(codes, None) {
                     // Each leads to one string at least.
-                    if (high - low) as usize + found.len() + agenda.len() >= most.saturating_add(1) {
+                    n += (high - low) as usize + 1;
+                    if n > most.saturating_add(1) {
                         return Ok(None);
                     }
-                    let longer = |c| (next, (min, max), format!("{text}{c}"));
-                    agenda.extend((low..=high).filter_map(char::from_u32).map(longer));
+                    ranges.push((low, high, next));
                 }
+            }
+            for (low, high, next) in ranges {
+                let longer = |c| (next, (min, max), format!("{text}{c}"));
+                agenda.extend((low..=high).filter_map(char::from_u32).map(longer));
             }
             if found.len() > most || text.len() > LONG {
                 return Ok(None);

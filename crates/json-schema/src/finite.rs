@@ -30,14 +30,15 @@ const MANY: usize = 10_000;
 type Counted = Result<Option<Vec<Value>>, Refusal>;
 
 impl Forms {
-    /// Makes arrays whose items have to differ know the values that there are few of.
-    pub(crate) fn tell_values_apart(&mut self, algebra: &mut Algebra<'_>) -> Result<(), Refusal> {
+    /// Makes arrays whose items have to differ know the values that there are few of; whether there are such
+    /// arrays.
+    pub(crate) fn tell_values_apart(&mut self, algebra: &mut Algebra<'_>) -> Result<bool, Refusal> {
         let is_unique = |form: &Form| matches!(form, Form::Array(form) if form.is_unique);
         let mut found: Vec<SetId> =
             self.sets.iter().filter(|(_, forms)| forms.iter().any(is_unique)).map(|(&set, _)| set).collect();
         found.sort_unstable();
         let mut known: FxHashMap<SetId, Option<Vec<Value>>> = FxHashMap::default();
-        for set in found {
+        for &set in &found {
             for at in 0..self.sets[&set].len() {
                 let Form::Array(form) = &self.sets[&set][at] else { continue };
                 if form.is_unique {
@@ -47,7 +48,7 @@ impl Forms {
                 }
             }
         }
-        Ok(())
+        Ok(!found.is_empty())
     }
 
     fn told_apart(

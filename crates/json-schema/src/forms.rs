@@ -1,6 +1,7 @@
 //! Clauses with everything below them resolved: which keys there are, what stands behind each, and which
 //! sets have a value at all.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -129,10 +130,11 @@ impl Forms {
         let mut this = Self { root, sets: FxHashMap::default(), alive: FxHashSet::default() };
         this.add(algebra, root)?;
         this.find_alive();
-        this.tell_values_apart(algebra)?;
-        // Of some there are too few now.
-        this.alive.clear();
-        this.find_alive();
+        if this.tell_values_apart(algebra)? {
+            // Of some there are too few now.
+            this.alive.clear();
+            this.find_alive();
+        }
         Ok(this)
     }
 
@@ -167,22 +169,25 @@ impl Forms {
 
     /// The least fixpoint: a set has a value if one of its forms has one whose parts have.
     fn find_alive(&mut self) {
-        let mut waiting: Vec<SetId> = self.sets.keys().copied().collect();
-        waiting.sort_unstable();
-        loop {
-            let alive = &self.alive;
-            let is_alive = |form: &Form| match form {
-                Form::Object(form) => form.can_end(&|set| alive.contains(&set), &form.start()),
-                Form::Array(form) => form.least(&|set| alive.contains(&set), &form.start()).is_some(),
-                _ => true,
-            };
-            let (found, left): (Vec<SetId>, Vec<SetId>) =
-                waiting.iter().partition(|&set| self.sets[set].iter().any(is_alive));
-            if found.is_empty() {
-                return;
-            }
-            self.alive.extend(found);
-            waiting = left;
+        let Self { sets, alive, .. } = self;
+        let mut waiting: Vec<SetId> = sets.keys().copied().collect();
+        // What a set leads to was mostly found later, and is looked at before it.
+        waiting.sort_unstable_by_key(|&set| Reverse(set));
+        let mut n_before = usize::MAX;
+        while waiting.len() < n_before {
+            n_before = waiting.len();
+            waiting.retain(|&set| {
+                let is_alive = |form: &Form| match form {
+                    Form::Object(form) => form.can_end(&|set| alive.contains(&set), &form.start()),
+                    Form::Array(form) => form.least(&|set| alive.contains(&set), &form.start()).is_some(),
+                    _ => true,
+                };
+                let has_value = sets[&set].iter().any(is_alive);
+                if has_value {
+                    alive.insert(set);
+                }
+                !has_value
+            });
         }
     }
 }

@@ -41,7 +41,12 @@ impl<'a> Algebra<'a> {
         if here.draft <= Draft::Draft7 && here.value.get("$ref").is_some() {
             return self.reference(&reading);
         }
-        let mut parts = vec![self.reference(&reading)?, self.combined(&reading)?, self.typed(&reading)?];
+        // Of most types a schema allows no values, whatever else it says of them.
+        let typed = self.typed(&reading)?;
+        if matches!(typed, Formula::False) {
+            return Ok(typed);
+        }
+        let mut parts = vec![self.reference(&reading)?, self.combined(&reading)?, typed];
         parts.push(match of {
             Type::Number => self.number(&reading)?,
             Type::String => self.text(&reading)?,
@@ -196,15 +201,14 @@ impl<'a> Algebra<'a> {
     fn typed(&mut self, reading: &Reading<'a>) -> Found {
         let mut parts = Vec::new();
         if let Some(value) = reading.value.get("type") {
-            let names = match value {
-                Value::String(name) => vec![name.clone()],
-                value => self.texts(reading, "type", value)?,
-            };
-            let mut cases = Vec::new();
-            for name in &names {
-                cases.push(self.has_type(reading, name)?);
-            }
-            parts.push(Formula::any(cases));
+            parts.push(match value {
+                Value::String(name) => self.has_type(reading, name)?,
+                value => {
+                    let names = self.texts(reading, "type", value)?;
+                    let cases = names.iter().map(|name| self.has_type(reading, name));
+                    Formula::any(cases.collect::<Result<_, _>>()?)
+                }
+            });
         }
         if let Some(value) = reading.value.get("enum") {
             let items = value.items().ok_or_else(|| self.wrong(reading, "enum", "a list of values"))?;
@@ -221,7 +225,7 @@ impl<'a> Algebra<'a> {
         Ok(Formula::all(parts))
     }
 
-    fn has_type(&mut self, reading: &Reading<'a>, name: &str) -> Found {
+    fn has_type(&self, reading: &Reading<'a>, name: &str) -> Found {
         let is = |of: Type| if reading.of == of { Formula::True } else { Formula::False };
         Ok(match name {
             "null" => is(Type::Null),

@@ -329,16 +329,15 @@ impl Lowering {
         let literals = ["true", "false", "null"].map(Kind::Literal);
         let kinds: Vec<Kind> = kinds.into_iter().chain(literals).collect();
         let n_plain = fixed.len() - kinds.len();
-        for (at, (name, expression)) in fixed.iter().enumerate() {
+        let twins = if self.kinds.holds_items { fixed[n_plain..].to_vec() } else { Vec::new() };
+        for (at, (name, expression)) in fixed.into_iter().enumerate() {
             let kind = at.checked_sub(n_plain).map(|at| kinds[at].clone());
             let memory = kind.and_then(|kind| self.kinds.number(kind, false));
-            self.terminal((*name).to_owned(), Source::Regex(expression.clone()), memory);
+            self.terminal(name.to_owned(), Source::Regex(expression), memory);
         }
-        if self.kinds.holds_items {
-            for ((name, expression), kind) in fixed.into_iter().skip(n_plain).zip(kinds) {
-                let memory = self.kinds.number(kind, true);
-                self.terminal(name.to_owned(), Source::Regex(expression), memory);
-            }
+        for ((name, expression), kind) in twins.into_iter().zip(kinds) {
+            let memory = self.kinds.number(kind, true);
+            self.terminal(name.to_owned(), Source::Regex(expression), memory);
         }
     }
 

@@ -6,7 +6,7 @@
 //! progress times a binary search among ranges of code points.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use anygram_grammar::automata::{Common, Nature, PieceAutomaton, Pieces, TooManyStates};
 use rustc_hash::FxHashMap;
@@ -424,13 +424,18 @@ impl PieceAutomaton for StringPieces {
     fn classes(&self) -> Box<[u8; 256]> {
         lock(&self.chars).byte_classes(|bounds| {
             // With bounds among the characters that other bytes spell, each of these may matter.
-            let are_others_alike = bounds.range(0x81..=LAST_CHAR).next().is_none();
-            let (mut ids, mut place) = (FxHashMap::default(), 0u8);
+            let kinds = &KINDS[usize::from(!bounds.are_among_others())];
+            let few = bounds.few();
+            let (mut ids, mut n_ids) = ([None; N_KINDS], 0u16);
             Box::new(std::array::from_fn(|byte| {
-                place += u8::from(byte < 0x80 && bounds.contains(&(byte as u32)));
-                let kind = (kind(byte as u8, are_others_alike), place);
-                let fresh = ids.len() as u8;
-                *ids.entry(kind).or_insert(fresh)
+                // Behind a bound all are others than before.
+                if byte < 128 && few >> byte & 1 == 1 {
+                    ids = [None; N_KINDS];
+                }
+                *ids[usize::from(kinds[byte])].get_or_insert_with(|| {
+                    n_ids += 1;
+                    (n_ids - 1) as u8
+                })
             }))
         })
     }
@@ -459,9 +464,6 @@ fn common(mut places: impl Iterator<Item = Option<FormulaId>>) -> Option<Formula
     places.all(|place| place == Some(first)).then_some(first)
 }
 
-/// The last code point.
-const LAST_CHAR: u32 = char::MAX as u32;
-
 /// More characters than a token has.
 const ENDLESS: u64 = 1 << 48;
 
@@ -473,6 +475,24 @@ fn free(escapes: Escapes) -> Option<(Pieces, u32)> {
     let start = pieces.step(pieces.start(), b'"').ok()??;
     Some((Pieces(Arc::new(pieces)), start))
 }
+
+/// The kinds of all bytes, as numbers: where [`kind`] tells the other bytes apart, and where they are alike.
+static KINDS: LazyLock<[[u8; 256]; 2]> = LazyLock::new(|| {
+    [false, true].map(|are_others_alike| {
+        let kinds: [_; 256] = std::array::from_fn(|byte| kind(byte as u8, are_others_alike));
+        let mut seen = Vec::with_capacity(N_KINDS);
+        kinds.map(|kind| {
+            let known = seen.iter().position(|&other| other == kind);
+            known.unwrap_or_else(|| {
+                seen.push(kind);
+                seen.len() - 1
+            }) as u8
+        })
+    })
+});
+
+/// There are not more kinds: those of plain bytes, and all others.
+const N_KINDS: usize = 160;
 
 /// What a byte is to a spelling: by itself, and as a digit. Bytes of one kind between the same bounds of code
 /// points are told apart nowhere.

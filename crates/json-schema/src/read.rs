@@ -172,9 +172,14 @@ impl Reader<'_> {
         self.at += 1;
         loop {
             let rest = &self.text[self.at..];
-            let plain = rest.find(|c: char| matches!(c, '"' | '\\' | '\0'..='\x1f')).unwrap_or(rest.len());
-            found.push_str(&rest[..plain]);
-            self.at += plain;
+            let plain = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+            let (plain, behind) = rest.split_at(plain.unwrap_or(rest.len()));
+            self.at += plain.len();
+            if found.is_empty() && behind.starts_with('"') {
+                self.at += 1;
+                return Ok(plain.into());
+            }
+            found.push_str(plain);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;

@@ -725,7 +725,7 @@ impl OwnDebts {
         let terminals: Vec<(u32, &Dfa)> = lexicon
             .competing()
             .iter()
-            .filter_map(|terminal| Some((terminal as u32, patterns.dfa(terminal)?)))
+            .filter_map(|terminal| Some((terminal as u32, &**patterns.dfa(terminal)?)))
             .collect();
         let by_id: FxHashMap<u32, &Dfa> = terminals.iter().copied().collect();
         let mut graph = Graph::default();

@@ -13,6 +13,8 @@ use rustc_hash::FxHashMap;
 
 use crate::LexerLimits;
 
+mod shared;
+
 /// The state from which nothing is accepted.
 pub const DEAD: u32 = 0;
 /// The state before the first byte. It may be [`DEAD`]'s equal in all but number, if the language is empty.
@@ -41,7 +43,7 @@ impl From<Stopped> for DfaError {
 }
 
 /// A minimal deterministic automaton.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Dfa {
     /// The class of each byte; bytes of one class are never told apart.
     pub classes: Box<[u8; 256]>,
@@ -323,7 +325,13 @@ pub(crate) fn common_classes<'a>(
     let mut classes = Box::new([0u8; 256]);
     let mut n_classes = 1;
     let mut ids: Vec<u16> = Vec::new();
+    // Most automata have the classes of another.
+    let mut seen: Vec<&[u8; 256]> = Vec::new();
     for other in all {
+        if seen.contains(&other) {
+            continue;
+        }
+        seen.push(other);
         // By both classes the common one, and one more; 0 is none yet.
         let width = usize::from(other.iter().copied().max().unwrap_or(0)) + 1;
         ids.clear();

@@ -1,6 +1,8 @@
 //! The terminals of one compiled grammar: their automaton, and the declarations that decide which of them
 //! label a piece.
 
+use std::sync::Arc;
+
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_grammar::cfg::Cfg;
@@ -13,7 +15,7 @@ use crate::{LexerError, LexerLimits};
 /// All patterns of a grammar as automata, before it is known which terminals are of use.
 #[derive(Clone, Debug)]
 pub struct Patterns {
-    dfas: Vec<Option<Dfa>>,
+    dfas: Vec<Option<Arc<Dfa>>>,
     /// Those that automata give and that match nothing but perhaps the empty string.
     empty_pieces: BitSet,
 }
@@ -24,7 +26,7 @@ impl Patterns {
         let mut n_entries = 0;
         let build = |terminal: &anygram_grammar::ir::Terminal| {
             let Some(pattern) = terminal.kind.pattern() else { return Ok(None) };
-            let dfa = Dfa::new(pattern, limits, work).map_err(|error| {
+            let dfa = Dfa::shared(pattern, limits, work).map_err(|error| {
                 let terminal = terminal.name.clone();
                 match error {
                     DfaError::TooManyNfaStates => LexerError::TerminalTooLarge {
@@ -55,7 +57,7 @@ impl Patterns {
 
     /// The terminals that match no piece (nothing at all, or only the empty string).
     pub fn empty(&self) -> BitSet {
-        let empty = |dfa: &Option<Dfa>| dfa.as_ref().is_some_and(Dfa::matches_only_empty);
+        let empty = |dfa: &Option<Arc<Dfa>>| dfa.as_ref().is_some_and(|dfa| dfa.matches_only_empty());
         let mut all = self.empty_pieces.clone();
         all.extend((0..self.dfas.len()).filter(|&at| empty(&self.dfas[at])));
         all
@@ -67,7 +69,7 @@ impl Patterns {
     }
 
     /// The automaton of one terminal; `None` if it has no pattern.
-    pub fn dfa(&self, terminal: usize) -> Option<&Dfa> {
+    pub fn dfa(&self, terminal: usize) -> Option<&Arc<Dfa>> {
         self.dfas[terminal].as_ref()
     }
 }
@@ -112,7 +114,7 @@ impl Lexicon {
         let part = |at: usize| match grammar.terminals[at].kind {
             _ if !competes(at) => None,
             TerminalKind::Automaton { automaton, label } => Some(Part::Label { automaton, label }),
-            _ => patterns.dfas[at].as_ref().map(Part::Dfa),
+            _ => patterns.dfa(at).map(Part::Dfa),
         };
         let parts: Vec<Option<Part<'_>>> = (0..n_terminals).map(part).collect();
         let mut order: Vec<usize> = (0..n_terminals).collect();

@@ -30,6 +30,7 @@ pub mod lexicon;
 
 pub mod outline;
 pub mod overlap;
+mod shared;
 
 pub mod transducer;
 pub mod union;

@@ -9,6 +9,7 @@
 //! [outlines]: anygram_grammar::automata::PieceAutomaton::outline
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
@@ -40,13 +41,13 @@ impl Outline {
         }
         let n_terminals = lexing.cfg.n_terminals;
         let mut kinds = vec![None; n_terminals];
-        let mut dfas: Vec<Dfa> = Vec::new();
+        let mut dfas: Vec<Arc<Dfa>> = Vec::new();
         let mut by_outline: FxHashMap<&'static str, u32> = FxHashMap::default();
         for (terminal, kind) in kinds.iter_mut().enumerate() {
             let fresh = dfas.len() as u32;
             *kind = match own.given_by(terminal) {
                 None => None,
-                Some(Named::Pattern) => lexing.dfa(TerminalId::new(terminal)).map(|dfa| {
+                Some(Named::Pattern) => lexing.shared_dfa(TerminalId::new(terminal)).map(|dfa| {
                     dfas.push(dfa.clone());
                     fresh
                 }),
@@ -56,7 +57,7 @@ impl Outline {
                     Some(match known {
                         Some(known) => known,
                         None => {
-                            dfas.push(outline_dfa(outline, work)?);
+                            dfas.push(Arc::new(outline_dfa(outline, work)?));
                             by_outline.insert(outline, fresh);
                             fresh
                         }
@@ -64,7 +65,7 @@ impl Outline {
                 }
             };
         }
-        let parts: Vec<Option<&Dfa>> = dfas.iter().map(Some).collect();
+        let parts: Vec<Option<&Arc<Dfa>>> = dfas.iter().map(Some).collect();
         let union = Union::new(&parts, &LexerLimits::default(), work)?;
         let of_product = own.product().map_or_else(Vec::new, |product| places(product, &union));
         Ok(Some(Self { union, kinds, n_kinds: dfas.len(), of_product }))

@@ -23,6 +23,8 @@
 //! of other grammars. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it
 //! needs can be spelled from here.
 
+use std::sync::Arc;
+
 use anygram_bits::work::Work;
 use anygram_bits::{BitSet, CompactSet, index_type};
 use anygram_grammar::cfg::{Cfg, ReduceError};
@@ -215,6 +217,11 @@ impl Lexing {
     /// The automaton of one terminal; `None` if it has no pattern: it is a token, or given by an automaton
     /// that grows ([`Lexing::is_given`]).
     pub fn dfa(&self, terminal: TerminalId) -> Option<&Dfa> {
+        self.shared_dfa(terminal).map(|dfa| &**dfa)
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn shared_dfa(&self, terminal: TerminalId) -> Option<&Arc<Dfa>> {
         self.patterns.dfa(terminal.index())
     }
 

@@ -16,12 +16,14 @@ use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
-use crate::dfa::{DEAD, Dfa, START, common_classes, refine};
+use crate::dfa::{DEAD, Dfa, START, refine};
 use crate::{LexerError, LexerLimits};
 
 mod growing;
+mod product;
 
 use growing::Growing;
+use product::Product;
 
 /// A state of the [`Union`]; 0 is dead, 1 the start.
 pub type State = u32;
@@ -48,7 +50,7 @@ pub struct Union {
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// By its own automaton.
-    Dfa(&'a Dfa),
+    Dfa(&'a Arc<Dfa>),
     /// By a label of one of some automata that grow.
     Label {
         /// Which of them.
@@ -75,7 +77,7 @@ impl Union {
         limits: &LexerLimits,
         work: &mut Work,
     ) -> Result<Self, LexerError> {
-        let dfas: Vec<Option<&Dfa>> = parts
+        let dfas: Vec<Option<&Arc<Dfa>>> = parts
             .iter()
             .map(|part| match *part {
                 Some(Part::Dfa(dfa)) => Some(dfa),
@@ -102,7 +104,7 @@ impl Union {
 
     /// The product of `terminals`; `None` is one that takes no part.
     pub fn new(
-        terminals: &[Option<&Dfa>],
+        terminals: &[Option<&Arc<Dfa>>],
         limits: &LexerLimits,
         work: &mut Work,
     ) -> Result<Self, LexerError> {
@@ -113,61 +115,31 @@ impl Union {
 
     /// The same, with each state its own equal.
     fn sighted(
-        terminals: &[Option<&Dfa>],
+        terminals: &[Option<&Arc<Dfa>>],
         limits: &LexerLimits,
         work: &mut Work,
     ) -> Result<Self, LexerError> {
+        // In an order that does not depend on the numbers of the terminals.
+        let mut parts: Vec<(&Arc<Dfa>, u32)> =
+            terminals.iter().zip(0..).filter_map(|(dfa, at)| Some(((*dfa)?, at))).collect();
+        parts.sort_unstable();
+        let (dfas, numbers): (Vec<Arc<Dfa>>, Vec<u32>) =
+            parts.into_iter().map(|(dfa, at)| (dfa.clone(), at)).unzip();
+        let Product { classes, samples, next, accepts, live, .. } =
+            Arc::unwrap_or_clone(Product::shared(dfas, limits, work)?);
         // One more than terminals, as in sets of what a parser wants, where the last bit is the end of the
         // text.
         let n_bits = terminals.len() + 1;
-        let (classes, n_classes, samples) =
-            common_classes(terminals.iter().flatten().map(|dfa| &*dfa.classes));
-        let start: Vec<(u32, u32)> = (0u32..)
-            .zip(terminals)
-            .filter_map(|(at, dfa)| Some((at, dfa.as_ref().map(|_| START)?)))
-            .collect();
-        let mut ids: FxHashMap<Vec<(u32, u32)>, State> = FxHashMap::from_iter([(Vec::new(), DEAD)]);
-        let mut tuples = vec![Vec::new(), start];
-        let mut next = vec![DEAD; n_classes];
-        // What the states know of their terminals counts too: it can be more than the table.
-        let mut n_parts = 0;
-        let mut at = 1;
-        while at < tuples.len() {
-            work.spend(n_classes * (tuples[at].len() + 1))?;
-            for &byte in &samples {
-                let step = |&(terminal, state): &(u32, u32)| {
-                    let target = terminals[terminal as usize].as_ref()?.step(state, byte);
-                    (target != DEAD).then_some((terminal, target))
-                };
-                let target: Vec<_> = tuples[at].iter().filter_map(step).collect();
-                let fresh = tuples.len() as State;
-                next.push(match ids.get(&target) {
-                    Some(&id) => id,
-                    None => {
-                        n_parts += target.len();
-                        ids.insert(target.clone(), fresh);
-                        tuples.push(target);
-                        fresh
-                    }
-                });
-            }
-            if tuples.len() * n_classes + n_parts > limits.union_entries {
-                return Err(LexerError::UnionTooLarge { limit: limits.union_entries });
-            }
-            at += 1;
-        }
-        let select = |tuple: &Vec<(u32, u32)>, holds: &dyn Fn(&Dfa, u32) -> bool| {
-            let members = tuple.iter().filter(|&&(terminal, state)| {
-                terminals[terminal as usize].as_ref().is_some_and(|dfa| holds(dfa, state))
-            });
-            CompactSet::from_sorted(n_bits, members.map(|&(terminal, _)| terminal).collect())
+        let set = |mut parts: Vec<u32>| {
+            parts.iter_mut().for_each(|part| *part = numbers[*part as usize]);
+            parts.sort_unstable();
+            CompactSet::from_sorted(n_bits, parts)
         };
-        drop(ids);
-        let mut accepts: Vec<CompactSet> =
-            tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.accepting[state as usize])).collect();
+        let mut accepts: Vec<CompactSet> = accepts.into_iter().map(set).collect();
         // Pieces are not empty, so nothing matches before the first byte.
-        accepts[START as usize] = CompactSet::from_sorted(n_bits, Vec::new());
-        let live = tuples.iter().map(|tuple| select(tuple, &|dfa, state| dfa.can_go_on(state))).collect();
+        accepts[START as usize] = set(Vec::new());
+        let live = live.into_iter().map(set).collect();
+        let n_classes = samples.len();
         Ok(Self { classes, n_classes, samples, next, accepts, live, blind: Vec::new(), growing: None })
     }
 
@@ -357,7 +329,7 @@ mod tests {
     fn states_know_what_matches_and_what_may() {
         let (limits, work) = (LexerLimits::default(), &mut Work::unbounded());
         let mut dfa = |text: &str| {
-            Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &limits, work).unwrap()
+            Arc::new(Dfa::new(&Pattern::Regex(regex_syntax::parse(text).unwrap()), &limits, work).unwrap())
         };
         let dfas = [dfa("if"), dfa("[a-z]+"), dfa("=?=")];
         let union =

@@ -426,7 +426,7 @@ mod tests {
         let work = &mut Work::unbounded();
         let limits = LexerLimits { union_entries: limit, ..LexerLimits::default() };
         let pattern = Pattern::Regex(regex_syntax::parse("[a-z]+=|0").unwrap());
-        let dfa = Dfa::new(&pattern, &LexerLimits::default(), work).unwrap();
+        let dfa = Arc::new(Dfa::new(&pattern, &LexerLimits::default(), work).unwrap());
         let label = |label| Some(Part::Label { automaton: 1, label });
         // A token, a pattern, and one label by two names.
         let parts = [None, Some(Part::Dfa(&dfa)), label(4), label(4), label(5)];
