@@ -180,7 +180,8 @@ pub struct Algebra<'a> {
     pub strings: Strings,
     meanings: Vec<Meaning>,
     literals: FxHashMap<Meaning, Literal>,
-    formulas: FxHashMap<(Literal, Type), Formula>,
+    /// Of each literal, by type.
+    formulas: Vec<[Option<Formula>; Type::ALL.len()]>,
     sets: Vec<Rc<[Literal]>>,
     set_ids: FxHashMap<Rc<[Literal]>, SetId>,
     expanded: FxHashMap<SetId, Rc<[Clause]>>,
@@ -191,7 +192,7 @@ pub struct Algebra<'a> {
     overlaps: FxHashMap<(Literal, Literal), bool>,
     comparing: FxHashSet<(Literal, Literal)>,
     /// Literals whose references come to an end, by type; false while that is looked into.
-    guarded: FxHashMap<(Literal, Type), bool>,
+    guarded: Vec<[Option<bool>; Type::ALL.len()]>,
     /// How deep evaluation is nested.
     depth: usize,
     n_clauses: usize,
@@ -254,7 +255,7 @@ impl<'a> Algebra<'a> {
             strings: Strings::default(),
             meanings: Vec::new(),
             literals: FxHashMap::default(),
-            formulas: FxHashMap::default(),
+            formulas: Vec::new(),
             sets: Vec::new(),
             set_ids: FxHashMap::default(),
             expanded: FxHashMap::default(),
@@ -264,7 +265,7 @@ impl<'a> Algebra<'a> {
             scope_ids: FxHashMap::from_iter([(Box::default(), 0)]),
             overlaps: FxHashMap::default(),
             comparing: FxHashSet::default(),
-            guarded: FxHashMap::default(),
+            guarded: Vec::new(),
             depth: 0,
             n_clauses: 0,
             limits,
@@ -294,6 +295,8 @@ impl<'a> Algebra<'a> {
         let fresh = Literal::new(self.meanings.len());
         *self.literals.entry(meaning).or_insert_with_key(|meaning| {
             self.meanings.push(meaning.clone());
+            self.formulas.push([const { None }; Type::ALL.len()]);
+            self.guarded.push([None; Type::ALL.len()]);
             fresh
         })
     }
@@ -408,7 +411,7 @@ impl<'a> Algebra<'a> {
 
     /// What a literal asserts of values of a type.
     pub(crate) fn formula(&mut self, literal: Literal, of: Type) -> Result<Formula, Refusal> {
-        if let Some(known) = self.formulas.get(&(literal, of)) {
+        if let Some(known) = &self.formulas[literal.index()][of as usize] {
             return Ok(known.clone());
         }
         let formula = match self.meanings[literal.index()].clone() {
@@ -433,7 +436,7 @@ impl<'a> Algebra<'a> {
                 self.negation(&formula)?
             }
         };
-        self.formulas.insert((literal, of), formula.clone());
+        self.formulas[literal.index()][of as usize] = Some(formula.clone());
         Ok(formula)
     }
 
@@ -961,13 +964,13 @@ impl<'a> Algebra<'a> {
         while let Some((at, below)) = path.last_mut() {
             let at = *at;
             let Some(below) = below else {
-                match self.guarded.get(&(at, of)) {
+                match self.guarded[at.index()][of as usize] {
                     Some(true) => drop(path.pop()),
                     Some(false) => return Err(self.circular(at)),
                     None => {
                         let mut found = Vec::new();
                         self.formula(at, of)?.literals(&mut found);
-                        self.guarded.insert((at, of), found.is_empty());
+                        self.guarded[at.index()][of as usize] = Some(found.is_empty());
                         match path.last_mut() {
                             Some(last) if !found.is_empty() => last.1 = Some(found),
                             _ => drop(path.pop()),
@@ -979,7 +982,7 @@ impl<'a> Algebra<'a> {
             match below.pop() {
                 Some(next) => path.push((next, None)),
                 None => {
-                    self.guarded.insert((at, of), true);
+                    self.guarded[at.index()][of as usize] = Some(true);
                     path.pop();
                 }
             }

@@ -92,6 +92,8 @@ pub struct Documents<'a> {
     ids: FxHashMap<*const Value, NodeId>,
     /// The members of objects with many, once one was looked for.
     indexes: FxHashMap<*const Value, FxHashMap<&'a str, &'a Value>>,
+    /// Where references lead, by the resource that they stand in.
+    resolved: FxHashMap<ResourceId, FxHashMap<Box<str>, NodeId>>,
     /// Whether any reference depends on how it was reached.
     is_dynamic: bool,
 }
@@ -135,6 +137,7 @@ impl<'a> Documents<'a> {
             nodes: Vec::new(),
             ids: FxHashMap::default(),
             indexes: FxHashMap::default(),
+            resolved: FxHashMap::default(),
             is_dynamic: false,
         };
         this.add(schema, "schema:", draft)?;
@@ -282,6 +285,16 @@ impl<'a> Documents<'a> {
 
     /// The node that a reference in a node points to.
     pub fn resolve(&mut self, from: NodeId, reference: &str) -> Result<NodeId, Refusal> {
+        let resource = self.nodes[from.index()].resource;
+        if let Some(&known) = self.resolved.get(&resource).and_then(|known| known.get(reference)) {
+            return Ok(known);
+        }
+        let found = self.find(from, reference)?;
+        self.resolved.entry(resource).or_default().insert(reference.into(), found);
+        Ok(found)
+    }
+
+    fn find(&mut self, from: NodeId, reference: &str) -> Result<NodeId, Refusal> {
         let Node { resource, pointer, .. } = self.nodes[from.index()].clone();
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let target = if address.is_empty() {

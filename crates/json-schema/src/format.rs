@@ -21,6 +21,8 @@ mod address;
 mod idn;
 mod uri;
 
+use std::sync::OnceLock;
+
 use crate::pattern::{self, Limits, Pattern, PatternErrorKind};
 
 /// What a format accepts.
@@ -33,31 +35,38 @@ pub enum Format {
     EcmaRegex,
 }
 
-/// The format of a name, `None` if the name is an annotation.
-pub fn format(name: &str) -> Option<Format> {
-    let expression = match name {
-        "date" => date(),
-        "date-time" => date_time(),
-        "duration" => duration(),
-        "email" => address::email(""),
-        "hostname" => address::hostname(),
-        "idn-email" => address::email(r"\u{80}-\u{10ffff}"),
-        "idn-hostname" => idn::hostname(),
-        "ipv4" => address::ipv4(),
-        "ipv6" => address::ipv6(),
-        "iri" => uri::uri(true),
-        "iri-reference" => uri::uri_reference(true),
-        "json-pointer" => JSON_POINTER.to_owned(),
-        "regex" => return Some(Format::EcmaRegex),
-        "relative-json-pointer" => relative_json_pointer(),
-        "time" => time(),
-        "uri" => uri::uri(false),
-        "uri-reference" => uri::uri_reference(false),
-        "uri-template" => uri::uri_template(),
-        "uuid" => uuid(),
-        _ => return None,
+/// The names, each with what writes its expression; of that which is not regular, nothing does.
+const FORMATS: [(&str, Option<fn() -> String>); 19] = [
+    ("date", Some(date)),
+    ("date-time", Some(date_time)),
+    ("duration", Some(duration)),
+    ("email", Some(|| address::email(""))),
+    ("hostname", Some(address::hostname)),
+    ("idn-email", Some(|| address::email(r"\u{80}-\u{10ffff}"))),
+    ("idn-hostname", Some(idn::hostname)),
+    ("ipv4", Some(address::ipv4)),
+    ("ipv6", Some(address::ipv6)),
+    ("iri", Some(|| uri::uri(true))),
+    ("iri-reference", Some(|| uri::uri_reference(true))),
+    ("json-pointer", Some(|| JSON_POINTER.to_owned())),
+    ("regex", None),
+    ("relative-json-pointer", Some(relative_json_pointer)),
+    ("time", Some(time)),
+    ("uri", Some(|| uri::uri(false))),
+    ("uri-reference", Some(|| uri::uri_reference(false))),
+    ("uri-template", Some(uri::uri_template)),
+    ("uuid", Some(uuid)),
+];
+
+/// The format of a name, `None` if the name is an annotation. It is parsed once, for all schemas.
+pub fn format(name: &str) -> Option<&'static Format> {
+    static KNOWN: [OnceLock<Option<Format>>; FORMATS.len()] = [const { OnceLock::new() }; FORMATS.len()];
+    let at = FORMATS.iter().position(|(known, _)| *known == name)?;
+    let make = || match FORMATS[at].1 {
+        None => Some(Format::EcmaRegex),
+        Some(write) => pattern::parse(&format!("^(?:{})$", write())).ok().map(Format::Pattern),
     };
-    pattern::parse(&format!("^(?:{expression})$")).ok().map(Format::Pattern)
+    KNOWN[at].get_or_init(make).as_ref()
 }
 
 /// Whether a text is an expression of ECMA-262 with the flag `u`: so is what [`pattern::parse`] leaves out.

@@ -79,7 +79,7 @@ impl Strings {
         let formula = match format(name) {
             None => return Ok(None),
             Some(Format::Pattern(pattern)) => {
-                self.chars.search(&pattern).map_err(|error| too_large(error).message)?
+                self.chars.search(pattern).map_err(|error| too_large(error).message)?
             }
             Some(_) => {
                 return Err(format!(

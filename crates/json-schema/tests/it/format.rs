@@ -33,7 +33,10 @@ const NAMES: [&str; 19] = [
 
 /// The formats, by name.
 fn all() -> BTreeMap<&'static str, Format> {
-    NAMES.iter().map(|&name| (name, format::format(name).unwrap_or_else(|| panic!("{name}")))).collect()
+    NAMES
+        .iter()
+        .map(|&name| (name, format::format(name).cloned().unwrap_or_else(|| panic!("{name}"))))
+        .collect()
 }
 
 fn accepts(format: &Format, text: &str) -> bool {

@@ -1,5 +1,5 @@
-//! Automata of small patterns, built once for all grammars ([`crate::shared`]). Who might reach a limit on the
-//! way builds one himself. Cost, where it is known: the size of the pattern.
+//! Automata of small patterns, built once for all grammars ([`crate::shared`]). Who might reach a limit on
+//! the way builds one himself. Cost, where it is known: the size of the pattern.
 
 use std::sync::Arc;
 
