@@ -35,8 +35,11 @@ pub enum Format {
     EcmaRegex,
 }
 
+/// What writes the expression of a format.
+type Write = fn() -> String;
+
 /// The names, each with what writes its expression; of that which is not regular, nothing does.
-const FORMATS: [(&str, Option<fn() -> String>); 19] = [
+const FORMATS: [(&str, Option<Write>); 19] = [
     ("date", Some(date)),
     ("date-time", Some(date_time)),
     ("duration", Some(duration)),
