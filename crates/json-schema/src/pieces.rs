@@ -178,7 +178,7 @@ impl StringPieces {
     ) -> Result<(Option<State>, (u32, u32)), TooLarge> {
         let (mut chars, length) = (lock(&self.chars), (length + 1).min(self.most));
         let mut left = Vec::with_capacity(open.len());
-        let (mut first, mut last) = (0, LAST_CHAR);
+        let (mut first, mut last) = (0, char::MAX as u32);
         for &(label, formula) in open {
             let (next, run) = chars.step_run(formula, code)?;
             (first, last) = (first.max(run.0), last.min(run.1));
