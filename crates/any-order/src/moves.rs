@@ -56,11 +56,11 @@ impl Exit {
 
 impl Ending {
     fn new(groups: &[&Group]) -> Self {
-        let groups = groups.iter().filter(|group| group.n_tokens > 0);
+        let groups = groups.iter().map(|group| &group.tokens).filter(|tokens| tokens.first().is_some());
         Self {
-            groups: groups.clone().map(|group| group.tokens.clone()).collect(),
-            n_tokens: groups.clone().map(|group| group.n_tokens).sum(),
-            first: groups.map(|group| group.first).min(),
+            groups: groups.clone().cloned().collect(),
+            n_tokens: groups.clone().map(|tokens| tokens.count()).sum(),
+            first: groups.filter_map(|tokens| tokens.first()).min(),
         }
     }
 
@@ -168,7 +168,7 @@ fn see(
             Pieces::Loose => transducer.step_to_loosely(lexing, lexeme, group.place)?,
         };
         if let Some(stay) = step.stay
-            && group.n_tokens > 0
+            && group.tokens.first().is_some()
         {
             stays.entry(stay).or_default().push(group);
         }

@@ -125,15 +125,17 @@ impl StringPieces {
 
     /// Where a byte leads, and the bytes around it that lead there too.
     fn next(&self, state: &State, byte: u8) -> Result<(Option<State>, (u8, u8)), TooLarge> {
+        if let Some(gap) = gap(state.bytes(), byte) {
+            return Ok((None, gap));
+        }
         let next = match state {
-            State::Start => (byte == b'"').then(|| {
+            State::Start => {
                 let open = (0..).zip(&self.texts).map(|(label, text)| (label, text.formula)).collect();
-                State::Inside { length: 0, open }
-            }),
+                Some(State::Inside { length: 0, open })
+            }
             State::Closed(_) => None,
             State::Inside { length, open } => match byte {
                 b'"' => self.close(*length, open),
-                0..=0x1f => None,
                 0x20..=0x7f if byte != b'\\' => {
                     let (next, (first, last)) = self.character(u32::from(byte), *length, open)?;
                     return Ok((next, plain_run(byte, (first, last))));
@@ -446,6 +448,48 @@ const OUTLINE: &str = concat!(
     r#"(?-u)"(?:[\x20\x21\x23-\x5b\x5d-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"#,
     r#"|[\xf0-\xf4][\x80-\xbf]{3}|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*""#
 );
+
+impl State {
+    /// The bytes, as ranges, with which the spelling of a string can go on, whichever strings are looked for.
+    fn bytes(&self) -> &'static [(u8, u8)] {
+        match self {
+            Self::Start => &[(b'"', b'"')],
+            Self::Closed(_) => &[],
+            Self::Inside { .. } => &[(b' ', 0x7f), (0xc2, 0xf4)],
+            Self::Within { part, .. } | Self::Tail { part, .. } => match part {
+                Part::Escape => ESCAPED,
+                Part::Half { .. } => &[(b'\\', b'\\')],
+                Part::HalfEscape { .. } => &[(b'u', b'u')],
+                Part::Unit { .. } | Part::HalfUnit { .. } => &[(b'0', b'9'), (b'A', b'F'), (b'a', b'f')],
+                Part::Bytes { .. } => &[(0x80, 0xbf)],
+            },
+        }
+    }
+}
+
+/// What can stand behind a backslash.
+const ESCAPED: &[(u8, u8)] = &[
+    (b'"', b'"'),
+    (b'/', b'/'),
+    (b'\\', b'\\'),
+    (b'b', b'b'),
+    (b'f', b'f'),
+    (b'n', b'n'),
+    (b'r', b'r'),
+    (b't', b'u'),
+];
+
+/// The bytes between two ranges among which a byte is, unless it is in one of them.
+fn gap(ranges: &[(u8, u8)], byte: u8) -> Option<(u8, u8)> {
+    let after = ranges.partition_point(|&(_, last)| last < byte);
+    let last = match ranges.get(after) {
+        Some(&(first, _)) if first <= byte => return None,
+        Some(&(first, _)) => first - 1,
+        None => u8::MAX,
+    };
+    let first = after.checked_sub(1).map_or(0, |before| ranges[before].1 + 1);
+    Some((first, last))
+}
 
 /// Of the characters that lead where a byte leads, those around it that spell themselves by one byte too.
 fn plain_run(byte: u8, (first, last): (u32, u32)) -> (u8, u8) {

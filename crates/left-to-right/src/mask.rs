@@ -79,18 +79,25 @@ impl Tokens {
         Self::Many(words.into())
     }
 
-    /// Those of a row.
+    /// Those of a row. Cost: O(words), or as many as it takes to see that they are many.
     pub fn of_row(words: &[u32]) -> Self {
-        let count: u32 = words.iter().map(|word| word.count_ones()).sum();
-        if count as usize > words.len() / 8 {
-            return Self::Many(words.into());
-        }
-        let mut tokens = Vec::with_capacity(count as usize);
-        for (at, &word) in words.iter().enumerate() {
-            let mut left = word;
-            while left != 0 {
-                tokens.push(TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize));
-                left &= left - 1;
+        let (most, mut tokens) = (words.len() / 8, Vec::new());
+        for (stretch, own) in words.chunks(STRETCH).enumerate() {
+            // Mostly nothing, which is found out for several words at once.
+            if own.iter().fold(0, |all, word| all | word) == 0 {
+                continue;
+            }
+            let count: usize = own.iter().map(|word| word.count_ones() as usize).sum();
+            if tokens.len() + count > most {
+                return Self::Many(words.into());
+            }
+            for (at, &word) in own.iter().enumerate() {
+                let mut left = word;
+                while left != 0 {
+                    let id = (stretch * STRETCH + at) * MASK_BITS + left.trailing_zeros() as usize;
+                    tokens.push(TokenId::new(id));
+                    left &= left - 1;
+                }
             }
         }
         Self::Few(tokens.into())

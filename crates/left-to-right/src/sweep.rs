@@ -31,10 +31,6 @@ pub struct Group {
     pub place: Place,
     /// The tokens that end here.
     pub tokens: Arc<Tokens>,
-    /// Their number, and the lowest: with merged pairs of bytes the oldest, which is mostly the plainest.
-    pub n_tokens: usize,
-    /// See `n_tokens`; arbitrary if there are none.
-    pub first: TokenId,
     /// The nodes below which stands what is left of the others if the piece ends here, as far as it can
     /// follow.
     tops: Box<[NodeId]>,
@@ -144,7 +140,7 @@ pub(crate) struct Places {
     n_gathered: u32,
 }
 
-/// Each about twice the one before, so that there are few.
+/// As many bits as a level has, that many it is from the first; so there are few, and each is found at once.
 const LEVELS: [usize; 9] = [0, 1, 3, 7, 15, 31, 63, 127, usize::MAX];
 
 /// Where nothing is told apart by how much may follow.
@@ -287,8 +283,9 @@ impl<'a> Sweeper<'a> {
         if levels.len() == 1 {
             return 0;
         }
+        // The levels are one less than powers of two.
         let height = self.trie.height_below(at);
-        levels.iter().position(|&level| height <= level).unwrap_or(levels.len() - 1)
+        ((usize::BITS - height.leading_zeros()) as usize).min(levels.len() - 1)
     }
 
     /// Where a class leads, or [`NOWHERE`].
@@ -388,6 +385,7 @@ impl<'a> Sweeper<'a> {
     #[cold]
     fn step(&mut self, before: PlaceId, class: usize, level: usize) -> Result<PlaceId, LexerError> {
         let (from, bytes) = (self.place(before), self.places.levels[level]);
+        let is_last = self.lexing.lexicon.union.live(from.state()).is_empty();
         let next = match self.transducer.step_place_alike(self.lexing, from, class, bytes)? {
             None => NOWHERE,
             Some(place) => self.places.id(self.lexing, self.transducer, place),
@@ -395,12 +393,12 @@ impl<'a> Sweeper<'a> {
         let Places { rows, levels, n_classes, bytes, .. } = &mut *self.places;
         let row = &mut rows[before as usize * levels.len() + level];
         if row.is_empty() {
-            *row = vec![NOT_YET; *n_classes].into();
+            *row = vec![if is_last { NOWHERE } else { NOT_YET }; *n_classes].into();
             *bytes += size_of_val(&**row);
         }
         row[class] = next;
         // What preceding pieces owe may tell classes apart.
-        if !from.has_obligations() {
+        if !is_last && !from.has_obligations() {
             self.lexing.lexicon.union.with(from.state(), class).for_each(|class| row[class] = next);
         }
         Ok(next)
@@ -468,8 +466,7 @@ impl Growing {
 
 impl Group {
     pub(crate) fn new(place: Place, tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
-        let (n_tokens, first) = (tokens.count(), tokens.first().unwrap_or(TokenId(0)));
-        Self { place, tokens, n_tokens, first, tops: tops.into(), rest: OnceLock::new() }
+        Self { place, tokens, tops: tops.into(), rest: OnceLock::new() }
     }
 
     pub(crate) fn memory_usage(&self) -> usize {

@@ -131,8 +131,8 @@ impl Growing {
 
     pub fn step(&self, state: State, class: usize) -> Result<State, LexerError> {
         let entry = &self.entries[state as usize];
-        // Most bytes begin nothing, and need no place in a table.
-        if entry.is_start && !self.begins(class) {
+        // Most bytes begin nothing, and nothing follows an end; that needs no place in a table.
+        if entry.live.is_empty() || entry.is_start && !self.begins(class) {
             return Ok(DEAD);
         }
         if let Some(row) = entry.next.get() {
