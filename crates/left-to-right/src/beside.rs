@@ -58,7 +58,18 @@ impl Beside {
         if self.is_same(sweeper, start) {
             return Ok(());
         }
-        trie.descend(trie.below_root(), start, |&before, at| self.enter(sweeper, before, at))
+        for (child, byte, height) in trie.root_children() {
+            // At the first byte, where a piece cannot end before, what is the same needs no look at the node.
+            let ((known, is_counted), next) = (self.walked.step(0, byte), sweeper.lead(start.0, byte, height)?);
+            let is_same = match next {
+                NOWHERE => known == NO_STATE,
+                _ => known != NO_STATE && self.is_same(sweeper, (next, known, u64::from(is_counted))),
+            };
+            if !is_same {
+                trie.descend(trie.subtree(child), start, |&before, at| self.enter(sweeper, before, at))?;
+            }
+        }
+        Ok(())
     }
 
     fn enter(
@@ -208,7 +219,13 @@ impl Pairs {
     pub fn walk(&mut self, sweeper: &mut Sweeper, base: Place, start: Place) -> Result<(), LexerError> {
         let trie = sweeper.trie;
         let pair = (sweeper.begin(base), sweeper.begin(start));
-        trie.descend(trie.below_root(), pair, |&before, at| self.enter(sweeper, before, at))
+        for (child, byte, height) in trie.root_children() {
+            let next = sweeper.lead(pair.1, byte, height)?;
+            if next != sweeper.lead(pair.0, byte, height)? {
+                trie.descend(trie.subtree(child), pair, |&before, at| self.enter(sweeper, before, at))?;
+            }
+        }
+        Ok(())
     }
 
     fn enter(

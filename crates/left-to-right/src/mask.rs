@@ -600,7 +600,7 @@ impl Walks {
         let places = self.places.of(lexing, (has_levels, has_rests));
         let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, places, wanted);
         let start_id = sweeper.begin(start);
-        let walk = trie.descend(trie.below_root(), start_id, |&before, at| sweeper.enter(before, at));
+        let walk = sweeper.walk(start_id);
         let n_steps = sweeper.n_steps;
         self.n_seen += n_steps as u64;
         let groups = match walk {

@@ -279,13 +279,21 @@ impl<'a> Sweeper<'a> {
     /// The least level that is not below the height of a node.
     #[inline]
     fn level(&self, at: NodeId) -> usize {
-        let levels = self.places.levels;
-        if levels.len() == 1 {
-            return 0;
-        }
+        if self.places.levels.len() == 1 { 0 } else { self.level_of(self.trie.height_below(at)) }
+    }
+
+    #[inline]
+    fn level_of(&self, height: usize) -> usize {
         // The levels are one less than powers of two.
-        let height = self.trie.height_below(at);
-        ((usize::BITS - height.leading_zeros()) as usize).min(levels.len() - 1)
+        ((usize::BITS - height.leading_zeros()) as usize).min(self.places.levels.len() - 1)
+    }
+
+    /// Where a byte leads from a place, to a node that has so many bytes below it, or [`NOWHERE`].
+    #[inline]
+    pub fn lead(&mut self, before: PlaceId, byte: u8, height: usize) -> Result<PlaceId, LexerError> {
+        self.n_steps += 1;
+        let class = self.lexing.lexicon.union.class(byte);
+        self.next(before & !FRESH, class, self.level_of(height))
     }
 
     /// Where a class leads, or [`NOWHERE`].
@@ -316,9 +324,20 @@ impl<'a> Sweeper<'a> {
         Ok((next, level))
     }
 
+    /// Walks the trie from a place before the first byte, as far as pieces go on.
+    pub fn walk(&mut self, start: PlaceId) -> Result<(), Stop> {
+        let trie = self.trie;
+        for (child, byte, height) in trie.root_children() {
+            if self.lead(start, byte, height)? != NOWHERE {
+                trie.descend(trie.subtree(child), start, |&before, at| self.enter(before, at))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The place that a node leads to; `None` if there is none, or if all below the node leads to it too.
     #[inline(always)]
-    pub fn enter(&mut self, before: PlaceId, at: NodeId) -> Result<Option<PlaceId>, Stop> {
+    fn enter(&mut self, before: PlaceId, at: NodeId) -> Result<Option<PlaceId>, Stop> {
         if self.wanted.as_ref().is_some_and(|wanted| self.n_steps >= wanted.most) {
             return Err(Stop::TooMany);
         }

@@ -43,6 +43,8 @@ pub struct TokenTrie {
     /// The child of the root by its byte, 0 where there is none: the root has up to 256 children to search
     /// otherwise.
     root_children: Vec<u32>,
+    /// Of each of them what [`TokenTrie::height_below`] says: the nodes are far apart.
+    root_heights: Vec<u16>,
     /// The characters below each node; not found out for what is left of tokens, which is small.
     alphabets: Alphabets,
 }
@@ -148,7 +150,7 @@ impl TokenTrie {
             open.push((at, first));
         }
         below.lows.push(below.order.len() as u32);
-        below.heights = heights(&below.ends);
+        below.set_heights();
         below.bytes.shrink_to_fit();
         below.ends.shrink_to_fit();
         below.lows.shrink_to_fit();
@@ -164,6 +166,7 @@ impl TokenTrie {
             heights: Vec::new(),
             order: Vec::new(),
             root_children: vec![0; 256],
+            root_heights: vec![0; 256],
             alphabets: Alphabets::default(),
         }
     }
@@ -181,10 +184,22 @@ impl TokenTrie {
     /// The most bytes that a token has below a node, its own left out.
     #[inline]
     pub fn height_below(&self, node: NodeId) -> usize {
-        match self.heights[node.index()] {
-            u16::MAX => usize::MAX,
-            height => usize::from(height),
+        height(self.heights[node.index()])
+    }
+
+    fn set_heights(&mut self) {
+        self.heights = heights(&self.ends);
+        for (height, &child) in self.root_heights.iter_mut().zip(&self.root_children) {
+            *height = if child == 0 { 0 } else { self.heights[child as usize] };
         }
+    }
+
+    /// The children of the root in ascending order of their bytes, each with its byte and what
+    /// [`TokenTrie::height_below`] says of it. Nothing is read that is far apart.
+    pub fn root_children(&self) -> impl Iterator<Item = (NodeId, u8, usize)> {
+        let known = (0..=u8::MAX).zip(&self.root_children).zip(&self.root_heights);
+        let children = known.filter(|((_, child), _)| **child != 0);
+        children.map(|((byte, &child), &below)| (NodeId(child), byte, height(below)))
     }
 
     /// How many nodes there are, the root included.
@@ -323,7 +338,7 @@ impl TokenTrie {
     /// Bytes of memory.
     pub fn memory_usage(&self) -> usize {
         self.bytes.capacity()
-            + 2 * self.heights.capacity()
+            + 2 * (self.heights.capacity() + self.root_heights.capacity())
             + self.alphabets.memory_usage()
             + 4 * (self.ends.capacity()
                 + self.lows.capacity()
@@ -389,7 +404,9 @@ impl TokenTrie {
             }
             open.push((node, None));
         }
-        if self.heights != heights(&self.ends) {
+        let mut other = self.clone();
+        other.set_heights();
+        if self.heights != other.heights || self.root_heights != other.root_heights {
             return Err("the heights of subtrees are wrong".into());
         }
         for byte in 0..=255u8 {
@@ -399,6 +416,13 @@ impl TokenTrie {
             }
         }
         Ok(())
+    }
+}
+
+fn height(known: u16) -> usize {
+    match known {
+        u16::MAX => usize::MAX,
+        height => usize::from(height),
     }
 }
 
@@ -479,7 +503,7 @@ impl<'a> Builder<'a> {
         trie.bytes.shrink_to_fit();
         trie.ends.shrink_to_fit();
         trie.lows.shrink_to_fit();
-        trie.heights = heights(&trie.ends);
+        trie.set_heights();
         trie.alphabets = Alphabets::new(&trie);
         trie
     }
