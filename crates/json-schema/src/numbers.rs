@@ -116,6 +116,9 @@ struct Values {
     is_empty: bool,
     /// Powers of ten beyond which nothing new comes, upwards and downwards.
     window: (i64, i64),
+    /// Whether numbers of one sign that are multiples of the same powers of ten are in it or not together:
+    /// all integers, those that are positive, and the like.
+    is_by_power: bool,
 }
 
 /// Multiples that are looked at for one that nothing excludes. (The multiples of a unit that are multiples of
@@ -146,6 +149,7 @@ impl Values {
             one_of: numbers.one_of.as_ref().map(|values| list(&mut values.iter())),
             is_empty: false,
             window: (0, 0),
+            is_by_power: false,
         };
         let one = Exact { mantissa: 1.into(), exponent: 0 };
         this.is_empty = this.unit.as_ref().is_some_and(|unit| {
@@ -160,7 +164,30 @@ impl Values {
         let least = magnitudes.iter().min().copied().unwrap_or(0).min(0);
         let greatest = magnitudes.iter().max().copied().unwrap_or(0).max(0);
         this.window = (least - 3, greatest + 3);
+        this.is_by_power = this.is_by_power();
         this
+    }
+
+    fn is_by_power(&self) -> bool {
+        // A bound that no number of the set tells from zero: beyond it, on its side, is the least of them.
+        let is_sign = |bound: &Bound, sign: i64| {
+            bound.as_ref().is_none_or(|(bound, excluded)| {
+                let is_least = |unit: &Exact| {
+                    let unit = Exact { mantissa: &unit.mantissa * sign, exponent: unit.exponent };
+                    let other = Exact { mantissa: -&unit.mantissa, exponent: unit.exponent };
+                    !excluded && bound.compare(&unit) == Equal || *excluded && bound.compare(&other) == Equal
+                };
+                bound.mantissa.is_zero() || self.unit.as_ref().is_some_and(is_least)
+            })
+        };
+        let is_power = |unit: &Exact| unit.mantissa.to_string().trim_end_matches('0') == "1";
+        self.unit.as_ref().is_none_or(is_power)
+            && is_sign(&self.min, 1)
+            && is_sign(&self.max, -1)
+            && self.not_multiples.is_empty()
+            && !self.is_fraction
+            && self.not_in.is_empty()
+            && self.one_of.is_none()
     }
 
     fn contains(&self, value: &Exact) -> bool {
@@ -236,7 +263,8 @@ impl Values {
 struct Spelled {
     at: At,
     negative: bool,
-    /// The digits without leading zeros, as far as values matter.
+    /// The digits without leading zeros, as far as values matter: where only powers of ten do, any others
+    /// with as many zeros at the end.
     digits: Arc<str>,
     /// How many of the digits stand behind the point (zeros in front included).
     places: u32,
@@ -333,13 +361,13 @@ impl NumberPieces {
         if self.plain == Some(true) && !matches!(next.at, At::Minus | At::Zero | At::Whole) {
             return None;
         }
-        if self.values.is_none() {
-            return Some(next);
-        }
+        let Some(values) = &self.values else { return Some(next) };
         next.negative |= byte == b'-' && next.at == At::Minus;
         match next.at {
             At::Zero | At::Whole | At::Fraction => {
-                if !(next.digits.is_empty() && byte == b'0') {
+                if values.is_by_power && byte != b'0' {
+                    next.digits = "1".into();
+                } else if !(next.digits.is_empty() && byte == b'0') {
                     next.digits = format!("{}{}", next.digits, char::from(byte)).into();
                 }
                 next.places += u32::from(next.at == At::Fraction);
@@ -600,5 +628,57 @@ impl PieceAutomaton for NumberPieces {
             digit @ b'1'..=b'9' => 6 + digit - b'1',
             _ => 0,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anygram_bits::Random;
+
+    use super::*;
+
+    /// Integers with bounds near zero, and multiples of powers of ten.
+    fn numbers(random: &mut Random) -> Numbers {
+        let mut bound = || {
+            let value = Decimal::new(random.below(5) as i128 - 2, 0);
+            random.chance(60).then(|| (value, random.chance(50)))
+        };
+        let (min, max) = (bound(), bound());
+        let multiples = [Decimal::new(10, 0), Decimal::new(1, -1), Decimal::new(3, 0)];
+        Numbers {
+            min,
+            max,
+            multiples: random.chance(30).then(|| *random.choose(&multiples)).into_iter().collect(),
+            whole: random.chance(70).then_some(true),
+            plain: random.chance(20).then_some(true),
+            ..Numbers::default()
+        }
+    }
+
+    #[test]
+    fn where_only_powers_of_ten_matter_digits_do_not() {
+        let (mut n_by_power, mut n_compared) = (0, 0);
+        for seed in 0..2_000 {
+            let mut random = Random::new(seed);
+            let numbers = numbers(&mut random);
+            let (quick, mut plain) = (NumberPieces::new(&numbers, usize::MAX), None);
+            let mut by_digits = NumberPieces::new(&numbers, usize::MAX);
+            if let Some(values) = &mut by_digits.values {
+                n_by_power += usize::from(std::mem::take(&mut values.is_by_power));
+                plain = Some(by_digits);
+            }
+            let (Some(plain), true) = (plain, quick.is_possible()) else { continue };
+            let (mut at, mut other) = (0, 0);
+            for _ in 0..12 {
+                let byte = *random.choose(b"00001235679--..ee+");
+                let (next, expected) = (quick.step(at, byte).unwrap(), plain.step(other, byte).unwrap());
+                let says = |pieces: &NumberPieces, at: u32| (pieces.accepts(at), pieces.live(at));
+                let (is, must) = (next.map(|at| says(&quick, at)), expected.map(|at| says(&plain, at)));
+                assert_eq!(is, must, "seed {seed}: {numbers:?}, byte {byte}");
+                (at, other) = (next.unwrap_or(at), expected.unwrap_or(other));
+                n_compared += 1;
+            }
+        }
+        assert!(n_by_power > 400 && n_compared > 5_000, "{n_by_power} {n_compared}");
     }
 }

@@ -60,7 +60,8 @@ impl Beside {
         }
         for (child, byte, height) in trie.root_children() {
             // At the first byte, where a piece cannot end before, what is the same needs no look at the node.
-            let ((known, is_counted), next) = (self.walked.step(0, byte), sweeper.lead(start.0, byte, height)?);
+            let ((known, is_counted), next) =
+                (self.walked.step(0, byte), sweeper.lead(start.0, byte, height)?);
             let is_same = match next {
                 NOWHERE => known == NO_STATE,
                 _ => known != NO_STATE && self.is_same(sweeper, (next, known, u64::from(is_counted))),
