@@ -845,7 +845,7 @@ mod tests {
     #[test]
     fn places_that_are_alike_do_the_same_for_as_many_bytes() {
         let mut n_alike = 0;
-        for seed in 0..400 {
+        for seed in 0..250 {
             let mut random = Random::new(seed);
             let pieces = pieces(&mut random, &COUNTED, 100);
             let mut state = pieces.step(0, b'"').unwrap();
@@ -876,6 +876,6 @@ mod tests {
                 }
             }
         }
-        assert!(n_alike > 80, "{n_alike}");
+        assert!(n_alike > 50, "{n_alike}");
     }
 }
