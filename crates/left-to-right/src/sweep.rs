@@ -120,6 +120,8 @@ struct Known {
     follow: Box<[Option<bool>]>,
     /// The characters that lead back here, and here alone, once they are known; by level.
     returning: Box<[Option<Alphabet>]>,
+    /// The nodes at which they were asked for and not known.
+    n_unknown: u32,
     /// The gathering that this is a part of, and as which; see [`Gathered`].
     slot: (u32, u32),
 }
@@ -150,6 +152,9 @@ const ALL_LEVELS: [usize; 1] = [usize::MAX];
 const NOT_YET: PlaceId = u32::MAX;
 pub(crate) const NOWHERE: PlaceId = u32::MAX - 1;
 
+/// See [`Sweeper::returns`].
+const SOME_NODES: u32 = 32;
+
 /// The mark of a place before the first byte, where a piece cannot end: that would be another reading.
 const FRESH: PlaceId = 1 << 31;
 
@@ -171,7 +176,7 @@ impl Places {
         let fresh = self.known.len() as PlaceId;
         let can_end = self.has_rests && transducer.can_end(lexing, place);
         let (follow, returning) = (Box::default(), Box::default());
-        self.known.push(Known { place, can_end, follow, returning, slot: (0, 0) });
+        self.known.push(Known { place, can_end, follow, returning, n_unknown: 0, slot: (0, 0) });
         self.rows.resize(self.known.len() * self.levels.len(), Box::default());
         self.ids.insert(place, fresh);
         self.bytes += 128 + self.levels.len() * size_of::<Box<[PlaceId]>>();
@@ -354,28 +359,38 @@ impl<'a> Sweeper<'a> {
     /// Whether there are tokens below a node, and all their characters lead from a place back to it.
     #[inline]
     pub fn returns(&mut self, id: PlaceId, at: NodeId, level: usize) -> Result<bool, LexerError> {
-        // Nothing is known of the characters in what is left of tokens, so nothing has to be known of the
-        // place.
         if self.trie.end(at).0 == at.0 + 1 || !self.trie.alphabet(at).is_text() {
             return Ok(false);
         }
-        let known = self.places.known[id as usize].returning.get(level).copied().flatten();
-        let known = match known {
-            None if self.may_return(id, NodeId(at.0 + 1))? => {
-                let how = (self.places.has_rests, self.places.levels[level]);
-                let found = returning(self.transducer, self.lexing, self.place(id), how)?;
-                let n_levels = self.places.levels.len();
-                let known = &mut self.places.known[id as usize].returning;
-                if known.is_empty() {
-                    *known = vec![None; n_levels].into();
-                    self.places.bytes += size_of_val(&**known);
+        let known = &mut self.places.known[id as usize];
+        let known = match known.returning.get(level).copied().flatten() {
+            None => {
+                // To look at all characters takes about as long as so many nodes.
+                known.n_unknown = known.n_unknown.saturating_add(1);
+                let is_worth_it = known.n_unknown >= SOME_NODES || self.trie.end(at).0 - at.0 >= SOME_NODES;
+                if is_worth_it && self.may_return(id, NodeId(at.0 + 1))? {
+                    Some(self.find_returning(id, level)?)
+                } else {
+                    None
                 }
-                known[level] = Some(found);
-                Some(found)
             }
             known => known,
         };
         Ok(known.is_some_and(|alphabet| self.trie.alphabet(at).is_subset(alphabet)))
+    }
+
+    #[cold]
+    fn find_returning(&mut self, id: PlaceId, level: usize) -> Result<Alphabet, LexerError> {
+        let how = (self.places.has_rests, self.places.levels[level]);
+        let found = returning(self.transducer, self.lexing, self.place(id), how)?;
+        let n_levels = self.places.levels.len();
+        let known = &mut self.places.known[id as usize].returning;
+        if known.is_empty() {
+            *known = vec![None; n_levels].into();
+            self.places.bytes += size_of_val(&**known);
+        }
+        known[level] = Some(found);
+        Ok(found)
     }
 
     /// Whether the byte of a node leads from a place back to it, if it is a character: where it does not, not
