@@ -4,7 +4,7 @@
 //! A text that is known costs the tokens that spell it, and where every byte is a token every text can be
 //! spelled. In the modes with longest match most terminals can be spelled from every boundary, in a number of
 //! bytes that is found once
-//! ([`Boundaries::bytes_from_everywhere`](anygram_lexer::boundary::Boundaries::bytes_from_everywhere)); in
+//! ([`Explored::bytes_from_everywhere`](anygram_lexer::boundary::Explored::bytes_from_everywhere)); in
 //! `scannerless` each has a short text. The least sum of these over what a parser's state lacks is a shortest
 //! path over what is in progress; of what automata give few symbols are looked for
 //! ([`RuleAutomaton::few_symbols`](anygram_grammar::automata::RuleAutomaton)). So the bound needs no lexing.
@@ -91,8 +91,8 @@ impl Ample {
         if !(0..=u8::MAX).all(is_token) {
             return Ok(None);
         }
-        let terminals = match (lexing.mode(), lexing.boundaries()) {
-            (LexerMode::Scannerless, _) => {
+        let terminals = match lexing.mode() {
+            LexerMode::Scannerless => {
                 let own = |at| lexing.dfa(TerminalId::new(at)).and_then(shortest);
                 let texts = shortest::terminals(grammar, &own).into_iter().enumerate();
                 let way = |(at, text): (usize, Option<Vec<u8>>)| match text {
@@ -106,9 +106,9 @@ impl Ample {
                 };
                 texts.map(way).collect()
             }
-            (_, None) => return Ok(None),
-            (_, Some(boundaries)) => {
-                let bytes = boundaries.bytes_from_everywhere(work)?.into_iter();
+            LexerMode::Longest | LexerMode::Contextual => {
+                let Some(explored) = lexing.explored(work)? else { return Ok(None) };
+                let bytes = explored.bytes_from_everywhere(work)?.into_iter();
                 bytes.map(|bytes| Way { cost: bytes.unwrap_or(NEVER), text: None }).collect()
             }
         };
@@ -166,7 +166,7 @@ impl Ample {
         }
         // Where all compete, the boundary has to be one that can arise there.
         let can_arise = language.mode() == LexerMode::Scannerless
-            || stepper.transducer().node(language.lexing(), config.lexeme).is_some();
+            || stepper.transducer().is_explored(language.lexing(), config.lexeme);
         if can_arise { self.complete(stepper.recognizer(), config.state) } else { Way::NONE }
     }
 

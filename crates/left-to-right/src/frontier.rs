@@ -551,7 +551,7 @@ impl Stepper {
             return Ok(known);
         }
         if known.is_none_or(|known| known == Some(true))
-            && (self.is_enough(language, config)
+            && (self.is_enough(language, config)?
                 || self.can_be_spelled(language, config, Purpose::CanAnywhere)?)
         {
             self.prospects.insert(config, Some(true));
@@ -579,11 +579,11 @@ impl Stepper {
 
     /// Whether the parser wants something that is enough for a reading to be completed. (What it wants after
     /// an ignored piece the lexeme does not know.)
-    fn is_enough(&self, language: &Language, Config { state, lexeme }: Config) -> bool {
+    fn is_enough(&self, language: &Language, Config { state, lexeme }: Config) -> Result<bool, StepError> {
         let lexing = language.lexing();
-        let node = self.transducer.node(lexing, lexeme);
+        let node = self.transducer.node(lexing, lexeme)?;
         let enough = node.and_then(|node| lexing.boundaries()?.enough(node));
-        enough.is_some_and(|enough| enough.intersects_bits(self.recognizer.viable(state)))
+        Ok(enough.is_some_and(|enough| enough.intersects_bits(self.recognizer.viable(state))))
     }
 
     /// Whether a reading can be completed if all terminals compete: in `longest` the truth, in `contextual` a
@@ -597,7 +597,7 @@ impl Stepper {
         let boundaries =
             language.lexing().boundaries().filter(|boundaries| boundaries.completions().is_some());
         let Some(boundaries) = boundaries else { return Ok(false) };
-        let Some(node) = self.transducer.node(language.lexing(), lexeme) else { return Ok(false) };
+        let Some(node) = self.transducer.node(language.lexing(), lexeme)? else { return Ok(false) };
         for class in boundaries.reached_classes(node) {
             if self.can_finish(language, purpose, state, class) {
                 return Ok(true);

@@ -181,7 +181,7 @@ impl Sequences {
         let mut tokens: Vec<(u32, Vec<TokenId>)> = tokens.into_iter().collect();
         tokens.sort_unstable_by_key(|(reading, _)| *reading);
         for (reading, tokens) in tokens {
-            builder.add_groups(stepper, reading, &Arc::new(Tokens::new(tokens, n_words)));
+            builder.add_groups(stepper, reading, &Arc::new(Tokens::new(tokens, n_words)))?;
         }
         let mut unclear: Vec<(u32, Vec<TokenId>)> = unclear.into_iter().collect();
         unclear.sort_unstable_by_key(|(reading, _)| *reading);
@@ -400,7 +400,7 @@ impl<'a> Builder<'a> {
         let (node, state) = (before.node, union.step(self.pieces[piece as usize].state, class));
         if !union.live(state).is_empty() {
             let stay = Piece { state, ..before.clone() };
-            if self.can_be(stepper, &stay) {
+            if self.can_be(stepper, &stay)? {
                 next.push(self.intern(stay)?);
             }
         }
@@ -429,7 +429,7 @@ impl<'a> Builder<'a> {
             if skip || !scans.is_empty() {
                 let mut boundary =
                     Piece { state: START, owed: owed.clone(), foes: Vec::new(), ..before.clone() };
-                if self.can_be(stepper, &boundary) {
+                if self.can_be(stepper, &boundary)? {
                     let depth = self.nodes[node as usize].depth;
                     let own = (preferred.count() > 0).then(|| (depth, CompactSet::from_bits(&preferred)));
                     let foes = before.foes.iter().cloned().chain(own).collect();
@@ -523,26 +523,38 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether something can come of a piece.
-    fn can_be(&self, stepper: &Stepper, piece: &Piece) -> bool {
+    fn can_be(&self, stepper: &Stepper, piece: &Piece) -> Result<bool, StepError> {
         // In `longest` what is owed may leave nothing to go on with.
-        self.lexing.mode() != LexerMode::Longest
-            || self.finish(stepper, piece, &piece.owed).is_some_and(|finish| !finish.is_empty())
+        Ok(self.lexing.mode() != LexerMode::Longest
+            || self.finish(stepper, piece, &piece.owed)?.is_some_and(|finish| !finish.is_empty()))
     }
 
     /// The node of the automaton of pieces if all terminals had competed, with these debts.
-    fn node(&self, stepper: &Stepper, piece: &Piece, owed: &[(u32, State)]) -> Option<usize> {
-        let union = &self.lexing.lexicon.union;
+    fn node(
+        &self,
+        stepper: &Stepper,
+        piece: &Piece,
+        owed: &[(u32, State)],
+    ) -> Result<Option<usize>, StepError> {
+        let Some(boundaries) = self.lexing.boundaries() else { return Ok(None) };
+        let (lexicon, union) = (&self.lexing.lexicon, &self.lexing.lexicon.union);
         let before = stepper.transducer().owed(piece.owed_before);
-        let owed = owed.iter().map(|&(_, state)| state);
-        self.lexing.boundaries()?.find_node(piece.state, before.chain(owed).map(|state| union.blind(state)))
+        let owed = before.chain(owed.iter().map(|&(_, state)| state)).map(|state| union.blind(state));
+        Ok(boundaries.find_node(lexicon, piece.state, owed)?)
     }
 
-    fn finish(&self, stepper: &Stepper, piece: &Piece, owed: &[(u32, State)]) -> Option<&'a CompactSet> {
-        Some(self.lexing.boundaries()?.finish(self.node(stepper, piece, owed)?))
+    fn finish(
+        &self,
+        stepper: &Stepper,
+        piece: &Piece,
+        owed: &[(u32, State)],
+    ) -> Result<Option<&'a CompactSet>, StepError> {
+        let node = self.node(stepper, piece, owed)?;
+        Ok(node.and_then(|node| Some(self.lexing.boundaries()?.finish(node))))
     }
 
     /// The outcomes of which one is enough for a piece to be completed, with these debts.
-    fn sure(&self, stepper: &Stepper, piece: &Piece, owed: &[(u32, State)]) -> BitSet {
+    fn sure(&self, stepper: &Stepper, piece: &Piece, owed: &[(u32, State)]) -> Result<BitSet, StepError> {
         let lexing = self.lexing;
         let end = lexing.cfg.n_terminals;
         let mut sure = BitSet::new(end + 1);
@@ -551,22 +563,22 @@ impl<'a> Builder<'a> {
             sure.insert(end);
         }
         if lexing.mode() == LexerMode::Scannerless {
-            return self.possible(piece);
+            return Ok(self.possible(piece));
         }
-        let (Some(boundaries), Some(node)) = (lexing.boundaries(), self.node(stepper, piece, owed)) else {
-            return sure;
+        let (Some(boundaries), Some(node)) = (lexing.boundaries(), self.node(stepper, piece, owed)?) else {
+            return Ok(sure);
         };
         if let Some(enough) = boundaries.enough(node) {
             // From the boundary that ignored pieces lead to, whatever was begun can be completed.
             if enough.contains(end) {
-                return BitSet::full(end + 1);
+                return Ok(BitSet::full(end + 1));
             }
             enough.add_to(&mut sure);
         }
         if boundaries.finish(node).contains(end) {
             sure.insert(end);
         }
-        sure
+        Ok(sure)
     }
 
     /// The outcomes of which one is necessary for a piece to be completed.
@@ -581,7 +593,7 @@ impl<'a> Builder<'a> {
         possible
     }
 
-    fn add_groups(&mut self, stepper: &Stepper, piece: u32, tokens: &Arc<Tokens>) {
+    fn add_groups(&mut self, stepper: &Stepper, piece: u32, tokens: &Arc<Tokens>) -> Result<(), StepError> {
         let (lexing, piece) = (self.lexing, self.pieces[piece as usize].clone());
         let mut groups = Vec::new();
         let mut add = |foes: &[(u32, CompactSet)], wanted: &BitSet, is_sure| {
@@ -594,12 +606,12 @@ impl<'a> Builder<'a> {
                 });
             }
         };
-        let sure = self.sure(stepper, &piece, &piece.owed);
+        let sure = self.sure(stepper, &piece, &piece.owed)?;
         add(&piece.foes, &sure, true);
         let possible = match lexing.mode() {
             LexerMode::Longest => {
                 let mut finish = BitSet::new(sure.len());
-                if let Some(set) = self.finish(stepper, &piece, &piece.owed) {
+                if let Some(set) = self.finish(stepper, &piece, &piece.owed)? {
                     set.add_to(&mut finish);
                 }
                 finish
@@ -608,13 +620,14 @@ impl<'a> Builder<'a> {
         };
         if !possible.is_subset(&sure) {
             if lexing.mode() == LexerMode::Contextual {
-                for (foes, wanted) in self.without_debts(stepper, &piece, &sure) {
+                for (foes, wanted) in self.without_debts(stepper, &piece, &sure)? {
                     add(&foes, &wanted, true);
                 }
             }
             add(&piece.foes, &possible, false);
         }
         self.nodes[piece.node as usize].groups.append(&mut groups);
+        Ok(())
     }
 
     /// Tokens that begin with a piece and are not looked into any further.
@@ -642,7 +655,12 @@ impl<'a> Builder<'a> {
 
     /// What is enough for a piece to be completed where some debts are none, because nothing competed that
     /// could have had a longer match.
-    fn without_debts(&self, stepper: &Stepper, piece: &Piece, sure: &BitSet) -> Vec<(Foes, BitSet)> {
+    fn without_debts(
+        &self,
+        stepper: &Stepper,
+        piece: &Piece,
+        sure: &BitSet,
+    ) -> Result<Vec<(Foes, BitSet)>, StepError> {
         let (lexing, n_debts) = (self.lexing, piece.owed.len());
         let subsets: Vec<usize> =
             if n_debts <= FEW_DEBTS { (1..1 << n_debts).collect() } else { vec![usize::MAX] };
@@ -663,7 +681,7 @@ impl<'a> Builder<'a> {
                     continue 'subsets;
                 }
             }
-            let wanted = self.sure(stepper, piece, &owed);
+            let wanted = self.sure(stepper, piece, &owed)?;
             if !wanted.is_subset(sure) {
                 for (depth, set) in &piece.foes {
                     add(*depth, set);
@@ -673,6 +691,6 @@ impl<'a> Builder<'a> {
                 found.push((foes, wanted));
             }
         }
-        found
+        Ok(found)
     }
 }

@@ -1,15 +1,18 @@
 //! One terminal's pattern as a minimal deterministic automaton over bytes.
 //!
 //! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction →
-//! Hopcroft's partition refinement (1971). State [`DEAD`] accepts nothing and leads nowhere else; every other
+//! partition refinement (Moore's, 1956, then Hopcroft's, 1971). State [`DEAD`] accepts nothing and leads nowhere else; every other
 //! state reaches an accepting one. Alternatives have no order here: the automaton is that of the language.
 //! Cost: that of the subset construction, then states × byte classes × log states.
+
+use std::collections::hash_map::Entry;
+use std::hash::Hasher;
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::Pattern;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::LexerLimits;
 
@@ -188,12 +191,76 @@ impl Dfa {
     }
 }
 
-/// The coarsest partition of states that refines `block` and that no byte class splits (Hopcroft's algorithm,
-/// 1971).
+/// The coarsest partition of states that refines `block` and that no byte class splits.
 ///
-/// `next` is `state × class → state`; blocks are numbered from 0 without gaps or with. Returns the block of
-/// each state. Panics if `next` is no such table.
-pub fn refine(next: &[u32], n_classes: usize, block: Vec<u32>, work: &mut Work) -> Result<Vec<u32>, Stopped> {
+/// `next` is `state × class → state`; numbers of blocks are small. Returns the block of each state. Cost: some passes over the table, which do for words and their like (Moore's algorithm, 1956);
+/// else states × byte classes × log states (Hopcroft's). Panics if `next` is no such table.
+pub fn refine(
+    next: &[u32],
+    n_classes: usize,
+    mut block: Vec<u32>,
+    work: &mut Work,
+) -> Result<Vec<u32>, Stopped> {
+    for _ in 0..PASSES {
+        work.spend(block.len() + next.len())?;
+        if !split(next, n_classes, &mut block) {
+            return Ok(block);
+        }
+    }
+    hopcroft(next, n_classes, block, work)
+}
+
+/// Passes of Moore's algorithm before Hopcroft's. The longest keyword needs as many passes as it has bytes.
+const PASSES: usize = 24;
+
+/// Splits each block by the blocks that its states lead to; whether any was split.
+fn split(next: &[u32], n_classes: usize, block: &mut [u32]) -> bool {
+    let n_blocks = block.iter().max().map_or(0, |&most| most + 1);
+    let mut n_members = vec![0u32; n_blocks as usize];
+    block.iter().for_each(|&of| n_members[of as usize] += 1);
+    let row = |state: u32| &next[state as usize * n_classes..][..n_classes];
+    // By a hash of what it is and leads to, a state of each part of a block, and the part's number.
+    let mut parts: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
+    // The first part of a block is the block.
+    let (mut is_known, mut n_parts) = (vec![false; n_blocks as usize], n_blocks);
+    let mut split = Vec::new();
+    for (state, &of) in (0u32..).zip(block.iter()) {
+        if n_members[of as usize] == 1 {
+            continue;
+        }
+        let mut hasher = FxHasher::default();
+        hasher.write_u32(of);
+        row(state).iter().for_each(|&to| hasher.write_u32(block[to as usize]));
+        let mut key = hasher.finish();
+        let part = loop {
+            match parts.entry(key) {
+                Entry::Occupied(known) => {
+                    let (other, part) = *known.get();
+                    let is_same = |(&a, &b): (&u32, &u32)| block[a as usize] == block[b as usize];
+                    if block[other as usize] == of && row(other).iter().zip(row(state)).all(is_same) {
+                        break part;
+                    }
+                    key = key.wrapping_add(1);
+                }
+                Entry::Vacant(place) => {
+                    let is_first = !std::mem::replace(&mut is_known[of as usize], true);
+                    let part = if is_first { of } else { n_parts };
+                    n_parts += u32::from(!is_first);
+                    place.insert((state, part));
+                    break part;
+                }
+            }
+        };
+        if part != of {
+            split.push((state, part));
+        }
+    }
+    split.iter().for_each(|&(state, part)| block[state as usize] = part);
+    !split.is_empty()
+}
+
+/// [`refine`] by Hopcroft's algorithm (1971).
+fn hopcroft(next: &[u32], n_classes: usize, block: Vec<u32>, work: &mut Work) -> Result<Vec<u32>, Stopped> {
     let n_states = block.len();
     work.spend(2 * next.len())?;
     // The states before each state, class by class: row `class`, from `starts[class][state]`.
@@ -539,10 +606,13 @@ impl Nfa {
             if dfa.accepting[state] {
                 self.empty[states[state] as usize].push(end);
             }
+            let edges = &mut self.bytes[states[state] as usize];
             for byte in 0..=255u8 {
                 let target = dfa.step(state as u32, byte);
-                if target != DEAD {
-                    self.bytes[states[state] as usize].push((byte, byte, states[target as usize]));
+                match edges.last_mut() {
+                    _ if target == DEAD => {}
+                    Some(last) if last.2 == states[target as usize] && last.1 + 1 == byte => last.1 = byte,
+                    _ => edges.push((byte, byte, states[target as usize])),
                 }
             }
         }
@@ -697,6 +767,29 @@ mod tests {
         assert_eq!(limited("(a|b)*a(a|b){20}", Work::unbounded()), DfaError::TooManyDfaStates);
         let out_of_steps = Stopped::OutOfSteps { limit: 1000, option: "steps" };
         assert_eq!(limited("(a|b)*a(a|b){20}", Work::new(1000, "steps")), DfaError::Stopped(out_of_steps));
+    }
+
+    #[test]
+    fn both_ways_to_refine_agree() {
+        let mut random = anygram_bits::Random::new(7);
+        let work = &mut Work::unbounded();
+        for round in 0..200 {
+            let (n_states, n_classes) = (1 + random.below(60), 1 + random.below(3));
+            let mut next: Vec<u32> =
+                (0..n_states * n_classes).map(|_| random.below(n_states) as u32).collect();
+            if round % 4 == 0 {
+                // A chain, which takes a pass for each state.
+                next.iter_mut().enumerate().for_each(|(at, to)| *to = (at / n_classes) as u32 + 1);
+                next[(n_states - 1) * n_classes..].fill(n_states as u32 - 1);
+            }
+            let mut block: Vec<u32> = (0..n_states).map(|_| u32::from(random.chance(5))).collect();
+            block[n_states - 1] = 1;
+            let first = |blocks: &[u32]| -> Vec<usize> {
+                blocks.iter().map(|block| blocks.iter().position(|other| other == block).unwrap()).collect()
+            };
+            let found = refine(&next, n_classes, block.clone(), work).unwrap();
+            assert_eq!(first(&found), first(&hopcroft(&next, n_classes, block, work).unwrap()));
+        }
     }
 
     #[test]

@@ -25,13 +25,13 @@
 
 use std::sync::Arc;
 
-use anygram_bits::work::Work;
+use anygram_bits::work::{Stopped, Work};
 use anygram_bits::{BitSet, CompactSet, index_type};
 use anygram_grammar::cfg::{Cfg, ReduceError};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
 
-use crate::boundary::{Boundaries, OwnDebts};
+use crate::boundary::{Boundaries, Explored, OwnDebts};
 use crate::dfa::{Dfa, START};
 use crate::lexicon::{Lexicon, Patterns};
 use crate::union::State;
@@ -115,7 +115,7 @@ pub struct Lexing {
     pub lexicon: Lexicon,
     /// The reduced grammar.
     pub cfg: Cfg,
-    boundaries: Option<Boundaries>,
+    boundaries: Option<Arc<Boundaries>>,
     own_debts: Option<OwnDebts>,
     specials: Vec<TerminalId>,
     patterns: Patterns,
@@ -170,6 +170,7 @@ impl Lexing {
         let specials = specials.iter().map(TerminalId::new).collect();
         let empty = patterns.empty();
         let delimited = grammar.delimited;
+        let boundaries = boundaries.map(Arc::new);
         Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, given, delimited, limits })
     }
 
@@ -237,7 +238,13 @@ impl Lexing {
 
     /// What follows a piece, for the modes where that matters.
     pub fn boundaries(&self) -> Option<&Boundaries> {
-        self.boundaries.as_ref()
+        self.boundaries.as_deref()
+    }
+
+    /// The same as a whole, explored when it is asked for first. `None` too if there are too many lexemes.
+    pub fn explored(&self, work: &mut Work) -> Result<Option<&Explored>, Stopped> {
+        let Some(boundaries) = &self.boundaries else { return Ok(None) };
+        boundaries.explored(&self.lexicon, &self.cfg, &self.limits, work)
     }
 
     /// A bound on what can follow from below, for `contextual` where parsing and lexing are not independent.
@@ -249,7 +256,7 @@ impl Lexing {
     pub fn memory_usage(&self) -> usize {
         self.lexicon.memory_usage()
             + self.patterns.memory_usage()
-            + self.boundaries.as_ref().map_or(0, Boundaries::memory_usage)
+            + self.boundaries().map_or(0, Boundaries::memory_usage)
     }
 
     /// The members of a set of wanted outcomes that match after at least one more byte from `state`.
@@ -496,9 +503,17 @@ impl Transducer {
 
     /// The lexeme as a node of [`Lexing::boundaries`], as if all terminals had competed; `None` if it cannot
     /// arise there.
-    pub fn node(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<usize> {
+    pub fn node(&self, lexing: &Lexing, lexeme: LexemeId) -> Result<Option<usize>, LexerError> {
         let key = self.lexemes[lexeme.index()].key;
         self.find_node(lexing, key.state, key.obligations)
+    }
+
+    /// Whether the lexeme is one of [`Lexing::explored`].
+    pub fn is_explored(&self, lexing: &Lexing, lexeme: LexemeId) -> bool {
+        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].key;
+        let union = &lexing.lexicon.union;
+        let debt = self.owed(obligations).map(|state| union.blind(state));
+        lexing.boundaries().is_some_and(|boundaries| boundaries.is_explored(state, debt))
     }
 
     /// Where a byte leads.
@@ -802,7 +817,7 @@ impl Transducer {
             }
             LexerMode::Longest => {
                 let (Some(boundaries), Some(node)) =
-                    (&lexing.boundaries, self.find_node(lexing, state, obligations))
+                    (&lexing.boundaries, self.find_node(lexing, state, obligations)?)
                 else {
                     return Ok(None);
                 };
@@ -825,7 +840,7 @@ impl Transducer {
                     set = set.with_last(end);
                 }
                 // By what the lexeme is known by, so that all who come to it are told the same.
-                if !(is_boundary && ends || self.is_safe(lexing, state, &set, obligations)) {
+                if !(is_boundary && ends || self.is_safe(lexing, state, &set, obligations)?) {
                     prospect = Prospect::Unknown;
                 }
                 set
@@ -853,18 +868,24 @@ impl Transducer {
         state: State,
         wanted: &CompactSet,
         obligations: ObligationsId,
-    ) -> bool {
-        let Some(boundaries) = &lexing.boundaries else { return false };
-        let Some(node) = self.find_node(lexing, state, obligations) else { return false };
+    ) -> Result<bool, LexerError> {
+        let Some(boundaries) = &lexing.boundaries else { return Ok(false) };
+        let Some(node) = self.find_node(lexing, state, obligations)? else { return Ok(false) };
         // From the boundary that ignored pieces lead to, any viable parse can be completed.
         let is_enough = |enough: &CompactSet| enough.contains(lexing.end()) || enough.intersects(wanted);
-        boundaries.enough(node).is_some_and(is_enough)
-            || (boundaries.finish(node).contains(lexing.end()) && wanted.contains(lexing.end()))
+        Ok(boundaries.enough(node).is_some_and(is_enough)
+            || (boundaries.finish(node).contains(lexing.end()) && wanted.contains(lexing.end())))
     }
 
-    fn find_node(&self, lexing: &Lexing, state: State, obligations: ObligationsId) -> Option<usize> {
-        let union = &lexing.lexicon.union;
-        lexing.boundaries.as_ref()?.find_node(state, self.owed(obligations).map(|state| union.blind(state)))
+    fn find_node(
+        &self,
+        lexing: &Lexing,
+        state: State,
+        obligations: ObligationsId,
+    ) -> Result<Option<usize>, LexerError> {
+        let Some(boundaries) = &lexing.boundaries else { return Ok(None) };
+        let (lexicon, union) = (&lexing.lexicon, &lexing.lexicon.union);
+        boundaries.find_node(lexicon, state, self.owed(obligations).map(|state| union.blind(state)))
     }
 
     fn intern_wanted(&mut self, set: CompactSet) -> WantedId {

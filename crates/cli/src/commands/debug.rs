@@ -227,7 +227,8 @@ fn ranges(bytes: &[u8]) -> String {
 
 fn boundaries(args: &GrammarArgs, output: &mut dyn Write) -> Result<()> {
     let language = args.language()?;
-    let Some(boundaries) = language.lexing().boundaries() else {
+    let mut work = Work::new(language.limits().compile_steps, "compile_steps");
+    let Some(boundaries) = language.lexing().explored(&mut work)? else {
         writeln!(output, "in this lexer mode every piece may follow every other")?;
         return Ok(());
     };

@@ -1,6 +1,6 @@
 //! `contextual`, looked at more closely: only terminals are to be feared that are not enough.
 //!
-//! In `contextual` those terminals compete for a piece that the parser wants. [`Boundaries`] takes all for
+//! In `contextual` those terminals compete for a piece that the parser wants. [`Explored`] takes all for
 //! rivals, so a terminal that begins as another one does, but longer, may never be readable there, though
 //! the parser never wants both. Which it wants together nobody knows here; but this is known: *if it wants
 //! a terminal that is enough where the piece is, the text can be completed anyway.* So suppose that it
@@ -22,7 +22,9 @@ use anygram_grammar::completions::Completions;
 use anygram_grammar::relation::Relation;
 use rustc_hash::FxHashMap;
 
-use super::{Boundaries, Graph, Sets, is_certain};
+use super::explored::Explored;
+use super::graph::{Graph, Sets, is_certain};
+use super::sorted;
 use crate::LexerLimits;
 use crate::dfa::START;
 use crate::lexicon::Lexicon;
@@ -41,9 +43,9 @@ type Key = (State, u32);
 const MOST_TIMES: usize = 4;
 const FEW: usize = 10_000;
 
-/// The automaton in the making. Its first nodes and boundaries are those of [`Boundaries`].
+/// The automaton in the making. Its first nodes and boundaries are those of [`Explored`].
 struct Closer<'a> {
-    all: &'a Boundaries,
+    all: &'a Explored,
     lexicon: &'a Lexicon,
     graph: Graph,
     nodes: FxHashMap<Key, u32>,
@@ -57,8 +59,8 @@ struct Closer<'a> {
     boundaries: FxHashMap<u32, u32>,
 }
 
-impl Boundaries {
-    /// As [`Boundaries::enough`], of each lexeme, given what is enough if all compete. `None` if there is
+impl Explored {
+    /// As [`super::Boundaries::enough`], of each lexeme, given what is enough if all compete. `None` if there is
     /// too much to look at.
     pub(super) fn look_closer(
         &self,
@@ -108,7 +110,7 @@ impl Boundaries {
 }
 
 impl<'a> Closer<'a> {
-    fn new(all: &'a Boundaries, lexicon: &'a Lexicon) -> Self {
+    fn new(all: &'a Explored, lexicon: &'a Lexicon) -> Self {
         let mut everything = lexicon.competing();
         everything.union_with(&lexicon.ignored);
         let mut this = Self {
@@ -181,7 +183,7 @@ impl<'a> Closer<'a> {
     /// The lexeme if all had competed, if it can arise.
     fn counterpart(&self, (state, debt): Key) -> Option<usize> {
         let owed = self.debts[debt as usize].iter().map(|&(state, _)| self.lexicon.union.blind(state));
-        self.all.find_node(state, owed)
+        self.all.find_node(state, &sorted(owed))
     }
 
     /// Who is to be feared where this can become of a lexeme.
