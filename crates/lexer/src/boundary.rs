@@ -82,7 +82,7 @@ enum Known {
     /// Lexing and parsing are not known to be independent without a look at all lexemes.
     Explored(Box<Explored>),
     /// They are; all lexemes once somebody asks for them (`None` if there are too many).
-    Asked(Asked, OnceLock<Option<Box<Explored>>>),
+    Asked(Box<Asked>, OnceLock<Option<Box<Explored>>>),
 }
 
 impl Boundaries {
@@ -96,7 +96,7 @@ impl Boundaries {
         work: &mut Work,
     ) -> Result<Option<Self>, Stopped> {
         if let Some(asked) = Asked::new(lexicon, cfg, specials, limits, work)? {
-            return Ok(Some(Self(Known::Asked(asked, OnceLock::new()))));
+            return Ok(Some(Self(Known::Asked(Box::new(asked), OnceLock::new()))));
         }
         let explored = Explored::new(lexicon, cfg, specials, limits, work)?;
         Ok(explored.map(|explored| Self(Known::Explored(Box::new(explored)))))

@@ -1,9 +1,9 @@
 //! One terminal's pattern as a minimal deterministic automaton over bytes.
 //!
 //! Pattern → Thompson automaton (top down with a work list, so depth costs no stack) → subset construction →
-//! partition refinement (Moore's, 1956, then Hopcroft's, 1971). State [`DEAD`] accepts nothing and leads nowhere else; every other
-//! state reaches an accepting one. Alternatives have no order here: the automaton is that of the language.
-//! Cost: that of the subset construction, then states × byte classes × log states.
+//! partition refinement (Moore's, 1956, then Hopcroft's, 1971). State [`DEAD`] accepts nothing and leads
+//! nowhere else; every other state reaches an accepting one. Alternatives have no order here: the automaton
+//! is that of the language. Cost: that of the subset construction, then states × byte classes × log states.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
@@ -193,8 +193,9 @@ impl Dfa {
 
 /// The coarsest partition of states that refines `block` and that no byte class splits.
 ///
-/// `next` is `state × class → state`; numbers of blocks are small. Returns the block of each state. Cost: some passes over the table, which do for words and their like (Moore's algorithm, 1956);
-/// else states × byte classes × log states (Hopcroft's). Panics if `next` is no such table.
+/// `next` is `state × class → state`; numbers of blocks are small. Returns the block of each state. Cost: some
+/// passes over the table, which do for words and their like (Moore's algorithm, 1956); else states × byte
+/// classes × log states (Hopcroft's). Panics if `next` is no such table.
 pub fn refine(
     next: &[u32],
     n_classes: usize,

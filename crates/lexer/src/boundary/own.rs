@@ -1,5 +1,7 @@
 //! The automaton of pieces where each owes little: an upper bound on what can be spelled.
 
+use std::rc::Rc;
+
 use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::TerminalId;
@@ -39,61 +41,63 @@ impl OwnDebts {
             .collect();
         let by_id: FxHashMap<u32, &Dfa> = terminals.iter().copied().collect();
         let mut graph = Graph::default();
-        let mut boundaries: FxHashMap<Vec<OwnState>, u32> = FxHashMap::default();
+        let mut debts = Owed { by_id: &by_id, all: Vec::new(), ids: FxHashMap::default(), rows: Vec::new() };
+        // By the debts; [`NONE`] has none.
+        let mut boundaries: Vec<u32> = Vec::new();
         // A lexeme in progress: which terminal it is to be and how far it is (none at a boundary), and the
         // debt.
-        let mut nodes: FxHashMap<(Option<OwnState>, Vec<OwnState>), u32> = FxHashMap::default();
+        let mut nodes: FxHashMap<(Option<OwnState>, u32), u32> = FxHashMap::default();
         let mut agenda = Vec::new();
-        let mut reach = |node: (Option<OwnState>, Vec<OwnState>), agenda: &mut Vec<_>| {
-            *nodes.entry(node).or_insert_with_key(|node| {
-                agenda.push(node.clone());
+        let mut reach = |node: (Option<OwnState>, u32), agenda: &mut Vec<_>| {
+            *nodes.entry(node).or_insert_with(|| {
+                agenda.push(node);
                 agenda.len() as u32 - 1
             })
         };
-        graph.starts.push(reach((None, Vec::new()), &mut agenda));
-        boundaries.insert(Vec::new(), 0);
+        let nothing = debts.intern(Vec::new());
+        graph.starts.push(reach((None, nothing), &mut agenda));
+        boundaries.push(0);
+        let samples = lexicon.union.samples();
+        let starts: Vec<OwnState> = terminals.iter().map(|&(terminal, _)| (terminal, START)).collect();
         let mut at = 0;
         while at < agenda.len() {
-            let (lexeme, debt) = agenda[at].clone();
+            let (lexeme, debt) = agenda[at];
             let node = at as u32;
             at += 1;
             if lexeme.is_none() {
                 graph.ends.extend(specials.iter().map(|terminal| (node, terminal as u32, 0)));
             }
-            let begun = lexeme.map(|lexeme| vec![lexeme]);
-            let begun =
-                begun.unwrap_or_else(|| terminals.iter().map(|&(terminal, _)| (terminal, START)).collect());
-            for &byte in lexicon.union.samples() {
-                work.spend(1 + debt.len() + begun.len())?;
-                let Some(after) = step_own(&by_id, &debt, byte) else { continue };
-                for &(terminal, state) in &begun {
-                    let dfa = by_id[&terminal];
+            let begun = lexeme.as_ref().map_or(&*starts, std::slice::from_ref);
+            work.spend(samples.len() * (1 + begun.len()))?;
+            let row = debts.row(debt, samples, work)?;
+            for &(terminal, state) in begun {
+                let dfa = by_id[&terminal];
+                let mut last = (DEAD, NONE);
+                for (&byte, &after) in samples.iter().zip(&*row) {
                     let next = dfa.step(state, byte);
-                    if next == DEAD {
+                    // Neighbouring bytes mostly do the same.
+                    if next == DEAD || after == NONE || std::mem::replace(&mut last, (next, after)) == last {
                         continue;
                     }
                     let goes_on = dfa.can_go_on(next);
                     if goes_on {
-                        let to = reach((Some((terminal, next)), after.clone()), &mut agenda);
-                        graph.same.push((node, to));
+                        graph.same.push((node, reach((Some((terminal, next)), after), &mut agenda)));
                     }
                     if !dfa.accepting[next as usize] {
                         continue;
                     }
-                    let mut owed = after.clone();
-                    if goes_on && let Err(place) = owed.binary_search(&(terminal, next)) {
-                        owed.insert(place, (terminal, next));
+                    let owed = if goes_on { debts.join(after, (terminal, next)) } else { after };
+                    boundaries.resize(boundaries.len().max(owed as usize + 1), NONE);
+                    let boundary = &mut boundaries[owed as usize];
+                    if *boundary == NONE {
+                        *boundary = graph.starts.len() as u32;
+                        graph.starts.push(reach((None, owed), &mut agenda));
                     }
-                    let fresh = graph.starts.len() as u32;
-                    let boundary = *boundaries.entry(owed).or_insert_with_key(|owed| {
-                        graph.starts.push(reach((None, owed.clone()), &mut agenda));
-                        fresh
-                    });
                     if lexicon.ignored.contains(terminal as usize) {
-                        graph.same.push((node, graph.starts[boundary as usize]));
+                        graph.same.push((node, graph.starts[*boundary as usize]));
                     }
                     if lexicon.used.contains(terminal as usize) {
-                        graph.ends.push((node, terminal, boundary));
+                        graph.ends.push((node, terminal, *boundary));
                     }
                 }
             }
@@ -133,6 +137,52 @@ impl OwnDebts {
     }
 }
 
+/// The mark of what is not there, and of a byte that breaks a debt.
+const NONE: u32 = u32::MAX;
+
+/// Debts by number, and what bytes do to them.
+struct Owed<'a> {
+    by_id: &'a FxHashMap<u32, &'a Dfa>,
+    all: Vec<Vec<OwnState>>,
+    ids: FxHashMap<Vec<OwnState>, u32>,
+    rows: Vec<Option<Rc<[u32]>>>,
+}
+
+impl Owed<'_> {
+    fn intern(&mut self, mut debt: Vec<OwnState>) -> u32 {
+        debt.sort_unstable();
+        debt.dedup();
+        if let Some(&known) = self.ids.get(&debt) {
+            return known;
+        }
+        let id = self.all.len() as u32;
+        self.all.push(debt.clone());
+        self.rows.push(None);
+        self.ids.insert(debt, id);
+        id
+    }
+
+    fn join(&mut self, debt: u32, own: OwnState) -> u32 {
+        let mut owed = self.all[debt as usize].clone();
+        owed.push(own);
+        self.intern(owed)
+    }
+
+    /// What is owed after each byte; [`NONE`] if it breaks the debt.
+    fn row(&mut self, debt: u32, bytes: &[u8], work: &mut Work) -> Result<Rc<[u32]>, Stopped> {
+        if let Some(known) = &self.rows[debt as usize] {
+            return Ok(known.clone());
+        }
+        let owed = self.all[debt as usize].clone();
+        work.spend(bytes.len() * owed.len())?;
+        let mut step =
+            |&byte: &u8| step_own(self.by_id, &owed, byte).map_or(NONE, |after| self.intern(after));
+        let row: Rc<[u32]> = bytes.iter().map(&mut step).collect();
+        self.rows[debt as usize] = Some(row.clone());
+        Ok(row)
+    }
+}
+
 fn step_own(dfas: &FxHashMap<u32, &Dfa>, debt: &[OwnState], byte: u8) -> Option<Vec<OwnState>> {
     let mut after = Vec::with_capacity(debt.len());
     for &(terminal, state) in debt {
@@ -145,7 +195,5 @@ fn step_own(dfas: &FxHashMap<u32, &Dfa>, debt: &[OwnState], byte: u8) -> Option<
             after.push((terminal, next));
         }
     }
-    after.sort_unstable();
-    after.dedup();
     Some(after)
 }

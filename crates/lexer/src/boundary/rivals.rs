@@ -60,8 +60,8 @@ struct Closer<'a> {
 }
 
 impl Explored {
-    /// As [`super::Boundaries::enough`], of each lexeme, given what is enough if all compete. `None` if there is
-    /// too much to look at.
+    /// As [`super::Boundaries::enough`], of each lexeme, given what is enough if all compete. `None` if there
+    /// is too much to look at.
     pub(super) fn look_closer(
         &self,
         lexicon: &Lexicon,
