@@ -622,7 +622,7 @@ impl Stepper {
         language: &Language,
         Config { state, lexeme }: Config,
     ) -> Result<bool, StepError> {
-        let Some(own) = language.lexing().own_debts() else { return Ok(true) };
+        let Some(own) = language.own_debts()?.map(|own| &own.debts) else { return Ok(true) };
         let candidates = self.transducer.candidates(language.lexing(), lexeme);
         let can_be_ignored = candidates.intersects(&language.lexing().lexicon.ignored);
         if (can_be_ignored || self.transducer.is_boundary(lexeme))
@@ -666,7 +666,10 @@ impl Stepper {
                 engine.is_some_and(|(engine, all)| engine.can_finish_anywhere(state, from.index(), all))
             }
             Purpose::Can => completions().is_some_and(|all| finishes(all.relation())),
-            Purpose::May => language.own_spelling().is_none_or(finishes),
+            Purpose::May => {
+                // If it failed, nobody comes here.
+                language.own_debts().ok().flatten().is_none_or(|own| finishes(&own.relation))
+            }
         };
         *self.finishes.entry((purpose, state, from)).or_insert_with(answer)
     }

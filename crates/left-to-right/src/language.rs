@@ -1,8 +1,8 @@
 //! A grammar compiled for one lexer mode and one engine.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use anygram_bits::work::{Cancel, Work};
+use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
 use anygram_grammar::{Warning, analysis};
 use anygram_lexer::boundary::OwnDebts;
@@ -128,6 +128,13 @@ pub struct LanguageOptions {
     pub limits: Limits,
 }
 
+/// The automaton of pieces with own debts, and what the grammar does to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Spelling {
+    pub debts: OwnDebts,
+    pub relation: Relation,
+}
+
 /// A compiled grammar: immutable, shared by all outputs.
 ///
 /// ```
@@ -147,8 +154,8 @@ pub struct Language {
     lexing: Lexing,
     choice: Choice,
     limits: Limits,
-    /// What the grammar does to [`Lexing::own_debts`].
-    own_spelling: Option<Relation>,
+    /// [`Lexing::own_debts`] and what the grammar does to them, once somebody asked.
+    own_debts: OnceLock<Result<Option<Spelling>, Stopped>>,
     compile_steps: u64,
 }
 
@@ -173,14 +180,12 @@ impl Language {
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
         let choice = Choice::new(options.engine, &lexing.cfg);
-        let relation = |own: &OwnDebts| Relation::new(&lexing.cfg, own.n_classes(), own.steps(), &mut work);
-        let own_spelling = lexing.own_debts().map(relation).transpose()?;
         let language = Self {
             grammar,
             lexing,
             choice,
             limits: options.limits,
-            own_spelling,
+            own_debts: OnceLock::new(),
             compile_steps: work.used(),
         };
         if mode == LexerMode::Scannerless {
@@ -204,7 +209,7 @@ impl Language {
     pub(crate) fn longest(&self) -> Option<Self> {
         (self.mode() == LexerMode::Contextual).then(|| self.lexing.longest()).flatten().map(|lexing| Self {
             lexing,
-            own_spelling: None,
+            own_debts: OnceLock::new(),
             ..self.clone()
         })
     }
@@ -250,9 +255,19 @@ impl Language {
         self.compile_steps
     }
 
-    /// What the grammar does to the automaton of pieces with own debts.
-    pub(crate) fn own_spelling(&self) -> Option<&Relation> {
-        self.own_spelling.as_ref()
+    /// The automaton of pieces with own debts, where it bounds what can be completed. Most outputs never need
+    /// it, so it is made when one does.
+    pub(crate) fn own_debts(&self) -> Result<Option<&Spelling>, StepError> {
+        let make = || {
+            let mut work = Work::new(self.limits.compile_steps, "compile_steps");
+            let Some(debts) = self.lexing.own_debts(&mut work)? else { return Ok(None) };
+            let relation = Relation::new(&self.lexing.cfg, debts.n_classes(), debts.steps(), &mut work)?;
+            Ok(Some(Spelling { debts, relation }))
+        };
+        match self.own_debts.get_or_init(make) {
+            Ok(made) => Ok(made.as_ref()),
+            Err(stopped) => Err(LexerError::from(*stopped).into()),
+        }
     }
 
     /// The engine, and why it is that.
@@ -300,7 +315,8 @@ impl Language {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.lexing.memory_usage() + self.own_spelling.as_ref().map_or(0, Relation::memory_usage)
+        let own = self.own_debts.get().and_then(|made| made.as_ref().ok()?.as_ref());
+        self.lexing.memory_usage() + own.map_or(0, |own| own.relation.memory_usage())
     }
 }
 

@@ -116,7 +116,6 @@ pub struct Lexing {
     /// The reduced grammar.
     pub cfg: Cfg,
     boundaries: Option<Arc<Boundaries>>,
-    own_debts: Option<OwnDebts>,
     specials: Vec<TerminalId>,
     patterns: Patterns,
     empty: BitSet,
@@ -161,23 +160,17 @@ impl Lexing {
                 Some(boundaries.ok_or(too_many)?)
             }
         };
-        let own_debts = match &boundaries {
-            Some(boundaries) if mode == LexerMode::Contextual && !boundaries.is_independent() => {
-                OwnDebts::new(&lexicon, &patterns, &specials, &limits, work).map_err(LexerError::from)?
-            }
-            _ => None,
-        };
         let specials = specials.iter().map(TerminalId::new).collect();
         let empty = patterns.empty();
         let delimited = grammar.delimited;
         let boundaries = boundaries.map(Arc::new);
-        Ok(Self { lexicon, cfg, boundaries, own_debts, specials, patterns, empty, given, delimited, limits })
+        Ok(Self { lexicon, cfg, boundaries, specials, patterns, empty, given, delimited, limits })
     }
 
     /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one
     /// there too. Cost: a copy.
     pub fn scannerless(&self) -> Self {
-        Self { lexicon: self.lexicon.scannerless(), boundaries: None, own_debts: None, ..self.clone() }
+        Self { lexicon: self.lexicon.scannerless(), boundaries: None, ..self.clone() }
     }
 
     /// The lexing of a `contextual` one in `longest`, but that no terminal is reserved: what is a sentence
@@ -185,7 +178,7 @@ impl Lexing {
     /// has too many states. Cost: a copy.
     pub fn longest(&self) -> Option<Self> {
         self.boundaries.as_ref()?;
-        Some(Self { lexicon: self.lexicon.longest(), own_debts: None, ..self.clone() })
+        Some(Self { lexicon: self.lexicon.longest(), ..self.clone() })
     }
 
     /// The lexer mode.
@@ -248,8 +241,15 @@ impl Lexing {
     }
 
     /// A bound on what can follow from below, for `contextual` where parsing and lexing are not independent.
-    pub fn own_debts(&self) -> Option<&OwnDebts> {
-        self.own_debts.as_ref()
+    /// Cost: its exploration.
+    pub fn own_debts(&self, work: &mut Work) -> Result<Option<OwnDebts>, Stopped> {
+        let is_dependent = self.boundaries().is_some_and(|boundaries| !boundaries.is_independent());
+        if self.mode() != LexerMode::Contextual || !is_dependent {
+            return Ok(None);
+        }
+        let specials = self.specials.iter().map(|terminal| terminal.index());
+        let specials = BitSet::from_members(self.cfg.n_terminals, specials);
+        OwnDebts::new(&self.lexicon, &self.patterns, &specials, &self.limits, work)
     }
 
     /// Bytes on the heap.

@@ -89,7 +89,7 @@ fn ignored_blanks_make_lexing_independent_of_parsing() {
 fn without_independence_the_parser_is_asked() {
     let prospect_at_start = |source: &str| {
         let lexing = lexing(source, LexerMode::Contextual);
-        assert!(lexing.own_debts().is_some());
+        assert!(lexing.own_debts(&mut Work::unbounded()).unwrap().is_some());
         let mut transducer = Transducer::default();
         let wanted = transducer.wanted(&lexing, &BitSet::from_members(lexing.cfg.n_terminals, [0]), false);
         let first = transducer.first(&lexing, wanted).unwrap().unwrap();
