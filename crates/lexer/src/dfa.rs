@@ -193,9 +193,9 @@ impl Dfa {
 
 /// The coarsest partition of states that refines `block` and that no byte class splits.
 ///
-/// `next` is `state × class → state`; numbers of blocks are small. Returns the block of each state. Cost: some
-/// passes over the table, which do for words and their like (Moore's algorithm, 1956); else states × byte
-/// classes × log states (Hopcroft's). Panics if `next` is no such table.
+/// `next` is `state × class → state`; numbers of blocks are small. Returns the block of each state. Cost:
+/// some passes over the table, which do for words and their like (Moore's algorithm, 1956); else states ×
+/// byte classes × log states (Hopcroft's). Panics if `next` is no such table.
 pub fn refine(
     next: &[u32],
     n_classes: usize,
