@@ -266,7 +266,7 @@ impl Tokens {
     }
 }
 
-/// Nodes of a trie that are looked at for the sake of one lexeme; where there are more, all are looked at,
+/// Nodes of a trie that are looked at from a place for the sake of single lexemes; beyond, all are looked at,
 /// for all lexemes at the place. A smaller trie is walked whole at once.
 const MANY_NODES: usize = 10_000;
 
@@ -298,6 +298,8 @@ struct Exit {
 pub struct Walks {
     walks: FxHashMap<(LexemeId, u64), Arc<Walk>>,
     sweeps: FxHashMap<(Place, u64), Arc<Sweep>>,
+    /// The nodes of a trie that were looked at from a place for the sake of single lexemes.
+    narrow: FxHashMap<(Place, u64), usize>,
     /// Where bytes lead from the places that sweeps have come to.
     places: PlaceTables,
     /// By the automata that are alive at the start, the last sweep for which much of the trie was walked.
@@ -461,6 +463,7 @@ impl Walks {
             self.bases.clear();
             self.walks.clear();
             self.sweeps.clear();
+            self.narrow.clear();
             self.bytes = 0;
         }
         self.bytes += bytes;
@@ -487,18 +490,23 @@ impl Walks {
             return Ok(sweep);
         }
         let wants_all = stepper.transducer().wants_all(language.lexing(), lexeme);
-        let mut sweep = |wanted| self.walk_trie(stepper, language, (id, trie), lexeme, wanted, n_words);
+        // A canvas asks about what many parser states want, an output about few.
+        let most = if self.apart { FEW_NODES } else { MANY_NODES };
+        let spent = self.narrow.get(&(place, id)).copied().unwrap_or(0);
         // Where little is wanted, little of the trie is reached.
-        if trie.n_nodes() >= MANY_NODES
-            && !wants_all
-            && let (narrow, true) = sweep(Some(lexeme))?
-        {
-            return Ok(narrow);
+        if trie.n_nodes() >= MANY_NODES && !wants_all && spent < most {
+            let (before, wanted) = (self.n_seen, Some((lexeme, most - spent)));
+            let narrow = self.walk_trie(stepper, language, (id, trie), lexeme, wanted, n_words)?;
+            let n_nodes = (self.n_seen - before) as usize;
+            self.narrow.insert((place, id), spent + n_nodes);
+            if let (sweep, true) = narrow {
+                return Ok(sweep);
+            }
         }
         if id == 0 {
             return self.beside_base(stepper, language, trie, lexeme, n_words);
         }
-        Ok(sweep(None)?.0)
+        Ok(self.walk_trie(stepper, language, (id, trie), lexeme, None, n_words)?.0)
     }
 
     /// The sweep of the vocabulary's trie beside the last one that walked much of it from a place of the same
@@ -577,22 +585,19 @@ impl Walks {
     /// Walks a trie from the place of a lexeme, as long as the piece goes on. Cost: a table look-up for each
     /// node that is reached.
     ///
-    /// With `wanted`, only as far as it can become something that this lexeme wants, and not beyond
-    /// [`MANY_NODES`] or [`FEW_NODES`]; says whether that was all.
+    /// With `wanted`, only as far as it can become something that this lexeme wants, and over at most so many
+    /// nodes; says whether that was all.
     fn walk_trie(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
         (trie_id, trie): (u64, &TokenTrie),
         lexeme: LexemeId,
-        wanted: Option<LexemeId>,
+        wanted: Option<(LexemeId, usize)>,
         n_words: usize,
     ) -> Result<(Arc<Sweep>, bool), StepError> {
         let start = stepper.transducer().place(lexeme);
         let has_rests = self.apart || !language.lexing().merges_ends();
-        // A canvas asks about what many parser states want, an output about few.
-        let most = if self.apart { FEW_NODES } else { MANY_NODES };
-        let wanted = wanted.map(|lexeme| (lexeme, most));
         let lexing = language.lexing();
         // Where it matters to which place a token leads, however much may follow, places are one that do the
         // same for texts of any length.
