@@ -27,7 +27,7 @@ pub(super) struct Product {
     steps: usize,
 }
 
-/// Products of automata that have few entries together.
+/// Products that have few entries, of automata that have few together.
 static PRODUCTS: Shared<Vec<Arc<Dfa>>, Arc<Product>> = Shared::new();
 
 /// See [`PRODUCTS`].
@@ -49,7 +49,10 @@ impl Product {
             return Ok(known);
         }
         let made = Arc::new(Self::new(&dfas, limits, work)?);
-        PRODUCTS.insert(dfas, made.clone());
+        // Small automata can have a large product.
+        if made.n_entries <= FEW_ENTRIES {
+            PRODUCTS.insert(dfas, made.clone());
+        }
         Ok(made)
     }
 
