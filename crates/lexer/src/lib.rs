@@ -27,11 +27,9 @@ use anygram_grammar::automata::TooManyStates;
 pub mod boundary;
 pub mod dfa;
 pub mod lexicon;
-
 pub mod outline;
 pub mod overlap;
 mod shared;
-
 pub mod transducer;
 pub mod union;
 pub mod words;
@@ -46,7 +44,8 @@ pub struct LexerLimits {
     /// Entries (states times byte classes, and the terminals alive in each state) of the automaton of all
     /// terminals, whether it is made at once or grows, and of those of the single ones together.
     pub union_entries: usize,
-    /// Lexemes that one transducer may hold.
+    /// Lexemes that one transducer may hold, and as many that are looked at to know what can follow a piece,
+    /// and again as many that are kept for that.
     pub lexemes: usize,
 }
 
@@ -104,7 +103,17 @@ pub enum LexerError {
     /// Compiling takes too long, or is no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// A transducer holds too many lexemes.
+    /// What can follow a piece is too much: of the lexemes that a piece can become there are too many, or the
+    /// sets of terminals that are kept for them take too many bytes. Other texts of the grammar need not fail.
+    #[error(
+        "what can follow a piece takes a look at more than {limit} lexemes, or large sets for fewer; raise \
+         the limit `lexemes`"
+    )]
+    TooMuchCanFollow {
+        /// The limit in force, of lexemes; the bytes that the sets may take are a multiple of it.
+        limit: usize,
+    },
+    /// A transducer, or another table of one output, holds too many lexemes.
     #[error("more than {limit} different lexemes in progress; raise the limit `lexemes`")]
     TooManyLexemes {
         /// The limit in force.
@@ -127,7 +136,9 @@ impl LexerError {
         match *self {
             Self::TerminalTooLarge { limit, option, .. } => Some((option, limit as u64)),
             Self::UnionTooLarge { limit } => Some(("union_entries", limit as u64)),
-            Self::TooManyLexemes { limit } => Some(("lexemes", limit as u64)),
+            Self::TooManyLexemes { limit } | Self::TooMuchCanFollow { limit } => {
+                Some(("lexemes", limit as u64))
+            }
             Self::Stopped(stopped) => stopped.limit(),
             Self::TooManyStates(TooManyStates { limit, option, .. }) => Some((option, limit as u64)),
             Self::TooDeep { .. } | Self::Growing { .. } => None,

@@ -154,7 +154,7 @@ impl Lexing {
                 Boundaries::new(&lexicon, &cfg, &specials, &limits, work).map_err(LexerError::from)?
             }
             LexerMode::Longest => {
-                let too_many = LexerError::TooManyLexemes { limit: limits.lexemes };
+                let too_many = LexerError::TooMuchCanFollow { limit: limits.lexemes };
                 let boundaries =
                     Boundaries::new(&lexicon, &cfg, &specials, &limits, work).map_err(LexerError::from)?;
                 Some(boundaries.ok_or(too_many)?)

@@ -10,7 +10,7 @@ use anygram_left_to_right::{
 };
 use anygram_lexer::LexerLimits;
 use anygram_recognizer::RecognizerLimits;
-use anygram_vocab::{TokenMask, Vocabulary};
+use anygram_vocab::{Format, LoadOptions, TokenMask, Vocabulary};
 
 const GRAMMAR: &str = r#"
     start: "select" column ("," column)* "from" NAME
@@ -82,6 +82,38 @@ fn a_table_that_is_full_is_renewed_or_named() {
         }
         assert!(outcomes.iter().all(|&count| count > 0), "both outcomes occur: {outcomes:?}");
     }
+}
+
+#[test]
+fn where_too_much_can_follow_contextual_looks_elsewhere() {
+    let source = r#"
+        start: item*
+        item: LESS | TAG | NAME | X | Y
+        LESS: "<"
+        TAG: /<[a-z]{40}>/
+        NAME: /[a-z]+/
+        X: /[a-z]*x[a-z]*/
+        Y: /[a-z]*y[a-z]*/
+    "#;
+    let masks = |lexemes| {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        let limits = Limits { lexer: LexerLimits { lexemes, ..LexerLimits::default() }, ..Limits::default() };
+        let options =
+            LanguageOptions { lexer: Some(LexerMode::Contextual), limits, ..LanguageOptions::default() };
+        let language = Arc::new(Language::new(grammar, &options).unwrap());
+        let tokens = br#"["<", "a", "ab", "abc", ">", "<a", "b"]"#;
+        let options = LoadOptions::default();
+        let vocabulary = Vocabulary::from_bytes(Format::JsonArray, tokens, &options).unwrap();
+        let constraint = Constraint::new(language, vocabulary).unwrap();
+        let mut matcher = constraint.matcher().unwrap();
+        let mut masks = Vec::new();
+        for token in constraint.vocabulary().encode("<abab<aab").unwrap() {
+            masks.push(matcher.mask().unwrap());
+            matcher.advance(token).unwrap();
+        }
+        masks
+    };
+    assert_eq!(masks(60), masks(500_000));
 }
 
 #[test]

@@ -35,6 +35,11 @@ impl Debts {
         this
     }
 
+    /// How many were met.
+    pub fn len(&self) -> usize {
+        self.sets.len()
+    }
+
     /// The states of a debt, in ascending order.
     pub fn get(&self, debt: DebtId) -> &[State] {
         &self.sets[debt.index()]
@@ -147,7 +152,7 @@ impl Debts {
     pub fn memory_usage(&self) -> usize {
         let sets = self.sets.iter().map(|set| 2 * size_of_val(&**set) + 64);
         let rows = self.rows.iter().flatten().map(|row| size_of_val(&**row));
-        sets.sum::<usize>() + rows.sum::<usize>() + self.joined.len() * 32
+        sets.sum::<usize>() + size_of_val(&*self.rows) + rows.sum::<usize>() + self.joined.len() * 32
     }
 
     /// Forgets what can be found again.

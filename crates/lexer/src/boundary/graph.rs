@@ -94,6 +94,11 @@ pub(super) fn is_certain(lexicon: &Lexicon, completions: &Completions, terminal:
 }
 
 impl Graph {
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        size_of_val(&*self.starts) + size_of_val(&*self.same) + size_of_val(&*self.ends)
+    }
+
     /// Brings the moves into order.
     pub fn tidy(&mut self) {
         // A stable sort finds what is in order already, and most is.
@@ -101,6 +106,24 @@ impl Graph {
         self.same.dedup();
         self.ends.sort();
         self.ends.dedup();
+    }
+
+    /// Of each node whether it leads, along `same`, to one of some nodes, or is one.
+    pub fn leads_to(&self, mut agenda: Vec<u32>) -> Vec<bool> {
+        let mut leads = vec![false; self.n_nodes];
+        if agenda.is_empty() {
+            return leads;
+        }
+        let mut before: Vec<(u32, u32)> = self.same.iter().map(|&(from, to)| (to, from)).collect();
+        before.sort_unstable();
+        while let Some(node) = agenda.pop() {
+            if !std::mem::replace(&mut leads[node as usize], true) {
+                let first = before.partition_point(|&(to, _)| to < node);
+                let of_node = before[first..].iter().take_while(|&&(to, _)| to == node);
+                agenda.extend(of_node.map(|&(_, from)| from));
+            }
+        }
+        leads
     }
 
     /// The least sets over `n_bits` that contain `base` and, along `same`, what comes after. `None` if they
@@ -309,6 +332,11 @@ impl Graph {
 }
 
 impl Classes {
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        size_of_val(&*self.of_boundary) + size_of_val(&*self.outcomes) + self.reach.memory_usage()
+    }
+
     /// The steps `(from class, terminal, to class)`, ignored pieces left out.
     pub fn steps(&self, graph: &Graph) -> Vec<(usize, usize, usize)> {
         let mut steps = Vec::new();
