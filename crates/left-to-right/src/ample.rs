@@ -4,7 +4,7 @@
 //! A text that is known costs the tokens that spell it, and where every byte is a token every text can be
 //! spelled. In the modes with longest match most terminals can be spelled from every boundary, in a number of
 //! bytes that is found once
-//! ([`Explored::bytes_from_everywhere`](anygram_lexer::boundary::Explored::bytes_from_everywhere)); in
+//! ([`Boundaries::bytes_from_everywhere`](anygram_lexer::boundary::Boundaries::bytes_from_everywhere)); in
 //! `scannerless` each has a short text. The least sum of these over what a parser's state lacks is a shortest
 //! path over what is in progress; of what automata give few symbols are looked for
 //! ([`RuleAutomaton::few_symbols`](anygram_grammar::automata::RuleAutomaton)). So the bound needs no lexing.
@@ -107,8 +107,8 @@ impl Ample {
                 texts.map(way).collect()
             }
             LexerMode::Longest | LexerMode::Contextual => {
-                let Some(explored) = lexing.explored(work)? else { return Ok(None) };
-                let bytes = explored.bytes_from_everywhere(work)?.into_iter();
+                let Some(boundaries) = lexing.boundaries() else { return Ok(None) };
+                let bytes = boundaries.bytes_from_everywhere(work)?.into_iter();
                 bytes.map(|bytes| Way { cost: bytes.unwrap_or(NEVER), text: None }).collect()
             }
         };
@@ -165,9 +165,9 @@ impl Ample {
             return Way::empty();
         }
         // Where all compete, the boundary has to be one that can arise there.
-        let can_arise = language.mode() == LexerMode::Scannerless
-            || stepper.transducer().is_explored(language.lexing(), config.lexeme);
-        if can_arise { self.complete(stepper.recognizer(), config.state) } else { Way::NONE }
+        let is_sure = language.mode() == LexerMode::Scannerless
+            || stepper.transducer().is_sure(language.lexing(), config.lexeme);
+        if is_sure { self.complete(stepper.recognizer(), config.state) } else { Way::NONE }
     }
 
     /// A completion of a parser's state from any boundary.

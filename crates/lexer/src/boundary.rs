@@ -37,7 +37,7 @@ mod graph;
 mod own;
 mod rivals;
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_bits::{BitSet, CompactSet, index_type};
@@ -48,6 +48,7 @@ use anygram_grammar::ir::{Symbol, TerminalId};
 use self::asked::Asked;
 pub use self::explored::Explored;
 pub use self::own::OwnDebts;
+use crate::dfa::START;
 use crate::lexicon::Lexicon;
 use crate::union::State;
 use crate::{LexerError, LexerLimits};
@@ -80,9 +81,9 @@ pub struct Boundaries(Known);
 #[derive(Debug)]
 enum Known {
     /// Lexing and parsing are not known to be independent without a look at all lexemes.
-    Explored(Box<Explored>),
-    /// They are; all lexemes once somebody asks for them (`None` if there are too many).
-    Asked(Box<Asked>, OnceLock<Option<Box<Explored>>>),
+    Explored(Arc<Explored>),
+    /// They are.
+    Asked(Box<Asked>),
 }
 
 impl Boundaries {
@@ -96,17 +97,17 @@ impl Boundaries {
         work: &mut Work,
     ) -> Result<Option<Self>, Stopped> {
         if let Some(asked) = Asked::new(lexicon, cfg, specials, limits, work)? {
-            return Ok(Some(Self(Known::Asked(Box::new(asked), OnceLock::new()))));
+            return Ok(Some(Self(Known::Asked(Box::new(asked)))));
         }
         let explored = Explored::new(lexicon, cfg, specials, limits, work)?;
-        Ok(explored.map(|explored| Self(Known::Explored(Box::new(explored)))))
+        Ok(explored.map(|explored| Self(Known::Explored(Arc::new(explored)))))
     }
 
     /// Whether every viable parse can be completed from every boundary.
     pub fn is_independent(&self) -> bool {
         match &self.0 {
             Known::Explored(explored) => explored.is_independent(),
-            Known::Asked(..) => true,
+            Known::Asked(_) => true,
         }
     }
 
@@ -121,17 +122,28 @@ impl Boundaries {
         let debt = sorted(debt);
         match &self.0 {
             Known::Explored(explored) => Ok(explored.find_node(state, &debt)),
-            Known::Asked(asked, _) => asked.find_node(lexicon, state, &debt),
+            Known::Asked(asked) => asked.find_node(lexicon, state, &debt),
         }
     }
 
-    /// Whether a lexeme in progress with a debt of these states is among all lexemes, if these were explored.
-    pub(crate) fn is_explored(&self, state: State, debt: impl Iterator<Item = State>) -> bool {
-        let explored = match &self.0 {
-            Known::Explored(explored) => Some(explored),
-            Known::Asked(_, all) => all.get().and_then(Option::as_ref),
-        };
-        explored.is_some_and(|explored| explored.find_node(state, &sorted(debt)).is_some())
+    /// Of each terminal a number of bytes that suffices to spell it from every [sure](Boundaries::is_sure)
+    /// boundary, after ignored pieces if need be; `None` if none is known. (A token that the grammar names
+    /// counts as one byte.) Cost: where all lexemes are explored, terminals × moves.
+    pub fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
+        match &self.0 {
+            Known::Explored(explored) => explored.bytes_from_everywhere(work),
+            Known::Asked(asked) => Ok(asked.bytes_from_everywhere().to_vec()),
+        }
+    }
+
+    /// Whether a boundary with a debt of these states is known to be one from which all can be spelled that
+    /// can be spelled from everywhere, and so are those that pieces lead to from there.
+    pub(crate) fn is_sure(&self, debt: impl Iterator<Item = State>) -> bool {
+        let debt = sorted(debt);
+        match &self.0 {
+            Known::Explored(explored) => explored.find_node(START, &debt).is_some(),
+            Known::Asked(asked) => asked.is_covered(&debt),
+        }
     }
 
     /// The terminals that a lexeme can become, after ignored pieces if need be; one more bit if ignored
@@ -139,7 +151,7 @@ impl Boundaries {
     pub fn finish(&self, node: usize) -> &CompactSet {
         match &self.0 {
             Known::Explored(explored) => explored.finish(node),
-            Known::Asked(asked, _) => asked.finish(node),
+            Known::Asked(asked) => asked.finish(node),
         }
     }
 
@@ -148,7 +160,7 @@ impl Boundaries {
     pub fn enough(&self, node: usize) -> Option<&CompactSet> {
         match &self.0 {
             Known::Explored(explored) => explored.enough(node),
-            Known::Asked(asked, _) => Some(asked.finish(node)),
+            Known::Asked(asked) => Some(asked.finish(node)),
         }
     }
 
@@ -156,7 +168,7 @@ impl Boundaries {
     pub fn completions(&self) -> Option<&Completions> {
         match &self.0 {
             Known::Explored(explored) => explored.completions.as_ref(),
-            Known::Asked(..) => None,
+            Known::Asked(_) => None,
         }
     }
 
@@ -175,27 +187,23 @@ impl Boundaries {
     fn dependent(&self) -> Option<&Explored> {
         match &self.0 {
             Known::Explored(explored) => Some(explored),
-            Known::Asked(..) => None,
+            Known::Asked(_) => None,
         }
     }
 
-    /// All lexemes, for the lexicon and the grammar of which this was made. `None` if there are too many.
+    /// All lexemes, for the lexicon and the grammar of which this was made. `None` if there are too many. Cost:
+    /// their exploration, unless that was needed before.
     pub(crate) fn explored(
         &self,
         lexicon: &Lexicon,
         cfg: &Cfg,
         limits: &LexerLimits,
         work: &mut Work,
-    ) -> Result<Option<&Explored>, Stopped> {
+    ) -> Result<Option<Arc<Explored>>, Stopped> {
         match &self.0 {
-            Known::Explored(explored) => Ok(Some(explored)),
-            Known::Asked(asked, all) => {
-                if all.get().is_none() {
-                    let found = Explored::new(lexicon, cfg, asked.specials(), limits, work)?;
-                    // Another thread may have been quicker; it found the same.
-                    let _ = all.set(found.map(Box::new));
-                }
-                Ok(all.get().and_then(Option::as_deref))
+            Known::Explored(explored) => Ok(Some(explored.clone())),
+            Known::Asked(asked) => {
+                Ok(Explored::new(lexicon, cfg, asked.specials(), limits, work)?.map(Arc::new))
             }
         }
     }
@@ -204,9 +212,7 @@ impl Boundaries {
     pub fn memory_usage(&self) -> usize {
         match &self.0 {
             Known::Explored(explored) => explored.memory_usage(),
-            Known::Asked(asked, all) => {
-                asked.memory_usage() + all.get().and_then(Option::as_ref).map_or(0, |all| all.memory_usage())
-            }
+            Known::Asked(asked) => asked.memory_usage(),
         }
     }
 }

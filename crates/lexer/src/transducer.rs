@@ -234,8 +234,9 @@ impl Lexing {
         self.boundaries.as_deref()
     }
 
-    /// The same as a whole, explored when it is asked for first. `None` too if there are too many lexemes.
-    pub fn explored(&self, work: &mut Work) -> Result<Option<&Explored>, Stopped> {
+    /// The same as a whole; explored for the asker, unless that was needed before. `None` too if there are too
+    /// many lexemes.
+    pub fn explored(&self, work: &mut Work) -> Result<Option<Arc<Explored>>, Stopped> {
         let Some(boundaries) = &self.boundaries else { return Ok(None) };
         boundaries.explored(&self.lexicon, &self.cfg, &self.limits, work)
     }
@@ -508,12 +509,13 @@ impl Transducer {
         self.find_node(lexing, key.state, key.obligations)
     }
 
-    /// Whether the lexeme is one of [`Lexing::explored`].
-    pub fn is_explored(&self, lexing: &Lexing, lexeme: LexemeId) -> bool {
-        let Key { state, obligations, .. } = self.lexemes[lexeme.index()].key;
+    /// Whether the lexeme is a boundary from which each terminal can be spelled in as many bytes as suffice
+    /// from everywhere ([`Boundaries::bytes_from_everywhere`]), and so on behind it.
+    pub fn is_sure(&self, lexing: &Lexing, lexeme: LexemeId) -> bool {
+        let Key { obligations, .. } = self.lexemes[lexeme.index()].key;
         let union = &lexing.lexicon.union;
         let debt = self.owed(obligations).map(|state| union.blind(state));
-        lexing.boundaries().is_some_and(|boundaries| boundaries.is_explored(state, debt))
+        self.is_boundary(lexeme) && lexing.boundaries().is_some_and(|boundaries| boundaries.is_sure(debt))
     }
 
     /// Where a byte leads.

@@ -120,7 +120,7 @@ impl Explored {
     /// Of each terminal the number of bytes that suffice to spell it, after ignored pieces if need be, from
     /// every boundary; `None` if it cannot be spelled from all. (A token that the grammar names counts as one
     /// byte.) Cost: terminals × moves of the automaton.
-    pub fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
+    pub(super) fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
         let Graph { n_nodes, starts, same, ends } = &self.graph;
         // Who comes to a node by one byte, node by node.
         let mut first = vec![0u32; n_nodes + 1];
@@ -222,10 +222,10 @@ impl Explored {
         self.finish.memory_usage()
             + self.enough.as_ref().map_or(0, Sets::memory_usage)
             + self.completions.as_ref().map_or(0, Completions::memory_usage)
-            + self.classes.reach.memory_usage()
+            + self.debts.memory_usage()
+            + self.classes.memory_usage()
             + self.nodes.len() * 2 * size_of::<((State, DebtId), u32)>()
-            + size_of_val(&*self.graph.same)
-            + size_of_val(&*self.graph.ends)
+            + self.graph.memory_usage()
     }
 
     fn explore(
