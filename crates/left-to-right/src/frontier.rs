@@ -667,7 +667,7 @@ impl Stepper {
             }
             Purpose::Can => completions().is_some_and(|all| finishes(all.relation())),
             Purpose::May => {
-                // If it failed, nobody comes here.
+                // Nobody comes here without them; they would bound nothing.
                 language.own_debts().ok().flatten().is_none_or(|own| finishes(&own.relation))
             }
         };

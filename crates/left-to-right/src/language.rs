@@ -154,15 +154,21 @@ pub struct Language {
     lexing: Lexing,
     choice: Choice,
     limits: Limits,
-    /// [`Lexing::own_debts`] and what the grammar does to them, once somebody asked.
-    own_debts: OnceLock<Result<Option<Spelling>, Stopped>>,
+    /// [`Lexing::own_debts`] and what the grammar does to them, once somebody asked; `None` if they say
+    /// nothing or take too many steps.
+    own_debts: OnceLock<Option<Spelling>>,
     compile_steps: u64,
+    /// While it is compiled: who may stop that.
+    cancel: Option<Cancel>,
 }
 
 impl Language {
     /// Compiles a grammar. Cost: the automata of its terminals, and a few passes over its rules.
+    ///
+    /// In the modes with longest match this reads the empty text, so a limit that all texts meet is met here.
+    /// In `scannerless` nothing is read, and the first output meets it.
     pub fn new(grammar: Grammar, options: &LanguageOptions) -> Result<Self, CompileError> {
-        Self::compile(grammar, options, Work::new(options.limits.compile_steps, "compile_steps"))
+        Self::compile(grammar, options, None)
     }
 
     /// Compiles a grammar; another thread can cancel it.
@@ -171,38 +177,46 @@ impl Language {
         options: &LanguageOptions,
         cancel: Cancel,
     ) -> Result<Self, CompileError> {
-        let work = Work::new(options.limits.compile_steps, "compile_steps").with_cancel(cancel);
-        Self::compile(grammar, options, work)
+        Self::compile(grammar, options, Some(cancel))
     }
 
-    fn compile(grammar: Grammar, options: &LanguageOptions, mut work: Work) -> Result<Self, CompileError> {
+    fn compile(
+        grammar: Grammar,
+        options: &LanguageOptions,
+        cancel: Option<Cancel>,
+    ) -> Result<Self, CompileError> {
+        let mut work = compiling(options.limits.compile_steps, cancel.clone());
         let grammar = written_out(grammar, options.engine).map_err(StepError::from)?;
         let mode = options.lexer.unwrap_or(grammar.default_lexer);
         let lexing = Lexing::new(&grammar, mode, options.ties, options.limits.lexer, &mut work)?;
         let choice = Choice::new(options.engine, &lexing.cfg);
-        let language = Self {
+        let mut language = Self {
             grammar,
             lexing,
             choice,
             limits: options.limits,
             own_debts: OnceLock::new(),
             compile_steps: work.used(),
+            cancel,
         };
+        language.check_some_text()?;
+        language.cancel = None;
+        Ok(language)
+    }
+
+    /// Refuses a grammar of which no text can be cut into pieces as the lexer cuts.
+    fn check_some_text(&self) -> Result<(), CompileError> {
+        let mode = self.mode();
         if mode == LexerMode::Scannerless {
             // Every cut counts, so what the reduced grammar derives is spelled by some text.
-            return Ok(language);
+            return Ok(());
         }
-        let empty = CompileError::from(CompileCause::NoneCanBeCut { mode });
-        let mut stepper = Stepper::new(&language).map_err(StepError::from)?;
-        match stepper.start(&language) {
-            Ok(Some(start)) => match stepper.is_viable(&language, &start) {
-                Ok(false) => Err(empty),
-                Ok(true) => Ok(language),
-                Err(error) => Err(error.into()),
-            },
-            Ok(None) => Err(empty),
-            Err(error) => Err(error.into()),
-        }
+        let mut stepper = Stepper::new(self).map_err(StepError::from)?;
+        let is_viable = match stepper.start(self)? {
+            Some(start) => stepper.is_viable(self, &start)?,
+            None => false,
+        };
+        if is_viable { Ok(()) } else { Err(CompileCause::NoneCanBeCut { mode }.into()) }
     }
 
     /// A `contextual` language in `longest`: see [`Lexing::longest`]. Cost: a copy.
@@ -256,18 +270,25 @@ impl Language {
     }
 
     /// The automaton of pieces with own debts, where it bounds what can be completed. Most outputs never need
-    /// it, so it is made when one does.
+    /// it, so it is made when one does, in the steps that compiling has left over. If they do not suffice,
+    /// nothing is known, as where it bounds nothing. Fails only if compiling goes on and is cancelled.
     pub(crate) fn own_debts(&self) -> Result<Option<&Spelling>, StepError> {
-        let make = || {
-            let mut work = Work::new(self.limits.compile_steps, "compile_steps");
-            let Some(debts) = self.lexing.own_debts(&mut work)? else { return Ok(None) };
-            let relation = Relation::new(&self.lexing.cfg, debts.n_classes(), debts.steps(), &mut work)?;
-            Ok(Some(Spelling { debts, relation }))
-        };
-        match self.own_debts.get_or_init(make) {
-            Ok(made) => Ok(made.as_ref()),
-            Err(stopped) => Err(LexerError::from(*stopped).into()),
+        if let Some(known) = self.own_debts.get() {
+            return Ok(known.as_ref());
         }
+        let left = self.limits.compile_steps.saturating_sub(self.compile_steps);
+        let made = match self.make_own_debts(&mut compiling(left, self.cancel.clone())) {
+            Err(Stopped::Cancelled) => return Err(Stopped::Cancelled.into()),
+            made => made.ok().flatten(),
+        };
+        // If another thread was quicker, it has made the same.
+        Ok(self.own_debts.get_or_init(|| made).as_ref())
+    }
+
+    fn make_own_debts(&self, work: &mut Work) -> Result<Option<Spelling>, Stopped> {
+        let Some(debts) = self.lexing.own_debts(work)? else { return Ok(None) };
+        let relation = Relation::new(&self.lexing.cfg, debts.n_classes(), debts.steps(), work)?;
+        Ok(Some(Spelling { debts, relation }))
     }
 
     /// The engine, and why it is that.
@@ -315,8 +336,18 @@ impl Language {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let own = self.own_debts.get().and_then(|made| made.as_ref().ok()?.as_ref());
-        self.lexing.memory_usage() + own.map_or(0, |own| own.relation.memory_usage())
+        let own = self.own_debts.get().and_then(Option::as_ref);
+        let own = own.map_or(0, |own| own.debts.memory_usage() + own.relation.memory_usage());
+        self.lexing.memory_usage() + own
+    }
+}
+
+/// Counts steps of compiling.
+fn compiling(steps: u64, cancel: Option<Cancel>) -> Work {
+    let work = Work::new(steps, "compile_steps");
+    match cancel {
+        Some(cancel) => work.with_cancel(cancel),
+        None => work,
     }
 }
 
@@ -408,4 +439,44 @@ pub struct Reading {
     pub is_sentence: bool,
     /// The names of the terminals that could have stood, or gone on, after that prefix.
     pub expected: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use anygram_grammar::lark;
+
+    use super::*;
+
+    fn language(compile_steps: u64) -> Language {
+        // After `a`, `aa…b` is owed, so that lexing depends on what is parsed.
+        let grammar = lark::parse("start: A B | A A A\nA: \"a\" | /a+b/\nB: /c+/", &Default::default());
+        let limits = Limits { compile_steps, ..Limits::default() };
+        let options =
+            LanguageOptions { lexer: Some(LexerMode::Contextual), limits, ..LanguageOptions::default() };
+        Language::new(grammar.unwrap(), &options).unwrap()
+    }
+
+    #[test]
+    fn own_debts_are_made_in_the_steps_that_compiling_left_over() {
+        let full = language(Limits::default().compile_steps);
+        assert!(full.own_debts().unwrap().is_some());
+        let few = language(full.compile_steps());
+        for _ in 0..2 {
+            assert!(few.own_debts().unwrap().is_none());
+            for text in ["ac", "aab", "aac", "aaba"] {
+                assert_eq!(few.read(text.as_bytes()), full.read(text.as_bytes()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn own_debts_are_made_another_time_if_somebody_cancels() {
+        let mut language = language(Limits::default().compile_steps);
+        let cancel = Cancel::new();
+        cancel.cancel();
+        language.cancel = Some(cancel);
+        assert_eq!(language.own_debts().err(), Some(Stopped::Cancelled.into()));
+        language.cancel = None;
+        assert!(language.own_debts().unwrap().is_some());
+    }
 }

@@ -135,6 +135,13 @@ impl OwnDebts {
     pub fn steps(&self) -> Vec<(usize, usize, usize)> {
         self.classes.steps(&self.graph)
     }
+
+    /// Bytes on the heap.
+    pub fn memory_usage(&self) -> usize {
+        self.graph.memory_usage()
+            + self.classes.memory_usage()
+            + self.after.iter().map(|classes| size_of::<BitSet>() + classes.memory_usage()).sum::<usize>()
+    }
 }
 
 /// The mark of what is not there, and of a byte that breaks a debt.
