@@ -12,7 +12,7 @@ use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::Pattern;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind};
 use regex_syntax::utf8::Utf8Sequences;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use crate::LexerLimits;
 
@@ -394,12 +394,11 @@ pub(crate) fn common_classes<'a>(
     let mut n_classes = 1;
     let mut ids: Vec<u16> = Vec::new();
     // Most automata have the classes of another.
-    let mut seen: Vec<&[u8; 256]> = Vec::new();
+    let mut seen: FxHashSet<&[u8; 256]> = FxHashSet::default();
     for other in all {
-        if seen.contains(&other) {
+        if !seen.insert(other) {
             continue;
         }
-        seen.push(other);
         // By both classes the common one, and one more; 0 is none yet.
         let width = usize::from(other.iter().copied().max().unwrap_or(0)) + 1;
         ids.clear();

@@ -1,8 +1,8 @@
 //! What is made once for all grammars of a process: every JSON schema has the same brackets, commas and
 //! blanks.
 //!
-//! What is found here counts as many steps of compiling as making it does, so that limits are met at the
-//! same place whatever was compiled before.
+//! What is found here counts as many steps of compiling as making it does, all at once, so that it does not
+//! depend on what was compiled before whether a limit is met (only which, if there are several).
 
 use std::borrow::Borrow;
 use std::hash::Hash;

@@ -48,7 +48,8 @@ impl Dfa {
     }
 }
 
-/// Writes an expression so that only equal ones are written alike; `None` if it is long.
+/// Writes an expression so that those that are written alike have the same automaton: equal ones, but for the
+/// names of groups and for look-around, which matches nothing. `None` if it is long.
 fn write(hir: &Hir, key: &mut Vec<u8>) -> Option<()> {
     let number = |key: &mut Vec<u8>, n: u32| key.extend_from_slice(&n.to_le_bytes());
     let parts = |key: &mut Vec<u8>, tag, parts: &[Hir]| {
