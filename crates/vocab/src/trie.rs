@@ -101,7 +101,8 @@ impl TokenTrie {
         let mut below = Self::empty();
         (below.bytes, below.ends, below.lows) = (vec![0], vec![0], vec![0]);
         below.alphabets = Alphabets::beside(&self.alphabets);
-        below.alphabets.push(&self.alphabets, &[Self::ROOT]);
+        // The root stands for no node of this trie: bytes of characters may follow it that began before.
+        below.alphabets.push(&self.alphabets, &[]);
         // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those
         // with low bytes last.
         let mut waiting: Vec<NodeId> = tops.to_vec();
