@@ -263,8 +263,8 @@ impl Values {
 struct Spelled {
     at: At,
     negative: bool,
-    /// The digits without leading zeros, as far as values matter: where only powers of ten do, any others
-    /// with as many zeros at the end.
+    /// The digits without leading zeros, as far as values matter: where only powers of ten do, a one with as
+    /// many zeros at the end, up to [`MAX_ZEROS`].
     digits: Arc<str>,
     /// How many of the digits stand behind the point (zeros in front included).
     places: u32,
@@ -300,8 +300,15 @@ struct Table {
     ids: FxHashMap<Spelled, u32>,
 }
 
-/// Digits of a number, or of its exponent, beyond which it is refused.
-const MAX_DIGITS: usize = 400;
+/// Digits that are kept of a number, and its places behind the point, beyond which it is refused.
+///
+/// Where only powers of ten matter, nothing but the zeros at the end is kept, and those beyond
+/// [`MAX_ZEROS`] are not counted: it has as many digits as it likes.
+const MAX_DIGITS: usize = 800;
+
+/// Zeros at the end that are counted where only powers of ten matter. A number with more is taken for one with
+/// so many: a multiple of the same powers, unless an exponent takes that many back, with which it is refused.
+const MAX_ZEROS: usize = 400;
 
 impl fmt::Debug for NumberPieces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -367,7 +374,9 @@ impl NumberPieces {
             At::Zero | At::Whole | At::Fraction => {
                 if values.is_by_power && byte != b'0' {
                     next.digits = "1".into();
-                } else if !(next.digits.is_empty() && byte == b'0') {
+                } else if !(next.digits.is_empty() && byte == b'0'
+                    || values.is_by_power && next.digits.len() > MAX_ZEROS)
+                {
                     next.digits = format!("{}{}", next.digits, char::from(byte)).into();
                 }
                 next.places += u32::from(next.at == At::Fraction);
@@ -379,7 +388,7 @@ impl NumberPieces {
             }
             _ => {}
         }
-        (next.digits.len() + next.places as usize <= 2 * MAX_DIGITS && self.can_finish(&next)).then_some(next)
+        (next.digits.len() + next.places as usize <= MAX_DIGITS && self.can_finish(&next)).then_some(next)
     }
 
     fn value(state: &Spelled) -> Exact {
@@ -653,6 +662,29 @@ mod tests {
             plain: random.chance(20).then_some(true),
             ..Numbers::default()
         }
+    }
+
+    #[test]
+    fn long_numbers() {
+        let reads = |numbers: &Numbers, text: &str| {
+            let pieces = NumberPieces::new(numbers, usize::MAX);
+            let end = text.bytes().try_fold(0, |state, byte| pieces.step(state, byte).unwrap());
+            end.is_some_and(|state| !pieces.accepts(state).is_empty())
+        };
+        let (ones, zeros) = ("1".repeat(2_000), "0".repeat(2_000));
+        let integers = Numbers { whole: Some(true), ..Numbers::default() };
+        for text in [&ones, &format!("1{zeros}"), &format!("1{zeros}e-400"), &format!("{ones}.0")] {
+            assert!(reads(&integers, text), "{text}");
+        }
+        // Zeros that an exponent could take back are counted so far.
+        let not =
+            [format!("1{}e-4", "000"), format!("{ones}e-1"), format!("1{zeros}e-401"), format!("0.{zeros}")];
+        assert!(not.iter().all(|text| !reads(&integers, text)));
+        // Others are by their digits.
+        let multiples = Numbers { multiples: [Decimal::new(3, 0)].into(), ..Numbers::default() };
+        assert!(
+            reads(&multiples, &"3".repeat(MAX_DIGITS)) && !reads(&multiples, &"3".repeat(MAX_DIGITS + 1))
+        );
     }
 
     #[test]
