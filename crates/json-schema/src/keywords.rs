@@ -23,6 +23,32 @@ type Found = Result<Formula, Refusal>;
 /// Alternatives of one `oneOf`.
 const MANY_BRANCHES: usize = 1_000;
 
+/// Whether a keyword is about values of a type and can be malformed by itself. (Whether schemas below it are
+/// is seen when they are read.)
+fn has_shape(of: Type, keyword: &str) -> bool {
+    match of {
+        Type::Null | Type::Bool => false,
+        Type::Number => {
+            matches!(keyword, "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf")
+        }
+        Type::String => matches!(keyword, "minLength" | "maxLength" | "pattern"),
+        Type::Array => {
+            matches!(keyword, "minItems" | "maxItems" | "prefixItems" | "minContains" | "maxContains")
+        }
+        Type::Object => matches!(
+            keyword,
+            "required"
+                | "minProperties"
+                | "maxProperties"
+                | "properties"
+                | "patternProperties"
+                | "dependencies"
+                | "dependentRequired"
+                | "dependentSchemas"
+        ),
+    }
+}
+
 impl<'a> Algebra<'a> {
     /// What a schema asserts of values of a type.
     pub(crate) fn node_formula(&mut self, node: NodeId, scope: u32, of: Type) -> Found {
@@ -41,20 +67,31 @@ impl<'a> Algebra<'a> {
         if here.draft <= Draft::Draft7 && here.value.get("$ref").is_some() {
             return self.reference(&reading);
         }
-        // Of most types a schema allows no values, whatever else it says of them.
+        // Of most types a schema allows no values, whatever else it says of them, if it says that well.
         let typed = self.typed(&reading)?;
         if matches!(typed, Formula::False) {
+            let keywords = here.value.members().unwrap_or_default();
+            if keywords.iter().any(|(keyword, _)| has_shape(of, keyword))
+                && let Err(refusal) = self.of_type(&reading)
+                && refusal.kind == Kind::Syntax
+            {
+                return Err(refusal);
+            }
             return Ok(typed);
         }
-        let mut parts = vec![self.reference(&reading)?, self.combined(&reading)?, typed];
-        parts.push(match of {
-            Type::Number => self.number(&reading)?,
-            Type::String => self.text(&reading)?,
-            Type::Array => self.array(&reading)?,
-            Type::Object => self.object(&reading)?,
-            Type::Null | Type::Bool => Formula::True,
-        });
+        let parts = vec![self.reference(&reading)?, self.combined(&reading)?, typed, self.of_type(&reading)?];
         Ok(Formula::all(parts))
+    }
+
+    /// What the keywords assert that are about values of the type alone.
+    fn of_type(&mut self, reading: &Reading<'a>) -> Found {
+        match reading.of {
+            Type::Number => self.number(reading),
+            Type::String => self.text(reading),
+            Type::Array => self.array(reading),
+            Type::Object => self.object(reading),
+            Type::Null | Type::Bool => Ok(Formula::True),
+        }
     }
 
     fn wrong(&self, reading: &Reading<'a>, keyword: &'static str, what: &str) -> Refusal {

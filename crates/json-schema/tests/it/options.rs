@@ -248,6 +248,10 @@ fn refusals_say_where_and_why() {
         ),
         (r#"{"$ref":"http://example.com/x"}"#, Kind::Unsupported, "", Some("$ref")),
         (r##"{"$ref":"#/nothing"}"##, Kind::Syntax, "", Some("$ref")),
+        // Of types that the schema excludes too.
+        (r#"{"type":"object","minLength":"x"}"#, Kind::Syntax, "/minLength", Some("minLength")),
+        (r#"{"const":1,"required":[1]}"#, Kind::Syntax, "/required", Some("required")),
+        (r#"{"enum":[[]],"pattern":"("}"#, Kind::Syntax, "/pattern", Some("pattern")),
         (r##"{"$ref":"#"}"##, Kind::Unsupported, "", Some("$ref")),
         ("{", Kind::Syntax, "", None),
     ] {
