@@ -435,11 +435,11 @@ impl ArrayRules {
         self.least.get(place, self.limit, find)
     }
 
-    /// What the next item may be, and where it leads; with `only`, those of one symbol.
+    /// What the next item may be, and where it leads; with `only`, those of one symbol: none if no item is.
     fn items(&self, place: &ArrayPlace, only: Option<u32>) -> impl Iterator<Item = (u32, ArrayPlace)> {
-        let only = only.and_then(|symbol| self.sets.get((symbol as usize).checked_sub(4)?));
+        let only = only.map(|symbol| self.sets.get((symbol as usize).checked_sub(4)?));
         self.form.variants(place).iter().filter_map(move |&variant| {
-            if only.is_some_and(|&set| set != variant.set) {
+            if only.is_some_and(|set| set != Some(&variant.set)) {
                 return None;
             }
             if variant.met & !place.pending != 0 && !self.form.is_unique {
