@@ -374,7 +374,8 @@ impl Matcher {
             if this.has_ended() {
                 return Ok(());
             }
-            this.renewing(|this| this.try_budget(budget, words))
+            let plain = words.to_vec();
+            this.renewing(|this| this.try_budget(budget, &plain, words))
         })
     }
 
@@ -773,9 +774,8 @@ impl Matcher {
         Ok(answer?)
     }
 
-    /// Turns the plain mask in `words` into the mask within a budget.
-    fn try_budget(&self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
-        let plain = words.to_vec();
+    /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
+    fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
         let frontier = &self.last().frontier;
         if let Some(left) = budget.checked_sub(1) {
@@ -783,7 +783,7 @@ impl Matcher {
             self.with_budgets(|budgets, question| {
                 budgets.add_tokens(question, frontier, left, &plain[..n_words], &mut words[..n_words])?;
                 for &(token, terminal) in self.constraint.specials() {
-                    if mask::get_bit(&plain, token.index()) && !mask::get_bit(words, token.index()) {
+                    if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
                         if budgets.minimum(question, &next, left)?.is_some() {
                             mask::set_bit(words, token.index());
@@ -795,7 +795,7 @@ impl Matcher {
         }
         for eos in self.eos() {
             // It may be a token that the grammar names, too.
-            if mask::get_bit(&plain, eos.index()) && self.is_sentence() {
+            if mask::get_bit(plain, eos.index()) && self.is_sentence() {
                 mask::set_bit(words, eos.index());
             }
         }

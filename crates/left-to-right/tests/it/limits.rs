@@ -85,6 +85,43 @@ fn a_table_that_is_full_is_renewed_or_named() {
 }
 
 #[test]
+fn a_table_that_is_full_in_the_middle_of_a_budget_is_renewed() {
+    let budgets = |lexemes, items| {
+        let limits = Limits {
+            lexer: LexerLimits { lexemes, ..LexerLimits::default() },
+            recognizer: RecognizerLimits { items },
+            ..Limits::default()
+        };
+        let constraint = constraint(limits, Engine::Earley).map_err(|error| error.limit())?;
+        let tokens = constraint.vocabulary().encode(TEXT).unwrap();
+        let mut matcher = constraint.matcher().map_err(|error| error.limit())?;
+        let mut masks = Vec::new();
+        for (at, &token) in tokens.iter().enumerate() {
+            let left = (tokens.len() - at) as u32;
+            masks.push(matcher.mask_with_budget(left).map_err(|error| error.limit())?);
+            matcher.advance(token).map_err(|error| error.limit())?;
+        }
+        Ok::<_, Option<(&str, u64)>>(masks)
+    };
+    let expected = budgets(500_000, 10_000_000).unwrap();
+    let mut n_full = 0;
+    for (lexemes, items) in (20..200)
+        .step_by(5)
+        .map(|few| (few, 10_000_000))
+        .chain((100..1_000).step_by(50).map(|few| (500_000, few)))
+    {
+        match budgets(lexemes, items) {
+            Ok(masks) => assert!(masks == expected, "{lexemes} lexemes, {items} items"),
+            Err(limit) => {
+                assert!(limit.is_some());
+                n_full += 1;
+            }
+        }
+    }
+    assert!(n_full > 0);
+}
+
+#[test]
 fn where_too_much_can_follow_contextual_looks_elsewhere() {
     let source = r#"
         start: item*
