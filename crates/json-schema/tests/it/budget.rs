@@ -144,7 +144,7 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
             continue;
         };
         let mut left = least + random.below(8) as u32;
-        loop {
+        'walk: loop {
             let context = |matcher: &Matcher| {
                 let text = vocabulary.decode(matcher.tokens()).unwrap();
                 format!("seed {seed}, {schema}, {left} left after {:?}", String::from_utf8_lossy(&text))
@@ -169,7 +169,16 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
                 let token = *random.choose(&plain);
                 let mut after = matcher.fork();
                 after.advance(token).unwrap();
-                let fits = left > 0 && after.minimum_tokens(left - 1).unwrap().is_some();
+                let fits = match left.checked_sub(1).map_or(Ok(None), |left| after.minimum_tokens(left)) {
+                    Ok(least) => least.is_some(),
+                    // The least takes more than whether something fits: `2010`, which is below 100 only with
+                    // an exponent, has very many ways to get there.
+                    Err(error) if error.limit().is_some() => {
+                        n_limits += 1;
+                        break 'walk;
+                    }
+                    Err(error) => panic!("{}: token {}: {error}", context(&matcher), token.0),
+                };
                 n_bits += 1;
                 assert_eq!(mask.contains(token), fits, "{}: token {}", context(&matcher), token.0);
             }
