@@ -306,8 +306,9 @@ struct Table {
 /// [`MAX_ZEROS`] are not counted: it has as many digits as it likes.
 const MAX_DIGITS: usize = 800;
 
-/// Zeros at the end that are counted where only powers of ten matter. A number with more is taken for one with
-/// so many: a multiple of the same powers, unless an exponent takes that many back, with which it is refused.
+/// Zeros at the end that are counted where only powers of ten matter. A number with more is taken for one
+/// with so many: a multiple of the same powers, unless an exponent takes that many back, with which it is
+/// refused.
 const MAX_ZEROS: usize = 400;
 
 impl fmt::Debug for NumberPieces {

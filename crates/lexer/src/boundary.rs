@@ -191,8 +191,8 @@ impl Boundaries {
         }
     }
 
-    /// All lexemes, for the lexicon and the grammar of which this was made. `None` if there are too many. Cost:
-    /// their exploration, unless that was needed before.
+    /// All lexemes, for the lexicon and the grammar of which this was made. `None` if there are too many.
+    /// Cost: their exploration, unless that was needed before.
     pub(crate) fn explored(
         &self,
         lexicon: &Lexicon,

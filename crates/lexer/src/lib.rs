@@ -103,8 +103,8 @@ pub enum LexerError {
     /// Compiling takes too long, or is no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// What can follow a piece is too much: of the lexemes that a piece can become there are too many, or the
-    /// sets of terminals that are kept for them take too many bytes. Other texts of the grammar need not fail.
+    /// What can follow a piece is too much: of the lexemes that a piece can become there are too many, or
+    /// the sets of terminals that are kept for them take too many bytes. Other texts need not fail.
     #[error(
         "what can follow a piece takes a look at more than {limit} lexemes, or large sets for fewer; raise \
          the limit `lexemes`"

@@ -234,8 +234,8 @@ impl Lexing {
         self.boundaries.as_deref()
     }
 
-    /// The same as a whole; explored for the asker, unless that was needed before. `None` too if there are too
-    /// many lexemes.
+    /// The same as a whole; explored for the asker, unless that was needed before. `None` too if there are
+    /// too many lexemes.
     pub fn explored(&self, work: &mut Work) -> Result<Option<Arc<Explored>>, Stopped> {
         let Some(boundaries) = &self.boundaries else { return Ok(None) };
         boundaries.explored(&self.lexicon, &self.cfg, &self.limits, work)

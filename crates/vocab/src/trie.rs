@@ -249,7 +249,8 @@ impl TokenTrie {
     }
 
     /// The characters with which tokens go on below a node. Of a node of what is left of tokens
-    /// ([`TokenTrie::below`]) that stands for several this may say nothing: a set that is a subset of no other.
+    /// ([`TokenTrie::below`]) that stands for several this may say nothing: a set that is a subset of no
+    /// other.
     #[inline]
     pub fn alphabet(&self, node: NodeId) -> Alphabet {
         self.alphabets.get(node)

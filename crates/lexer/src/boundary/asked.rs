@@ -9,10 +9,10 @@
 //! along its moves, and kept for all lexemes that were met on the way. Cost: the bytes of these words for
 //! each bound, and then mostly once the moves of each lexeme.
 //!
-//! One question looks at no more lexemes than [`LexerLimits::lexemes`], and so many are kept from one question
-//! to the next; when there are more, all are forgotten. Of a lexeme that can become too many others it is
-//! *not known* what it can become. In `contextual` that is an answer ("yes, as far as is known" is all that
-//! is asked there), in `longest` an error that fresh tables would not avoid.
+//! One question looks at no more lexemes than [`LexerLimits::lexemes`], and so many are kept from one
+//! question to the next; when there are more, all are forgotten. Of a lexeme that can become too many others
+//! it is *not known* what it can become. In `contextual` that is an answer, for there it is only asked what
+//! is enough; in `longest` it is an error, which fresh tables would not avoid.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
