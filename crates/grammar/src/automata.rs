@@ -134,6 +134,37 @@ impl dyn RuleAutomaton + '_ {
     }
 }
 
+/// A set of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bytes([u128; 2]);
+
+impl Bytes {
+    /// None.
+    pub const NONE: Self = Self([0; 2]);
+    /// All 256.
+    pub const ALL: Self = Self([u128::MAX; 2]);
+
+    /// Adds the bytes from one to another, both included.
+    pub fn insert(&mut self, first: u8, last: u8) {
+        for (half, from) in self.0.iter_mut().zip([0u8, 128]) {
+            let (first, last) = (first.max(from), last.min(from + 127));
+            if first <= last {
+                *half |= (u128::MAX >> (127 - (last - first))) << (first - from);
+            }
+        }
+    }
+
+    /// Adds the bytes of another set.
+    pub fn extend(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(half, other)| *half |= other);
+    }
+
+    /// Whether a byte is in it.
+    pub fn contains(&self, byte: u8) -> bool {
+        self.0[usize::from(byte >> 7)] >> (byte & 127) & 1 == 1
+    }
+}
+
 /// Some terminals over bytes, as one deterministic automaton.
 ///
 /// Terminals are numbers of the automaton's own, its *labels*; the grammar says which terminal each is.
@@ -148,6 +179,12 @@ pub trait PieceAutomaton: Debug + Send + Sync {
     /// known at no further cost.
     fn step_run(&self, state: u32, byte: u8) -> Result<(Option<u32>, (u8, u8)), TooManyStates> {
         Ok((self.step(state, byte)?, (byte, byte)))
+    }
+
+    /// The bytes with which a piece can go on from a state: all of them, perhaps more. By most bytes most
+    /// states lead nowhere, which this says of all of these at once.
+    fn bytes(&self, _state: u32) -> Bytes {
+        Bytes::ALL
     }
 
     /// The labels of the pieces that end here, sorted.

@@ -10,7 +10,7 @@ use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
+use anygram_grammar::automata::{Bytes, PieceAutomaton, TooManyStates};
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{Signed, Zero};
@@ -586,6 +586,13 @@ impl PieceAutomaton for NumberPieces {
         Ok(Some(fresh))
     }
 
+    fn bytes(&self, _: u32) -> Bytes {
+        let mut bytes = Bytes::NONE;
+        bytes.insert(b'0', b'9');
+        b"-+.eE".iter().for_each(|&byte| bytes.insert(byte, byte));
+        bytes
+    }
+
     fn accepts(&self, state: u32) -> Arc<[u32]> {
         let state = self.lock().states[state as usize].clone();
         if self.is_whole(&state) { [0].into() } else { Arc::default() }
@@ -703,6 +710,8 @@ mod tests {
             let (Some(plain), true) = (plain, quick.is_possible()) else { continue };
             let (mut at, mut other) = (0, 0);
             for _ in 0..12 {
+                let goes_on = |&byte: &u8| quick.step(at, byte).unwrap().is_some();
+                assert!((0..=u8::MAX).filter(goes_on).all(|byte| quick.bytes(at).contains(byte)));
                 let byte = *random.choose(b"00001235679--..ee+");
                 let (next, expected) = (quick.step(at, byte).unwrap(), plain.step(other, byte).unwrap());
                 let says = |pieces: &NumberPieces, at: u32| (pieces.accepts(at), pieces.live(at));

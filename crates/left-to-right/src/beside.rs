@@ -22,8 +22,10 @@ pub(crate) struct Beside {
     difference: Difference,
     /// By place the state of the common automaton that it stands for, and within which bounds.
     natures: FxHashMap<PlaceId, Option<(Known, Nature)>>,
-    /// Places that stand for states of the common automaton, and the only terminal of all of them.
-    same: FxHashMap<Known, Place>,
+    /// That of the place that was asked for last, which is mostly the next one too.
+    last: (PlaceId, Option<(Known, Nature)>),
+    /// By state of the common automaton a place that stands for it, and the only terminal of all of them.
+    same: Vec<Option<Place>>,
     terminal: Option<u32>,
     /// The bounds that all of them have, counted from the start, as far as they are known.
     least: Option<u64>,
@@ -39,10 +41,11 @@ type At = (PlaceId, Known, u64);
 impl Beside {
     pub fn new(walked: Arc<Walked>) -> Self {
         Self {
+            same: vec![None; walked.n_states()],
             walked,
             difference: Difference::default(),
             natures: FxHashMap::default(),
-            same: FxHashMap::default(),
+            last: (NOWHERE, None),
             terminal: None,
             least: None,
             most: None,
@@ -54,6 +57,7 @@ impl Beside {
     /// Walks the trie where the sweep from a place does something else.
     pub fn walk(&mut self, sweeper: &mut Sweeper, start: Place) -> Result<(), LexerError> {
         let (trie, start) = (sweeper.trie, (sweeper.begin(start), 0, 0));
+        let mut ancestors = Vec::new();
         // The whole trie may be common.
         if self.is_same(sweeper, start) {
             return Ok(());
@@ -67,7 +71,8 @@ impl Beside {
                 _ => known != NO_STATE && self.is_same(sweeper, (next, known, u64::from(is_counted))),
             };
             if !is_same {
-                trie.descend(trie.subtree(child), start, |&before, at| self.enter(sweeper, before, at))?;
+                let enter = |&before: &At, at| self.enter(sweeper, before, at);
+                trie.descend_with(&mut ancestors, trie.subtree(child), start, enter)?;
             }
         }
         Ok(())
@@ -99,19 +104,21 @@ impl Beside {
     /// Whether what tokens do from a group is what they do from a state of the common automaton, within the
     /// bounds that all have.
     fn is_same(&mut self, sweeper: &Sweeper, (id, known, count): At) -> bool {
-        let place = sweeper.place(id);
-        let nature = match self.natures.get(&id) {
-            Some(&nature) => nature,
-            None => {
-                let found = self.nature(sweeper.lexing, place);
-                self.natures.insert(id, found);
-                found
-            }
-        };
-        let Some((_, nature)) = nature.filter(|nature| nature.0 == known) else { return false };
+        if self.last.0 != id {
+            let nature = match self.natures.get(&id) {
+                Some(&nature) => nature,
+                None => {
+                    let found = self.nature(sweeper.lexing, sweeper.place(id));
+                    self.natures.insert(id, found);
+                    found
+                }
+            };
+            self.last = (id, nature);
+        }
+        let Some((_, nature)) = self.last.1.filter(|nature| nature.0 == known) else { return false };
         let is_same = self.has_bounds(nature, self.walked.is_end(known), count);
         if is_same {
-            self.same.entry(known).or_insert(place);
+            self.same[known as usize].get_or_insert_with(|| sweeper.place(id));
         }
         is_same
     }
@@ -177,11 +184,11 @@ impl Beside {
         transducer: &mut Transducer,
         fate: &Fate,
     ) -> Result<Option<Place>, LexerError> {
-        if let Some(&met) = self.same.get(&fate.state) {
+        if let Some(met) = self.same[fate.state as usize] {
             return Ok(Some(met));
         }
         let union = &lexing.lexicon.union;
-        let mut place = self.same.get(&0).copied();
+        let mut place = self.same[0];
         let nature = place.and_then(|place| union.nature(place.state()));
         // Where the piece may not end yet, it is made longer first.
         let n_lacking = nature.map_or(0, |nature| nature.least.saturating_sub(fate.n_in_path));
@@ -220,10 +227,12 @@ impl Pairs {
     pub fn walk(&mut self, sweeper: &mut Sweeper, base: Place, start: Place) -> Result<(), LexerError> {
         let trie = sweeper.trie;
         let pair = (sweeper.begin(base), sweeper.begin(start));
+        let mut ancestors = Vec::new();
         for (child, byte, height) in trie.root_children() {
             let next = sweeper.lead(pair.1, byte, height)?;
             if next != sweeper.lead(pair.0, byte, height)? {
-                trie.descend(trie.subtree(child), pair, |&before, at| self.enter(sweeper, before, at))?;
+                let enter = |&before: &(PlaceId, PlaceId), at| self.enter(sweeper, before, at);
+                trie.descend_with(&mut ancestors, trie.subtree(child), pair, enter)?;
             }
         }
         Ok(())

@@ -140,6 +140,11 @@ impl Walked {
         if state == NOWHERE { (NOWHERE, false) } else { self.next[state as usize][usize::from(byte)] }
     }
 
+    /// How many states there are.
+    pub fn n_states(&self) -> usize {
+        self.next.len()
+    }
+
     /// Whether a piece ends in a state.
     pub fn is_end(&self, state: Known) -> bool {
         self.ends[state as usize]

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
+use anygram_lexer::dfa::DEAD;
 use anygram_lexer::transducer::{LexemeId, Lexing, Place, Transducer};
 use anygram_vocab::{Alphabet, Inside, NodeId, TokenId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -331,10 +332,11 @@ impl<'a> Sweeper<'a> {
 
     /// Walks the trie from a place before the first byte, as far as pieces go on.
     pub fn walk(&mut self, start: PlaceId) -> Result<(), Stop> {
-        let trie = self.trie;
+        let (trie, mut ancestors) = (self.trie, Vec::new());
         for (child, byte, height) in trie.root_children() {
             if self.lead(start, byte, height)? != NOWHERE {
-                trie.descend(trie.subtree(child), start, |&before, at| self.enter(before, at))?;
+                let nodes = trie.subtree(child);
+                trie.descend_with(&mut ancestors, nodes, start, |&before, at| self.enter(before, at))?;
             }
         }
         Ok(())
@@ -419,7 +421,8 @@ impl<'a> Sweeper<'a> {
     #[cold]
     fn step(&mut self, before: PlaceId, class: usize, level: usize) -> Result<PlaceId, LexerError> {
         let (from, bytes) = (self.place(before), self.places.levels[level]);
-        let is_last = self.lexing.lexicon.union.live(from.state()).is_empty();
+        let union = &self.lexing.lexicon.union;
+        let is_last = union.live(from.state()).is_empty();
         let next = match self.transducer.step_place_alike(self.lexing, from, class, bytes)? {
             None => NOWHERE,
             Some(place) => self.places.id(self.lexing, self.transducer, place),
@@ -429,11 +432,13 @@ impl<'a> Sweeper<'a> {
         if row.is_empty() {
             *row = vec![if is_last { NOWHERE } else { NOT_YET }; *n_classes].into();
             *bytes += size_of_val(&**row);
+            union.known(from.state(), DEAD).for_each(|class| row[class] = NOWHERE);
         }
         row[class] = next;
         // What preceding pieces owe may tell classes apart.
         if !is_last && !from.has_obligations() {
-            self.lexing.lexicon.union.with(from.state(), class).for_each(|class| row[class] = next);
+            let target = union.try_step(from.state(), class)?;
+            union.known(from.state(), target).for_each(|class| row[class] = next);
         }
         Ok(next)
     }

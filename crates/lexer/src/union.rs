@@ -188,10 +188,9 @@ impl Union {
         }
     }
 
-    /// In a union that grows, the classes that are known to lead from a state where one leads that was asked
-    /// for.
-    pub fn with(&self, state: State, class: usize) -> impl Iterator<Item = usize> {
-        self.growing.iter().flat_map(move |growing| growing.with(state, class))
+    /// In a union that grows, the classes that are known to lead from one state to another.
+    pub fn known(&self, state: State, target: State) -> impl Iterator<Item = usize> {
+        self.growing.iter().flat_map(move |growing| growing.known(state, target))
     }
 
     /// The state before the first byte of a piece, if these terminals are wanted. In a union that grows, only

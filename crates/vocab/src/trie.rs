@@ -291,11 +291,25 @@ impl TokenTrie {
         &self,
         nodes: Range<NodeId>,
         root: S,
+        enter: impl FnMut(&S, NodeId) -> Result<Option<S>, E>,
+    ) -> Result<(), E> {
+        let mut ancestors = Vec::new();
+        self.descend_with(&mut ancestors, nodes, root, enter)
+    }
+
+    /// The same, for many small subtrees: `ancestors` is scratch.
+    #[inline]
+    pub fn descend_with<S, E>(
+        &self,
+        ancestors: &mut Vec<(u32, S)>,
+        nodes: Range<NodeId>,
+        root: S,
         mut enter: impl FnMut(&S, NodeId) -> Result<Option<S>, E>,
     ) -> Result<(), E> {
         let last = nodes.end.0;
         // The end of each ancestor's subtree, and its state. The first is never closed.
-        let mut ancestors = vec![(last, root)];
+        ancestors.clear();
+        ancestors.push((last, root));
         let mut at = nodes.start.0;
         while at < last {
             while ancestors.last().is_some_and(|ancestor| at >= ancestor.0) {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anygram_bits::CompactSet;
-use anygram_grammar::automata::{Common, Nature, Pieces};
+use anygram_grammar::automata::{Bytes, Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
 use super::{Named, Part, State, Union};
@@ -131,15 +131,17 @@ impl Growing {
 
     pub fn step(&self, state: State, class: usize) -> Result<State, LexerError> {
         let entry = &self.entries[state as usize];
-        // Most bytes begin nothing, and nothing follows an end; that needs no place in a table.
-        if entry.live.is_empty() || entry.is_start && !self.begins(class) {
+        // Nothing follows an end; that needs no place in a table.
+        if entry.live.is_empty() {
             return Ok(DEAD);
         }
-        if let Some(row) = entry.next.get() {
-            let known = row[class].load(Ordering::Acquire);
-            if known != NOT_YET {
-                return Ok(known);
-            }
+        if entry.next.get().is_none() {
+            self.make_room(self.samples.len())?;
+        }
+        let row = entry.next.get_or_init(|| self.row(&entry.tuple));
+        let known = row[class].load(Ordering::Acquire);
+        if known != NOT_YET {
+            return Ok(known);
         }
         let (mut target, mut first, mut last) = (Vec::with_capacity(entry.tuple.len()), 0, u8::MAX);
         for &(at, own) in &entry.tuple {
@@ -149,11 +151,6 @@ impl Growing {
             target.extend(next.map(|next| (at, next)));
         }
         let target = self.intern(target.into(), false)?;
-        let n_classes = self.samples.len();
-        if entry.next.get().is_none() {
-            self.make_room(n_classes)?;
-        }
-        let row = entry.next.get_or_init(|| (0..n_classes).map(|_| AtomicU32::new(NOT_YET)).collect());
         row[class].store(target, Ordering::Release);
         // All of their classes lead there: for each, one of its bytes does.
         for class in (first..=last).filter(|_| first < last).map(|byte| self.classes[usize::from(byte)]) {
@@ -162,12 +159,21 @@ impl Growing {
         Ok(target)
     }
 
-    /// The classes that are known to lead where one leads that is known.
-    pub fn with(&self, state: State, class: usize) -> impl Iterator<Item = usize> {
+    /// What is known of where classes lead before anybody asked: that most lead nowhere.
+    fn row(&self, tuple: &[(u32, u32)]) -> Box<[AtomicU32]> {
+        let mut bytes = Bytes::NONE;
+        tuple
+            .iter()
+            .for_each(|&(at, own)| bytes.extend(self.automata[at as usize].bytes(own, &self.samples)));
+        let target = |&byte: &u8| if bytes.contains(byte) { NOT_YET } else { DEAD };
+        self.samples.iter().map(|byte| AtomicU32::new(target(byte))).collect()
+    }
+
+    /// The classes that are known to lead from one state to another.
+    pub fn known(&self, state: State, target: State) -> impl Iterator<Item = usize> {
         let row = self.entries[state as usize].next.get().map_or(&[][..], |row| row);
-        let target = row.get(class).map(|target| target.load(Ordering::Acquire)).filter(|&to| to != NOT_YET);
-        let is_same = move |next: &AtomicU32| Some(next.load(Ordering::Acquire)) == target;
-        row.iter().enumerate().filter(move |(_, next)| is_same(next)).map(|(class, _)| class)
+        let is_it = move |next: &AtomicU32| next.load(Ordering::Acquire) == target;
+        row.iter().enumerate().filter(move |(_, next)| is_it(next)).map(|(class, _)| class)
     }
 
     pub fn start_of(&self, wanted: &CompactSet) -> Result<State, LexerError> {
@@ -363,6 +369,19 @@ impl Automaton {
                 let (next, run) = pieces.step_run(state, byte)?;
                 Ok((next.filter(|to| *are_all || matters(to)), run))
             }
+        }
+    }
+
+    /// Those of some bytes with which pieces go on from a state, perhaps more.
+    fn bytes(&self, state: u32, among: &[u8]) -> Bytes {
+        match self {
+            Self::Product(union) => {
+                let mut bytes = Bytes::NONE;
+                let goes_on = |&&byte: &&u8| union.step(state, union.class(byte)) != DEAD;
+                among.iter().filter(goes_on).for_each(|&byte| bytes.insert(byte, byte));
+                bytes
+            }
+            Self::Pieces(pieces, ..) => pieces.bytes(state),
         }
     }
 
