@@ -125,7 +125,7 @@ fn forms(args: &Args) -> Result<Vec<Forms>> {
     for path in folders.iter().flat_map(|folder| input::grammars(folder)) {
         let name = path.file_stem().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         match input::language(&path, &Compiler::default()) {
-            Ok(language) => named.push((name, language.lexing().cfg.clone())),
+            Ok(language) => named.push((name, language.lexing().cfg.as_ref().clone())),
             Err(error) => eprintln!("left out: {error}"),
         }
     }
@@ -214,7 +214,7 @@ fn workloads(args: &Args) -> Result<Vec<Workload>> {
             let mut engine = language.recognizer()?;
             texts.extend(input::pieces(&language, &mut *engine, text.text.as_bytes())?);
         }
-        all.push(Workload { name, cfg: language.lexing().cfg.clone(), texts });
+        all.push(Workload { name, cfg: language.lexing().cfg.as_ref().clone(), texts });
     }
     Ok(all)
 }

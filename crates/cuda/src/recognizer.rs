@@ -84,18 +84,24 @@ pub struct DeviceRecognizer {
 
 impl DeviceRecognizer {
     /// A new sequence of a grammar in C2F+ε.
-    pub fn new(cfg: Cfg, limits: RecognizerLimits, charts: &SharedCharts) -> Result<Self, ChartError> {
+    pub fn new(
+        cfg: impl Into<Arc<Cfg>>,
+        limits: RecognizerLimits,
+        charts: &SharedCharts,
+    ) -> Result<Self, ChartError> {
+        let cfg = cfg.into();
         let form = NormalForm::binary(&cfg);
         Self::with_form(cfg, form, limits, charts)
     }
 
     /// A new sequence of a grammar in a normal form of it.
     pub fn with_form(
-        cfg: Cfg,
+        cfg: impl Into<Arc<Cfg>>,
         form: NormalForm,
         limits: RecognizerLimits,
         charts: &SharedCharts,
     ) -> Result<Self, ChartError> {
+        let cfg = cfg.into();
         let image = Image::new(&cfg, &form)?;
         let grammar = charts.lock().unwrap_or_else(PoisonError::into_inner).add_grammar(&image)?;
         Self::of(cfg, form, grammar, limits, charts)
@@ -103,12 +109,13 @@ impl DeviceRecognizer {
 
     /// A new sequence of a grammar that the pool has; `cfg` and `form` are those that its image was made of.
     pub fn of(
-        cfg: Cfg,
+        cfg: impl Into<Arc<Cfg>>,
         form: NormalForm,
         grammar: GrammarId,
         limits: RecognizerLimits,
         charts: &SharedCharts,
     ) -> Result<Self, ChartError> {
+        let cfg = cfg.into();
         let (sequence, team_from) = {
             let mut charts = charts.lock().unwrap_or_else(PoisonError::into_inner);
             let team_from =

@@ -139,6 +139,9 @@ impl Cfg {
         let is_new: Vec<bool> = self.rules.iter().map(|rule| seen.insert(rule)).collect();
         let mut is_new = is_new.into_iter();
         self.rules.retain(|_| is_new.next() == Some(true));
+        // It is kept as long as what is made of it.
+        self.rules.shrink_to_fit();
+        self.automata.shrink_to_fit();
         Ok(self)
     }
 

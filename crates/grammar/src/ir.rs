@@ -535,8 +535,9 @@ impl Grammar {
         let mut terminals: Vec<Option<Terminal>> = terminals.into_iter().map(Some).collect();
         let taken =
             order.iter().filter_map(|&at| terminals[at].take()).zip(ignored.into_iter().zip(reserved));
-        let terminals =
+        let mut terminals: Vec<Terminal> =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
+        terminals.shrink_to_fit();
         let (pieces, delimited, memory) = (Vec::new(), false, None);
         Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited, memory }
     }

@@ -114,7 +114,7 @@ pub struct Lexing {
     /// The competing terminals.
     pub lexicon: Lexicon,
     /// The reduced grammar.
-    pub cfg: Cfg,
+    pub cfg: Arc<Cfg>,
     boundaries: Option<Arc<Boundaries>>,
     specials: Vec<TerminalId>,
     patterns: Patterns,
@@ -164,6 +164,7 @@ impl Lexing {
         let empty = patterns.empty();
         let delimited = grammar.delimited;
         let boundaries = boundaries.map(Arc::new);
+        let cfg = Arc::new(cfg);
         Ok(Self { lexicon, cfg, boundaries, specials, patterns, empty, given, delimited, limits })
     }
 

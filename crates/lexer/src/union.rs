@@ -37,7 +37,8 @@ pub struct Union {
     classes: Box<[u8; 256]>,
     n_classes: usize,
     samples: Vec<u8>,
-    next: Vec<State>,
+    /// Shared by all unions of the same automata.
+    next: Arc<[State]>,
     accepts: Vec<CompactSet>,
     live: Vec<CompactSet>,
     /// Of each state, the least state that is its equal as far as *whether* something matches goes.
@@ -94,7 +95,7 @@ impl Union {
             classes,
             n_classes: samples.len(),
             samples,
-            next: Vec::new(),
+            next: Arc::default(),
             accepts: Vec::new(),
             live: Vec::new(),
             blind: Vec::new(),
@@ -125,22 +126,23 @@ impl Union {
         parts.sort_unstable();
         let (dfas, numbers): (Vec<Arc<Dfa>>, Vec<u32>) =
             parts.into_iter().map(|(dfa, at)| (dfa.clone(), at)).unzip();
-        let Product { classes, samples, next, accepts, live, .. } =
-            Arc::unwrap_or_clone(Product::shared(dfas, limits, work)?);
+        let product = Product::shared(dfas, limits, work)?;
+        let Product { classes, samples, next, accepts, live, .. } = &*product;
         // One more than terminals, as in sets of what a parser wants, where the last bit is the end of the
         // text.
         let n_bits = terminals.len() + 1;
-        let set = |mut parts: Vec<u32>| {
-            parts.iter_mut().for_each(|part| *part = numbers[*part as usize]);
-            parts.sort_unstable();
-            CompactSet::from_sorted(n_bits, parts)
+        let set = |parts: &Vec<u32>| {
+            let mut members: Vec<u32> = parts.iter().map(|&part| numbers[part as usize]).collect();
+            members.sort_unstable();
+            CompactSet::from_sorted(n_bits, members)
         };
-        let mut accepts: Vec<CompactSet> = accepts.into_iter().map(set).collect();
+        let mut accepts: Vec<CompactSet> = accepts.iter().map(set).collect();
         // Pieces are not empty, so nothing matches before the first byte.
-        accepts[START as usize] = set(Vec::new());
-        let live = live.into_iter().map(set).collect();
-        let n_classes = samples.len();
-        Ok(Self { classes, n_classes, samples, next, accepts, live, blind: Vec::new(), growing: None })
+        accepts[START as usize] = set(&Vec::new());
+        let live = live.iter().map(set).collect();
+        let (classes, samples, next) = (classes.clone(), samples.clone(), next.clone());
+        let (n_classes, blind) = (samples.len(), Vec::new());
+        Ok(Self { classes, n_classes, samples, next, accepts, live, blind, growing: None })
     }
 
     /// The number of states so far, the dead one included.

@@ -27,6 +27,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 mod grown;
 
@@ -121,7 +122,7 @@ const HEAVY: usize = 256;
 /// The engine; see the module.
 #[derive(Clone, Debug)]
 pub struct Earley {
-    cfg: Cfg,
+    cfg: Arc<Cfg>,
     /// Those of rules, and behind them one for each of `grown`.
     rests: Vec<Rest>,
     /// The rests that are states of automata.
@@ -171,7 +172,8 @@ const MAX_DEPTH: usize = 100;
 
 impl Earley {
     /// An engine for a reduced grammar.
-    pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+    pub fn new(cfg: impl Into<Arc<Cfg>>, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let cfg = cfg.into();
         let minimum = cfg.minimum_lengths();
         let mut table = Rests { rests: Vec::new(), ids: FxHashMap::default(), minimum: &minimum };
         // The root is a rest of a rule of a nonterminal of its own: root → start.

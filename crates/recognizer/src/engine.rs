@@ -4,6 +4,8 @@
 //! engines apart: what one of them has and others lack is asked of the engine itself
 //! ([`Recognizer::shared_states`]).
 
+use std::sync::Arc;
+
 use anygram_grammar::cfg::Cfg;
 
 use crate::earley::Earley;
@@ -86,7 +88,7 @@ impl Choice {
     /// A fresh recognizer of a grammar.
     pub fn recognizer(
         &self,
-        cfg: Cfg,
+        cfg: Arc<Cfg>,
         limits: RecognizerLimits,
     ) -> Result<Box<dyn Recognizer>, RecognizerError> {
         match self.engine {
@@ -101,7 +103,7 @@ impl Choice {
     /// that was chosen, else one that answers the same as the one chosen.
     pub fn interning_recognizer(
         &self,
-        cfg: Cfg,
+        cfg: Arc<Cfg>,
         limits: RecognizerLimits,
     ) -> Result<Box<dyn Recognizer>, RecognizerError> {
         match self.engine {

@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_grammar::cfg::Cfg;
@@ -39,7 +40,7 @@ struct State {
 /// The engine; see the module.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    cfg: Cfg,
+    cfg: Arc<Cfg>,
     by_lhs: Vec<Vec<usize>>,
     nullable: BitSet,
     /// The fewest terminals that each nonterminal derives.
@@ -52,7 +53,8 @@ pub struct Reference {
 
 impl Reference {
     /// An engine for a reduced grammar.
-    pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+    pub fn new(cfg: impl Into<Arc<Cfg>>, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let cfg = cfg.into();
         if !cfg.automata.is_empty() {
             return Err(RecognizerError::Automata { engine: "reference" });
         }

@@ -24,6 +24,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use anygram_bits::kernels::Kernels;
 use anygram_bits::work::Work;
@@ -303,7 +304,7 @@ impl Draft {
 /// The engine; see the module.
 #[derive(Clone, Debug)]
 pub struct Valiant {
-    cfg: Cfg,
+    cfg: Arc<Cfg>,
     tables: Tables,
     predictions: Vec<Prediction>,
     prediction_ids: FxHashMap<Box<[u32]>, u32>,
@@ -319,13 +320,15 @@ pub struct Valiant {
 
 impl Valiant {
     /// An engine for a reduced grammar, on its C2F+ε form.
-    pub fn new(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+    pub fn new(cfg: impl Into<Arc<Cfg>>, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let cfg = cfg.into();
         let form = NormalForm::binary(&cfg);
         Self::with_form(cfg, form, limits)
     }
 
     /// An engine on Chomsky's normal form, as in the paper.
-    pub fn chomsky(cfg: Cfg, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+    pub fn chomsky(cfg: impl Into<Arc<Cfg>>, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+        let cfg = cfg.into();
         let too_many = |_| RecognizerError::TooManyItems { limit: limits.items };
         let form = NormalForm::chomsky(&cfg, &mut Work::new(limits.items as u64, "parser_items"))
             .map_err(too_many)?;
@@ -333,7 +336,12 @@ impl Valiant {
     }
 
     /// An engine on a normal form of the grammar.
-    pub fn with_form(cfg: Cfg, form: NormalForm, limits: RecognizerLimits) -> Result<Self, RecognizerError> {
+    pub fn with_form(
+        cfg: impl Into<Arc<Cfg>>,
+        form: NormalForm,
+        limits: RecognizerLimits,
+    ) -> Result<Self, RecognizerError> {
+        let cfg = cfg.into();
         if !cfg.automata.is_empty() {
             return Err(RecognizerError::Automata { engine: "valiant" });
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anygram_cuda::DeviceRecognizer;
 use anygram_cuda::output::{Output, OutputError};
-use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{SpecialToken, TerminalKind};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::frontier::{Frontier, Stepper};
@@ -152,7 +151,7 @@ fn states_of_shared_grammars() {
             lark::parse(&source, &LarkOptions::default()).unwrap(),
             &LanguageOptions::default(),
         );
-        let cfg: Cfg = language.unwrap().lexing().cfg.clone();
+        let cfg = language.unwrap().lexing().cfg.clone();
         let mut valiant = Valiant::new(cfg.clone(), RecognizerLimits::default()).unwrap();
         let options = anygram_cuda::PoolOptions { page_words: 4_096, threads: 128, ..small() };
         let mut device = DeviceRecognizer::new(cfg, RecognizerLimits::default(), &pool(4, options)).unwrap();

@@ -16,7 +16,7 @@ pub(super) struct Product {
     pub classes: Box<[u8; 256]>,
     pub samples: Vec<u8>,
     /// `state × class → state`, row by row.
-    pub next: Vec<State>,
+    pub next: Arc<[State]>,
     /// The parts that accept, state by state; in the start, too.
     pub accepts: Vec<Vec<u32>>,
     /// The parts that can go on.
@@ -100,7 +100,7 @@ impl Product {
         };
         let accepts = select(&|dfa, state| dfa.accepting[state as usize]);
         let live = select(&|dfa, state| dfa.can_go_on(state));
-        Ok(Self { classes, samples, next, accepts, live, n_entries, steps })
+        Ok(Self { classes, samples, next: next.into(), accepts, live, n_entries, steps })
     }
 }
 
