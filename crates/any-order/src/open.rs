@@ -103,7 +103,7 @@ impl Open {
         for tokens in ending.groups.iter() {
             match &**tokens {
                 Tokens::Few(few) => few.iter().for_each(|&token| self.remove_one(token)),
-                Tokens::Many(_) => {
+                Tokens::Many(_) | Tokens::Most(..) => {
                     tokens.add_to(&mut self.words);
                     self.count();
                 }

@@ -135,11 +135,7 @@ impl Right {
 impl Ways {
     fn memory_usage(&self) -> usize {
         let group = |(set, tokens): &(BitSet, Tokens)| {
-            let tokens = match tokens {
-                Tokens::Few(tokens) => size_of_val(&**tokens),
-                Tokens::Many(words) => size_of_val(&**words),
-            };
-            size_of::<(BitSet, Tokens)>() + set.memory_usage() + tokens
+            size_of::<(BitSet, Tokens)>() + set.memory_usage() + tokens.memory_usage()
         };
         self.groups.iter().map(group).sum()
     }

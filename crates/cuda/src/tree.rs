@@ -139,9 +139,11 @@ impl Groups {
         let mut dense_row = 0;
         match tokens {
             Tokens::Few(tokens) => self.tokens.extend(tokens.iter().map(|token| token.0)),
-            Tokens::Many(words) => {
-                dense_row = (self.dense.len() / words.len()) as u32;
-                self.dense.extend_from_slice(words);
+            Tokens::Many(words) | Tokens::Most(words, _) => {
+                let before = self.dense.len();
+                dense_row = (before / words.len()) as u32;
+                self.dense.resize(before + words.len(), 0);
+                tokens.write_to(&mut self.dense[before..]);
             }
         }
         TokenPlaces { begin, end: self.tokens.len() as u32, dense_row }

@@ -14,6 +14,7 @@ use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::common::{Bounds, Difference, Fate, Known, NOWHERE as NO_STATE, Walked};
+use crate::mask::Tokens;
 use crate::sweep::{Group, Growing, NOWHERE, PlaceId, Sweep, Sweeper};
 
 /// A sweep beside the walk of a common automaton.
@@ -289,7 +290,7 @@ impl Pairs {
     fn joined(
         &self,
         group: &Group,
-        gone: &[u32],
+        gone: &Tokens,
         own: Option<Growing>,
         trie: &TokenTrie,
         n_words: usize,

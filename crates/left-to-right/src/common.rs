@@ -21,7 +21,7 @@ use anygram_grammar::automata::{Common, Nature, Pieces};
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
-use crate::mask::{self, Tokens};
+use crate::mask::Tokens;
 
 /// The common walks of a vocabulary, by name. There are as many as automata name, which is a handful.
 #[derive(Default)]
@@ -284,15 +284,11 @@ impl Difference {
         add_range(&mut self.nodes, at.0 + 1..node.end.0);
     }
 
-    /// The tokens of which something else becomes, as a row. Cost: their number and the words of a row.
-    pub fn gone(&self, trie: &TokenTrie, n_words: usize) -> Vec<u32> {
-        let mut gone = vec![0; n_words];
-        for &(lo, hi) in &self.positions {
-            trie.order()[lo as usize..hi as usize]
-                .iter()
-                .for_each(|token| mask::set_bit(&mut gone, token.index()));
-        }
-        gone
+    /// The tokens of which something else becomes. Cost: their number, and where they are many the words of a
+    /// row.
+    pub fn gone(&self, trie: &TokenTrie, n_words: usize) -> Tokens {
+        let gone = self.positions.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+        Tokens::new(gone.copied().collect(), n_words)
     }
 
     /// Of nodes before which the piece can end those of which the sweep itself does not know.

@@ -56,13 +56,16 @@ pub fn get_bit(words: &[u32], id: usize) -> bool {
     words[id / MASK_BITS] >> (id % MASK_BITS) & 1 == 1
 }
 
-/// A set of tokens: a sorted list while that is smaller than a row of a mask.
+/// A set of tokens: a sorted list while that is smaller than a row of a mask. Two are equal if they are
+/// written down in the same way.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Tokens {
     /// A list.
     Few(Box<[TokenId]>),
     /// A row of a mask.
-    Many(Box<[u32]>),
+    Many(Arc<[u32]>),
+    /// Those of a row but for a few, sorted, that are in it: many sets differ little from one that all share.
+    Most(Arc<[u32]>, Box<[TokenId]>),
 }
 
 impl Tokens {
@@ -114,7 +117,31 @@ impl Tokens {
                 words[..own.len()].copy_from_slice(own);
                 words[own.len()..].fill(0);
             }
+            Self::Most(of, gone) => {
+                words[..of.len()].copy_from_slice(of);
+                words[of.len()..].fill(0);
+                gone.iter().for_each(|token| clear_bit(words, token.index()));
+            }
         }
+    }
+
+    /// The row that it is, or that it is but for a few, and these.
+    fn row(&self) -> Option<(&[u32], &[TokenId])> {
+        match self {
+            Self::Few(_) => None,
+            Self::Many(words) => Some((words, &[])),
+            Self::Most(of, gone) => Some((of, gone)),
+        }
+    }
+
+    /// One of the tokens whose bits are in a word of a row, but for a few.
+    fn in_word(words: &[u32], gone: &[TokenId], at: usize) -> Option<TokenId> {
+        let id = |left: u32| TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize);
+        let mut left = words[at];
+        while left != 0 && gone.binary_search(&id(left)).is_ok() {
+            left &= left - 1;
+        }
+        (left != 0).then(|| id(left))
     }
 
     /// How many there are. Cost of a row: O(words).
@@ -122,29 +149,30 @@ impl Tokens {
         match self {
             Self::Few(tokens) => tokens.len(),
             Self::Many(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+            Self::Most(of, gone) => {
+                of.iter().map(|word| word.count_ones() as usize).sum::<usize>() - gone.len()
+            }
         }
     }
 
     /// The lowest, if there is one. Cost of a row: the words before it.
     pub fn first(&self) -> Option<TokenId> {
-        match self {
-            Self::Few(tokens) => tokens.first().copied(),
-            Self::Many(words) => {
-                let at = words.iter().position(|&word| word != 0)?;
-                Some(TokenId::new(at * MASK_BITS + words[at].trailing_zeros() as usize))
+        match (self, self.row()) {
+            (Self::Few(tokens), _) => tokens.first().copied(),
+            (_, row) => {
+                row.and_then(|(words, gone)| (0..words.len()).find_map(|at| Self::in_word(words, gone, at)))
             }
         }
     }
 
     /// One of them, if there is one. Cost of a row: as long as its tokens are rare.
     pub fn some(&self, random: &mut Random) -> Option<TokenId> {
-        match self {
-            Self::Few(tokens) => (!tokens.is_empty()).then(|| *random.choose(tokens)),
-            Self::Many(words) => {
+        match (self, self.row()) {
+            (Self::Few(tokens), _) => (!tokens.is_empty()).then(|| *random.choose(tokens)),
+            (_, row) => row.and_then(|(words, gone)| {
                 let from = random.below(words.len());
-                let at = (from..words.len()).chain(0..from).find(|&at| words[at] != 0)?;
-                Some(TokenId::new(at * MASK_BITS + words[at].trailing_zeros() as usize))
-            }
+                (from..words.len()).chain(0..from).find_map(|at| Self::in_word(words, gone, at))
+            }),
         }
     }
 
@@ -155,66 +183,98 @@ impl Tokens {
 
     /// The lowest that is not in a row. Cost: O(words).
     pub fn first_outside(&self, words: &[u32]) -> Option<TokenId> {
-        match self {
-            Self::Few(tokens) => tokens.iter().copied().find(|token| !get_bit(words, token.index())),
-            Self::Many(own) => {
-                // Stretch by stretch, so that several words are looked at at once.
-                let stretches = own.chunks(STRETCH).zip(words.chunks(STRETCH));
-                let has_some = |(own, words): &(&[u32], &[u32])| {
-                    own.iter().zip(*words).fold(0, |left, (&own, &word)| left | own & !word) != 0
-                };
-                let (stretch, (own, words)) = stretches.enumerate().find(|(_, stretch)| has_some(stretch))?;
-                let left = own.iter().zip(words).map(|(&own, &word)| own & !word);
-                let (at, left) = left.enumerate().find(|&(_, left)| left != 0)?;
-                Some(TokenId::new((stretch * STRETCH + at) * MASK_BITS + left.trailing_zeros() as usize))
+        match (self, self.row()) {
+            (Self::Few(tokens), _) => tokens.iter().copied().find(|token| !get_bit(words, token.index())),
+            (_, row) => row.and_then(|row| Self::outside(row, words)),
+        }
+    }
+
+    /// The lowest of a row, but for a few, that is not in another.
+    fn outside((own, gone): (&[u32], &[TokenId]), words: &[u32]) -> Option<TokenId> {
+        // Stretch by stretch, so that several words are looked at at once.
+        for (stretch, (own, words)) in own.chunks(STRETCH).zip(words.chunks(STRETCH)).enumerate() {
+            if own.iter().zip(words).fold(0, |left, (&own, &word)| left | own & !word) == 0 {
+                continue;
+            }
+            for (at, (&own, &word)) in own.iter().zip(words).enumerate() {
+                let mut left = own & !word;
+                while left != 0 {
+                    let id = (stretch * STRETCH + at) * MASK_BITS + left.trailing_zeros() as usize;
+                    if gone.binary_search(&TokenId::new(id)).is_err() {
+                        return Some(TokenId::new(id));
+                    }
+                    left &= left - 1;
+                }
             }
         }
+        None
     }
 
     /// Adds them to a row.
     pub fn add_to(&self, words: &mut [u32]) {
         match self {
             Self::Few(tokens) => tokens.iter().for_each(|token| set_bit(words, token.index())),
-            Self::Many(own) => words.iter_mut().zip(own).for_each(|(word, &own)| *word |= own),
+            Self::Many(own) => words.iter_mut().zip(&**own).for_each(|(word, &own)| *word |= own),
+            Self::Most(of, gone) => {
+                let known: Vec<bool> = gone.iter().map(|token| get_bit(words, token.index())).collect();
+                words.iter_mut().zip(&**of).for_each(|(word, &own)| *word |= own);
+                for (token, _) in gone.iter().zip(known).filter(|&(_, known)| !known) {
+                    clear_bit(words, token.index());
+                }
+            }
         }
     }
 
-    /// Those that are not in a row: the same set if that is all.
-    pub(crate) fn without(self: &Arc<Self>, gone: &[u32]) -> Arc<Self> {
-        match &**self {
-            Self::Many(words) => {
-                if words.iter().zip(gone).all(|(&word, &gone)| word & gone == 0) {
-                    return self.clone();
-                }
-                Arc::new(Self::Many(words.iter().zip(gone).map(|(&word, &gone)| word & !gone).collect()))
-            }
+    /// Those that are not in another set: the same set if that is all. Of a row, a few are left out in a list
+    /// beside it.
+    pub(crate) fn without(self: &Arc<Self>, gone: &Self) -> Arc<Self> {
+        let (words, known) = match &**self {
             Self::Few(tokens) => {
-                let is_left = |token: &&TokenId| !get_bit(gone, token.index());
+                let is_left = |token: &&TokenId| !gone.contains(**token);
                 if tokens.iter().all(|token| is_left(&token)) {
                     return self.clone();
                 }
-                Arc::new(Self::Few(tokens.iter().filter(is_left).copied().collect()))
+                return Arc::new(Self::Few(tokens.iter().filter(is_left).copied().collect()));
+            }
+            Self::Many(words) => (words, &[][..]),
+            Self::Most(of, known) => (of, &**known),
+        };
+        if let Self::Few(gone) = gone {
+            let own = gone.iter().copied().filter(|&token| self.contains(token));
+            let mut all: Vec<TokenId> = known.iter().copied().chain(own).collect();
+            if all.len() == known.len() {
+                return self.clone();
+            }
+            if all.len() <= words.len() / 8 {
+                all.sort_unstable();
+                return Arc::new(Self::Most(words.clone(), all.into()));
             }
         }
+        let mut left = vec![0; words.len()];
+        self.write_to(&mut left);
+        let before: Vec<u32> = if known.is_empty() { Vec::new() } else { left.clone() };
+        gone.remove_from(&mut left);
+        let before = if known.is_empty() { &**words } else { &before };
+        if *left == *before { self.clone() } else { Arc::new(Self::Many(left.into())) }
     }
 
     /// With some more.
     pub(crate) fn with(&self, more: Vec<TokenId>, n_words: usize) -> Self {
-        match self {
-            Self::Many(words) => {
-                let mut words = words.clone();
-                more.iter().for_each(|token| set_bit(&mut words, token.index()));
-                Self::Many(words)
-            }
-            Self::Few(tokens) => Self::new(tokens.iter().copied().chain(more).collect(), n_words),
+        if let Self::Few(tokens) = self {
+            return Self::new(tokens.iter().copied().chain(more).collect(), n_words);
         }
+        let mut words = vec![0; n_words];
+        self.write_to(&mut words);
+        more.iter().for_each(|token| set_bit(&mut words, token.index()));
+        Self::Many(words.into())
     }
 
     /// Whether all of them are in a row.
     pub fn is_subset(&self, words: &[u32]) -> bool {
         match self {
             Self::Few(tokens) => tokens.iter().all(|token| get_bit(words, token.index())),
-            Self::Many(own) => words.iter().zip(own).all(|(&word, &own)| own & !word == 0),
+            Self::Many(own) => words.iter().zip(&**own).all(|(&word, &own)| own & !word == 0),
+            Self::Most(of, gone) => Self::outside((of, gone), words).is_none(),
         }
     }
 
@@ -223,6 +283,7 @@ impl Tokens {
         match self {
             Self::Few(tokens) => tokens.binary_search(&token).is_ok(),
             Self::Many(own) => get_bit(own, token.index()),
+            Self::Most(of, gone) => get_bit(of, token.index()) && gone.binary_search(&token).is_err(),
         }
     }
 
@@ -233,7 +294,7 @@ impl Tokens {
             Self::Few(tokens) => {
                 few.len() * tokens.len().checked_ilog2().map_or(1, |log| log as usize + 1) < tokens.len()
             }
-            Self::Many(own) => few.len() < own.len(),
+            Self::Many(own) | Self::Most(own, _) => few.len() < own.len(),
         };
         is_quick.then(|| few.iter().copied().find(|&token| self.contains(token)))
     }
@@ -242,7 +303,7 @@ impl Tokens {
     fn listed(&self) -> &[TokenId] {
         match self {
             Self::Few(tokens) => tokens,
-            Self::Many(_) => &[],
+            Self::Many(_) | Self::Most(..) => &[],
         }
     }
 
@@ -253,14 +314,21 @@ impl Tokens {
                     words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS))
                 });
             }
-            Self::Many(own) => words.iter_mut().zip(own).for_each(|(word, &own)| *word &= !own),
+            Self::Many(own) => words.iter_mut().zip(&**own).for_each(|(word, &own)| *word &= !own),
+            Self::Most(of, gone) => {
+                let known: Vec<bool> = gone.iter().map(|token| get_bit(words, token.index())).collect();
+                words.iter_mut().zip(&**of).for_each(|(word, &own)| *word &= !own);
+                for (token, _) in gone.iter().zip(known).filter(|&(_, known)| known) {
+                    set_bit(words, token.index());
+                }
+            }
         }
     }
 
-    /// Bytes on the heap.
+    /// Bytes on the heap, without a row that others have too.
     pub fn memory_usage(&self) -> usize {
         match self {
-            Self::Few(tokens) => size_of_val(&**tokens),
+            Self::Few(tokens) | Self::Most(_, tokens) => size_of_val(&**tokens),
             Self::Many(words) => size_of_val(&**words),
         }
     }
@@ -702,5 +770,64 @@ impl Walk {
         let lists: usize = self.stay.iter().map(|tokens| size_of_val(tokens.listed())).sum();
         let own = size_of_val(&*self.stay) + size_of_val(&*self.unknown) + size_of_val(&*self.exits);
         lists + own + size_of::<Self>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N_WORDS: usize = 200;
+
+    fn listed(tokens: &Tokens) -> Vec<TokenId> {
+        let all = (0..N_WORDS * MASK_BITS).map(TokenId::new);
+        all.filter(|&token| tokens.contains(token)).collect()
+    }
+
+    fn drawn(random: &mut Random, percent: usize) -> Vec<TokenId> {
+        let all = (0..N_WORDS * MASK_BITS).map(TokenId::new);
+        all.filter(|_| random.chance(percent)).collect()
+    }
+
+    #[test]
+    fn sets_beside_a_row_are_what_rows_are() {
+        let mut n_beside = 0;
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let density = *random.choose(&[1, 50, 99]);
+            let mut set = Arc::new(Tokens::new(drawn(&mut random, density), N_WORDS));
+            for _ in 0..3 {
+                let before = listed(&set);
+                let (n_gone, all) = (*random.choose(&[0, 1, 9, 20, 2_000]), N_WORDS * MASK_BITS);
+                let gone: Vec<TokenId> = (0..n_gone).map(|_| TokenId::new(random.below(all))).collect();
+                set = set.without(&Tokens::new(gone.clone(), N_WORDS));
+                let left = before.iter().copied().filter(|token| !gone.contains(token));
+                let left: Vec<TokenId> = left.collect();
+                n_beside += usize::from(matches!(*set, Tokens::Most(..)));
+                let plain = Tokens::new(left.clone(), N_WORDS);
+                assert_eq!(listed(&set), left, "seed {seed}");
+                assert_eq!((set.count(), set.first()), (left.len(), left.first().copied()), "seed {seed}");
+                assert!(set.some(&mut random).is_none_or(|token| left.contains(&token)), "seed {seed}");
+                let more = drawn(&mut random, 1);
+                assert_eq!(listed(&set.with(more.clone(), N_WORDS)), listed(&plain.with(more, N_WORDS)));
+                let mut row = vec![0; N_WORDS];
+                let others = *random.choose(&[0, 50, 99, 100]);
+                drawn(&mut random, others).iter().for_each(|token| set_bit(&mut row, token.index()));
+                if random.chance(50) {
+                    plain.add_to(&mut row);
+                }
+                assert_eq!(set.is_subset(&row), plain.is_subset(&row), "seed {seed}");
+                assert_eq!(set.first_outside(&row), plain.first_outside(&row), "seed {seed}");
+                let ways: [fn(&Tokens, &mut [u32]); 3] =
+                    [Tokens::add_to, Tokens::remove_from, Tokens::write_to];
+                for way in ways {
+                    let (mut is, mut must) = (row.clone(), row.clone());
+                    way(&set, &mut is);
+                    way(&plain, &mut must);
+                    assert!(is == must, "seed {seed}");
+                }
+            }
+        }
+        assert!(n_beside > 200, "{n_beside}");
     }
 }

@@ -182,7 +182,7 @@ impl Memo {
         let mut hasher = FxHasher::default();
         match &mask {
             Tokens::Few(tokens) => tokens.iter().for_each(|token| hasher.write_u32(token.0)),
-            Tokens::Many(words) => words.chunks(2).for_each(|pair| {
+            Tokens::Many(words) | Tokens::Most(words, _) => words.chunks(2).for_each(|pair| {
                 hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
             }),
         }
