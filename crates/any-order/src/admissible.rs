@@ -330,7 +330,7 @@ impl<'a> Question<'a> {
         let holes: Vec<usize> = canvas.holes().collect();
         let bounds = match solver.by {
             By::All | By::Last => solver.tables.lexical_rows(&plan, work).ok(),
-            By::Search | By::Chart => None,
+            By::Search => None,
         };
         // All that is not excluded is sought.
         let bounds = match bounds {
@@ -354,7 +354,7 @@ impl<'a> Question<'a> {
     fn decide(&mut self) {
         match self.solver.by {
             By::All => self.decide_by_all(),
-            By::Search | By::Chart => self.search(Depth::All, usize::MAX),
+            By::Search => self.search(Depth::All, usize::MAX),
             By::Last => {
                 self.search_from_beams();
                 for depth in (0..=2).rev() {

@@ -69,8 +69,8 @@ impl Tail {
     }
 }
 
-/// What is before a hole, and whether few tokens are put there.
-type Spread = (Box<[Config]>, bool);
+/// What is before a hole, whether few tokens are put there, and what becomes of what is merged.
+type Spread = (Box<[Config]>, bool, Merging);
 
 /// What is kept of it from canvas to canvas.
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Known {
 }
 
 /// What is known of one canvas.
-pub(crate) struct Guide {
+struct Guide {
     right: Right,
     merging: Merging,
     /// Tokens that alone are put into holes, unless all are.
@@ -100,7 +100,7 @@ pub(crate) struct Guide {
 }
 
 /// What becomes of parser states that are merged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Merging {
     /// They keep all of their stacks.
     Exact,
@@ -155,16 +155,7 @@ impl<'a> Lattice<'a> {
     pub fn new(tables: &'a mut Tables, plan: &'a Plan, merging: Merging, work: &'a mut Work) -> Self {
         let right = tables.right(plan);
         let tail = plan.places.iter().rposition(|place| *place != Place::Free).map_or(0, |last| last + 1);
-        Self::resume(
-            tables,
-            plan,
-            work,
-            Guide { right, merging, few: None, verdicts: FxHashMap::default(), tail },
-        )
-    }
-
-    /// Goes on with what is known.
-    pub fn resume(tables: &'a mut Tables, plan: &'a Plan, work: &'a mut Work, guide: Guide) -> Self {
+        let guide = Guide { right, merging, few: None, verdicts: FxHashMap::default(), tail };
         let (effort, n_seen) = (tables.stepper.effort(), tables.n_seen());
         Self { tables, plan, work, effort, n_seen, guide }
     }
@@ -173,10 +164,6 @@ impl<'a> Lattice<'a> {
     pub fn with_few_tokens(mut self) -> Self {
         self.guide.few = Some(self.tables.few_tokens());
         self
-    }
-
-    pub fn into_guide(self) -> Guide {
-        self.guide
     }
 
     /// Whether merged readings are of use. In `scannerless` every byte may end a piece, and with many tokens
@@ -327,7 +314,7 @@ impl<'a> Lattice<'a> {
     /// What one token, any, makes of some readings. Where several come to the remainder of the same tokens,
     /// one that stands for them goes on.
     fn spread(&mut self, level: &[Config]) -> Result<Arc<[Config]>, StepError> {
-        let key = (Box::from(level), self.guide.few.is_some());
+        let key = (Box::from(level), self.guide.few.is_some(), self.guide.merging);
         if let Some(known) = self.tables.lattice.spreads.get(&key) {
             return Ok(known.clone());
         }

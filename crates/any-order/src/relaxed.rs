@@ -11,12 +11,12 @@ use crate::plan::{Place, Plan};
 use crate::search::Found;
 
 /// A plan with one gap for each run of holes and gaps.
-pub(crate) struct Relaxed {
+pub(crate) struct Relaxed<'a> {
     pub plan: Plan,
+    /// The canvas.
+    exact: &'a Plan,
     /// Of each slot the slots of the canvas that it stands for: the first, and how many.
     runs: Vec<(usize, usize)>,
-    /// Where the text may end on the canvas.
-    ends: Vec<bool>,
 }
 
 /// Bytes of a run of which it is looked at how they can be cut.
@@ -25,13 +25,21 @@ const MOST_BYTES: usize = 512;
 /// Ways to make a run longer that are tried.
 const MOST_TRIED: usize = 32;
 
-impl Relaxed {
-    pub fn new(plan: &Plan) -> Self {
-        let is_loose = |place: Place| matches!(place, Place::Free | Place::Gap);
+impl<'a> Relaxed<'a> {
+    /// Runs of up to so many holes stay as they are.
+    pub fn new(plan: &'a Plan, n_exact: usize) -> Self {
+        let is_open = |place: &Place| matches!(place, Place::Free | Place::Gap);
+        let mut is_gap = vec![false; plan.places.len()];
+        let mut at = 0;
+        for run in plan.places.chunk_by(|one, other| is_open(one) == is_open(other)) {
+            let stays = !is_open(&run[0]) || run.len() <= n_exact && !run.contains(&Place::Gap);
+            is_gap[at..at + run.len()].fill(!stays);
+            at += run.len();
+        }
         let mut relaxed = Plan { places: Vec::new(), ends: Vec::new(), whole: plan.whole };
         let mut runs: Vec<(usize, usize)> = Vec::new();
         for (slot, (&place, &end)) in plan.places.iter().zip(&plan.ends).enumerate() {
-            if is_loose(place)
+            if is_gap[slot]
                 && relaxed.places.last() == Some(&Place::Gap)
                 && let (Some(last), Some(run)) = (relaxed.ends.last_mut(), runs.last_mut())
             {
@@ -40,15 +48,15 @@ impl Relaxed {
                 run.1 += 1;
                 continue;
             }
-            relaxed.places.push(if is_loose(place) { Place::Gap } else { place });
+            relaxed.places.push(if is_gap[slot] { Place::Gap } else { place });
             relaxed.ends.push(end);
             runs.push((slot, 1));
         }
-        Self { plan: relaxed, runs, ends: plan.ends.clone() }
+        Self { plan: relaxed, exact: plan, runs }
     }
 
-    /// A completion of the canvas, which has no gaps, made of one of the relaxed question. `is_text` says of
-    /// a text whether it ends as it shall. `None` if none comes of it.
+    /// A completion of the canvas, made of one of the relaxed question. `is_text` says of a text whether it
+    /// ends as it shall. `None` if none comes of it.
     pub fn fit(
         &self,
         vocabulary: &Vocabulary,
@@ -64,39 +72,69 @@ impl Relaxed {
                 None => return Ok(None),
             }
         }
-        for slot in 0..pieces.len() {
-            if self.plan.places[slot] != Place::Gap {
+        let mut end = self.runs.get(found.end).map_or(self.exact.places.len(), |run| run.0);
+        // Of each run the slots that are filled, up to the end of the text.
+        let mut slots: Vec<Vec<usize>> = Vec::with_capacity(pieces.len());
+        for at in 0..pieces.len() {
+            let (first, n) = self.runs[at];
+            if self.plan.places[at] != Place::Gap {
+                slots.push(vec![first]);
                 continue;
             }
-            let Some(bytes) = bytes_of(vocabulary, &pieces[slot]) else { return Ok(None) };
-            let (first, n) = self.runs[slot];
-            let cuts = Cuts::new(vocabulary, &bytes, n);
-            let fits = |&n_tokens: &usize| slot < found.end || self.ends[first + n_tokens];
-            let wanted = if slot < found.end { n..n + 1 } else { 0..n };
-            if let Some(n_tokens) = wanted.filter(|n_tokens| cuts.has(*n_tokens)).find(fits) {
-                pieces[slot] = cuts.tokens(vocabulary, &bytes, n_tokens);
-            } else if slot == found.end
-                || !self.lengthen(vocabulary, (&mut pieces, slot), (&bytes, n), is_text)?
-            {
+            let ends = (first..first + n).filter(|&slot| self.exact.ends[slot]);
+            let ends: Vec<usize> = if at == found.end { ends.collect() } else { vec![first + n] };
+            let bytes = bytes_of(vocabulary, &pieces[at]);
+            let most = bytes.as_ref().map_or(pieces[at].len(), Vec::len).max(n);
+            let cuts = bytes.as_ref().map(|bytes| Cuts::new(vocabulary, bytes, most));
+            let n_own = pieces[at].len();
+            let can_be = |n_tokens: usize| cuts.as_ref().map_or(n_tokens == n_own, |cuts| cuts.has(n_tokens));
+            let fits = |last: usize| {
+                let n_tokens = (0..=most).find(|&n| can_be(n) && self.filled((first, last), n).is_some())?;
+                Some((last, n_tokens))
+            };
+            if let Some((last, n_tokens)) = ends.into_iter().find_map(fits) {
+                if let (Some(cuts), Some(bytes)) = (&cuts, &bytes) {
+                    pieces[at] = cuts.tokens(vocabulary, bytes, n_tokens);
+                }
+                slots.push(self.filled((first, last), n_tokens).unwrap_or_default());
+                if at == found.end {
+                    end = last;
+                }
+                continue;
+            }
+            let has_gap = self.exact.places[first..first + n].contains(&Place::Gap);
+            let Some(bytes) = bytes.filter(|_| at < found.end && !has_gap) else { return Ok(None) };
+            if !self.lengthen(vocabulary, (&mut pieces, at), (&bytes, n), is_text)? {
                 return Ok(None);
             }
-        }
-        let mut end = self.runs.get(found.end).map_or(self.ends.len(), |run| run.0);
-        if let Some(last) = pieces.get(found.end) {
-            end += last.len();
+            slots.push((first..first + n).collect());
         }
         let mut tokens = Vec::new();
-        for (piece, &(first, _)) in pieces.iter().zip(&self.runs) {
-            tokens.extend((first..).zip(piece.iter().copied()));
+        for (piece, slots) in pieces.iter().zip(slots) {
+            tokens.extend(slots.into_iter().zip(piece.iter().copied()));
         }
-        let is_hole = |&(slot, _): &(usize, TokenId)| !self.is_fixed(slot);
-        tokens.retain(is_hole);
-        Ok(Some(Found { end, tokens, n_in_gaps: 0, closing: found.closing.clone() }))
+        let is_open = |&(slot, _): &(usize, TokenId)| !matches!(self.exact.places[slot], Place::Token(_));
+        tokens.retain(is_open);
+        let n_in_gaps = tokens.iter().filter(|(slot, _)| self.exact.places[*slot] == Place::Gap).count();
+        Ok(Some(Found { end, tokens, n_in_gaps, closing: found.closing.clone() }))
     }
 
-    fn is_fixed(&self, slot: usize) -> bool {
-        let run = self.runs.partition_point(|&(first, _)| first <= slot) - 1;
-        self.plan.places[run] != Place::Gap
+    /// The slots that so many tokens take, from one slot to before another: one each hole, and what is left
+    /// the first gap.
+    fn filled(&self, (first, last): (usize, usize), n_tokens: usize) -> Option<Vec<usize>> {
+        let places = &self.exact.places[first..last];
+        let n_holes = places.iter().filter(|place| **place == Place::Free).count();
+        let n_more = n_tokens.checked_sub(n_holes)?;
+        let gap = places.iter().position(|place| *place == Place::Gap);
+        if n_more > 0 && gap.is_none() {
+            return None;
+        }
+        let mut slots = Vec::with_capacity(n_tokens);
+        for (at, place) in places.iter().enumerate() {
+            let n = if Some(at) == gap { n_more } else { usize::from(*place == Place::Free) };
+            slots.extend(std::iter::repeat_n(first + at, n));
+        }
+        Some(slots)
     }
 
     /// Makes what stands in a run longer, to as many tokens as it has slots.
@@ -231,7 +269,7 @@ mod tests {
         let place = |place: &Option<u32>| place.map_or(Place::Free, |id| Place::Token(TokenId(id)));
         let places: Vec<Place> = places.iter().map(place).collect();
         let plan = Plan { ends: vec![false; places.len()], places, whole: Some(End::Sentence) };
-        let relaxed = Relaxed::new(&plan);
+        let relaxed = Relaxed::new(&plan, 0);
         // Fixed tokens are among those of a completion.
         let mut tokens: Vec<(usize, TokenId)> =
             filled.iter().map(|&(slot, id)| (slot, TokenId(id))).collect();

@@ -15,8 +15,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use anygram_bits::BitSet;
 use anygram_bits::work::Work;
-use anygram_bits::{BitSet, Random};
 use anygram_left_to_right::frontier::Config;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::mask::Rest;
@@ -25,10 +25,8 @@ use anygram_lexer::transducer::LexemeId;
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::beam::Beam;
 use crate::canvas::End;
 use crate::confirm::Confirm;
-use crate::lattice::{Guide, Lattice, Merging};
 use crate::moves::{Ending, Walk};
 use crate::open::Open;
 use crate::plan::{self, Place, Plan};
@@ -77,8 +75,6 @@ pub(crate) struct Bounds {
     pub below: Option<usize>,
     /// A hole, and the tokens that it may hold.
     pub one_of: Option<(usize, Open)>,
-    /// Another number, another order of the ways to fill a hole; 0 for what merely prolongs a piece first.
-    pub order: u64,
 }
 
 /// A hole of which the tokens are sought.
@@ -137,7 +133,7 @@ impl Verdicts {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { visits: usize::MAX, in_vain: usize::MAX, below: None, one_of: None, order: 0 }
+        Self { visits: usize::MAX, in_vain: usize::MAX, below: None, one_of: None }
     }
 }
 
@@ -170,9 +166,8 @@ struct Frame {
     node: u32,
     rest: Option<Arc<Rest>>,
     ways: Ways,
-    /// How many ways were tried, and which came first.
+    /// How many ways were tried.
     at: usize,
-    first: usize,
     /// The way taken last, where it is the end of a token.
     taken: Option<Taken>,
     /// See [`Search::useful`], once it is asked for.
@@ -242,8 +237,6 @@ pub(crate) struct Search<'a> {
     costs_after: usize,
     work: &'a mut Work,
     bounds: Bounds,
-    /// What keeps the search from places that lead nowhere, if it is asked.
-    guide: Option<Guide>,
     /// Reads completions again, where readings do not know all.
     confirm: Option<Confirm<'a>>,
     /// A hole of which no tokens are looked at that go on behind the end of a piece.
@@ -289,7 +282,6 @@ impl<'a> Search<'a> {
             costs_after: 0,
             work,
             bounds,
-            guide: None,
             confirm: None,
             shallow: None,
             nodes: Vec::new(),
@@ -314,45 +306,10 @@ impl<'a> Search<'a> {
         self.right.is_hopeless
     }
 
-    /// Lets the search ask of every place before it is entered whether it leads anywhere, as far as merged
-    /// readings tell ([`crate::lattice`]). For canvases without gaps. Costs much more a place; in
-    /// `scannerless` and `longest` then no place is entered in vain.
-    pub fn guided(mut self, merging: Merging) -> Self {
-        self.guide = Some(Lattice::new(self.tables, self.plan, merging, self.work).into_guide());
-        self
-    }
-
     /// Takes only completions that are confirmed. Where some were not, that it finds no other is
     /// [`Outcome::OutOfSteps`].
     pub fn confirming(self, confirm: Option<Confirm<'a>>) -> Self {
         Self { confirm, ..self }
-    }
-
-    /// Begins with texts that can stand left of slots, with those of the last ones first, and goes on from
-    /// each until so many places were entered in vain. That it finds nothing proves nothing.
-    pub fn run_from(mut self, beam: &Beam, in_vain: usize) -> Result<Outcome, StepError> {
-        self.has_left_out = true;
-        let mut before: Vec<u32> = Vec::new();
-        for (slot, readings) in beam.slots().iter().enumerate() {
-            let mut nodes = Vec::with_capacity(readings.len());
-            for reached in readings {
-                let key = Key { slot: slot as u32, rest: 0, config: reached.config };
-                let parent = before.get(reached.from as usize).copied().unwrap_or(u32::MAX);
-                let step = Step {
-                    slot: key.slot,
-                    rest: None,
-                    config: key.config,
-                    token: reached.token,
-                    in_gap: false,
-                };
-                nodes.push(self.nodes.len() as u32);
-                self.nodes.push(Node { key, parent, token: reached.token });
-                self.waiting.push((step, parent));
-            }
-            before = nodes;
-        }
-        self.bounds.in_vain = in_vain + self.plan.places.len();
-        self.resume()
     }
 
     /// The completion with the fewest tokens in gaps, or one of them.
@@ -555,16 +512,6 @@ impl<'a> Search<'a> {
         if !is_good && !self.entered(&key).insert(key) {
             return Ok(None);
         }
-        if rest.is_none()
-            && let Some(guide) = self.guide.take()
-        {
-            let mut lattice = Lattice::resume(self.tables, self.plan, self.work, guide);
-            let leads_on = lattice.is_good(slot as usize, config);
-            self.guide = Some(lattice.into_guide());
-            if !leads_on? {
-                return Ok(None);
-            }
-        }
         let node = self.nodes.len() as u32;
         self.nodes.push(Node { key, parent, token });
         if is_good {
@@ -602,11 +549,7 @@ impl<'a> Search<'a> {
             }
         }
         let ways = self.ways(slot as usize, config, rest.as_ref())?;
-        let first = match self.bounds.order {
-            0 => 0,
-            order => Random::new(order ^ u64::from(slot) << 32 ^ u64::from(node)).below(ways.len()),
-        };
-        self.stack.push(Frame { node, rest, ways, at: 0, first, taken: None, useful: None });
+        self.stack.push(Frame { node, rest, ways, at: 0, taken: None, useful: None });
         Ok(None)
     }
 
@@ -798,7 +741,7 @@ impl<'a> Search<'a> {
             if frame.at == n_ways {
                 return Ok(None);
             }
-            let at = (frame.first + frame.at) % n_ways;
+            let at = frame.at;
             frame.at += 1;
             let to = |config, token| {
                 Ok(Some(Step { slot: after, rest: None, config, token: Some(token), in_gap }))
@@ -831,8 +774,7 @@ impl<'a> Search<'a> {
             }
             let sought = self.bounds.one_of.as_ref().filter(|_| is_sought).map(|(_, open)| open);
             // Where keys have to differ, the first of all would do in one place only.
-            let is_varied = self.confirm.is_some() && self.bounds.order != 0;
-            let varied = is_varied.then_some(self.bounds.order ^ self.nodes.len() as u64);
+            let varied = self.confirm.is_some().then_some(self.nodes.len() as u64);
             let pick = |ending: &Ending| match (sought, varied) {
                 (Some(open), _) => open.first(ending),
                 (None, Some(seed)) => ending.some(seed),

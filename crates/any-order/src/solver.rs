@@ -4,21 +4,19 @@ use std::borrow::BorrowMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anygram_bits::work::Work;
-use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
 use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 use rayon::prelude::*;
 
-use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
-use crate::chart::{Chart, ChartTables};
 use crate::confirm::{self, Confirm};
 use crate::counters::Counters;
 use crate::decision::{Decision, Undecided};
 use crate::error::{CanvasCause, CanvasError};
-use crate::lattice::{Lattice, Merging};
+use crate::lexings::completions::Trie;
+use crate::loose::{Holes, Loose};
 use crate::plan::{Place, Plan};
 use crate::relaxed::Relaxed;
 use crate::search::{Bounds, Found, Outcome, Search};
@@ -65,31 +63,16 @@ pub enum By {
     /// Only the search for a witness, in every mode. Exact, but it need not end if a gap can grow without
     /// bound.
     Search,
-    /// Only the chart. Exact in `scannerless` and `longest`.
-    Chart,
 }
 
-/// How a short search begins.
-#[derive(Clone, Copy)]
-enum Short {
-    /// Depth first, with the moves of each search position in the given order.
-    Order(u64),
-    /// From a beam: this many readings before each slot, as different as possible.
-    Beam(usize),
-}
+/// Makes a witness of a text, if it is one.
+type Accept<'a> = dyn FnMut(&mut Solver, &Found) -> Result<Option<Witness>, StepError> + 'a;
 
-/// Steps of a search before the chart is asked: first with its holes as gaps, then as it is.
+/// Places that the first search enters.
 const FIRST_VISITS: usize = 1_000;
-const SHORT_SEARCHES: u64 = 4;
-const NEXT_VISITS: usize = 200_000;
 
-/// Search positions that a search from a beam may enter, in all, and from one reading without success.
-const VISITS_PER_READING: usize = 300;
-const BEAM_IN_VAIN: usize = 64;
-
-/// Readings before a slot with which such searches begin, before the chart and after it.
-const NARROW_BEAMS: [usize; 2] = [6, 16];
-const WIDE_BEAM: usize = 64;
+/// Runs of so many holes are not taken for gaps.
+const SHORT_RUN: usize = 2;
 
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
@@ -136,9 +119,10 @@ pub(crate) struct MergingPace {
 pub struct Solver {
     pub(crate) tables: Tables,
     pub(crate) matcher: Matcher,
-    chart: Option<ChartTables>,
+    /// The canvas with gaps for holes, once that was asked; `None` in it if it cannot be.
+    loose: Option<Option<Box<Loose>>>,
     /// In `contextual` also that of the longest match, and its other tables.
-    longest: Option<ChartTables>,
+    loose_longest: Option<Option<Box<Loose>>>,
     longest_tables: Option<Box<Tables>>,
     pub(crate) by: By,
     /// The last completion found and its canvas.
@@ -153,8 +137,8 @@ impl Solver {
         Ok(Self {
             tables: Tables::new(constraint)?,
             matcher: constraint.matcher()?,
-            chart: None,
-            longest: None,
+            loose: None,
+            loose_longest: None,
             longest_tables: None,
             by: By::default(),
             counters: Counters::default(),
@@ -188,7 +172,9 @@ impl Solver {
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
         let longest = self.longest_tables.as_ref().map_or(0, |tables| tables.memory_usage());
-        self.tables.memory_usage() + longest + self.matcher.memory_usage()
+        let loose = [&self.loose, &self.loose_longest].into_iter().flatten().flatten();
+        let loose: usize = loose.map(|loose| loose.memory_usage()).sum();
+        self.tables.memory_usage() + longest + loose + self.matcher.memory_usage()
     }
 
     /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
@@ -289,10 +275,8 @@ impl Solver {
         if let Some(tables) = &mut self.longest_tables {
             tables.renew()?;
         }
-        for chart in [&mut self.chart, &mut self.longest] {
-            if chart.as_ref().is_some_and(ChartTables::is_full) {
-                *chart = None;
-            }
+        for loose in [&mut self.loose, &mut self.loose_longest].into_iter().flatten().flatten() {
+            loose.renew(&self.tables.constraint);
         }
         Ok(())
     }
@@ -342,8 +326,7 @@ impl Solver {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
             By::Last => self.decide_by_last(canvas, plan, work),
-            By::Search => self.search(canvas, plan, usize::MAX, 0, work),
-            By::Chart => self.chart(canvas, plan, work),
+            By::Search => self.search(canvas, plan, usize::MAX, work),
         };
         decided.unwrap_or_else(|error| Decision::Unknown(error.into()))
     }
@@ -375,19 +358,20 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: short searches, cheap refutations, a longer search, the chart.
+    /// Tries in this order: a short search, terminals with gaps for long runs of holes, with few tokens in
+    /// every hole, a search to the end.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
-        let (has_gaps, has_holes) = (plan.has_gaps(), plan.places.contains(&Place::Free));
+        let has_gaps = plan.has_gaps();
         let mut answer = Decision::Unknown(Undecided::Between);
         if has_gaps {
             // Where this ends soon, no completion has fewer tokens in its gaps.
             answer = self.staged("completable: search, gaps", work, |this, work| {
-                this.search(canvas, plan, FIRST_VISITS / 10, 0, work)
+                this.search(canvas, plan, FIRST_VISITS / 10, work)
             })?;
         }
         if has_gaps && self.tables.is_growing() && answer.decided().is_none() {
@@ -398,55 +382,47 @@ impl Solver {
                 }
             })?;
         }
-        // A search that began with an unlucky choice seldom comes back to it; another one begins with
-        // another.
-        for order in 0..SHORT_SEARCHES {
-            if answer.decided().is_none() {
-                answer = self.staged("completable: short searches", work, |this, work| {
-                    this.search_few(canvas, plan, Short::Order(order), work)
-                })?;
-            }
+        if answer.decided().is_none() {
+            answer = self.staged("completable: short search", work, |this, work| {
+                this.search_few(canvas, plan, work)
+            })?;
         }
-        for width in NARROW_BEAMS {
-            if answer.decided().is_none() {
+        if answer.decided().is_some() { Ok(answer) } else { self.decide_by_last(canvas, plan, work) }
+    }
+
+    fn decide_by_last(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let mut answer = self.staged("completable: gaps for holes", work, |this, work| {
+            this.decide_loosely(canvas, plan, work)
+        })?;
+        // A search in a canvas with gaps may never end, so that it cannot say no.
+        let tries: &[Trie] = if plan.has_gaps() { &[Trie::Few, Trie::All] } else { &[Trie::Few] };
+        for &trie in tries {
+            if answer.decided().is_none() && plan.places.contains(&Place::Free) {
+                let mut own = self.share_of_work(8);
+                let stage = match trie {
+                    Trie::Few => "completable: few tokens",
+                    Trie::All => "completable: all tokens",
+                };
+                let by_tokens = self.staged(stage, &mut own, |this, own| {
+                    let accept =
+                        &mut |this: &mut Self, found: &Found| Ok(this.confirmed(canvas, found)?.yes());
+                    this.by_terminals(plan, Holes::Tokens(trie), own, accept)
+                });
                 // Where this takes long, something else may be quick.
-                answer = self.by_beam("completable: narrow beams", canvas, plan, width).unwrap_or(answer);
+                answer = by_tokens.unwrap_or(answer);
             }
-        }
-        if answer.decided().is_none() && has_holes {
-            answer = self.staged("completable: chart, gaps for holes", work, |this, work| {
-                this.chart_with_gaps(canvas, plan, work)
-            })?;
-        }
-        if answer.decided().is_none() {
-            answer = self.by_beam("completable: wide beam", canvas, plan, WIDE_BEAM).unwrap_or(answer);
-        }
-        if answer.decided().is_none() && has_holes && !has_gaps {
-            answer = self.staged("completable: long search", work, |this, work| {
-                this.search_long(canvas, plan, work)
-            })?;
-        }
-        if answer.decided().is_none() {
-            answer = self.staged("completable: chart", work, |this, work| this.chart(canvas, plan, work))?;
         }
         if answer.decided().is_none() {
             answer = self.staged("completable: whole search", work, |this, work| {
-                this.search(canvas, plan, usize::MAX, 0, work)
+                this.search(canvas, plan, usize::MAX, work)
             })?;
         }
         Ok(answer)
-    }
-
-    /// A beam, with a share of the steps for itself.
-    fn by_beam(
-        &mut self,
-        stage: &'static str,
-        canvas: &Canvas,
-        plan: &Plan,
-        width: usize,
-    ) -> Result<Decision<Witness>, StepError> {
-        let mut own = self.share_of_work(8);
-        self.staged(stage, &mut own, |this, own| this.search_few(canvas, plan, Short::Beam(width), own))
     }
 
     /// Runs a stage of `completable` and counts it.
@@ -464,89 +440,87 @@ impl Solver {
         answer
     }
 
-    fn decide_by_last(
-        &mut self,
-        canvas: &Canvas,
-        plan: &Plan,
-        work: &mut Work,
-    ) -> Result<Decision<Witness>, StepError> {
-        let mut answer = Decision::Unknown(Undecided::Between);
-        if plan.places.contains(&Place::Free) {
-            answer = self.chart_with_gaps(canvas, plan, work)?;
-        }
-        if answer.decided().is_none() {
-            answer = self.search_few(canvas, plan, Short::Beam(WIDE_BEAM), work)?;
-        }
-        if answer.decided().is_none() && plan.has_gaps() {
-            answer = self.chart(canvas, plan, work)?;
-        }
-        if answer.decided().is_none() {
-            answer = self.search(canvas, plan, usize::MAX, 0, work)?;
-        }
-        Ok(answer)
-    }
-
     /// A canvas without a completion when each hole holds any number of tokens has none with one token each.
     /// And a completion with another number of tokens can often be changed to fit.
-    fn chart_with_gaps(
+    fn decide_loosely(
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
-        let relaxed = Relaxed::new(plan);
-        let Some(chart) = self.free_chart(&relaxed.plan, work) else {
-            return Ok(Decision::Unknown(Undecided::Between));
+        let relaxed = Relaxed::new(plan, SHORT_RUN);
+        let has_holes = relaxed.plan.places.contains(&Place::Free);
+        if has_holes {
+            let constraint = self.constraint().clone();
+            let Some(mut loose) = self.take_loose() else {
+                return Ok(Decision::Unknown(Undecided::Between));
+            };
+            let is_possible = loose.is_possible(&constraint, plan, work);
+            self.loose = Some(Some(loose));
+            if !is_possible? {
+                return Ok(Decision::No);
+            }
+        }
+        let holes = if has_holes { Holes::Tokens(Trie::Few) } else { Holes::Gaps };
+        self.by_terminals(&relaxed.plan, holes, work, &mut |this, found| {
+            let vocabulary = this.constraint().vocabulary().clone();
+            let as_prefix =
+                found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
+            let fitted = relaxed.fit(&vocabulary, found, &mut |tokens| this.ends_as(tokens, as_prefix))?;
+            fitted.map_or(Ok(None), |found| Ok(this.confirmed(canvas, &found)?.yes()))
+        })
+    }
+
+    /// Looks for a completion by the terminals that a plan can be lexed to.
+    fn by_terminals(
+        &mut self,
+        plan: &Plan,
+        holes: Holes,
+        work: &mut Work,
+        accept: &mut Accept<'_>,
+    ) -> Result<Decision<Witness>, StepError> {
+        let constraint = self.constraint().clone();
+        let unknown = Decision::Unknown(Undecided::Between);
+        let Some(mut loose) = self.take_loose() else { return Ok(unknown) };
+        let found = loose.complete(&constraint, plan, holes, work, &mut |found| accept(self, found));
+        self.loose = Some(Some(loose));
+        match found? {
+            Some(Some(witness)) => return Ok(Decision::Yes(witness)),
+            Some(None) => {}
+            None if holes == Holes::Tokens(Trie::Few) => return Ok(unknown),
+            None => return Ok(Decision::No),
+        }
+        // In `contextual` these texts may be cut as they cannot be.
+        let Some(mut longest) = self.take_longest() else { return Ok(unknown) };
+        let found = longest.complete(&constraint, plan, holes, work, &mut |found| accept(self, found));
+        self.loose_longest = Some(Some(longest));
+        Ok(found?.flatten().map_or(unknown, Decision::Yes))
+    }
+
+    /// The lexing by which that is decided: where automata grow it is one of their outlines, so that only a
+    /// no holds. `None` where there is none.
+    fn take_loose(&mut self) -> Option<Box<Loose>> {
+        if self.loose.is_none() {
+            let lexing = match self.tables.constraint.language().lexing() {
+                lexing if lexing.is_growing() => self.tables.outline_lexing(),
+                lexing => Some(lexing.clone()),
+            };
+            let few = self.tables.few_tokens();
+            let constraint = &self.tables.constraint;
+            self.loose = Some(lexing.map(|lexing| Box::new(Loose::new(constraint, lexing, few))));
+        }
+        self.loose.as_mut()?.take()
+    }
+
+    /// In `contextual` that of the longest match: its sentences are sentences there too.
+    fn take_longest(&mut self) -> Option<Box<Loose>> {
+        let Self { tables, loose_longest, .. } = self;
+        let make = || {
+            let few = tables.few_tokens();
+            let longest = tables.constraint.longest()?;
+            Some(Box::new(Loose::new(longest, longest.language().lexing().clone(), few)))
         };
-        let Some(found) = chart.run()? else { return Ok(Decision::No) };
-        if plan.has_gaps() {
-            return Ok(Decision::Unknown(Undecided::Between));
-        }
-        // In `contextual` its text may be cut as it cannot be.
-        let longest = self.longest_chart(&relaxed.plan, work).map(|chart| chart.shortest().run());
-        let found = longest.transpose()?.flatten().unwrap_or(found);
-        self.fitted(canvas, &relaxed, &found)
-    }
-
-    /// A completion with a token in each hole, made of one that has any number of them.
-    fn fitted(
-        &mut self,
-        canvas: &Canvas,
-        relaxed: &Relaxed,
-        found: &Found,
-    ) -> Result<Decision<Witness>, StepError> {
-        let vocabulary = self.constraint().vocabulary().clone();
-        let as_prefix =
-            found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
-        let mut is_text = |tokens: &[TokenId]| self.ends_as(tokens, as_prefix);
-        match relaxed.fit(&vocabulary, found, &mut is_text)? {
-            Some(found) => self.confirmed(canvas, &found),
-            None => Ok(Decision::Unknown(Undecided::Between)),
-        }
-    }
-
-    /// A long search, then one that merged readings guide; where these take too long, the chart may be quick.
-    fn search_long(
-        &mut self,
-        canvas: &Canvas,
-        plan: &Plan,
-        work: &mut Work,
-    ) -> Result<Decision<Witness>, StepError> {
-        let answer = self.search(canvas, plan, NEXT_VISITS, 0, work)?;
-        if answer.decided().is_some() || !Lattice::is_of_use(&self.tables) {
-            return Ok(answer);
-        }
-        let mut own = self.share_of_work(4);
-        // It enters no place of which merged readings say that it leads nowhere.
-        let bounds = Bounds { visits: NEXT_VISITS, ..Bounds::default() };
-        let confirm = Confirm::new(&mut self.matcher, canvas);
-        let search = Search::new(&mut self.tables, plan, &mut own, bounds).confirming(confirm);
-        let outcome = search.guided(Merging::Exact).run();
-        self.counters.spend(&own);
-        match outcome {
-            Ok(outcome) => self.confirmed_outcome(canvas, outcome),
-            Err(_) => Ok(answer),
-        }
+        loose_longest.get_or_insert_with(make).take()
     }
 
     fn search(
@@ -554,10 +528,9 @@ impl Solver {
         canvas: &Canvas,
         plan: &Plan,
         visits: usize,
-        order: u64,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
-        let bounds = Bounds { visits, order, ..Bounds::default() };
+        let bounds = Bounds { visits, ..Bounds::default() };
         let confirm = Confirm::new(&mut self.matcher, canvas);
         let outcome = Search::new(&mut self.tables, plan, work, bounds).confirming(confirm).run()?;
         self.confirmed_outcome(canvas, outcome)
@@ -568,30 +541,18 @@ impl Solver {
         &mut self,
         canvas: &Canvas,
         plan: &Plan,
-        short: Short,
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
         let confirm = Confirm::new(&mut self.matcher, canvas).map(|confirm| confirm.of_slots(&belongs));
-        let outcome = match short {
-            Short::Order(order) => {
-                let bounds = Bounds { visits: FIRST_VISITS, order, ..Bounds::default() };
-                let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
-                if search.is_hopeless() {
-                    return Ok(Decision::No);
-                }
-                search.run()?
-            }
-            Short::Beam(width) => {
-                let beam = self.tables.beam(&few, Width::narrow(width), work)?;
-                let bounds = Bounds { visits: VISITS_PER_READING * width, ..Bounds::default() };
-                let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
-                search.run_from(&beam, BEAM_IN_VAIN)?
-            }
-        };
-        match outcome {
+        let bounds = Bounds { visits: FIRST_VISITS, ..Bounds::default() };
+        let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
+        if search.is_hopeless() {
+            return Ok(Decision::No);
+        }
+        match search.run()? {
             Outcome::Found(found) => self.confirmed(canvas, &found.in_slots(&belongs)),
-            Outcome::None if !plan.has_gaps() && matches!(short, Short::Order(_)) => Ok(Decision::No),
+            Outcome::None if !plan.has_gaps() => Ok(Decision::No),
             Outcome::None | Outcome::OutOfSteps => Ok(Decision::Unknown(Undecided::Between)),
         }
     }
@@ -608,39 +569,6 @@ impl Solver {
         }
     }
 
-    fn chart(
-        &mut self,
-        canvas: &Canvas,
-        plan: &Plan,
-        work: &mut Work,
-    ) -> Result<Decision<Witness>, StepError> {
-        let Some(chart) = self.free_chart(plan, work) else {
-            return Ok(Decision::Unknown(Undecided::Between));
-        };
-        let Some(found) = chart.shortest().run()? else { return Ok(Decision::No) };
-        let answer = self.confirmed(canvas, &found)?;
-        if answer.decided().is_some() {
-            return Ok(answer);
-        }
-        // The text was cut as it cannot be.
-        let longest = self.longest_chart(plan, work).map(|chart| chart.shortest().run());
-        match longest.transpose()?.flatten() {
-            Some(found) => self.confirmed(canvas, &found),
-            None => Ok(answer),
-        }
-    }
-
-    /// In `contextual` the chart of the longest match: its sentences are sentences there too.
-    fn longest_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Option<Chart<'a>> {
-        let constraint = &self.tables.constraint;
-        if self.longest.is_none() {
-            self.longest = constraint
-                .longest()
-                .map(|longest| ChartTables::new(longest, longest.language().lexing().clone()));
-        }
-        self.longest.as_mut().map(|tables| Chart::new(tables, constraint, plan, work))
-    }
-
     /// In `contextual` the tables of the longest match, in which readings can be merged.
     pub(crate) fn longest_tables(&mut self) -> Result<Option<&mut Tables>, StepError> {
         if self.longest_tables.is_none()
@@ -649,22 +577,6 @@ impl Solver {
             self.longest_tables = Some(Box::new(Tables::new(longest)?));
         }
         Ok(self.longest_tables.as_deref_mut())
-    }
-
-    /// The chart: in `contextual` by the scannerless lexing, and where automata grow by their outlines, so
-    /// that only a no holds. `None` where there is none.
-    fn free_chart<'a>(&'a mut self, plan: &Plan, work: &'a mut Work) -> Option<Chart<'a>> {
-        let constraint = &self.tables.constraint;
-        if self.chart.is_none() {
-            let language = constraint.language();
-            let lexing = match language.lexing() {
-                lexing if lexing.is_growing() => self.tables.outline_lexing(),
-                lexing if lexing.mode() == LexerMode::Contextual => Some(lexing.scannerless()),
-                lexing => Some(lexing.clone()),
-            };
-            self.chart = lexing.map(|lexing| ChartTables::new(constraint, lexing));
-        }
-        self.chart.as_mut().map(|tables| Chart::new(tables, constraint, plan, work))
     }
 
     /// A yes, after its witness was replayed.

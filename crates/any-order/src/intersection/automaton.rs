@@ -6,7 +6,7 @@ use anygram_left_to_right::language::StepError;
 use anygram_lexer::dfa::refine;
 use rustc_hash::FxHashMap;
 
-use super::lexings::{Lexings, Node};
+use crate::lexings::{Lexings, Node};
 
 /// An automaton over terminals, with the start at 0. From every state an accepting one can be reached, except
 /// perhaps from the start.
@@ -182,7 +182,7 @@ impl Automaton {
 fn uncovered(lexings: &mut Lexings<'_>, set: &[u32], work: &mut Work) -> Result<Vec<u32>, StepError> {
     let open = |lexings: &Lexings<'_>, node: u32| match lexings.at(node) {
         Node::Open(item, _) => Some(item),
-        Node::Inside(..) | Node::Before(..) => None,
+        Node::Inside(..) | Node::Before(..) | Node::Within(..) => None,
     };
     let Some(latest) = set.iter().filter_map(|&node| open(lexings, node)).max() else {
         return Ok(set.to_vec());

@@ -5,20 +5,21 @@
 //! ICLR 2026), with the additions of EPIC (Jin and Han, 2026) as options. Each run of holes is a gap that
 //! holds any number of tokens. docs/algorithms/intersection.md derives it and says what differs.
 //!
+//! What is lexed to what, and the parse of [`IntersectionBy::Earley`], is shared with the exact solver
+//! (`crate::lexings`).
+//!
 //! | module | what |
 //! |---|---|
-//! | `completions` | the language of completions: fragments and gaps |
-//! | `lexemes` | pieces in progress, and where they can be cut |
-//! | `tables` | what fragments and gaps are lexed to, kept over calls |
-//! | `lexings` | all lexings in one automaton over terminals |
 //! | `automaton` | that automaton, deterministic and minimal |
 //! | `search` | the bottom-up search over generating symbols of the intersection grammar |
-//! | `earley` | the same question by Earley's algorithm over the lattice |
-//! | `sample` | derivations, and completions from them |
+//! | `sample` | derivations |
 //! | `proposals` | relaxed compatible subsets |
+
+use std::sync::Arc;
 
 use anygram_bits::Random;
 use anygram_bits::work::Work;
+use anygram_grammar::ir::TerminalId;
 use anygram_grammar::normal::NormalForm;
 use anygram_left_to_right::ErrorKind;
 use anygram_left_to_right::language::StepError;
@@ -29,28 +30,25 @@ use anygram_vocab::TokenId;
 use crate::canvas::{Canvas, End, Slot};
 use crate::decision::{Undecided, Verdict};
 use crate::error::{CanvasCause, CanvasError};
+use crate::lexings::Lexings;
+use crate::lexings::completions::{Completions, Item};
+use crate::lexings::parse::{self, Order, Parse};
+use crate::lexings::spell::{self, Spelled};
+use crate::lexings::tables::Tables;
+use crate::plan::Plan;
 use crate::solver::{Filling, Witness};
 
 mod automaton;
-mod completions;
-mod earley;
-mod lexemes;
-mod lexings;
 mod proposals;
 mod sample;
 mod search;
-mod tables;
 
 pub use proposals::Subset;
 
 use automaton::Automaton;
-use completions::{Completions, Item};
-use earley::Earley;
-use lexings::Lexings;
 use proposals::Neighbours;
-use sample::{Sampler, Speller};
+use sample::Sampler;
 use search::{Rules, Search};
-use tables::Tables;
 
 /// How it is decided whether the intersection is empty. All give the same answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -182,14 +180,13 @@ pub struct Intersection {
     tables: Tables,
     rules: Rules,
     search: Search,
-    earley: Option<crate::chart::Rules>,
-    separator: Option<Option<Vec<u8>>>,
+    earley: Option<parse::Rules>,
     neighbours: Option<Neighbours>,
 }
 
 /// What is drawn from: a sequence of terminals, or the place of a symbol.
 enum Found {
-    Terminals(Vec<anygram_grammar::ir::TerminalId>),
+    Terminals(Vec<TerminalId>),
     Symbol(usize, Automaton),
 }
 
@@ -207,11 +204,10 @@ impl Intersection {
         Ok(Self {
             constraint: constraint.clone(),
             matcher: constraint.matcher()?,
-            tables: Tables::new(constraint),
+            tables: Tables::new(constraint, Arc::new(language.lexing().clone()), None),
             rules,
             search: Search::default(),
             earley: None,
-            separator: None,
             neighbours: None,
         })
     }
@@ -235,8 +231,7 @@ impl Intersection {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let lexing = self.constraint.language().lexing();
-        self.tables.memory_usage(lexing) + self.rules.memory_usage() + self.matcher.memory_usage()
+        self.tables.memory_usage() + self.rules.memory_usage() + self.matcher.memory_usage()
     }
 
     /// Whether a canvas is completable if each run of holes holds any number of tokens. A no is proven. A yes
@@ -250,10 +245,10 @@ impl Intersection {
         options: &IntersectionOptions,
     ) -> Result<Intersected, CanvasError> {
         self.check(canvas)?;
-        if !options.memoize || self.tables.is_full(self.constraint.language().lexing()) {
-            self.tables = Tables::new(&self.constraint);
+        if !options.memoize || self.tables.is_full() {
+            self.tables.clear(&self.constraint);
         }
-        let completions = Completions::new(&self.constraint, canvas);
+        let completions = Completions::loosely(&self.constraint, &Plan::new(&self.constraint, canvas));
         let mut work = self.work(options);
         let verdict = Verdict::unknown(Undecided::Between);
         let mut answer = Intersected { verdict, infilling: None, stats: IntersectionStats::default() };
@@ -264,7 +259,7 @@ impl Intersection {
                 answer.verdict = Verdict::yes(None, false);
                 let complete = match options.complete {
                     Complete::Never => false,
-                    Complete::WhereItProves => completions.is_exact,
+                    Complete::WhereItProves => is_exact(canvas, &completions),
                     Complete::Always => true,
                 };
                 if complete
@@ -310,12 +305,13 @@ impl Intersection {
         let mut lexings = Lexings::new(&mut self.tables, &self.constraint, completions);
         if options.by == IntersectionBy::Earley {
             let cfg = &self.constraint.language().lexing().cfg;
-            let rules = self.earley.get_or_insert_with(|| crate::chart::Rules::new(cfg));
-            let mut earley = Earley::new(rules, &mut lexings);
-            let found = earley.run(work);
-            stats.generating = earley.n_items();
+            let rules = self.earley.get_or_insert_with(|| parse::Rules::new(cfg));
+            let mut parse = Parse::new(rules, &mut lexings, Order::Depth);
+            let found = parse.run(work);
+            stats.generating = parse.n_items();
             stats.lexings = lexings.n_nodes();
-            return Ok(found?.map(Found::Terminals));
+            let terminals = |path: parse::Path| path.into_iter().map(|(terminal, _)| terminal).collect();
+            return Ok(found?.map(|path| Found::Terminals(terminals(path))));
         }
         let dfa = match options.by {
             IntersectionBy::Nfa | IntersectionBy::Earley => None,
@@ -354,19 +350,20 @@ impl Intersection {
         work: &mut Work,
     ) -> Result<(), Undecided> {
         let constraint = self.constraint.clone();
-        let separator = self.separator.get_or_insert_with(|| sample::separator(&constraint)).clone();
+        let separator = self.tables.separator();
         let contextual = constraint.language().mode() == anygram_grammar::ir::LexerMode::Contextual;
         let mut random = Random::new(options.seed);
         // Not where an EOS stands in the canvas: then the text is a sentence.
         let n_slots = canvas.slots().len();
         let as_prefix = matches!(canvas.end(), End::Prefix { .. })
             && completions.slots.last() == Some(&(n_slots, n_slots));
-        let is_fixed = completions.is_exact && !completions.items.contains(&Item::Gap);
+        let is_fixed = is_exact(canvas, completions) && !completions.items.contains(&Item::Gap);
         let sampler = match &found {
             Found::Symbol(_, automaton) => Some(Sampler::new(&self.rules, automaton, &self.search)),
             Found::Terminals(_) => None,
         };
-        let mut drawn: Vec<anygram_grammar::ir::TerminalId> = Vec::new();
+        let mut lexings = Lexings::new(&mut self.tables, &constraint, completions);
+        let mut drawn: Vec<TerminalId> = Vec::new();
         for draw in 0..options.resamples {
             answer.stats.draws += 1;
             // A derivation is spelled with and without separators.
@@ -382,18 +379,13 @@ impl Intersection {
                     (Found::Symbol(..), None) => Vec::new(),
                 };
             }
-            let mut speller = Speller {
-                tables: &mut self.tables,
-                constraint: &constraint,
-                completions,
-                separator: separator.as_deref(),
-            };
             let turn = if draw < 2 && options.seed == 0 { 0 } else { random.below(256) };
-            let Some(parts) = speller.spell(&drawn, apart, turn, work)? else { continue };
+            let Some(path) = lexings.path(&drawn, work)? else { continue };
+            let Some(Spelled { parts, .. }) = lexings.spell(&path, apart, turn, work)? else { continue };
             let Some(filled) = filled(&constraint, canvas, completions, &parts) else { continue };
             match replays(&mut self.matcher, &filled.0.text, as_prefix) {
                 Ok(true) => {
-                    if completions.is_exact {
+                    if is_exact(canvas, completions) {
                         answer.verdict = Verdict::yes(Some(filled.1), true);
                     }
                     answer.infilling = Some(filled.0);
@@ -414,12 +406,20 @@ impl Intersection {
     }
 }
 
+/// Whether each completion is one of the canvas: there are no holes, and what remains is not counted.
+fn is_exact(canvas: &Canvas, completions: &Completions) -> bool {
+    let n_slots = canvas.slots().len();
+    let is_counted = matches!(canvas.end(), End::Prefix { remaining: Some(_) })
+        && completions.slots.last() == Some(&(n_slots, n_slots));
+    canvas.holes().next().is_none() && !is_counted
+}
+
 /// A canvas with what was drawn for its gaps.
 fn filled(
     constraint: &Constraint,
     canvas: &Canvas,
     completions: &Completions,
-    parts: &[Vec<sample::Part>],
+    parts: &[Vec<spell::Part>],
 ) -> Option<(Infilling, Witness)> {
     let mut slots: Vec<Filling> = canvas
         .slots()
@@ -432,7 +432,7 @@ fn filled(
     let mut gaps = Vec::new();
     for ((&(from, to), parts), item) in completions.slots.iter().zip(parts).zip(0..) {
         if completions.is_open(item) && from < canvas.slots().len() {
-            let tokens = sample::tokens(constraint, parts)?;
+            let tokens = spell::tokens(constraint, parts)?;
             slots[from] = Filling::Tokens(tokens.clone());
             gaps.push((from, to, tokens));
         }

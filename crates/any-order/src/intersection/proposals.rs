@@ -13,12 +13,13 @@ use anygram_left_to_right::language::StepError;
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 
-use super::completions::Completions;
-use super::lexings::Lexings;
 use super::{Intersection, IntersectionOptions};
 use crate::canvas::{Canvas, Slot};
 use crate::decision::Decision;
 use crate::error::{CanvasCause, CanvasError};
+use crate::lexings::Lexings;
+use crate::lexings::completions::Completions;
+use crate::plan::Plan;
 
 /// Which terminals can follow each other, begin and end.
 pub(super) struct Neighbours {
@@ -174,7 +175,7 @@ impl Intersection {
 
     fn is_allowed(&mut self, canvas: &Canvas, options: &IntersectionOptions) -> Result<bool, StepError> {
         let mut work = self.work(options);
-        let completions = Completions::new(&self.constraint, canvas);
+        let completions = Completions::loosely(&self.constraint, &Plan::new(&self.constraint, canvas));
         let neighbours =
             self.neighbours.get_or_insert_with(|| Neighbours::new(&self.constraint.language().lexing().cfg));
         let mut lexings = Lexings::new(&mut self.tables, &self.constraint, &completions);

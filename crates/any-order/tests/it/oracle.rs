@@ -208,9 +208,6 @@ fn for_each_canvas(
     let mut tally = Tally::default();
     for seed in seeds() {
         for mode in MODES {
-            if by == By::Chart && mode == LexerMode::Contextual {
-                continue;
-            }
             let case = Case::new(seed, mode);
             for &engine in engines {
                 let limits = Limits { canvas_steps: 600_000, ..Limits::default() };
@@ -444,40 +441,4 @@ fn the_search_alone_is_right() {
 #[test]
 fn what_is_done_last_is_right() {
     for_each_canvas(check, By::Last, &[Engine::Earley]);
-}
-
-#[test]
-fn the_chart_alone_is_right() {
-    for_each_canvas(checked_for_length, By::Chart, &[Engine::Earley]);
-}
-
-/// Bytes in the gaps of a completion.
-fn n_in_gaps(case: &Case, answer: &Decision<Witness>) -> Option<usize> {
-    let Decision::Yes(witness) = answer else { return None };
-    let bytes = |token: &TokenId| case.vocab[token.index()].as_ref().map_or(0, Vec::len);
-    let of = |filling: &Filling| match filling {
-        Filling::Tokens(tokens) => tokens.iter().map(bytes).sum(),
-        Filling::Token(_) => 0,
-    };
-    Some(witness.slots.iter().map(of).sum())
-}
-
-/// What the chart puts into gaps is no longer than what a search finds that has it as its aim to put few
-/// tokens there.
-fn checked_for_length(
-    case: &Case,
-    solver: &mut Solver,
-    canvas: &Canvas,
-    tally: &mut Tally,
-) -> Result<(), String> {
-    check(case, solver, canvas, tally)?;
-    let length = |by: By| {
-        let solver = Solver::new(solver.constraint()).map_err(|error| error.to_string())?;
-        let answer = solver.by(by).completable(canvas).map_err(|error| error.to_string())?;
-        Ok::<_, String>(n_in_gaps(case, &answer))
-    };
-    match length(By::Chart)?.zip(length(By::All)?) {
-        Some((own, other)) if own > other => Err(format!("{own} bytes in gaps, where {other} are enough")),
-        _ => Ok(()),
-    }
 }

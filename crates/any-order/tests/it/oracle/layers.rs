@@ -200,7 +200,9 @@ fn canvas(random: &mut Random, case: &Case) -> Canvas {
 fn canvases_are_those_of_the_layered_engine() {
     let (mut n_compared, mut n_rows, mut n_open, mut n_yes) = (0, 0, 0, 0);
     let mut failures = Vec::new();
-    for seed in seeds() {
+    // Where what merged readings of limited stacks lead to was once taken for what whole ones do.
+    let known = [177].into_iter().filter(|seed| !seeds().contains(seed));
+    for seed in seeds().into_iter().chain(known) {
         for mode in MODES {
             let case = Case::new(seed, mode);
             let limits = Limits { canvas_steps: 2_000_000, ..Limits::default() };

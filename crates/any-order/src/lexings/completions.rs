@@ -7,7 +7,7 @@
 use anygram_grammar::ir::TerminalId;
 use anygram_left_to_right::Constraint;
 
-use crate::canvas::{Canvas, End};
+use crate::canvas::End;
 use crate::plan::{self, Place, Plan};
 
 /// Bytes of a chunk at least, but for the last.
@@ -32,13 +32,23 @@ fn chunks(mut text: &[u8]) -> Vec<&[u8]> {
     chunks
 }
 
+/// Which tokens a hole may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Trie {
+    All,
+    /// Some of each kind.
+    Few,
+}
+
 /// A part of a partial output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// These bytes: a fragment, or a chunk of one.
     Fragment(Box<[u8]>),
     /// A token that is a terminal.
     Special(TerminalId),
+    /// One token: of all, or of few.
+    Hole(Trie),
     /// Any number of tokens.
     Gap,
     /// Any text: what follows a prefix.
@@ -47,25 +57,27 @@ pub(super) enum Item {
 
 /// A partial output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Completions {
+pub(crate) struct Completions {
     pub items: Vec<Item>,
     /// Whether the text may end before each item, and after the last.
     pub finals: Vec<bool>,
     /// Of each item the first of its slots, and the first behind them.
     pub slots: Vec<(usize, usize)>,
-    /// Whether each completion is one of the canvas: there are no holes, and what remains is not counted.
-    pub is_exact: bool,
 }
 
 impl Completions {
-    pub fn new(constraint: &Constraint, canvas: &Canvas) -> Self {
-        let Plan { places, ends, whole } = Plan::new(constraint, canvas);
-        let mut this = Self {
-            items: Vec::new(),
-            finals: Vec::new(),
-            slots: Vec::new(),
-            is_exact: canvas.holes().next().is_none(),
-        };
+    /// A plan of which each run of holes and gaps is one gap.
+    pub fn loosely(constraint: &Constraint, plan: &Plan) -> Self {
+        Self::new(constraint, plan, None)
+    }
+
+    /// A plan as it is, with such tokens in its holes. (What may remain behind it is not counted.)
+    pub fn exactly(constraint: &Constraint, plan: &Plan, trie: Trie) -> Self {
+        Self::new(constraint, plan, Some(trie))
+    }
+
+    fn new(constraint: &Constraint, Plan { places, ends, whole }: &Plan, trie: Option<Trie>) -> Self {
+        let mut this = Self { items: Vec::new(), finals: Vec::new(), slots: Vec::new() };
         let mut bytes: Vec<u8> = Vec::new();
         let mut at = 0;
         while at < places.len() {
@@ -77,6 +89,10 @@ impl Completions {
                     this.finals.push(is_final);
                     return this;
                 }
+                Place::Free | Place::Gap if trie.is_some() => match (places[from], trie) {
+                    (Place::Free, Some(trie)) => Item::Hole(trie),
+                    _ => Item::Gap,
+                },
                 Place::Free | Place::Gap | Place::Optional => {
                     while let Some(Place::Free | Place::Gap) = places.get(at) {
                         is_final |= ends[at];
@@ -115,7 +131,6 @@ impl Completions {
         match whole {
             Some(End::Prefix { remaining }) => {
                 let after = if remaining.is_none() { Item::Anything } else { Item::Gap };
-                this.is_exact &= remaining.is_none();
                 this.push(after, (n_slots, n_slots), false);
                 this.finals.push(true);
             }
@@ -134,6 +149,11 @@ impl Completions {
     /// Whether item is a gap of the canvas or what follows it.
     pub fn is_open(&self, item: usize) -> bool {
         matches!(self.items.get(item), Some(Item::Gap | Item::Anything))
+    }
+
+    /// Whether something is put into an item.
+    pub fn is_filled(&self, item: usize) -> bool {
+        matches!(self.items.get(item), Some(Item::Hole(_) | Item::Gap | Item::Anything))
     }
 
     /// Whether the text may end before an item in `from..to`.

@@ -20,10 +20,10 @@ use anygram_lexer::union::State;
 use rustc_hash::FxHashMap;
 
 /// A piece in progress, interned.
-pub(super) type Lexeme = u32;
+pub(crate) type Lexeme = u32;
 
 /// The boundary at which nothing is owed.
-pub(super) const FIRST: Lexeme = 0;
+pub(crate) const FIRST: Lexeme = 0;
 
 const DEAD: State = dfa::DEAD;
 const START: State = dfa::START;
@@ -41,7 +41,7 @@ const ANY: u32 = u32::MAX;
 
 /// The end of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// What it is read as; `None` if it is ignored.
     pub label: Option<TerminalId>,
     /// The boundary after it.
@@ -56,7 +56,7 @@ struct Row {
 
 /// The table of lexemes and their steps, which grows as texts need it.
 #[derive(Default)]
-pub(super) struct Lexemes {
+pub(crate) struct Lexemes {
     lexemes: Vec<(State, u32)>,
     ids: FxHashMap<(State, u32), Lexeme>,
     steps: Vec<Option<Box<[Option<Row>]>>>,
@@ -84,6 +84,19 @@ impl Lexemes {
     /// Whether no byte of the piece was read.
     pub fn is_boundary(&self, lexeme: Lexeme) -> bool {
         self.lexemes[lexeme as usize].0 == START
+    }
+
+    /// Whether whatever can be read from one lexeme can be read from another: the same piece, which owes no
+    /// more.
+    pub fn covers(&self, one: Lexeme, other: Lexeme) -> bool {
+        let ((state, debts), (of, owed)) = (self.lexemes[one as usize], self.lexemes[other as usize]);
+        let owes = |debt: &Debt| self.debts[owed as usize].binary_search(debt).is_ok();
+        one == other || state == of && (debts == owed || self.debts[debts as usize].iter().all(owes))
+    }
+
+    /// The state of the union of a piece in progress.
+    pub fn state(&self, lexeme: Lexeme) -> State {
+        self.lexemes[lexeme as usize].0
     }
 
     /// Whether the piece may yet be read as the terminal.
