@@ -127,8 +127,8 @@ impl Boundaries {
     }
 
     /// Of each terminal a number of bytes that suffices to spell it from every boundary that is sure, after
-    /// ignored pieces if need be; `None` if none is known. (A token that the grammar names counts as one byte.)
-    /// Cost: where all lexemes are explored, terminals × moves.
+    /// ignored pieces if need be; `None` if none is known. (A token that the grammar names counts as one
+    /// byte.) Cost: where all lexemes are explored, terminals × moves.
     pub fn bytes_from_everywhere(&self, work: &mut Work) -> Result<Vec<Option<u32>>, Stopped> {
         match &self.0 {
             Known::Explored(explored) => explored.bytes_from_everywhere(work),
