@@ -399,8 +399,13 @@ impl Solver {
         let mut answer = self.staged("completable: gaps for holes", work, |this, work| {
             this.decide_loosely(canvas, plan, work)
         })?;
-        // A search in a canvas with gaps may never end, so that it cannot say no.
-        let tries: &[Trie] = if plan.has_gaps() { &[Trie::Few, Trie::All] } else { &[Trie::Few] };
+        let tries: &[Trie] = match plan.has_gaps() {
+            // A search in a canvas with gaps may never end, so that it cannot say no.
+            true => &[Trie::Few, Trie::All],
+            // Where all runs of holes are short that was asked already.
+            false if Relaxed::new(plan, SHORT_RUN).plan == *plan => &[],
+            false => &[Trie::Few],
+        };
         for &trie in tries {
             if answer.decided().is_none() && plan.places.contains(&Place::Free) {
                 let mut own = self.share_of_work(8);
