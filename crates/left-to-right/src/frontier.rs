@@ -74,12 +74,15 @@ pub struct Stepper {
     steps: FxHashMap<(StateId, TerminalId), Option<StateId>>,
     finishes: FxHashMap<(Purpose, StateId, ClassId), bool>,
     pending: Vec<(StateId, CutId)>,
-    /// The parser states that were looked into since [`Stepper::begin_trace`].
+    /// The parser states that were looked into since `begin_trace`.
     trace: Trace,
     work: Work,
     /// How often parser states were forgotten.
     generation: u64,
 }
+
+/// What was traced before a [trace](Stepper::begin_trace) began.
+pub(crate) struct Outer(Trace);
 
 /// Which parser states something depends on.
 #[derive(Default)]
@@ -137,23 +140,23 @@ impl Stepper {
         }
     }
 
-    /// Empty tables of parser states, and the lexemes of other tables.
-    pub fn renewed(language: &Language, recognizer: Box<dyn Recognizer>, of: &mut Self) -> Self {
+    /// Empty tables of parser states, and the lexemes of other tables; and whether shapes of states mean what
+    /// they did.
+    pub fn renewed(language: &Language, recognizer: Box<dyn Recognizer>, of: &mut Self) -> (Self, bool) {
         let mut fresh = Self::with(language, recognizer);
-        fresh.take_lexemes(of);
+        let has_shapes = fresh.take_lexemes(of);
         // What was known of the old parser states does not hold of these.
         fresh.generation = of.generation + 1;
-        fresh
+        (fresh, has_shapes)
     }
 
     /// Takes the lexemes of other tables, which have none from then on, and the numbers of their parser
-    /// states' shapes.
-    pub fn take_lexemes(&mut self, of: &mut Self) {
+    /// states' shapes, unless these are too many.
+    pub fn take_lexemes(&mut self, of: &mut Self) -> bool {
         self.transducer = std::mem::take(&mut of.transducer);
-        if let Some(own) = self.recognizer.shared_states_mut()
-            && let Some(others) = of.recognizer.shared_states_mut()
-        {
-            own.take_shapes(others);
+        match (self.recognizer.shared_states_mut(), of.recognizer.shared_states_mut()) {
+            (Some(own), Some(others)) => own.take_shapes(others),
+            _ => true,
         }
     }
 
@@ -179,18 +182,35 @@ impl Stepper {
         Ok(state)
     }
 
-    /// From here on the parser states are noted that are looked into.
-    pub fn begin_trace(&mut self) {
-        self.trace = Trace::On(Vec::new());
+    /// From here on the parser states are noted that are looked into. What this returns is for
+    /// [`Stepper::end_trace`].
+    pub(crate) fn begin_trace(&mut self) -> Outer {
+        Outer(std::mem::replace(&mut self.trace, Trace::On(Vec::new())))
     }
 
     /// The parser states that were looked into since [`Stepper::begin_trace`], sorted; `None` if they are
-    /// more than can be told.
-    pub fn end_trace(&mut self) -> Option<Vec<StateId>> {
-        let Trace::On(mut states) = std::mem::take(&mut self.trace) else { return None };
-        states.sort_unstable();
-        states.dedup();
-        Some(states)
+    /// more than can be told. Whoever traced before has looked into them too.
+    pub(crate) fn end_trace(&mut self, outer: Outer) -> Option<Vec<StateId>> {
+        let inner = std::mem::replace(&mut self.trace, outer.0);
+        let states = match inner {
+            Trace::On(mut states) => {
+                states.sort_unstable();
+                states.dedup();
+                Some(states)
+            }
+            Trace::Off | Trace::Lost => None,
+        };
+        self.look_into_all(states.as_deref());
+        states
+    }
+
+    /// Notes that states were looked into; `None` for more than can be told.
+    pub(crate) fn look_into_all(&mut self, states: Option<&[StateId]>) {
+        let Trace::On(all) = &mut self.trace else { return };
+        match states {
+            Some(states) => all.extend_from_slice(states),
+            None => self.trace = Trace::Lost,
+        }
     }
 
     /// Notes that a state was looked into, and what reading a terminal from it looked into.

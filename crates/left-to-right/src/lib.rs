@@ -9,7 +9,8 @@
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | `sweep`, `rests` | what tokens do to a piece in progress, and what is left of them behind it |
 //! | `common`, `beside` | the same in automata in common use, once for a vocabulary, and what differs |
-//! | [`memo`] | equal situations share their masks |
+//! | `follow` | what the ends of pieces inside tokens lead to |
+//! | [`memo`] | equal situations share their masks, and what ends of pieces lead to |
 //! | [`constraint`] | a language and a vocabulary |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
 //! | `session`, `batch` | the tables that outputs share; many outputs and their masks in parallel |
@@ -34,6 +35,7 @@ pub mod costs;
 pub mod error;
 pub mod example;
 pub mod explain;
+mod follow;
 pub mod forced;
 pub mod frontier;
 pub mod language;

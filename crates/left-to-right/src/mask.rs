@@ -15,19 +15,20 @@
 //! × readings. Where a grammar promises that few cuts survive the next byte
 //! ([`delimited`](anygram_grammar::ir::Grammar::delimited)), ends are followed one by one there too.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use anygram_bits::{BitSet, Random};
 use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::beside::{Base, Beside, Pairs};
 use crate::common::Commons;
+use crate::follow::{Followed, Worth};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
+use crate::memo::{ExitId, Memo};
 use crate::rests::Rests;
 use crate::sweep::{PlaceTables, Stop, Sweeper};
 
@@ -307,7 +308,7 @@ impl Tokens {
         }
     }
 
-    fn remove_from(&self, words: &mut [u32]) {
+    pub(crate) fn remove_from(&self, words: &mut [u32]) {
         match self {
             Self::Few(tokens) => {
                 tokens.iter().for_each(|token| {
@@ -342,23 +343,26 @@ const MANY_NODES: usize = 10_000;
 const FEW_NODES: usize = 1_000;
 
 /// A walk: a [`Sweep`] restricted to one set of wanted terminals.
-struct Walk {
+pub(crate) struct Walk {
     /// The tokens after which the piece is in progress and can be completed: sets whose rows are the sweep's,
     /// and a list.
-    stay: Box<[Arc<Tokens>]>,
+    pub stay: Box<[Arc<Tokens>]>,
     /// The tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
-    unknown: Vec<(LexemeId, Arc<Tokens>)>,
+    pub unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
-    exits: Vec<Exit>,
+    pub exits: Vec<Exit>,
 }
 
 /// A way in which a piece can end inside tokens or with them.
-struct Exit {
-    cut: CutId,
+#[derive(Clone)]
+pub(crate) struct Exit {
+    pub id: ExitId,
+    pub worth: Arc<Worth>,
+    pub cut: CutId,
     /// The tokens that end here.
-    ends: Option<Arc<Tokens>>,
+    pub ends: Option<Arc<Tokens>>,
     /// What is left of the others.
-    rest: Option<Arc<Rest>>,
+    pub rest: Option<Arc<Rest>>,
 }
 
 /// The walks that are kept, bounded in bytes: when full, all are dropped.
@@ -380,15 +384,10 @@ pub struct Walks {
     /// What the vocabulary knows of automata in common use.
     commons: Option<Arc<Commons>>,
     n_seen: u64,
+    /// How many exits there were, those that were dropped too.
+    n_exits: u64,
     /// Scratch: a row, all zero between uses.
-    row: Vec<u32>,
-}
-
-/// Scratch space of a mask.
-#[derive(Default)]
-pub struct Scratch {
-    /// Readings and the rests that they were followed into.
-    done: FxHashSet<(Config, u64)>,
+    pub(crate) row: Vec<u32>,
 }
 
 /// Adds the bits of all byte tokens that leave the frontier viable to `words`.
@@ -398,7 +397,7 @@ pub fn add_tokens(
     trie: &TokenTrie,
     frontier: &[Config],
     walks: &mut Walks,
-    scratch: &mut Scratch,
+    memo: &mut Memo,
     words: &mut [u32],
 ) -> Result<(), StepError> {
     if language.lexing().merges_ends() {
@@ -410,44 +409,8 @@ pub fn add_tokens(
             stepper.is_viable(language, readings)
         });
     }
-    scratch.done.clear();
-    // Few pieces come before many: what they admit need not be admitted again.
-    let mut agenda: VecDeque<(Config, Option<Arc<Rest>>)> =
-        frontier.iter().map(|&config| (config, None)).collect();
-    while let Some((Config { state, lexeme }, rest)) = agenda.pop_front() {
-        if rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(words)) {
-            continue;
-        }
-        stepper.spend(1 + words.len() / 16)?;
-        let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
-        let walk = walks.get(stepper, language, left, lexeme, words.len())?;
-        walk.stay.iter().for_each(|tokens| tokens.add_to(words));
-        for (lexeme, tokens) in &walk.unknown {
-            let config = Config { state, lexeme: *lexeme };
-            if !tokens.is_subset(words) && stepper.is_viable(language, &[config])? {
-                tokens.add_to(words);
-            }
-        }
-        for Exit { cut, ends, rest } in &walk.exits {
-            let ends = ends.as_ref().filter(|ends| !ends.is_subset(words));
-            let rest_left = rest.as_ref().filter(|rest| !rest.tokens.is_subset(words));
-            if ends.is_none() && rest_left.is_none() {
-                continue;
-            }
-            let Some(config) = stepper.end(language, (state, *cut))? else { continue };
-            if let Some(ends) = ends
-                && stepper.is_viable(language, &[config])?
-            {
-                ends.add_to(words);
-            }
-            if let Some(rest) = rest_left
-                && scratch.done.insert((config, rest.id))
-            {
-                agenda.push_back((config, Some(rest.clone())));
-            }
-        }
-    }
-    Ok(())
+    memo.begin_mask();
+    Followed::new((stepper, language), trie, (walks, memo), words).add(trie, frontier)
 }
 
 /// Adds the tokens whose readings are admitted, in `scannerless`, where the pieces of a token that end at one
@@ -506,7 +469,7 @@ impl Walks {
         self.n_seen
     }
 
-    fn get(
+    pub(crate) fn get(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
@@ -741,7 +704,9 @@ impl Walks {
                 };
                 let rest = rest.filter(|rest| !rest.tokens.is_subset(&self.row));
                 if ends.is_some() || rest.is_some() {
-                    exits.push(Exit { cut, ends, rest });
+                    self.n_exits += 1;
+                    let worth = Arc::default();
+                    exits.push(Exit { id: ExitId(self.n_exits), worth, cut, ends, rest });
                 }
             }
         }

@@ -899,11 +899,11 @@ impl Matcher {
         if self.look_up(session, frontier, words)? {
             return Ok(());
         }
-        let Session { stepper, walks, memo, scratch, .. } = session;
+        let Session { stepper, walks, memo, .. } = session;
         words.fill(0);
         stepper.begin(language);
         let mark = stepper.mark();
-        stepper.begin_trace();
+        let outer = stepper.begin_trace();
         // Whether the text may end here.
         frontier.iter().for_each(|config| stepper.look_into(config.state, None));
         let mut result = mask::add_tokens(
@@ -912,7 +912,7 @@ impl Matcher {
             vocabulary.trie(),
             frontier,
             walks,
-            scratch,
+            memo,
             &mut words[..n_words],
         );
         for &(token, terminal) in self.constraint.specials() {
@@ -924,7 +924,7 @@ impl Matcher {
                 Ok(())
             });
         }
-        let looked_into = stepper.end_trace();
+        let looked_into = stepper.end_trace(outer);
         stepper.release(mark);
         result?;
         if stepper.is_sentence(frontier) {

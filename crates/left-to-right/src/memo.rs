@@ -8,7 +8,10 @@
 //! graph of states that the mask was computed from, so whoever comes the same way gets the same mask, at any
 //! place of any text.
 //!
-//! The states that were looked into are noted while a mask is computed ([`Stepper::begin_trace`]); those made
+//! What an end of a piece inside tokens leads to is kept in the same way (`follow`), for a mask that is new
+//! mostly has new reasons for few of its tokens. Where the mask had tokens already, what is kept says so.
+//!
+//! The states that were looked into are noted while a mask is computed (`Stepper::begin_trace`); those made
 //! on the way are left out, because they follow from the others. XGrammar and llguidance precompute what does
 //! not depend on the stack at all; parser stacks that share what they hold are Tomita's (1985). Cost of a
 //! look-up: the states on the path, one to three as a rule, and a copy of the row, or of the tokens where
@@ -23,19 +26,22 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::frontier::{Config, Stepper};
 use crate::mask::Tokens;
 
-/// What is known of masks, bounded in bytes: when full, all is dropped.
+/// What is known of masks and of parts of masks, bounded in bytes: when full, all is dropped.
 #[derive(Default)]
-pub(crate) struct Memo {
+pub struct Memo {
     nodes: Vec<Node>,
-    /// From a node, the first word, by what is seen; the key of the root has [`ROOT`] there, and the
-    /// readings.
+    /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`EXIT`] there, and
+    /// what is asked about.
     edges: FxHashMap<Box<[u32]>, u32>,
-    /// Of each mask, by hash, all that have it.
-    masks: FxHashMap<u64, Vec<Arc<Tokens>>>,
+    /// Of each set of tokens, by hash, all that have it.
+    sets: FxHashMap<u64, Vec<Arc<Tokens>>>,
     bytes: usize,
     counts: MemoCounts,
-    /// Scratch: the states met on the way, and a key.
+    /// What was found out while the present mask is computed and is not kept.
+    present: FxHashMap<(ExitId, StateId), Found>,
+    /// Scratch: the states met on the way, those of them that were looked at, and a key.
     met: Vec<StateId>,
+    looked_at: Vec<StateId>,
     key: Vec<u32>,
 }
 
@@ -48,42 +54,68 @@ pub struct MemoCounts {
     pub kept: u64,
     /// Masks that were computed and depend on too much to be kept.
     pub not_kept: u64,
+    /// Ends of pieces behind which all was known, of masks that were computed.
+    pub ends_found: u64,
 }
 
-const ROOT: u32 = u32::MAX;
+/// Tells apart the ways in which pieces end inside tokens: a lexeme in progress, what is left of some tokens,
+/// and a cut.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ExitId(pub u64);
+
+/// Sets of tokens whose union is meant: few.
+pub(crate) type Parts = Arc<[Arc<Tokens>]>;
+
+/// The tokens to which an exit leads from a parser state.
+#[derive(Clone)]
+pub(crate) struct Known {
+    pub parts: Parts,
+    /// Tokens of which it was not found out whether it leads to them, since the mask had them already.
+    pub assumed: Option<Arc<Tokens>>,
+}
+
+impl Known {
+    /// Whether that is enough for a mask that has some tokens already.
+    fn is_enough(&self, words: &[u32]) -> bool {
+        self.assumed.as_ref().is_none_or(|assumed| assumed.is_subset(words))
+    }
+}
+
+/// The same, with the states that were looked into, if they could be told.
+struct Found(Known, Option<Arc<[StateId]>>);
+
+const MASK: u32 = u32::MAX;
+const EXIT: u32 = u32::MAX - 1;
 
 enum Node {
     /// The state that was met as the so many-th decides.
     Look(u32),
-    Mask(Arc<Tokens>),
+    Known(Known),
 }
 
 /// Beyond this many states a situation is not likely to come again.
 const MAX_MET: usize = 256;
 
 impl Memo {
+    /// Begins a mask: parser states may have got other numbers since the last one.
+    pub(crate) fn begin_mask(&mut self) {
+        self.present.clear();
+    }
+
     /// The mask of a frontier, if it is known.
-    pub fn find(&mut self, stepper: &mut Stepper, frontier: &[Config]) -> Option<&Tokens> {
+    pub(crate) fn find(&mut self, stepper: &mut Stepper, frontier: &[Config]) -> Option<&Tokens> {
         self.begin(frontier);
-        loop {
-            let node = *self.edges.get(&*self.key)?;
-            match self.nodes[node as usize] {
-                Node::Mask(_) => break,
-                Node::Look(at) => self.look(stepper, node, at)?,
-            }
-        }
-        match &self.nodes[*self.edges.get(&*self.key)? as usize] {
-            Node::Mask(mask) => {
-                self.counts.found += 1;
-                Some(mask)
-            }
+        let node = self.descend(stepper)?;
+        self.counts.found += 1;
+        match &self.nodes[node as usize] {
+            Node::Known(mask) => mask.parts.first().map(|mask| &**mask),
             Node::Look(_) => None,
         }
     }
 
     /// Keeps the mask of a frontier that was not known; `looked_into` are the states that it depends on,
     /// sorted, if they could be told. With a `limit` of no bytes nothing is kept.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         stepper: &mut Stepper,
         frontier: &[Config],
@@ -91,53 +123,124 @@ impl Memo {
         mask: &[u32],
         limit: usize,
     ) {
-        if self.bytes > limit {
-            *self = Self { counts: self.counts, ..Self::default() };
-        }
-        let kept =
-            looked_into.filter(|_| limit > 0).and_then(|states| self.keep(stepper, frontier, states, mask));
+        self.make_room(limit);
+        let kept = looked_into.filter(|_| limit > 0).and_then(|states| {
+            let mask = Arc::new(Tokens::of_row(mask));
+            self.begin(frontier);
+            self.keep(stepper, states, |this| Known { parts: Arc::new([this.share(mask)]), assumed: None })
+        });
         match kept {
             Some(()) => self.counts.kept += 1,
             None => self.counts.not_kept += 1,
         }
     }
 
+    /// The tokens to which an exit leads from a parser state, as far as a mask does not have them already, if
+    /// that is known. What is looked at is noted.
+    pub(crate) fn find_exit(
+        &mut self,
+        stepper: &mut Stepper,
+        (exit, state): (ExitId, StateId),
+        words: &[u32],
+    ) -> Option<Known> {
+        if let Some(Found(known, looked_into)) = self.present.get(&(exit, state))
+            && known.is_enough(words)
+        {
+            stepper.look_into_all(looked_into.as_deref());
+            self.counts.ends_found += 1;
+            return Some(known.clone());
+        }
+        self.begin_exit(exit, state);
+        let node = self.descend(stepper)?;
+        let Node::Known(known) = &self.nodes[node as usize] else { return None };
+        if !known.is_enough(words) {
+            return None;
+        }
+        stepper.look_into_all(Some(&self.looked_at));
+        self.counts.ends_found += 1;
+        Some(known.clone())
+    }
+
+    /// Keeps the tokens to which an exit leads, as [`Memo::insert`] keeps masks, or else for the present mask.
+    pub(crate) fn insert_exit(
+        &mut self,
+        stepper: &mut Stepper,
+        (exit, state): (ExitId, StateId),
+        looked_into: Option<&[StateId]>,
+        known: &Known,
+        limit: usize,
+    ) {
+        self.make_room(limit);
+        let kept = looked_into.filter(|_| limit > 0).and_then(|states| {
+            self.begin_exit(exit, state);
+            self.keep(stepper, states, |this| {
+                this.bytes += size_of_val(&*known.parts);
+                let Known { parts, assumed } = known;
+                let mut share = |set: &Arc<Tokens>| this.share(set.clone());
+                Known { parts: parts.iter().map(&mut share).collect(), assumed: assumed.as_ref().map(share) }
+            })
+        });
+        if kept.is_none() {
+            self.present.insert((exit, state), Found(known.clone(), looked_into.map(Into::into)));
+        }
+    }
+
+    /// From a root to what is known there: the last node.
+    fn descend(&mut self, stepper: &mut Stepper) -> Option<u32> {
+        loop {
+            let node = *self.edges.get(&*self.key)?;
+            match self.nodes[node as usize] {
+                Node::Known(_) => return Some(node),
+                Node::Look(at) => self.look(stepper, node, at)?,
+            }
+        }
+    }
+
+    /// From a root along what is known there to what is made, in place of what was known.
     fn keep(
         &mut self,
         stepper: &mut Stepper,
-        frontier: &[Config],
         looked_into: &[StateId],
-        mask: &[u32],
+        make: impl FnOnce(&mut Self) -> Known,
     ) -> Option<()> {
-        self.begin(frontier);
-        let mut looked_at: Vec<u32> = Vec::new();
+        let mut looked_at = Vec::new();
         loop {
             let known = self.edges.get(&*self.key).copied();
-            let node = match known {
-                Some(node) => node,
-                None => {
-                    // Those that were not met were made on the way, and follow from the others.
-                    let matters = |&at: &u32| {
-                        !looked_at.contains(&at) && looked_into.binary_search(&self.met[at as usize]).is_ok()
-                    };
-                    let made = match (0..self.met.len() as u32).find(matters) {
-                        Some(at) => Node::Look(at),
-                        None => Node::Mask(self.share(mask)),
-                    };
-                    let node = self.nodes.len() as u32;
-                    self.nodes.push(made);
-                    self.bytes += size_of::<Node>() + 2 * size_of_val(&*self.key) + 48;
-                    self.edges.insert(self.key.as_slice().into(), node);
-                    node
-                }
+            let at = match known.map(|node| &self.nodes[node as usize]) {
+                Some(&Node::Look(at)) => Some(at),
+                // Those that were not met were made on the way, and follow from the others.
+                _ => (0..self.met.len() as u32).find(|at| {
+                    !looked_at.contains(at) && looked_into.binary_search(&self.met[*at as usize]).is_ok()
+                }),
             };
-            match &self.nodes[node as usize] {
-                Node::Mask(_) => return Some(()),
-                &Node::Look(at) => {
-                    looked_at.push(at);
-                    self.look(stepper, node, at)?;
-                }
-            }
+            let Some(at) = at else {
+                let made = Node::Known(make(self));
+                self.put(known, made);
+                return Some(());
+            };
+            let node = self.put(known, Node::Look(at));
+            looked_at.push(at);
+            self.look(stepper, node, at)?;
+        }
+    }
+
+    /// Puts a node in the place of a known one, or at the end of the present key.
+    fn put(&mut self, known: Option<u32>, made: Node) -> u32 {
+        if let Some(node) = known {
+            self.nodes[node as usize] = made;
+            return node;
+        }
+        let node = self.nodes.len() as u32;
+        self.nodes.push(made);
+        self.bytes += size_of::<Node>() + 2 * size_of_val(&*self.key) + 48;
+        self.edges.insert(self.key.as_slice().into(), node);
+        node
+    }
+
+    fn make_room(&mut self, limit: usize) {
+        if self.bytes > limit {
+            let present = std::mem::take(&mut self.present);
+            *self = Self { counts: self.counts, present, ..Self::default() };
         }
     }
 
@@ -152,9 +255,7 @@ impl Memo {
     }
 
     fn begin(&mut self, frontier: &[Config]) {
-        self.met.clear();
-        self.key.clear();
-        self.key.push(ROOT);
+        self.begin_root(MASK);
         for &Config { state, lexeme } in frontier {
             self.key.push(lexeme.0);
             let at = place(&mut self.met, state);
@@ -162,9 +263,24 @@ impl Memo {
         }
     }
 
+    fn begin_exit(&mut self, exit: ExitId, state: StateId) {
+        self.begin_root(EXIT);
+        self.key.extend([exit.0 as u32, (exit.0 >> 32) as u32]);
+        self.met.push(state);
+    }
+
+    fn begin_root(&mut self, root: u32) {
+        self.met.clear();
+        self.looked_at.clear();
+        self.key.clear();
+        self.key.push(root);
+    }
+
     /// Looks at a state: makes the key of what is seen there.
     fn look(&mut self, stepper: &mut Stepper, node: u32, at: u32) -> Option<()> {
-        let view = stepper.view(self.met[at as usize])?;
+        let state = self.met[at as usize];
+        let view = stepper.view(state)?;
+        self.looked_at.push(state);
         self.key.clear();
         self.key.extend([node, view.shape]);
         if self.met.len() + view.origins.len() > MAX_MET {
@@ -177,24 +293,27 @@ impl Memo {
         Some(())
     }
 
-    fn share(&mut self, mask: &[u32]) -> Arc<Tokens> {
-        let mask = Tokens::of_row(mask);
-        let mut hasher = FxHasher::default();
-        match &mask {
-            Tokens::Few(tokens) => tokens.iter().for_each(|token| hasher.write_u32(token.0)),
-            Tokens::Many(words) | Tokens::Most(words, _) => words.chunks(2).for_each(|pair| {
-                hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
-            }),
-        }
-        let same = self.masks.entry(hasher.finish()).or_default();
-        if let Some(known) = same.iter().find(|known| ***known == mask) {
+    /// The same set, once.
+    fn share(&mut self, set: Arc<Tokens>) -> Arc<Tokens> {
+        let same = self.sets.entry(hash(&set)).or_default();
+        if let Some(known) = same.iter().find(|known| **known == set) {
             return known.clone();
         }
-        self.bytes += mask.memory_usage() + 64;
-        let mask = Arc::new(mask);
-        same.push(mask.clone());
-        mask
+        self.bytes += set.memory_usage() + 64;
+        same.push(set.clone());
+        set
     }
+}
+
+fn hash(set: &Tokens) -> u64 {
+    let mut hasher = FxHasher::default();
+    match set {
+        Tokens::Few(tokens) => tokens.iter().for_each(|token| hasher.write_u32(token.0)),
+        Tokens::Many(words) | Tokens::Most(words, _) => words.chunks(2).for_each(|pair| {
+            hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
+        }),
+    }
+    hasher.finish()
 }
 
 /// Where a state stands among those that were met, which it now is.

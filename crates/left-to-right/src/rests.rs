@@ -16,7 +16,7 @@ pub struct Rest {
     /// The bytes that are left.
     pub trie: TokenTrie,
     /// Of which tokens.
-    pub tokens: Tokens,
+    pub tokens: Arc<Tokens>,
     /// The most bytes that are left.
     pub height: usize,
 }
@@ -75,7 +75,7 @@ impl RestTable {
         let same = self.by_trie.get(&hash).and_then(|rests| rests.iter().find(|rest| rest.trie == trie));
         let rest = same.cloned().unwrap_or_else(|| {
             self.n_made += 1;
-            let tokens = Tokens::new(trie.order().to_vec(), n_words);
+            let tokens = Arc::new(Tokens::new(trie.order().to_vec(), n_words));
             self.bytes += trie.memory_usage() + tokens.memory_usage();
             let rest = Arc::new(Rest { id: self.n_made, height: trie.height(), trie, tokens });
             self.by_trie.entry(hash).or_default().push(rest.clone());

@@ -8,7 +8,7 @@ use crate::budget::Budgets;
 use crate::constraint::Constraint;
 use crate::error::{MatchError, StepError};
 use crate::frontier::Stepper;
-use crate::mask::{Scratch, Walks};
+use crate::mask::Walks;
 use crate::memo::Memo;
 use crate::recall::Selections;
 
@@ -19,7 +19,6 @@ pub(crate) struct Session {
     pub walks: Walks,
     pub memo: Memo,
     pub selections: Selections,
-    pub scratch: Scratch,
     /// The tables of outputs that have moved to another engine, and their point before any token was read.
     pub heavy: Option<(Arc<Mutex<Session>>, Mark)>,
     /// Made when a budget is first asked about.
@@ -30,8 +29,8 @@ impl Session {
     pub fn new(constraint: &Constraint, choice: Choice) -> Result<Self, MatchError> {
         let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
         let walks = Walks::of(constraint.vocabulary());
-        let (memo, selections, scratch) = (Memo::default(), Selections::default(), Scratch::default());
-        Ok(Self { stepper, choice, walks, memo, selections, scratch, heavy: None, budgets: None })
+        let (memo, selections) = (Memo::default(), Selections::default());
+        Ok(Self { stepper, choice, walks, memo, selections, heavy: None, budgets: None })
     }
 
     fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
@@ -43,13 +42,14 @@ impl Session {
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     pub fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
         let recognizer = Self::recognizer(constraint, old.choice)?;
+        let (stepper, has_shapes) = Stepper::renewed(constraint.language(), recognizer, &mut old.stepper);
+        let memo = std::mem::take(&mut old.memo);
         Ok(Self {
-            stepper: Stepper::renewed(constraint.language(), recognizer, &mut old.stepper),
+            stepper,
             choice: old.choice,
             walks: std::mem::take(&mut old.walks),
-            memo: std::mem::take(&mut old.memo),
+            memo: if has_shapes { memo } else { Memo::default() },
             selections: std::mem::take(&mut old.selections),
-            scratch: Scratch::default(),
             heavy: old.heavy.take(),
             budgets: old.budgets.take(),
         })

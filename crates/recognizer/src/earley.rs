@@ -80,6 +80,9 @@ type Reach = Option<Box<[StateId]>>;
 /// In place of where a reach stands.
 const TOO_FAR: u32 = u32::MAX;
 
+/// Beyond this many shapes, whoever takes tables over forgets them.
+const MANY_SHAPES: usize = 100_000;
+
 /// Beyond this many it is no use to know them: no other place will look alike.
 const MAX_LOOKED_INTO: usize = 48;
 
@@ -307,11 +310,16 @@ impl Earley {
     }
 
     /// Continues the numbering of shapes of another engine over the same grammar, which starts a new
-    /// numbering.
-    pub fn take_shapes(&mut self, of: &mut Self) {
+    /// numbering. False if that has too many, so that both start a new one: then no shape means what it meant.
+    pub fn take_shapes(&mut self, of: &mut Self) -> bool {
         self.views.clear();
         of.views.clear();
         self.shapes = std::mem::take(&mut of.shapes);
+        let is_too_many = self.shapes.len() > MANY_SHAPES;
+        if is_too_many {
+            self.shapes.clear();
+        }
+        !is_too_many
     }
 
     /// The states, other than `from`, that were looked into to read a terminal from a state. `None` if that
