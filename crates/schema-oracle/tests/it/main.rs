@@ -9,3 +9,5 @@ mod json_suite;
 mod labels;
 mod laws;
 mod schema_suite;
+#[cfg(feature = "second-oracle")]
+mod second;
