@@ -1,10 +1,10 @@
 //! What is left of tokens behind the end of a piece: tries, made once for a vocabulary.
 
-use std::hash::BuildHasher;
+use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anygram_vocab::{NodeId, TokenTrie};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::mask::Tokens;
 
@@ -56,9 +56,19 @@ impl Rests {
         }
         // Nobody waits for it who wants another.
         let trie = trie.below(&key.1);
-        let hash = FxBuildHasher.hash_one(&trie);
+        let hash = hash(&trie);
         self.table().add(key, (hash, trie), n_words)
     }
+}
+
+/// Equal for equal tries: of their tokens and how many nodes they have, which tells most apart.
+fn hash(trie: &TokenTrie) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_usize(trie.n_nodes());
+    for pair in trie.order().chunks(2) {
+        hasher.write_u64(pair.iter().fold(0, |all, token| all << 32 | u64::from(token.0)));
+    }
+    hasher.finish()
 }
 
 impl RestTable {

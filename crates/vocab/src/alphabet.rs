@@ -95,7 +95,7 @@ impl Inside {
 }
 
 /// The alphabets below the nodes of a trie.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Alphabets {
     /// The first is [`Alphabet::EMPTY`], the second [`NO_TEXT`].
     different: Arc<[Alphabet]>,

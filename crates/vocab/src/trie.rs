@@ -31,7 +31,7 @@ anygram_bits::index_type! {
 }
 
 /// See the module's documentation for the layout.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenTrie {
     bytes: Vec<u8>,
     ends: Vec<u32>,
