@@ -17,11 +17,12 @@
 //! look-up: the states on the path, one to three as a rule, and a copy of the row, or of the tokens where
 //! they are few.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use anygram_recognizer::StateId;
-use rustc_hash::{FxHashMap, FxHasher};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 
 use crate::frontier::{Config, Stepper};
 use crate::mask::Tokens;
@@ -32,7 +33,8 @@ pub struct Memo {
     nodes: Vec<Node>,
     /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`EXIT`] there, and
     /// what is asked about.
-    edges: FxHashMap<Box<[u32]>, u32>,
+    /// Each with its hash: a table that grows does not look at the keys.
+    edges: HashTable<(u64, Box<[u32]>, u32)>,
     /// Of each set of tokens, by hash, all that have it.
     sets: FxHashMap<u64, Vec<Arc<Tokens>>>,
     bytes: usize,
@@ -188,12 +190,18 @@ impl Memo {
     /// From a root to what is known there: the last node.
     fn descend(&mut self, stepper: &mut Stepper) -> Option<u32> {
         loop {
-            let node = *self.edges.get(&*self.key)?;
+            let node = self.edge()?;
             match self.nodes[node as usize] {
                 Node::Known(_) => return Some(node),
                 Node::Look(at) => self.look(stepper, node, at)?,
             }
         }
+    }
+
+    /// Where the key leads, if that is known.
+    fn edge(&self) -> Option<u32> {
+        let hash = FxBuildHasher.hash_one(&*self.key);
+        self.edges.find(hash, |edge| edge.0 == hash && *edge.1 == *self.key).map(|edge| edge.2)
     }
 
     /// From a root along what is known there to what is made, in place of what was known.
@@ -205,7 +213,7 @@ impl Memo {
     ) -> Option<()> {
         let mut looked_at = Vec::new();
         loop {
-            let known = self.edges.get(&*self.key).copied();
+            let known = self.edge();
             let at = match known.map(|node| &self.nodes[node as usize]) {
                 Some(&Node::Look(at)) => Some(at),
                 // Those that were not met were made on the way, and follow from the others.
@@ -233,7 +241,8 @@ impl Memo {
         let node = self.nodes.len() as u32;
         self.nodes.push(made);
         self.bytes += size_of::<Node>() + 2 * size_of_val(&*self.key) + 48;
-        self.edges.insert(self.key.as_slice().into(), node);
+        let hash = FxBuildHasher.hash_one(&*self.key);
+        self.edges.insert_unique(hash, (hash, self.key.as_slice().into(), node), |edge| edge.0);
         node
     }
 

@@ -27,6 +27,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 mod grown;
@@ -36,7 +37,8 @@ use anygram_grammar::analysis;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
-use rustc_hash::{FxHashMap, FxHashSet};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use self::grown::{Grown, Start};
 use crate::{
@@ -144,7 +146,8 @@ pub struct Earley {
     predictions: Vec<Prediction>,
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Vec<State>,
-    ids: FxHashMap<(Box<[Item]>, bool), StateId>,
+    /// By their items, each with the hash of these: a table that grows does not look at the items.
+    ids: HashTable<(u64, StateId)>,
     /// The state after a terminal, and where in `reaches` stands what was looked into.
     steps: FxHashMap<(StateId, TerminalId), (Option<StateId>, u32)>,
     /// The first is empty.
@@ -220,7 +223,7 @@ impl Earley {
             predictions: Vec::new(),
             prediction_ids: FxHashMap::default(),
             states: Vec::new(),
-            ids: FxHashMap::default(),
+            ids: HashTable::new(),
             steps: FxHashMap::default(),
             views: Vec::new(),
             shapes: FxHashMap::default(),
@@ -586,19 +589,23 @@ impl Earley {
     fn intern(&mut self, closure: Completed) -> Result<StateId, RecognizerError> {
         let Completed { mut items, is_sentence, .. } = closure;
         self.sort(&mut items)?;
-        let key = (items.into_boxed_slice(), is_sentence);
-        if let Some(&id) = self.ids.get(&key) {
+        let hash = FxBuildHasher.hash_one((&items, is_sentence));
+        let is_same = |&(_, id): &(u64, StateId)| {
+            let state = &self.states[id.index()];
+            *state.kernel == *items && state.is_sentence == is_sentence
+        };
+        if let Some(&(_, id)) = self.ids.find(hash, is_same) {
             return Ok(id);
         }
         // The sets of a state take memory as items do.
-        let n_items = key.0.len() + self.cfg.n_terminals / u64::BITS as usize;
+        let n_items = items.len() + self.cfg.n_terminals / u64::BITS as usize;
         if self.n_items + n_items > self.limits.items {
             return Err(RecognizerError::TooManyItems { limit: self.limits.items });
         }
         self.n_items += n_items;
         let mut predicted = BitSet::new(self.cfg.n_nonterminals);
         let mut viable = BitSet::new(self.cfg.n_terminals);
-        for &(rest, _) in &key.0 {
+        for &(rest, _) in &items {
             match self.first(rest) {
                 Some(Symbol::Terminal(t)) => drop(viable.insert(t.index())),
                 Some(Symbol::Nonterminal(n)) if !predicted.contains(n.index()) => {
@@ -614,8 +621,8 @@ impl Earley {
         let prediction = self.prediction(predicted);
         viable.union_with(&self.predictions[prediction as usize].terminals);
         let id = StateId::new(self.states.len());
-        self.states.push(State { kernel: key.0.clone(), prediction, viable, is_sentence });
-        self.ids.insert(key, id);
+        self.states.push(State { kernel: items.into(), prediction, viable, is_sentence });
+        self.ids.insert_unique(hash, (hash, id), |known| known.0);
         Ok(id)
     }
 
@@ -1047,7 +1054,8 @@ impl Recognizer for Earley {
 
     fn memory_usage(&self) -> usize {
         let states = self.states.len() * (size_of::<State>() + self.cfg.n_terminals / 8 + 64);
-        2 * self.n_items * size_of::<Item>()
+        self.n_items * size_of::<Item>()
+            + self.ids.len() * 24
             + states
             + self.grown.memory_usage()
             + self.steps.len() * 40

@@ -14,7 +14,8 @@ fn seeds() -> u64 {
 
 #[test]
 fn jsonschema_judges_random_values_likewise() {
-    let keywords: Vec<&str> = KEYWORDS.iter().copied().filter(|keyword| !LEFT_OUT.contains(keyword)).collect();
+    let keywords: Vec<&str> =
+        KEYWORDS.iter().copied().filter(|keyword| !LEFT_OUT.contains(keyword)).collect();
     let only = std::env::var("ANYGRAM_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     let (mut n_valid, mut n_invalid, mut n_refused, mut n_undecided) = (0, 0, 0, 0);
     for seed in only.map_or(0..seeds(), |seed| seed..seed + 1) {
@@ -26,7 +27,8 @@ fn jsonschema_judges_random_values_likewise() {
         let ours = registry.schema("test:schema").unwrap();
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         // A list under `items` is an error there.
-        let Ok(theirs) = jsonschema::draft202012::options().should_validate_formats(false).build(&read) else {
+        let Ok(theirs) = jsonschema::draft202012::options().should_validate_formats(false).build(&read)
+        else {
             n_refused += 1;
             continue;
         };
