@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::ast::{Expansions, File, Item, Name, NodeId, NodeKind};
-use super::embed::Parts;
+use crate::embed::Parts;
 use super::files::Files;
 use super::library;
 use super::names::{Dictionary, Names, ScopeId};

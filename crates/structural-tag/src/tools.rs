@@ -1,0 +1,1 @@
+//! Tools and the choice among them as a tag.
