@@ -107,12 +107,14 @@ pub enum GrammarFormat {
     Nltk,
     /// JSON Schema, drafts 4 to 2020-12: the grammar of the JSON texts that are valid.
     JsonSchema,
+    /// Structural tags, as XGrammar 0.2.8 writes them: free text with structure in it.
+    StructuralTag,
 }
 
 impl GrammarFormat {
     /// All formats.
-    pub const ALL: [Self; 6] =
-        [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk, Self::JsonSchema];
+    pub const ALL: [Self; 7] =
+        [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk, Self::JsonSchema, Self::StructuralTag];
 
     /// The name of the format.
     pub fn name(self) -> &'static str {
@@ -123,6 +125,7 @@ impl GrammarFormat {
             Self::Regex => "regex",
             Self::Nltk => "nltk",
             Self::JsonSchema => "json-schema",
+            Self::StructuralTag => "structural-tag",
         }
     }
 
@@ -135,6 +138,7 @@ impl GrammarFormat {
             Self::Regex => &["regex"],
             Self::Nltk => &["cfg"],
             Self::JsonSchema => &["schema.json"],
+            Self::StructuralTag => &["tag.json"],
         }
     }
 
@@ -255,10 +259,11 @@ impl Compiler {
             GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
             GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, max_size }),
             GrammarFormat::JsonSchema => {
-                return anygram_json_schema::grammar(source, &self.schema).map_err(|refusal| {
-                    let message = refusal.to_string();
-                    CompileError::of_schema(schema_error(refusal.kind), refusal.at, message)
-                });
+                return anygram_json_schema::grammar(source, &self.schema).map_err(refused);
+            }
+            GrammarFormat::StructuralTag => {
+                let options = anygram_structural_tag::Options { schema: self.schema.clone(), max_size };
+                return anygram_structural_tag::grammar(source, &options).map_err(refused);
             }
         }?)
     }
@@ -303,6 +308,17 @@ pub mod json_schema {
     pub use anygram_json_schema::lower::Whitespace;
     pub use anygram_json_schema::options::OptionError;
     pub use anygram_json_schema::pieces::Escapes;
+}
+
+/// A schema or a structural tag that is refused.
+fn refused(refusal: anygram_json_schema::refusal::Refusal) -> CompileError {
+    let message = refusal.to_string();
+    CompileError::of_schema(schema_error(refusal.kind), refusal.at, message)
+}
+
+/// Tools and the choice among them as structural tags, in the call formats of model families.
+pub mod tools {
+    pub use anygram_structural_tag::tools::{Family, ToolsError, ToolsOptions, tag};
 }
 
 /// The kind of a refusal of a schema.
