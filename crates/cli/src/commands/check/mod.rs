@@ -3,8 +3,8 @@ mod refusal;
 mod report;
 mod schema;
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use anygram::GrammarFormat;
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let mut all = true;
     for file in &args.files {
-        let text = read(file)?;
+        let text = input::read_or_stdin(file)?;
         let (reading, explanation) =
             explain(&language, &words, &text).with_context(|| file.display().to_string())?;
         all &= reading.is_sentence;
@@ -94,15 +94,6 @@ pub fn run(args: &Args) -> Result<bool> {
         writeln!(output, "{}: {verdict}", file.display())?;
     }
     Ok(all)
-}
-
-fn read(file: &Path) -> Result<Vec<u8>> {
-    if file.as_os_str() != "-" {
-        return input::read(file);
-    }
-    let mut text = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut text).context("standard input")?;
-    Ok(text)
 }
 
 /// A text between quotes, on one line, cut if it is long.
