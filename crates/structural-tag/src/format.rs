@@ -278,7 +278,10 @@ fn any_text(fields: &Object<'_>) -> Result<Format> {
                        matchers do not count them inside of a text yet; `max_chars` bounds characters";
         return Err(unsupported(&fields.place("max_tokens"), message));
     }
-    Ok(Format::AnyText { excludes: fields.optional_marks("excludes")?, max_chars: fields.count("max_chars")? })
+    Ok(Format::AnyText {
+        excludes: fields.optional_marks("excludes")?,
+        max_chars: fields.count("max_chars")?,
+    })
 }
 
 fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
@@ -432,7 +435,8 @@ impl<'v> Object<'v> {
         let mut members = self.value.members().unwrap_or_default().iter();
         match members.find(|(name, _)| !names.contains(&&**name)) {
             Some((name, _)) => {
-                let message = format!("{} of this type has no such field; it has {}", self.what, names.join(", "));
+                let message =
+                    format!("{} of this type has no such field; it has {}", self.what, names.join(", "));
                 Err(syntax(&self.place(&escape(name)), message))
             }
             None => Ok(()),

@@ -276,8 +276,7 @@ impl ShortText {
     /// Whether the character that was begun can end: at most three bytes are looked ahead.
     fn can_end(&self, place: Place) -> bool {
         let (left, first, last) = place.inside;
-        left == 0
-            || (first..=last).any(|byte| self.next(place, byte).is_some_and(|next| self.can_end(next)))
+        left == 0 || (first..=last).any(|byte| self.next(place, byte).is_some_and(|next| self.can_end(next)))
     }
 }
 
@@ -324,8 +323,7 @@ impl PieceAutomaton for ShortText {
     }
 
     fn classes(&self) -> Box<[u8; 256]> {
-        const STARTS: [u8; 12] =
-            [0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4];
+        const STARTS: [u8; 12] = [0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4];
         self.marks.byte_classes(|byte| STARTS.contains(&byte) || byte == 0xf5)
     }
 }

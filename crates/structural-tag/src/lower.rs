@@ -12,8 +12,8 @@ use anygram_grammar::automata::{PieceAutomaton, Pieces};
 use anygram_grammar::ebnf::EbnfOptions;
 use anygram_grammar::embed::Parts;
 use anygram_grammar::ir::{
-    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal, TerminalId,
-    TerminalKind,
+    Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal,
+    TerminalId, TerminalKind,
 };
 use anygram_grammar::regex::RegexOptions;
 use anygram_grammar::{GrammarError, ebnf, regex};
@@ -101,7 +101,16 @@ impl Lowering<'_> {
 
     fn terminal(&mut self, name: String, kind: TerminalKind) -> Symbol {
         let (declared, priority, ignored, reserved, span, memory) = (false, 0, false, false, None, None);
-        self.parts.terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span, memory });
+        self.parts.terminals.push(Terminal {
+            name,
+            declared,
+            kind,
+            priority,
+            ignored,
+            reserved,
+            span,
+            memory,
+        });
         Symbol::Terminal(TerminalId::new(self.parts.terminals.len() - 1))
     }
 
@@ -299,7 +308,11 @@ impl Lowering<'_> {
         for bit in 0..most.ilog2() as usize {
             let below = Symbol::Nonterminal(fewer[bit]);
             let with = vec![Symbol::Nonterminal(powers[bit]), below];
-            fewer.push(self.any_of(at, &format!("fewer than {}", 1u64 << (bit + 1)), vec![vec![below], with])?);
+            fewer.push(self.any_of(
+                at,
+                &format!("fewer than {}", 1u64 << (bit + 1)),
+                vec![vec![below], with],
+            )?);
         }
         let mut rest = fewer[0];
         for bit in (0..=most.ilog2() as usize).filter(|bit| most >> bit & 1 == 1) {
@@ -364,8 +377,7 @@ impl Lowering<'_> {
         for (tag, &content) in tags.iter().zip(&contents) {
             let begin = string_begin(tag)?;
             let begins = (1..=begin.len()).filter(|&end| begin.is_char_boundary(end));
-            let found: Vec<usize> =
-                begins.filter_map(|end| by_trigger.get(&begin[..end]).copied()).collect();
+            let found: Vec<usize> = begins.filter_map(|end| by_trigger.get(&begin[..end]).copied()).collect();
             let mut is_live = false;
             for &trigger in found.iter().filter(|&&trigger| free.is_live(trigger)) {
                 is_live = true;
@@ -476,7 +488,8 @@ impl Lowering<'_> {
         at: &str,
     ) -> Result<NonterminalId> {
         let tags = tags.iter().map(|tag| self.tag(tag)).collect::<Result<Vec<_>>>()?;
-        let one = self.any_of(at, "one", tags.into_iter().map(|tag| vec![Symbol::Nonterminal(tag)]).collect())?;
+        let one =
+            self.any_of(at, "one", tags.into_iter().map(|tag| vec![Symbol::Nonterminal(tag)]).collect())?;
         let one = Symbol::Nonterminal(one);
         let mut all = vec![one];
         if !stop_after_first {

@@ -80,9 +80,11 @@ impl Style {
             Self::Json | Self::MiniMaxM3 | Self::Cohere => return None,
             Self::Qwen => (format!("<parameter={key}>"), None, "</parameter>"),
             Self::MiniMax => (format!("<parameter name=\"{key}\">"), None, "</parameter>"),
-            Self::DeepSeek => {
-                (format!("<｜DSML｜parameter name=\"{key}\" string=\"{is_string}\">"), None, "</｜DSML｜parameter>")
-            }
+            Self::DeepSeek => (
+                format!("<｜DSML｜parameter name=\"{key}\" string=\"{is_string}\">"),
+                None,
+                "</｜DSML｜parameter>",
+            ),
             Self::DeepSeek41 => (
                 format!("<｜DSML｜ parameter name=\"{key}\" string=\"{is_string}\">"),
                 None,

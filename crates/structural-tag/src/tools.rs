@@ -192,7 +192,8 @@ fn read_tools(tools: &str) -> Result<Vec<Tool>> {
         }
         // The older interface nests the function, the newer one does not.
         let function = tool.get("function").unwrap_or(tool);
-        let name = function.get("name").and_then(Value::text).ok_or_else(|| error("a function has a name"))?;
+        let name =
+            function.get("name").and_then(Value::text).ok_or_else(|| error("a function has a name"))?;
         let is_named = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.is_empty() || !name.chars().all(is_named) {
             return Err(error("a name has letters, digits, `_`, `-` and `.`"));
@@ -214,7 +215,9 @@ fn read_tools(tools: &str) -> Result<Vec<Tool>> {
 fn chosen(tools: Vec<Tool>, choice: &str) -> Result<(Vec<Tool>, Choice)> {
     let value = read(choice).map_err(|error| ToolsError(format!("the choice is no JSON: {error}")))?;
     let unknown = || {
-        ToolsError(format!("tool_choice is \"auto\", \"none\", \"required\", a function or allowed tools, not {value}"))
+        ToolsError(format!(
+            "tool_choice is \"auto\", \"none\", \"required\", a function or allowed tools, not {value}"
+        ))
     };
     let named = |reference: &Value| -> Result<Arc<str>> {
         let function = reference.get("function").unwrap_or(reference);
@@ -440,7 +443,8 @@ impl Writer<'_> {
         let names = self.options.special_tokens.iter().map(String::as_str).chain(HARMONY);
         let names: Vec<&str> = names.filter(|name| !name.is_empty() && self.is_special(name)).collect();
         while at < marker.len() {
-            let longest = names.iter().filter(|name| marker[at..].starts_with(**name)).max_by_key(|n| n.len());
+            let longest =
+                names.iter().filter(|name| marker[at..].starts_with(**name)).max_by_key(|n| n.len());
             if let Some(name) = longest {
                 parts.extend((from < at).then(|| const_string(&marker[from..at])));
                 parts.push(of("token", [("token", text(name))]));

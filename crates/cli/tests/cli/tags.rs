@@ -32,7 +32,8 @@ fn tags_are_explained_and_refused_by_their_place() {
     let report = anygram(&["check", "-g", &folder.file("g.tag.json", tag)]).stdout;
     assert!(report.contains("start         /format") && report.contains("scannerless"), "{report}");
     let tag = r#"{"format":{"type":"sequence","elements":[{"type":"any_tokens"}]}}"#;
-    anygram(&["check", "-g", &folder.file("h.tag.json", tag)]).is_bad_input(&["/format/elements/0", "any_tokens"]);
+    anygram(&["check", "-g", &folder.file("h.tag.json", tag)])
+        .is_bad_input(&["/format/elements/0", "any_tokens"]);
 }
 
 #[test]
@@ -44,7 +45,11 @@ fn questions_bring_tags() {
     ];
     let output = anygram_with(&["batch", "-v", "builtin"], questions.join("\n").as_bytes());
     let answers = output.json_lines();
-    assert_eq!((&answers[0]["sentence"], &answers[1]["sentence"]), (&true.into(), &false.into()), "{output:?}");
+    assert_eq!(
+        (&answers[0]["sentence"], &answers[1]["sentence"]),
+        (&true.into(), &false.into()),
+        "{output:?}"
+    );
     let error = &answers[2]["error"];
     assert_eq!((&error["kind"], &error["at"]), (&"syntax".into(), &"/format/pattern".into()), "{output:?}");
 }

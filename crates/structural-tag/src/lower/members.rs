@@ -88,7 +88,10 @@ impl Lowering<'_> {
     ) -> Result<NonterminalId> {
         const KEY: &str = "\u{0}";
         let none = vec![blanks.into_iter().collect()];
-        if format.schema.get("additionalProperties").is_some_and(|others| matches!(others, Value::Bool(false)))
+        if format
+            .schema
+            .get("additionalProperties")
+            .is_some_and(|others| matches!(others, Value::Bool(false)))
         {
             return self.any_of(at, "", none);
         }
@@ -190,7 +193,9 @@ fn check_object(schema: &Value, place: &str) -> Result<()> {
             other => ANNOTATIONS.contains(&other),
         };
         if !is_read {
-            let message = format!("the keyword `{keyword}` with this value cannot be had where members stand between marks");
+            let message = format!(
+                "the keyword `{keyword}` with this value cannot be had where members stand between marks"
+            );
             return Err(unsupported(&format!("{place}/{}", escape(keyword)), message));
         }
     }
@@ -200,7 +205,8 @@ fn check_object(schema: &Value, place: &str) -> Result<()> {
 fn required(schema: &Value, place: &str) -> Result<Vec<std::sync::Arc<str>>> {
     let Some(value) = schema.get("required") else { return Ok(Vec::new()) };
     let names = value.items().and_then(|items| items.iter().map(|item| item.text().cloned()).collect());
-    names.ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/required"), "a list of keys stands here"))
+    names
+        .ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/required"), "a list of keys stands here"))
 }
 
 /// How the values of a schema may be written.
@@ -231,7 +237,9 @@ fn written(schema: &Value, root: &Value, place: &str) -> Result<Vec<Written>> {
                 let target = target.text().and_then(|target| find(root, target));
                 match target.filter(|_| n_references <= MOST_REFERENCES) {
                     Some(target) => agenda.push((target, place)),
-                    None => return Err(unsupported(&format!("{place}/$ref"), "only `#/$defs/…` is read here")),
+                    None => {
+                        return Err(unsupported(&format!("{place}/$ref"), "only `#/$defs/…` is read here"));
+                    }
                 }
             }
             _ => plain(schema, root, &place, &mut all)?,
@@ -263,12 +271,15 @@ fn plain(schema: &Value, root: &Value, place: &str, all: &mut Vec<Written>) -> R
             let known = ["const", "enum", "type"];
             !known.contains(&&**keyword) && !ANNOTATIONS.contains(&&**keyword)
         };
-        if let Some((keyword, _)) = schema.members().unwrap_or_default().iter().find(|member| others(member)) {
+        if let Some((keyword, _)) = schema.members().unwrap_or_default().iter().find(|member| others(member))
+        {
             return Err(beside(keyword, place));
         }
         for value in listed {
             let value_type = type_of(value);
-            if !types(schema, place)?.is_none_or(|types| types.iter().any(|name| is_of(name, value, value_type))) {
+            if !types(schema, place)?
+                .is_none_or(|types| types.iter().any(|name| is_of(name, value, value_type)))
+            {
                 continue;
             }
             all.push(match value.text() {

@@ -42,7 +42,9 @@ fn tag(random: &mut Random, depth: usize, begin: Option<&str>) -> Value {
     let begin = format!("{}{}", begin.unwrap_or_default(), word(random, 0));
     let content = format(random, depth);
     match random.below(4) {
-        0 => json!({"type": "tag", "begin": begin, "content": content, "end": [word(random, 0), word(random, 1)]}),
+        0 => {
+            json!({"type": "tag", "begin": begin, "content": content, "end": [word(random, 0), word(random, 1)]})
+        }
         _ => json!({"type": "tag", "begin": begin, "content": content, "end": word(random, 0)}),
     }
 }
@@ -56,7 +58,9 @@ fn format(random: &mut Random, depth: usize) -> Value {
         2 => json!({"type": "any_text", "excludes": words(random), "max_chars": random.below(4)}),
         3 => json!({"type": "sequence", "elements": [format(random, depth - 1), format(random, depth - 1)]}),
         4 => json!({"type": "or", "elements": [format(random, depth - 1), format(random, depth - 1)]}),
-        5 => json!({"type": *random.choose(&["optional", "star", "plus"]), "content": format(random, depth - 1)}),
+        5 => {
+            json!({"type": *random.choose(&["optional", "star", "plus"]), "content": format(random, depth - 1)})
+        }
         6 => {
             let min = random.below(3);
             let max = if random.chance(30) { -1 } else { (min + random.below(4)) as i64 };
@@ -136,9 +140,17 @@ fn random_tags_are_those_of_the_reference() {
         }
         n_triggered += usize::from(format.to_string().contains("trigger"));
     }
-    assert!(failures.is_empty(), "{} wrong\n{}", failures.len(), failures[..failures.len().min(5)].join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} wrong\n{}",
+        failures.len(),
+        failures[..failures.len().min(5)].join("\n")
+    );
     if seeds().len() >= 100 {
-        assert!(n_compared > 5 * n_refused && n_triggered * 6 > n_compared, "{n_compared} {n_refused} {n_triggered}");
+        assert!(
+            n_compared > 5 * n_refused && n_triggered * 6 > n_compared,
+            "{n_compared} {n_refused} {n_triggered}"
+        );
     }
 }
 

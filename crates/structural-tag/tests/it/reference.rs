@@ -92,7 +92,9 @@ impl Reference<'_> {
     }
 
     fn tag(&self, tag: &Value, at: usize) -> Ends {
-        let Some(at) = self.literal(tag["begin"].as_str().unwrap(), at).pop_first() else { return Ends::new() };
+        let Some(at) = self.literal(tag["begin"].as_str().unwrap(), at).pop_first() else {
+            return Ends::new();
+        };
         self.content_and_end(tag, at)
     }
 
@@ -118,16 +120,20 @@ impl Reference<'_> {
             }
             for to in at..=self.text.len() {
                 let ends_here = |mark: &&str| self.text[at..to].ends_with(mark.as_bytes());
-                if excludes.iter().any(|mark| ends_here(&mark)) {
+                if excludes.iter().any(|mark| ends_here(mark)) {
                     break;
                 }
-                let found: Vec<&str> = marks.iter().copied().filter(|mark| ends_here(&mark)).collect();
+                let found: Vec<&str> = marks.iter().copied().filter(|mark| ends_here(mark)).collect();
                 if found.is_empty() {
                     all.insert(to);
                     continue;
                 }
                 let ends = found.iter().flat_map(|mark| behind(mark, at, to));
-                if repeats { agenda.extend(ends) } else { all.extend(ends) }
+                if repeats {
+                    agenda.extend(ends)
+                } else {
+                    all.extend(ends)
+                }
                 break;
             }
         }
@@ -140,9 +146,9 @@ impl Reference<'_> {
         let mut excludes = texts(&format["excludes"]);
         excludes.extend(closing.iter().filter(|end| !end.is_empty()));
         let behind = |trigger: &str, _: usize, at: usize| -> Ends {
-            let rests = tags.iter().filter_map(|tag| {
-                Some((tag, tag["begin"].as_str().unwrap().strip_prefix(trigger)?))
-            });
+            let rests = tags
+                .iter()
+                .filter_map(|tag| Some((tag, tag["begin"].as_str().unwrap().strip_prefix(trigger)?)));
             let begun = rests.filter_map(|(tag, rest)| Some((tag, self.literal(rest, at).pop_first()?)));
             begun.flat_map(|(tag, at)| self.content_and_end(tag, at)).collect()
         };

@@ -27,7 +27,9 @@ fn is_sentence(language: &Language, text: &str) -> bool {
 /// A call of `weather` with these arguments, one of `weather` with a wrong type, and what stands around.
 fn calls(family: Family) -> (String, String) {
     let call = |days: &str| match family {
-        Family::Llama => format!(r#"{{"name": "weather", "parameters": {{"city": "Oslo", "days": {days}}}}}"#),
+        Family::Llama => {
+            format!(r#"{{"name": "weather", "parameters": {{"city": "Oslo", "days": {days}}}}}"#)
+        }
         Family::Hermes => format!(
             "<tool_call>\n{{\"name\": \"weather\", \"arguments\": {{\"city\": \"Oslo\", \"days\": {days}}}}}\n\
              </tool_call>"
@@ -38,9 +40,9 @@ fn calls(family: Family) -> (String, String) {
         ),
         Family::Mistral => format!(r#"[TOOL_CALLS]weather{{"city": "Oslo", "days": {days}}}"#),
         Family::MistralArgs => format!(r#"[TOOL_CALLS]weather[ARGS]{{"city": "Oslo", "days": {days}}}"#),
-        Family::MistralList => format!(
-            r#"[TOOL_CALLS][{{"name": "weather", "arguments": {{"city": "Oslo", "days": {days}}}}}]"#
-        ),
+        Family::MistralList => {
+            format!(r#"[TOOL_CALLS][{{"name": "weather", "arguments": {{"city": "Oslo", "days": {days}}}}}]"#)
+        }
         Family::DeepSeekV3 => format!(
             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n\
              {{\"city\": \"Oslo\", \"days\": {days}}}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"

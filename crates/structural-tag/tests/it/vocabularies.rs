@@ -59,7 +59,8 @@ fn special_tokens_stand_where_tags_name_them() {
 fn markers_can_be_special_tokens() {
     const TOOLS: &str = r#"[{"type":"function","function":{"name":"f","parameters":{"const":1}}}]"#;
     let names = ["<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|start|>"];
-    let tokens: [&[u8]; 7] = [b"analysis", b"hm", b"assistant", b"commentary to=functions.f ", b"json", b"1", b"final"];
+    let tokens: [&[u8]; 7] =
+        [b"analysis", b"hm", b"assistant", b"commentary to=functions.f ", b"json", b"1", b"final"];
     let vocabulary = vocabulary(&tokens, &names);
     let tag_of = |family, special_tokens: &[&str]| {
         let special_tokens = special_tokens.iter().map(|name| (*name).to_owned()).collect();
@@ -78,7 +79,9 @@ fn markers_can_be_special_tokens() {
     let mistral = super::language(&tag_of(Family::Mistral, &["<|start|>"])).unwrap();
     assert!(mistral.read(b"[TOOL_CALLS]f1").unwrap().is_sentence);
     let special = tag_of(Family::Mistral, &["[TOOL_CALLS]"]);
-    assert!(!special.contains("triggered_tags") && special.contains(r#"{"type":"token","token":"[TOOL_CALLS]"}"#));
+    assert!(
+        !special.contains("triggered_tags") && special.contains(r#"{"type":"token","token":"[TOOL_CALLS]"}"#)
+    );
 }
 
 /// The vocabulary of Qwen, if the shared data is there.
@@ -101,13 +104,19 @@ fn free_text_is_constrained_by_no_token_more_than_its_definition_says() {
         for id in 0..vocabulary.len() as u32 {
             let Some(bytes) = vocabulary.bytes(TokenId(id)) else { continue };
             let all = [text.as_bytes(), bytes].concat();
-            let first = (0..=all.len()).find(|&end| marks.iter().any(|mark| all[..end].ends_with(mark.as_bytes())));
+            let first =
+                (0..=all.len()).find(|&end| marks.iter().any(|mark| all[..end].ends_with(mark.as_bytes())));
             let expected = match first {
                 None => true,
                 // A trigger goes on as the tag does; what is excluded does not stand.
                 Some(end) => all[..end].ends_with(b"<tool_call>") && behind_trigger(&all[end..]),
             };
-            assert_eq!(mask.contains(TokenId(id)), expected, "{text:?} and {:?}", String::from_utf8_lossy(bytes));
+            assert_eq!(
+                mask.contains(TokenId(id)),
+                expected,
+                "{text:?} and {:?}",
+                String::from_utf8_lossy(bytes)
+            );
         }
     }
 }
