@@ -51,7 +51,7 @@ mod sweep;
 
 pub use anygram_bits::ErrorKind;
 pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into};
-pub use constraint::Constraint;
+pub use constraint::{Constraint, TokenSet};
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;
 pub use language::{Engine, Language, LanguageOptions, Limits};

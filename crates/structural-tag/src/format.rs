@@ -79,6 +79,30 @@ pub enum Format {
     },
     /// One token.
     Token(SpecialToken),
+    /// One token, whichever, but those.
+    ExceptToken(Vec<SpecialToken>),
+    /// Tokens with tags in them.
+    TokenTriggered {
+        /// The tokens before which free tokens end.
+        triggers: Vec<SpecialToken>,
+        /// The tags, each of which begins with a trigger.
+        tags: Vec<Tag>,
+        /// What may not stand among free tokens.
+        excludes: Vec<SpecialToken>,
+        /// Whether a tag comes first.
+        at_least_one: bool,
+        /// Whether the first tag is the end.
+        stop_after_first: bool,
+    },
+    /// Tokens in which a format follows each of some tokens.
+    TokenDispatch {
+        /// The tokens and what follows each.
+        rules: Vec<(SpecialToken, Node)>,
+        /// Whether free tokens follow again.
+        repeats: bool,
+        /// What may not stand among free tokens.
+        excludes: Vec<SpecialToken>,
+    },
 }
 
 /// A JSON schema as a format.
@@ -229,13 +253,16 @@ fn format(value: &Value, at: &str) -> Result<Node> {
         "tags_with_separator" => separated(&fields)?,
         "dispatch" => dispatch(&fields)?,
         "token" => fields.with(&["token"], |fields| Ok(Format::Token(token(fields)?)))?,
-        "any_tokens" | "exclude_token" | "token_triggered_tags" | "token_dispatch" => {
-            let message = format!(
-                "the format `{name}` is about how a text is cut into tokens, which grammars cannot say yet; \
-                 `token` names one token, and `any_text`, `triggered_tags` and `dispatch` say the same of texts"
-            );
-            return Err(unsupported(at, message));
-        }
+        "exclude_token" => fields.with(&["exclude_tokens"], |fields| {
+            Ok(Format::ExceptToken(fields.optional_tokens("exclude_tokens")?))
+        })?,
+        "any_tokens" => fields.with(&["exclude_tokens", "max_tokens"], |fields| {
+            let one = Format::ExceptToken(fields.optional_tokens("exclude_tokens")?);
+            let content = Box::new(Node { at: format!("{at}/exclude_tokens"), format: one });
+            Ok(Format::Repeat { content, min: 0, max: fields.count("max_tokens")? })
+        })?,
+        "token_triggered_tags" => token_triggered(&fields)?,
+        "token_dispatch" => token_dispatch(&fields)?,
         _ => {
             let known = FORMATS.join(", ");
             return Err(syntax(&fields.place("type"), format!("no format `{name}`; there are {known}")));
@@ -349,10 +376,45 @@ fn mark(value: &Value, at: &str) -> Result<Mark> {
 }
 
 fn token(fields: &Object<'_>) -> Result<SpecialToken> {
-    match fields.need("token")? {
+    token_of(fields.need("token")?, &fields.place("token"))
+}
+
+/// A token by its name or its id.
+fn token_of(value: &Value, at: &str) -> Result<SpecialToken> {
+    let id = || value.count().and_then(|id| u32::try_from(id).ok());
+    match value {
         Value::String(name) => Ok(SpecialToken::Name(name.to_string())),
-        _ => Ok(SpecialToken::Id(fields.count("token")?.ok_or_else(|| fields.lacks("token"))?)),
+        _ => {
+            id().map(SpecialToken::Id).ok_or_else(|| syntax(at, "the name or the id of a token stands here"))
+        }
     }
+}
+
+fn token_triggered(fields: &Object<'_>) -> Result<Format> {
+    fields.only(&["type", "trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"])?;
+    Ok(Format::TokenTriggered {
+        triggers: fields.tokens("trigger_tokens")?,
+        tags: tags(fields)?,
+        excludes: fields.optional_tokens("exclude_tokens")?,
+        at_least_one: fields.flag("at_least_one", false)?,
+        stop_after_first: fields.flag("stop_after_first", false)?,
+    })
+}
+
+fn token_dispatch(fields: &Object<'_>) -> Result<Format> {
+    fields.only(&["type", "rules", "loop", "exclude_tokens"])?;
+    let mut rules = Vec::new();
+    for (rule, at) in fields.list("rules")? {
+        let Some([token, content]) = rule.items() else {
+            return Err(syntax(&at, "a rule is a list of a token and a format"));
+        };
+        rules.push((token_of(token, &format!("{at}/0"))?, format(content, &format!("{at}/1"))?));
+    }
+    if rules.is_empty() {
+        return Err(syntax(&fields.place("rules"), "there has to be at least one rule"));
+    }
+    let (repeats, excludes) = (fields.flag("loop", true)?, fields.optional_tokens("exclude_tokens")?);
+    Ok(Format::TokenDispatch { rules, repeats, excludes })
 }
 
 fn tags(fields: &Object<'_>) -> Result<Vec<Tag>> {
@@ -478,6 +540,14 @@ impl<'v> Object<'v> {
             true => Err(syntax(&self.place(name), "there has to be at least one trigger")),
             false => Ok(texts),
         }
+    }
+
+    fn tokens(&self, name: &str) -> Result<Vec<SpecialToken>> {
+        self.list(name)?.iter().map(|(item, at)| token_of(item, at)).collect()
+    }
+
+    fn optional_tokens(&self, name: &str) -> Result<Vec<SpecialToken>> {
+        self.value.get(name).map_or(Ok(Vec::new()), |_| self.tokens(name))
     }
 
     fn optional_marks(&self, name: &str) -> Result<Vec<String>> {

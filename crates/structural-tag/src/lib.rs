@@ -46,8 +46,8 @@ impl Default for Options {
 ///
 /// let tag = r#"{"format":{"type":"tag","begin":"<t>","content":{"type":"any_text"},"end":"</t>"}}"#;
 /// assert!(grammar(tag, &Options::default()).is_ok());
-/// let refusal = grammar(r#"{"format":{"type":"any_tokens"}}"#, &Options::default()).unwrap_err();
-/// assert_eq!(refusal.at, "/format");
+/// let refusal = grammar(r#"{"format":{"type":"any_text","max_tokens":9}}"#, &Options::default()).unwrap_err();
+/// assert_eq!(refusal.at, "/format/max_tokens");
 /// ```
 ///
 /// # Errors

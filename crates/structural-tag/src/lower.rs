@@ -41,7 +41,7 @@ pub fn lower(root: &Node, options: &Options) -> Result<Grammar> {
         left: options.max_size,
         options,
     };
-    let start = lowering.format(root, &[])?;
+    let start = lowering.format(root, &Ends::default())?;
     let grammar = lowering.parts.into_grammar(start, LexerMode::Scannerless);
     // What a name of a token may look like is known there.
     grammar.validate().map_err(|message| Refusal::new(Kind::Unsupported, "", message))?;
@@ -56,6 +56,13 @@ struct Lowering<'o> {
     /// How much the grammar may still grow.
     left: usize,
     options: &'o Options,
+}
+
+/// What ends the nearest tag around a format.
+#[derive(Default)]
+struct Ends<'t> {
+    texts: Vec<&'t str>,
+    tokens: Vec<SpecialToken>,
 }
 
 /// A trigger and what may follow it.
@@ -148,8 +155,8 @@ impl Lowering<'_> {
         Ok(lhs)
     }
 
-    /// The nonterminal of a format; `ends` are the texts that end the tag around it.
-    fn format(&mut self, node: &Node, ends: &[&str]) -> Result<NonterminalId> {
+    /// The nonterminal of a format; `ends` are what ends the tag around it.
+    fn format(&mut self, node: &Node, ends: &Ends<'_>) -> Result<NonterminalId> {
         let Node { at, format } = node;
         match format {
             Format::Const(text) => {
@@ -170,7 +177,7 @@ impl Lowering<'_> {
                 self.embed(grammar.map_err(|error| of_grammar(error, at, "grammar"))?, at, "")
             }
             Format::Schema(schema) => self.schema(schema, at),
-            Format::AnyText { excludes, max_chars } => self.any_text(excludes, *max_chars, (ends, at)),
+            Format::AnyText { excludes, max_chars } => self.any_text(excludes, *max_chars, (&ends.texts, at)),
             Format::Sequence(elements) => {
                 let elements = elements.iter().map(|element| self.format(element, ends));
                 let sequence = elements.collect::<Result<Vec<_>>>()?;
@@ -187,18 +194,39 @@ impl Lowering<'_> {
                 self.any_of(at, "", vec![vec![Symbol::Nonterminal(repeated)]])
             }
             Format::Tag(tag) => self.tag(tag),
-            Format::Triggered(triggered) => self.triggered(triggered, (ends, at)),
+            Format::Triggered(triggered) => self.triggered(triggered, (&ends.texts, at)),
             Format::Separated { tags, separator, at_least_one, stop_after_first } => {
                 self.separated(tags, separator, (*at_least_one, *stop_after_first), at)
             }
             Format::Dispatch { rules, repeats, excludes } => {
                 let mut rests: Vec<Rest<'_>> = Vec::new();
                 for (trigger, content) in rules {
-                    let then = vec![Symbol::Nonterminal(self.format(content, &[])?)];
+                    let then = vec![Symbol::Nonterminal(self.format(content, &Ends::default())?)];
                     rests.push(Rest { trigger, then: vec![then] });
                 }
                 let excludes: Vec<&str> = excludes.iter().map(String::as_str).collect();
                 self.dispatch(rests, &excludes, *repeats, at)
+            }
+            Format::ExceptToken(excludes) => {
+                let one = self.except(excludes.iter().chain(&ends.tokens));
+                self.any_of(at, "", vec![vec![one]])
+            }
+            Format::TokenTriggered { triggers, tags, excludes, at_least_one, stop_after_first } => {
+                let excludes: Vec<SpecialToken> = excludes.iter().chain(&ends.tokens).cloned().collect();
+                let flags = (*at_least_one, *stop_after_first);
+                self.token_triggered(triggers, tags, &excludes, (flags, at))
+            }
+            Format::TokenDispatch { rules, repeats, excludes } => {
+                let mut sides = Vec::new();
+                for (place, (token, content)) in rules.iter().enumerate() {
+                    if excludes.contains(token) {
+                        return Err(never_dispatched(token, &format!("{at}/rules/{place}/0")));
+                    }
+                    let content = Symbol::Nonterminal(self.format(content, &Ends::default())?);
+                    sides.push(vec![self.token(token), content]);
+                }
+                let free = self.except(excludes.iter().chain(rules.iter().map(|rule| &rule.0)));
+                self.with_free_tokens(free, sides, *repeats, (at, ""))
             }
         }
     }
@@ -340,7 +368,11 @@ impl Lowering<'_> {
 
     /// The content of a tag.
     fn content(&mut self, tag: &Tag) -> Result<NonterminalId> {
-        let ends: Vec<&str> = tag.ends.iter().filter_map(Mark::text).collect();
+        let tokens = tag.ends.iter().filter_map(|end| match end {
+            Mark::Token(token) => Some(token.clone()),
+            Mark::Text(_) => None,
+        });
+        let ends = Ends { texts: tag.ends.iter().filter_map(Mark::text).collect(), tokens: tokens.collect() };
         self.format(&tag.content, &ends)
     }
 
@@ -480,6 +512,71 @@ impl Lowering<'_> {
         }
     }
 
+    /// Any one token but some.
+    fn except<'t>(&mut self, excludes: impl Iterator<Item = &'t SpecialToken>) -> Symbol {
+        let mut excludes: Vec<SpecialToken> = excludes.cloned().collect();
+        excludes.sort_unstable();
+        excludes.dedup();
+        self.token(&SpecialToken::Except(excludes.into()))
+    }
+
+    fn token_triggered(
+        &mut self,
+        triggers: &[SpecialToken],
+        tags: &[Tag],
+        excludes: &[SpecialToken],
+        ((at_least_one, stop_after_first), at): ((bool, bool), &str),
+    ) -> Result<NonterminalId> {
+        let mut sides = Vec::new();
+        for tag in tags {
+            let place = format!("{}/begin", tag.at);
+            match &tag.begin {
+                Mark::Token(token) if excludes.contains(token) && !(at_least_one && stop_after_first) => {
+                    return Err(never_dispatched(token, &place));
+                }
+                Mark::Token(token) if triggers.contains(token) => {}
+                _ => {
+                    let message = "this tag does not begin with one of the trigger tokens, called as there";
+                    return Err(Refusal::new(Kind::Syntax, &place, message));
+                }
+            }
+            let content = self.content(tag)?;
+            sides.extend(self.tag_behind(tag, content, 0)?);
+        }
+        if at_least_one && stop_after_first {
+            return self.any_of(at, "", sides);
+        }
+        let free = self.except(excludes.iter().chain(triggers));
+        let first = at_least_one.then(|| self.any_of(at, "first", sides.clone())).transpose()?;
+        let part = if at_least_one { "others" } else { "" };
+        let others = self.with_free_tokens(free, sides, !stop_after_first, (at, part))?;
+        let Some(first) = first else { return Ok(others) };
+        self.any_of(at, "", vec![vec![Symbol::Nonterminal(first), Symbol::Nonterminal(others)]])
+    }
+
+    /// Free tokens with these sequences among them: any number, or one at the end.
+    fn with_free_tokens(
+        &mut self,
+        free: Symbol,
+        sides: Vec<Vec<Symbol>>,
+        repeats: bool,
+        (at, part): (&str, &str),
+    ) -> Result<NonterminalId> {
+        let some = self.add(at, "tokens")?;
+        let before = Symbol::Nonterminal(some);
+        self.rule(some, Vec::new())?;
+        self.rule(some, vec![before, free])?;
+        let mut ends = vec![vec![before]];
+        for side in sides {
+            let side: Vec<Symbol> = [before].into_iter().chain(side).collect();
+            match repeats {
+                true => self.rule(some, side)?,
+                false => ends.push(side),
+            }
+        }
+        self.any_of(at, part, ends)
+    }
+
     fn separated(
         &mut self,
         tags: &[Tag],
@@ -508,6 +605,11 @@ impl Lowering<'_> {
 fn with_ends<'t>(excludes: &'t [String], ends: &[&'t str]) -> Vec<&'t str> {
     let ends = ends.iter().copied().filter(|end| !end.is_empty());
     excludes.iter().map(String::as_str).chain(ends).collect()
+}
+
+fn never_dispatched(token: &SpecialToken, at: &str) -> Refusal {
+    let message = format!("nothing can begin with {token}: it is excluded");
+    Refusal::new(Kind::Unsatisfiable, at, message)
 }
 
 fn string_begin(tag: &Tag) -> Result<&str> {

@@ -4,6 +4,7 @@ mod formats;
 mod hostile;
 mod random;
 mod reference;
+mod tokens;
 mod tools;
 mod vocabularies;
 

@@ -21,7 +21,7 @@ const MOST_LETTERS: usize = 6;
 const LONGEST_PREFIX: usize = 3;
 const LONGEST_TOKEN: usize = 2;
 
-fn seeds() -> Vec<u64> {
+pub fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     match number("ANYGRAM_SEED") {
         Some(seed) => vec![seed],
