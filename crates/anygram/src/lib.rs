@@ -24,6 +24,8 @@
 //! | [`Compiler`] | options; turns the text of a grammar into a [`Language`] |
 //! | [`Language`] | a compiled grammar; immutable, shared, knows texts but no tokens |
 //! | [`Vocabulary`] | the tokens of a model |
+//! | [`Tree`] | the parse tree of a finished text |
+//! | [`tools`] | tools of a model as a structural tag ([`GrammarFormat::StructuralTag`]) |
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
@@ -82,9 +84,10 @@ pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_grammar::{GrammarError, Warning};
 pub use anygram_left_to_right::language::{Reader, Reading};
+pub use anygram_left_to_right::tree::{Tree, TreeNode};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
-    MatchError, Matcher, MemoCounts, Refusal, StepError, Warm, batch_masks, batch_masks_into,
+    MatchError, Matcher, MemoCounts, Refusal, StepError, TokenSet, Warm, batch_masks, batch_masks_into,
 };
 pub use anygram_lexer::LexerLimits;
 pub use anygram_recognizer::probe::Probe;
@@ -317,6 +320,18 @@ fn refused(refusal: anygram_json_schema::refusal::Refusal) -> CompileError {
 }
 
 /// Tools and the choice among them as structural tags, in the call formats of model families.
+///
+/// ```
+/// use anygram::tools::{Family, ToolsOptions, tag};
+/// use anygram::{Compiler, GrammarFormat};
+///
+/// let tools = r#"[{"type":"function","function":{"name":"now"}}]"#;
+/// let tag = tag(tools, &ToolsOptions::new(Family::by_name("qwen")?))?;
+/// let language = Compiler::default().compile(GrammarFormat::StructuralTag, &tag)?;
+/// let text = "Let me see.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+/// assert!(language.read(text.as_bytes())?.is_sentence);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub mod tools {
     pub use anygram_structural_tag::tools::{Family, ToolsError, ToolsOptions, tag};
 }

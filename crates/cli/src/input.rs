@@ -48,8 +48,8 @@ enum EngineChoice {
 #[derive(Args)]
 pub struct GrammarArgs {
     /// The grammar: a file in Lark's notation (.lark), llama.cpp's (.gbnf), EBNF as XGrammar and the W3C
-    /// write it (.ebnf), one regular expression (.regex), NLTK's notation (.cfg), a JSON schema (.schema.json),
-    /// or a structural tag (.tag.json); each also as .gz.
+    /// write it (.ebnf), one regular expression (.regex), NLTK's notation (.cfg), a JSON schema
+    /// (.schema.json), or a structural tag (.tag.json); each also as .gz.
     #[arg(short, long, value_name = "FILE")]
     pub grammar: PathBuf,
     #[command(flatten)]

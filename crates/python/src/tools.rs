@@ -31,7 +31,9 @@ use crate::error::invalid;
 /// Raises:
 ///     ValueError: the tools or the choice are not what OpenAI's interface takes, or no family has the name.
 #[pyfunction]
-#[pyo3(signature = (tools, family, *, tool_choice = None, parallel_tool_calls = true, special_tokens = Vec::new()))]
+#[pyo3(signature = (
+    tools, family, *, tool_choice = None, parallel_tool_calls = true, special_tokens = Vec::new()
+))]
 pub fn tool_tag(
     tools: &Bound<'_, PyAny>,
     family: &str,

@@ -1,7 +1,7 @@
 //! Structural tags as a grammar: free text, and structure only where it is wanted.
 //!
-//! The notation is the JSON of XGrammar's structural tags, version 0.2.8, and the older list of structures and
-//! triggers. `docs/meaning.md` defines which texts belong to a tag; `docs/structural-tags.md` says of each
+//! The notation is the JSON of XGrammar's structural tags, version 0.2.8, and the older list of structures
+//! and triggers. `docs/meaning.md` defines which texts belong to a tag; `docs/structural-tags.md` says of each
 //! format what is exact and what is refused.
 //!
 //! | module | what |
@@ -46,7 +46,8 @@ impl Default for Options {
 ///
 /// let tag = r#"{"format":{"type":"tag","begin":"<t>","content":{"type":"any_text"},"end":"</t>"}}"#;
 /// assert!(grammar(tag, &Options::default()).is_ok());
-/// let refusal = grammar(r#"{"format":{"type":"any_text","max_tokens":9}}"#, &Options::default()).unwrap_err();
+/// let tag = r#"{"format":{"type":"any_text","max_tokens":9}}"#;
+/// let refusal = grammar(tag, &Options::default()).unwrap_err();
 /// assert_eq!(refusal.at, "/format/max_tokens");
 /// ```
 ///

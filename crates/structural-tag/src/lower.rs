@@ -4,6 +4,7 @@
 //! digits in binary.
 
 mod members;
+mod unordered;
 
 use std::sync::Arc;
 

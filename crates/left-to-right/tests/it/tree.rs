@@ -1,5 +1,5 @@
-//! Parse trees: of random grammars in all modes they are derivations of the text; and the rule by which one of
-//! several is chosen.
+//! Parse trees: of random grammars in all modes they are derivations of the text; and the rule by which one
+//! of several is chosen.
 
 use std::ops::Range;
 

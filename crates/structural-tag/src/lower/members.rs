@@ -1,11 +1,14 @@
 //! Objects whose members stand between marks ([`Style`](crate::style::Style)).
 
-use anygram_grammar::ir::{NonterminalId, Pattern, Symbol, TerminalKind};
+use std::sync::Arc;
+
+use anygram_grammar::ir::{AutomatonRule, NonterminalId, Pattern, Symbol, TerminalKind};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::refusal::{Kind, Refusal};
 use anygram_json_schema::value::Value;
 use regex_syntax::hir::Hir;
 
+use super::unordered::Unordered;
 use super::{Lowering, Result};
 use crate::format::{SchemaFormat, escape, unsupported};
 use crate::style::{Style, Wrapper};
@@ -39,17 +42,13 @@ enum Written {
 }
 
 impl Lowering<'_> {
-    /// The members of an object, in the order in which the schema declares them.
+    /// The members of an object, in the order in which the schema declares them or in any.
     pub(super) fn members(&mut self, format: &SchemaFormat, at: &str) -> Result<NonterminalId> {
         let SchemaFormat { schema, style, any_order, .. } = format;
         let place = format!("{at}/json_schema");
         if matches!(style, Style::Cohere | Style::MiniMaxM3) {
             let message = format!("values nest in the style {} in a way that is not read yet", style.name());
             return Err(unsupported(&format!("{at}/style"), message));
-        }
-        if *any_order {
-            let message = format!("members of the style {} have the order of the schema", style.name());
-            return Err(unsupported(&format!("{at}/any_order"), message));
         }
         check_object(schema, &place)?;
         let blanks = self.blanks(format);
@@ -64,19 +63,51 @@ impl Lowering<'_> {
             let message = format!("the key {missing:?} is required and not declared");
             return Err(unsupported(&format!("{place}/required"), message));
         }
-        let mut all: Vec<Symbol> = blanks.into_iter().collect();
+        let mut members = Vec::with_capacity(properties.len());
         for (key, value) in properties {
             let place = format!("{place}/properties/{}", escape(key));
             let mut sides = Vec::new();
             for written in written(value, schema, &place)? {
                 sides.push(self.member(format, (key, &written), blanks, (at, &place))?);
             }
-            if !required.contains(key) {
+            members.push((sides, key, required.contains(key)));
+        }
+        if *any_order && members.len() > 1 {
+            return self.unordered(members, blanks, at);
+        }
+        let mut all: Vec<Symbol> = blanks.into_iter().collect();
+        for (mut sides, key, is_required) in members {
+            if !is_required {
                 sides.push(Vec::new());
             }
             all.push(Symbol::Nonterminal(self.any_of(at, &format!("member {key:?}"), sides)?));
         }
         self.any_of(at, "", vec![all])
+    }
+
+    /// Members in any order, none twice.
+    fn unordered(
+        &mut self,
+        members: Vec<(Vec<Vec<Symbol>>, &Arc<str>, bool)>,
+        blanks: Option<Symbol>,
+        at: &str,
+    ) -> Result<NonterminalId> {
+        if members.len() > Unordered::MOST {
+            let message = format!("at most {} members can stand in any order here", Unordered::MOST);
+            return Err(unsupported(&format!("{at}/any_order"), message));
+        }
+        let required: Vec<bool> = members.iter().map(|member| member.2).collect();
+        let mut symbols = Vec::with_capacity(members.len());
+        for (sides, key, _) in members {
+            symbols.push(Symbol::Nonterminal(self.any_of(at, &format!("member {key:?}"), sides)?));
+        }
+        let lhs = self.add(at, "members")?;
+        let automaton = Arc::new(Unordered::new(&required, self.options.schema.schema_states));
+        self.parts.automata.push(AutomatonRule { lhs, automaton, symbols: symbols.into() });
+        let blanks: Vec<Symbol> = blanks.into_iter().collect();
+        let some = blanks.iter().copied().chain([Symbol::Nonterminal(lhs)]).collect();
+        let none = (!required.contains(&true)).then_some(blanks);
+        self.any_of(at, "", none.into_iter().chain([some]).collect())
     }
 
     /// Members with any names and values.
@@ -202,7 +233,7 @@ fn check_object(schema: &Value, place: &str) -> Result<()> {
     Ok(())
 }
 
-fn required(schema: &Value, place: &str) -> Result<Vec<std::sync::Arc<str>>> {
+fn required(schema: &Value, place: &str) -> Result<Vec<Arc<str>>> {
     let Some(value) = schema.get("required") else { return Ok(Vec::new()) };
     let names = value.items().and_then(|items| items.iter().map(|item| item.text().cloned()).collect());
     names
@@ -267,7 +298,7 @@ fn plain(schema: &Value, root: &Value, place: &str, all: &mut Vec<Written>) -> R
         (None, listed) => listed,
     };
     if let Some(listed) = listed {
-        let others = |(keyword, _): &(std::sync::Arc<str>, Value)| {
+        let others = |(keyword, _): &(Arc<str>, Value)| {
             let known = ["const", "enum", "type"];
             !known.contains(&&**keyword) && !ANNOTATIONS.contains(&&**keyword)
         };
@@ -325,7 +356,7 @@ fn beside(keyword: &str, place: &str) -> Refusal {
 }
 
 /// The types that a schema names.
-fn types(schema: &Value, place: &str) -> Result<Option<Vec<std::sync::Arc<str>>>> {
+fn types(schema: &Value, place: &str) -> Result<Option<Vec<Arc<str>>>> {
     let names = match schema.get("type") {
         None => return Ok(None),
         Some(Value::Array(names)) => names.iter().map(|name| name.text().cloned()).collect(),

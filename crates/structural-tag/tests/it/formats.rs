@@ -244,6 +244,12 @@ fn members_between_marks() {
         let no: Vec<&str> = no.iter().map(String::as_str).collect();
         check(&of(style), &yes, &no);
     }
+    let any = of("qwen_xml").replace("\"style\"", "\"any_order\":true,\"style\"");
+    let (s, n) = ("<parameter=s>x</parameter>", "<parameter=n>1</parameter>");
+    let (both, turned) = (format!("{s}{n}"), format!(" {n}\n{s}"));
+    check(&any, &[s, &both, &turned], &["", n, &format!("{s}{n}{s}"), &format!("{n}{n}{s}")]);
+    let none = any.replace("\"required\":[\"s\"]", "\"required\":[]");
+    check(&none, &["", " ", s, n, &turned], &[&format!("{n}{n}")]);
     let old = format!(r#"{{"type":"qwen_xml_parameter","json_schema":{SCHEMA}}}"#);
     check(&old, &["<parameter=s>x</parameter>"], &["<parameter=s>x"]);
     let any = r#"{"type":"json_schema","style":"glm_xml","json_schema":{"type":"object"}}"#;
