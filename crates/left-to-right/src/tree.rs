@@ -80,6 +80,9 @@ impl Tree {
 /// A symbol and what it spans.
 type Part = (Symbol, Range<usize>);
 
+/// A nonterminal, what it spans, and the parts of which it is made.
+type Link = (NonterminalId, Range<usize>, Vec<Part>);
+
 /// The nodes that have a name in the grammar, in the place of the others what is below them.
 fn shown(language: &Language, parts: Vec<(Part, usize)>) -> Vec<TreeNode> {
     let nonterminals = &language.grammar().nonterminals;
@@ -186,11 +189,7 @@ impl<'c, 't> Forest<'c, 't> {
 
     /// How a nonterminal derives what it spans, by rules of which all but the last have a nonterminal that
     /// spans the same: no nonterminal comes twice.
-    fn chain(
-        &self,
-        n: NonterminalId,
-        span: Range<usize>,
-    ) -> Option<Vec<(NonterminalId, Range<usize>, Vec<Part>)>> {
+    fn chain(&self, n: NonterminalId, span: Range<usize>) -> Option<Vec<Link>> {
         let mut seen = FxHashSet::from_iter([(n, span.end)]);
         let mut stack = vec![(n, span.clone(), self.splits(n, &span).into_iter())];
         let mut chosen: Vec<Vec<Part>> = Vec::new();

@@ -164,7 +164,7 @@ fn deep_trees_and_limits() {
     let limits = Limits { shared_items: 100, ..Limits::default() };
     let grammar = lark::parse("start: \"(\" start \")\" | \"x\"", &Default::default()).unwrap();
     let small = Language::new(grammar, &LanguageOptions { limits, ..LanguageOptions::default() }).unwrap();
-    let error = Tree::read(&small, text[19_900..20_101].as_bytes()).unwrap_err();
+    let error = Tree::read(&small, &text.as_bytes()[19_900..20_101]).unwrap_err();
     assert_eq!((error.kind(), error.limit()), (ErrorKind::Limit, Some(("shared_items", 100))));
     let start = NonterminalId::new(0);
     assert_eq!(tree.nodes[0].symbol, Symbol::Nonterminal(start));

@@ -31,6 +31,9 @@ const ANNOTATIONS: [&str; 11] = [
 /// References that are followed one after the other.
 const MOST_REFERENCES: usize = 64;
 
+/// The ways to write a member, its key, and whether it is required.
+type Member<'k> = (Vec<Vec<Symbol>>, &'k Arc<str>, bool);
+
 /// How a value may be written.
 enum Written {
     /// As it is.
@@ -88,7 +91,7 @@ impl Lowering<'_> {
     /// Members in any order, none twice.
     fn unordered(
         &mut self,
-        members: Vec<(Vec<Vec<Symbol>>, &Arc<str>, bool)>,
+        members: Vec<Member<'_>>,
         blanks: Option<Symbol>,
         at: &str,
     ) -> Result<NonterminalId> {

@@ -188,10 +188,10 @@ impl Reference<'_> {
             }
             for to in at..=self.text.len() {
                 let ends_here = |mark: &&str| self.text[at..to].ends_with(mark.as_bytes());
-                if excludes.iter().any(|mark| ends_here(mark)) {
+                if excludes.iter().any(ends_here) {
                     break;
                 }
-                let found: Vec<&str> = marks.iter().copied().filter(|mark| ends_here(mark)).collect();
+                let found: Vec<&str> = marks.iter().copied().filter(ends_here).collect();
                 if found.is_empty() {
                     if !is_of_tokens && self.text[at..to].iter().any(u8::is_ascii_uppercase) {
                         break;
