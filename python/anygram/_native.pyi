@@ -39,6 +39,7 @@ __all__ = [
     "Weigher",
     "GAP",
     "__version__",
+    "tool_tag",
 ]
 
 class _Tensor(Protocol):
