@@ -25,6 +25,7 @@ True
 | `Canvas`, `Solver` | a row of slots that is filled in any order, and questions about it |
 | `LogProbs`, `Weigher` | the likeliest completion of a canvas, and exact samples |
 | `Methods`, `Decoder` | the published methods, and the decoding loop over a model of yours |
+| `tool_tag` | tools and the choice among them as a structural tag |
 | `apply_mask` | logits of tokens that are not allowed become minus infinity |
 """
 
@@ -70,6 +71,7 @@ from anygram._native import (
     apply_mask,
     batch_canvases,
     fill_masks,
+    tool_tag,
 )
 
 __all__ = [
@@ -110,4 +112,5 @@ __all__ = [
     "apply_mask",
     "batch_canvases",
     "fill_masks",
+    "tool_tag",
 ]

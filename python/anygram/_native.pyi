@@ -39,6 +39,7 @@ __all__ = [
     "Weigher",
     "GAP",
     "__version__",
+    "tool_tag",
 ]
 
 class _Tensor(Protocol):
@@ -57,7 +58,7 @@ _bytes: TypeAlias = bytes
 _Text: TypeAlias = str | bytes
 _Slot: TypeAlias = int | Gap | None
 _Filling: TypeAlias = int | list[int]
-_Format: TypeAlias = Literal["lark", "gbnf", "ebnf", "regex", "nltk", "json-schema"]
+_Format: TypeAlias = Literal["lark", "gbnf", "ebnf", "regex", "nltk", "json-schema", "structural-tag"]
 _Lexer: TypeAlias = Literal["scannerless", "longest", "contextual"]
 _End: TypeAlias = Literal["sentence", "prefix"]
 _Tail: TypeAlias = Literal["counted", "free"]
@@ -293,6 +294,14 @@ def fill_masks(
     threads: int | None = None,
 ) -> list[Exception | None]: ...
 def apply_mask(logits: _Array, mask: _Array) -> None: ...
+def tool_tag(
+    tools: Any,
+    family: str,
+    *,
+    tool_choice: Any | None = None,
+    parallel_tool_calls: bool = True,
+    special_tokens: Sequence[str] = ...,
+) -> str: ...
 
 @final
 class Canvas:

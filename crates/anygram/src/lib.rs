@@ -24,6 +24,8 @@
 //! | [`Compiler`] | options; turns the text of a grammar into a [`Language`] |
 //! | [`Language`] | a compiled grammar; immutable, shared, knows texts but no tokens |
 //! | [`Vocabulary`] | the tokens of a model |
+//! | [`Tree`] | the parse tree of a finished text |
+//! | [`tools`] | tools of a model as a structural tag ([`GrammarFormat::StructuralTag`]) |
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
@@ -82,9 +84,10 @@ pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_grammar::{GrammarError, Warning};
 pub use anygram_left_to_right::language::{Reader, Reading};
+pub use anygram_left_to_right::tree::{Tree, TreeNode};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
-    MatchError, Matcher, MemoCounts, Refusal, StepError, Warm, batch_masks, batch_masks_into,
+    MatchError, Matcher, MemoCounts, Refusal, StepError, TokenSet, Warm, batch_masks, batch_masks_into,
 };
 pub use anygram_lexer::LexerLimits;
 pub use anygram_recognizer::probe::Probe;
@@ -107,12 +110,14 @@ pub enum GrammarFormat {
     Nltk,
     /// JSON Schema, drafts 4 to 2020-12: the grammar of the JSON texts that are valid.
     JsonSchema,
+    /// Structural tags, as XGrammar 0.2.8 writes them: free text with structure in it.
+    StructuralTag,
 }
 
 impl GrammarFormat {
     /// All formats.
-    pub const ALL: [Self; 6] =
-        [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk, Self::JsonSchema];
+    pub const ALL: [Self; 7] =
+        [Self::Lark, Self::Gbnf, Self::Ebnf, Self::Regex, Self::Nltk, Self::JsonSchema, Self::StructuralTag];
 
     /// The name of the format.
     pub fn name(self) -> &'static str {
@@ -123,6 +128,7 @@ impl GrammarFormat {
             Self::Regex => "regex",
             Self::Nltk => "nltk",
             Self::JsonSchema => "json-schema",
+            Self::StructuralTag => "structural-tag",
         }
     }
 
@@ -135,6 +141,7 @@ impl GrammarFormat {
             Self::Regex => &["regex"],
             Self::Nltk => &["cfg"],
             Self::JsonSchema => &["schema.json"],
+            Self::StructuralTag => &["tag.json"],
         }
     }
 
@@ -255,10 +262,11 @@ impl Compiler {
             GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
             GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, max_size }),
             GrammarFormat::JsonSchema => {
-                return anygram_json_schema::grammar(source, &self.schema).map_err(|refusal| {
-                    let message = refusal.to_string();
-                    CompileError::of_schema(schema_error(refusal.kind), refusal.at, message)
-                });
+                return anygram_json_schema::grammar(source, &self.schema).map_err(refused);
+            }
+            GrammarFormat::StructuralTag => {
+                let options = anygram_structural_tag::Options { schema: self.schema.clone(), max_size };
+                return anygram_structural_tag::grammar(source, &options).map_err(refused);
             }
         }?)
     }
@@ -303,6 +311,29 @@ pub mod json_schema {
     pub use anygram_json_schema::lower::Whitespace;
     pub use anygram_json_schema::options::OptionError;
     pub use anygram_json_schema::pieces::Escapes;
+}
+
+/// A schema or a structural tag that is refused.
+fn refused(refusal: anygram_json_schema::refusal::Refusal) -> CompileError {
+    let message = refusal.to_string();
+    CompileError::of_schema(schema_error(refusal.kind), refusal.at, message)
+}
+
+/// Tools and the choice among them as structural tags, in the call formats of model families.
+///
+/// ```
+/// use anygram::tools::{Family, ToolsOptions, tag};
+/// use anygram::{Compiler, GrammarFormat};
+///
+/// let tools = r#"[{"type":"function","function":{"name":"now"}}]"#;
+/// let tag = tag(tools, &ToolsOptions::new(Family::by_name("qwen")?))?;
+/// let language = Compiler::default().compile(GrammarFormat::StructuralTag, &tag)?;
+/// let text = "Let me see.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+/// assert!(language.read(text.as_bytes())?.is_sentence);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub mod tools {
+    pub use anygram_structural_tag::tools::{Family, ToolsError, ToolsOptions, tag};
 }
 
 /// The kind of a refusal of a schema.

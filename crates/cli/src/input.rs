@@ -48,8 +48,8 @@ enum EngineChoice {
 #[derive(Args)]
 pub struct GrammarArgs {
     /// The grammar: a file in Lark's notation (.lark), llama.cpp's (.gbnf), EBNF as XGrammar and the W3C
-    /// write it (.ebnf), one regular expression (.regex), NLTK's notation (.cfg), or a JSON schema
-    /// (.schema.json); each also as .gz.
+    /// write it (.ebnf), one regular expression (.regex), NLTK's notation (.cfg), a JSON schema
+    /// (.schema.json), or a structural tag (.tag.json); each also as .gz.
     #[arg(short, long, value_name = "FILE")]
     pub grammar: PathBuf,
     #[command(flatten)]
@@ -59,8 +59,8 @@ pub struct GrammarArgs {
 /// How grammars are read and compiled.
 #[derive(Args)]
 pub struct ReadingArgs {
-    /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex, nltk or
-    /// json-schema.
+    /// How the grammar is written, if its file name does not say: lark, gbnf, ebnf, regex, nltk,
+    /// json-schema or structural-tag.
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// The start rule [default: %start of the grammar; else start in Lark, root in GBNF and EBNF].
@@ -420,6 +420,16 @@ fn unpacked(bytes: Vec<u8>) -> Result<Vec<u8>> {
     let n_read = flate2::read::MultiGzDecoder::new(&bytes[..]).take(LARGEST + 1).read_to_end(&mut grammar)?;
     ensure!(n_read as u64 <= LARGEST, "unpacked it has more than {LARGEST} bytes");
     Ok(grammar)
+}
+
+/// The bytes of a file, or of standard input where the file is `-`.
+pub fn read_or_stdin(path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str() != "-" {
+        return read(path);
+    }
+    let mut text = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut text).context("standard input")?;
+    Ok(text)
 }
 
 /// The bytes of a file.

@@ -9,6 +9,7 @@ mod lark;
 mod mask_oracle;
 mod schema;
 mod seeds;
+mod tag;
 
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +39,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "lark", run: lark::run, seeds: seeds::lark, max_len: 600 },
     Target {
         name: "gbnf",
@@ -55,6 +56,7 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "regex", run: one_terminal, seeds: || of_cases(&[CaseFormat::Regex]), max_len: 200 },
     Target { name: "nltk", run: words, seeds: || of_cases(&[CaseFormat::Nltk]), max_len: 600 },
     Target { name: "schema", run: schema::run, seeds: schema::seeds, max_len: 400 },
+    Target { name: "tag", run: tag::run, seeds: tag::seeds, max_len: 600 },
     Target { name: "mask_oracle", run: mask_oracle::run, seeds: walks, max_len: 12 },
     Target { name: "batch", run: batch::run, seeds: batch::seeds, max_len: 400 },
     Target {

@@ -62,6 +62,11 @@ fn schemas() {
 }
 
 #[test]
+fn tags() {
+    TARGETS.iter().filter(|target| target.name == "tag").for_each(check);
+}
+
+#[test]
 fn masks_and_questions() {
     TARGETS.iter().filter(|target| ["mask_oracle", "batch"].contains(&target.name)).for_each(check);
 }

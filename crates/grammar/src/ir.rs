@@ -290,6 +290,8 @@ pub enum SpecialToken {
     Name(String),
     /// By its id, `<[id]>`.
     Id(u32),
+    /// Any one token, with bytes or without, but EOS, PAD, MASK and those listed, which are names and ids.
+    Except(Box<[SpecialToken]>),
 }
 
 /// What a terminal matches.
@@ -642,6 +644,11 @@ impl Grammar {
                 TerminalKind::Literal(pattern) | TerminalKind::Pattern(pattern) => pattern.validate(),
                 TerminalKind::Special(SpecialToken::Name(name)) if !is_token_name(name) => {
                     Err(format!("no name of a token: {name:?}"))
+                }
+                TerminalKind::Special(SpecialToken::Except(tokens))
+                    if tokens.iter().any(|token| matches!(token, SpecialToken::Except(_))) =>
+                {
+                    Err("all tokens but all tokens but some".to_owned())
                 }
                 TerminalKind::Special(_) => Ok(()),
                 &TerminalKind::Automaton { automaton, .. } if automaton >= self.pieces.len() => {

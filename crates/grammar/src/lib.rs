@@ -12,6 +12,7 @@
 //! | `terminals` | what is equal and in which order, for front ends |
 //! | `anchors` | anchors of an expression that is matched as a whole, resolved |
 //! | `expand` | groups and repetitions to rules, for front ends |
+//! | [`embed`] | grammars within a grammar |
 //! | [`mod@cfg`] | [`Cfg`](cfg::Cfg): the useful part without names; what recognizers consume |
 //! | [`normal`] | normal forms: C2F+ε and Chomsky's |
 //! | [`analysis`] | cycles, FIRST and FOLLOW sets, warnings |
@@ -43,6 +44,8 @@ pub mod regex;
 pub mod nltk;
 
 mod expand;
+
+pub mod embed;
 
 mod terminals;
 

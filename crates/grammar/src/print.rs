@@ -155,6 +155,17 @@ impl fmt::Display for SpecialToken {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Id(id) => write!(f, "<[{id}]>"),
+            // No front end reads this.
+            Self::Except(tokens) => {
+                let tokens: Vec<String> = tokens
+                    .iter()
+                    .map(|token| match token {
+                        Self::Id(id) => id.to_string(),
+                        token => token.to_string(),
+                    })
+                    .collect();
+                write!(f, "<[^{}]>", tokens.join(","))
+            }
         }
     }
 }

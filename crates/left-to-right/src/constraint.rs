@@ -8,7 +8,7 @@ use anygram_vocab::{TokenId, Vocabulary};
 use crate::batch::BatchOptions;
 use crate::error::{CompileCause, CompileError, MatchError};
 use crate::language::Language;
-use crate::mask::MASK_BITS;
+use crate::mask::{self, MASK_BITS};
 use crate::matcher::Matcher;
 use crate::session::Session;
 
@@ -43,29 +43,85 @@ struct Inner {
     vocabulary: Vocabulary,
     /// The tokens that the grammar names.
     specials: Vec<(TokenId, TerminalId)>,
+    /// Of each terminal that is any token but some the tokens that it is not, sorted.
+    sets: Vec<TokenSet>,
     longest: OnceLock<Option<Constraint>>,
     height: usize,
+}
+
+/// A terminal that is any one token but some.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TokenSet {
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// The tokens that it is not, EOS, PAD and MASK among them; sorted.
+    pub excluded: Box<[TokenId]>,
+}
+
+impl TokenSet {
+    fn new(excluded: impl Iterator<Item = TokenId>, terminal: TerminalId, vocabulary: &Vocabulary) -> Self {
+        let ends = vocabulary.eos().iter().copied().chain(vocabulary.pad()).chain(vocabulary.mask());
+        let mut excluded: Vec<TokenId> = excluded.chain(ends).collect();
+        excluded.sort_unstable();
+        excluded.dedup();
+        Self { terminal, excluded: excluded.into() }
+    }
+
+    /// Whether the terminal is this token of the vocabulary.
+    pub fn contains(&self, token: TokenId) -> bool {
+        self.excluded.binary_search(&token).is_err()
+    }
+
+    /// Adds the tokens of the set to a mask of so many tokens.
+    pub(crate) fn add_to(&self, words: &mut [u32], n_tokens: usize) {
+        let had: Vec<bool> = self.excluded.iter().map(|token| mask::get_bit(words, token.index())).collect();
+        let (whole, rest) = (n_tokens / MASK_BITS, n_tokens % MASK_BITS);
+        words[..whole].fill(u32::MAX);
+        if rest > 0 {
+            words[whole] |= (1 << rest) - 1;
+        }
+        for (token, _) in self.excluded.iter().zip(had).filter(|(_, had)| !had) {
+            words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
+        }
+    }
 }
 
 impl Constraint {
     /// Combines a language and a vocabulary. Fails if the grammar names a token that the vocabulary lacks.
     pub fn new(language: Arc<Language>, vocabulary: Vocabulary) -> Result<Self, CompileError> {
-        let mut specials = Vec::new();
-        for (at, terminal) in language.grammar().terminals.iter().enumerate() {
-            let TerminalKind::Special(special) = &terminal.kind else { continue };
-            let token = match special {
+        let (mut specials, mut sets) = (Vec::new(), Vec::new());
+        let find = |token: &SpecialToken| {
+            let found = match token {
                 SpecialToken::Name(name) => vocabulary.special_by_name(name),
                 SpecialToken::Id(id) => Some(TokenId(*id)).filter(|token| token.index() < vocabulary.len()),
+                SpecialToken::Except(_) => None,
             };
-            let token = token.ok_or_else(|| CompileCause::UnknownToken { name: terminal.name.clone() })?;
-            specials.push((token, TerminalId::new(at)));
+            found.ok_or_else(|| CompileCause::UnknownToken { name: token.to_string() })
+        };
+        for (at, terminal) in language.grammar().terminals.iter().enumerate() {
+            let TerminalKind::Special(special) = &terminal.kind else { continue };
+            let SpecialToken::Except(excluded) = special else {
+                specials.push((find(special)?, TerminalId::new(at)));
+                continue;
+            };
+            let excluded: Vec<TokenId> = excluded.iter().map(find).collect::<Result<_, _>>()?;
+            let set = TokenSet::new(excluded.into_iter(), TerminalId::new(at), &vocabulary);
+            if set.excluded.len() == vocabulary.len() {
+                return Err(CompileCause::UnknownToken { name: terminal.name.clone() }.into());
+            }
+            sets.push(set);
         }
-        Ok(Self::of(language, vocabulary, specials))
+        Ok(Self::of(language, vocabulary, specials, sets))
     }
 
-    fn of(language: Arc<Language>, vocabulary: Vocabulary, specials: Vec<(TokenId, TerminalId)>) -> Self {
+    fn of(
+        language: Arc<Language>,
+        vocabulary: Vocabulary,
+        specials: Vec<(TokenId, TerminalId)>,
+        sets: Vec<TokenSet>,
+    ) -> Self {
         let height = if language.lexing().is_growing() { vocabulary.trie().height() } else { 0 };
-        Self(Arc::new(Inner { language, vocabulary, specials, longest: OnceLock::new(), height }))
+        Self(Arc::new(Inner { language, vocabulary, specials, sets, longest: OnceLock::new(), height }))
     }
 
     /// For a `contextual` constraint: the same grammar in mode `longest`. Its sentences are sentences here
@@ -74,7 +130,12 @@ impl Constraint {
     pub fn longest(&self) -> Option<&Self> {
         let make = || {
             let language = self.language().longest()?;
-            Some(Self::of(Arc::new(language), self.vocabulary().clone(), self.specials().to_vec()))
+            Some(Self::of(
+                Arc::new(language),
+                self.vocabulary().clone(),
+                self.specials().to_vec(),
+                self.0.sets.clone(),
+            ))
         };
         self.0.longest.get_or_init(make).as_ref()
     }
@@ -101,9 +162,20 @@ impl Constraint {
         &self.0.vocabulary
     }
 
-    /// The tokens that the grammar names, each with its terminal.
+    /// The tokens that the grammar names one by one, each with its terminal.
     pub fn specials(&self) -> &[(TokenId, TerminalId)] {
         &self.0.specials
+    }
+
+    /// The terminals that are any token but some.
+    pub fn token_sets(&self) -> &[TokenSet] {
+        &self.0.sets
+    }
+
+    /// The terminals that a token is as a whole, whatever its bytes.
+    pub fn named(&self, token: TokenId) -> impl Iterator<Item = TerminalId> {
+        let named = self.0.specials.iter().filter(move |named| named.0 == token).map(|named| named.1);
+        named.chain(self.0.sets.iter().filter(move |set| set.contains(token)).map(|set| set.terminal))
     }
 
     /// The number of 32-bit words of a mask.

@@ -106,10 +106,10 @@ fn explain_prefix(
 
 /// A rule with a dot, and the position where it began.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Item {
-    rule: u32,
-    dot: u32,
-    origin: usize,
+pub(crate) struct Item {
+    pub rule: u32,
+    pub dot: u32,
+    pub origin: usize,
 }
 
 /// The items at one position.
@@ -121,7 +121,8 @@ struct Set {
     is_initial: bool,
 }
 
-struct Chart<'a> {
+/// The items at each position of a text.
+pub(crate) struct Chart<'a> {
     language: &'a Language,
     text: &'a [u8],
     by_lhs: Vec<Vec<usize>>,
@@ -129,6 +130,10 @@ struct Chart<'a> {
     sets: BTreeMap<usize, Set>,
     steps: usize,
     n_items: usize,
+    /// Bounds on steps and items.
+    most: (usize, usize),
+    /// The pieces, where they are kept; those without a terminal are ignored.
+    edges: Option<Vec<(usize, usize, Option<TerminalId>)>>,
 }
 
 impl<'a> Chart<'a> {
@@ -143,20 +148,58 @@ impl<'a> Chart<'a> {
             sets,
             steps: 0,
             n_items: 0,
+            most: (STEPS, ITEMS),
+            edges: None,
         }
     }
 
-    fn next(&self, item: Item) -> Option<Symbol> {
+    /// A chart that keeps the pieces, of at most so many steps and items.
+    pub fn with_edges(language: &'a Language, text: &'a [u8], most: (usize, usize)) -> Self {
+        Self { most, edges: Some(Vec::new()), ..Self::new(language, text) }
+    }
+
+    /// All items and where they stand.
+    pub fn items(&self) -> impl Iterator<Item = (usize, Item)> {
+        self.sets.iter().flat_map(|(&at, set)| set.items.iter().map(move |&item| (at, item)))
+    }
+
+    /// The pieces; those without a terminal are ignored.
+    pub fn edges(&self) -> &[(usize, usize, Option<TerminalId>)] {
+        self.edges.as_deref().unwrap_or_default()
+    }
+
+    pub fn start(&self) -> NonterminalId {
+        self.language.lexing().cfg.start
+    }
+
+    /// Whether nothing but ignored pieces stands before a place.
+    pub fn is_initial(&self, at: usize) -> bool {
+        self.sets.get(&at).is_some_and(|set| set.is_initial)
+    }
+
+    pub fn is_nullable(&self, n: NonterminalId) -> bool {
+        self.nullable.contains(n.index())
+    }
+
+    pub fn n_symbols(&self, rule: u32) -> usize {
+        self.language.lexing().cfg.rules[rule as usize].rhs.len()
+    }
+
+    pub fn symbol(&self, rule: u32, dot: u32) -> Symbol {
+        self.language.lexing().cfg.rules[rule as usize].rhs[dot as usize]
+    }
+
+    pub fn next(&self, item: Item) -> Option<Symbol> {
         self.language.lexing().cfg.rules[item.rule as usize].rhs.get(item.dot as usize).copied()
     }
 
-    fn lhs(&self, item: Item) -> NonterminalId {
+    pub fn lhs(&self, item: Item) -> NonterminalId {
         self.language.lexing().cfg.rules[item.rule as usize].lhs
     }
 
     /// Reads all, and returns the last position from which something is in progress; `None` if it was too
     /// much.
-    fn read(&mut self) -> Option<usize> {
+    pub fn read(&mut self) -> Option<usize> {
         let mut at = 0;
         let mut last = 0;
         loop {
@@ -206,7 +249,7 @@ impl<'a> Chart<'a> {
                     agenda.extend(waiting.map(|&waiting| Item { dot: waiting.dot + 1, ..waiting }));
                 }
             }
-            if self.steps > STEPS || self.n_items > ITEMS {
+            if self.steps > self.most.0 || self.n_items > self.most.1 {
                 return None;
             }
         }
@@ -266,11 +309,15 @@ impl<'a> Chart<'a> {
                 .map(|&label| TerminalId::new(label))
                 .collect();
             let is_ignored = labels.iter().any(|&label| lexicon.ignored.contains(label));
+            if let Some(edges) = &mut self.edges {
+                edges.extend(scanned.iter().map(|&terminal| (at, end, Some(terminal))));
+                edges.extend(is_ignored.then_some((at, end, None)));
+            }
             if !scanned.is_empty() || is_ignored {
                 self.advance(at, end, &scanned, is_ignored);
             }
         }
-        (self.steps <= STEPS).then_some(in_progress)
+        (self.steps <= self.most.0).then_some(in_progress)
     }
 
     fn advance(&mut self, from: usize, to: usize, scanned: &[TerminalId], is_ignored: bool) {

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use anygram_bits::work::{Cancel, Stopped, Work};
-use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, Ties};
+use anygram_grammar::ir::{
+    Grammar, LexerMode, SpecialToken, Symbol, Terminal, TerminalId, TerminalKind, Ties,
+};
 use anygram_grammar::{Warning, analysis};
 use anygram_lexer::boundary::OwnDebts;
 use anygram_lexer::transducer::Lexing;
@@ -316,7 +318,21 @@ impl Language {
     /// Refuses what needs all states of the lexer's automata, if some are made as texts need them. `what` is
     /// a plural.
     pub fn needs_all_states(&self, what: &'static str) -> Result<(), StepError> {
-        if self.lexing.is_growing() { Err(LexerError::Growing { what }.into()) } else { Ok(()) }
+        if self.lexing.is_growing() {
+            return Err(LexerError::Growing { what }.into());
+        }
+        self.needs_named_tokens(what)
+    }
+
+    /// Refuses what takes tokens one by one, if the grammar has terminals that are any token but some. `what`
+    /// is a plural.
+    pub fn needs_named_tokens(&self, what: &'static str) -> Result<(), StepError> {
+        let is_set =
+            |terminal: &Terminal| matches!(terminal.kind, TerminalKind::Special(SpecialToken::Except(_)));
+        match self.grammar.terminals.iter().any(is_set) {
+            true => Err(LexerError::TokenSets { what }.into()),
+            false => Ok(()),
+        }
     }
 
     /// The name of a terminal in the grammar's own words.

@@ -21,6 +21,7 @@
 //! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
+//! | [`tree`] | the parse tree of a finished text |
 //!
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable
 //! prefix. The crate knows engines only through their trait, and nothing of grammar files.
@@ -50,10 +51,11 @@ pub mod sequences;
 mod session;
 mod shortest;
 mod sweep;
+pub mod tree;
 
 pub use anygram_bits::ErrorKind;
 pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into};
-pub use constraint::Constraint;
+pub use constraint::{Constraint, TokenSet};
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;
 pub use language::{Engine, Language, LanguageOptions, Limits};

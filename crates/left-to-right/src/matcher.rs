@@ -790,6 +790,12 @@ impl Matcher {
                         }
                     }
                 }
+                for set in self.constraint.token_sets() {
+                    let next = question.stepper.step_special(question.language, frontier, set.terminal)?;
+                    if !next.is_empty() && budgets.minimum(question, &next, left)?.is_some() {
+                        set.add_to(&mut words[..n_words], self.constraint.vocabulary().len());
+                    }
+                }
                 Ok(())
             })?;
         }
@@ -803,7 +809,7 @@ impl Matcher {
     }
 
     fn named(&self, token: TokenId) -> impl Iterator<Item = TerminalId> {
-        self.constraint.specials().iter().filter(move |named| named.0 == token).map(|named| named.1)
+        self.constraint.named(token)
     }
 
     fn try_drafts(
@@ -920,6 +926,15 @@ impl Matcher {
             result = stepper.step_special(language, frontier, terminal).and_then(|next| {
                 if stepper.is_viable(language, &next)? {
                     mask::set_bit(words, token.index());
+                }
+                Ok(())
+            });
+        }
+        for set in self.constraint.token_sets() {
+            let Ok(()) = result else { break };
+            result = stepper.step_special(language, frontier, set.terminal).and_then(|next| {
+                if stepper.is_viable(language, &next)? {
+                    set.add_to(&mut words[..n_words], vocabulary.len());
                 }
                 Ok(())
             });

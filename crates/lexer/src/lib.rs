@@ -100,6 +100,15 @@ pub enum LexerError {
         /// What needs them.
         what: &'static str,
     },
+    /// Something that reads texts, in a grammar that is about how texts are cut into tokens.
+    #[error(
+        "{what} need to know what tokens spell, but this grammar has places for any token but some; use the \
+         masks of an output, left to right"
+    )]
+    TokenSets {
+        /// What needs to know it.
+        what: &'static str,
+    },
     /// Compiling takes too long, or is no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -126,7 +135,7 @@ impl LexerError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Stopped(stopped) => stopped.kind(),
-            Self::Growing { .. } => ErrorKind::Unsupported,
+            Self::Growing { .. } | Self::TokenSets { .. } => ErrorKind::Unsupported,
             _ => ErrorKind::Limit,
         }
     }
@@ -141,7 +150,7 @@ impl LexerError {
             }
             Self::Stopped(stopped) => stopped.limit(),
             Self::TooManyStates(TooManyStates { limit, option, .. }) => Some((option, limit as u64)),
-            Self::TooDeep { .. } | Self::Growing { .. } => None,
+            Self::TooDeep { .. } | Self::Growing { .. } | Self::TokenSets { .. } => None,
         }
     }
 }

@@ -125,7 +125,7 @@ fn schema_options(py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<json_sc
 }
 
 /// A schema, or another value, as JSON.
-fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.py().import("anygram._schemas")?.call_method1("text_of", (value,))?.extract()
 }
 
@@ -203,8 +203,9 @@ impl Compiler {
     ///
     /// Args:
     ///     source: the text of the grammar. For `"json-schema"` also a dict, a Pydantic model, a dataclass, a
-    ///         `TypedDict`, a `Literal`, an enum or any other type that Pydantic can describe.
-    ///     format: `"lark"`, `"gbnf"`, `"ebnf"`, `"regex"`, `"nltk"` or `"json-schema"`.
+    ///         `TypedDict`, a `Literal`, an enum or any other type that Pydantic can describe; for
+    ///         `"structural-tag"` also a dict.
+    ///     format: `"lark"`, `"gbnf"`, `"ebnf"`, `"regex"`, `"nltk"`, `"json-schema"` or `"structural-tag"`.
     ///     start: the start rule.
     ///     cancel: with it another thread can stop the compilation.
     ///
@@ -212,7 +213,7 @@ impl Compiler {
     ///
     /// Raises:
     ///     GrammarError: the grammar has an error, or no text is a sentence of it; `.line` and `.column` say
-    ///         where, in a JSON schema `.pointer`.
+    ///         where, in a JSON schema or structural tag `.pointer`.
     ///     LimitError: it is too large; `.name` is the limit to raise.
     ///     Cancelled: `cancel.cancel()` was called.
     #[pyo3(signature = (source, format = "lark", *, start = None, cancel = None))]
@@ -231,6 +232,9 @@ impl Compiler {
                 invalid(py, "the grammar has lone surrogates, which have no UTF-8: read the file as UTF-8")
             })?,
             Err(_) if parsed == GrammarFormat::JsonSchema => text_of(source)?,
+            Err(_) if parsed == GrammarFormat::StructuralTag && source.is_instance_of::<PyDict>() => {
+                text_of(source)?
+            }
             Err(_) => {
                 let class = source.get_type();
                 return Err(PyTypeError::new_err(format!("a grammar in {format} is a string, not {class}")));

@@ -9,6 +9,7 @@
 //! | [`error`] | exceptions |
 //! | [`array`], [`mask_buffer`] | memory of others |
 //! | [`number`], [`tokens`] | numbers, token ids and texts as arguments |
+//! | [`tools`] | tools as structural tags |
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
@@ -34,6 +35,7 @@ mod matcher;
 mod number;
 mod solver;
 mod tokens;
+mod tools;
 mod vocabulary;
 mod weigher;
 
@@ -59,6 +61,8 @@ mod _native {
     use crate::matcher::{Forced, Matcher};
     #[pymodule_export]
     use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided, batch_canvases};
+    #[pymodule_export]
+    use crate::tools::tool_tag;
     #[pymodule_export]
     use crate::vocabulary::Vocabulary;
     #[pymodule_export]

@@ -13,9 +13,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use anygram_grammar::ir::{
-    Grammar, LexerMode, NonterminalId, Pattern, SpecialToken, Symbol, Terminal, TerminalKind, Ties,
-};
+use anygram_grammar::ir::{Grammar, LexerMode, NonterminalId, Pattern, Symbol, Terminal, TerminalKind, Ties};
 
 use crate::build::{Build, regex};
 use crate::matcher;
@@ -156,8 +154,7 @@ impl fmt::Display for ShowGrammar<'_> {
             match kind {
                 TerminalKind::Literal(pattern) => write!(f, "literal {}", ShowPattern(pattern))?,
                 TerminalKind::Pattern(pattern) => write!(f, "{}", ShowPattern(pattern))?,
-                TerminalKind::Special(SpecialToken::Id(id)) => write!(f, "<[{id}]>")?,
-                TerminalKind::Special(SpecialToken::Name(name)) => write!(f, "{name}")?,
+                TerminalKind::Special(token) => write!(f, "{token}")?,
                 TerminalKind::Automaton { .. } => write!(f, "{kind}")?,
             }
             let (ignored, reserved) =

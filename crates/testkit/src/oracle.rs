@@ -372,6 +372,8 @@ impl Oracle {
                     let token = match special {
                         SpecialToken::Id(id) => Some(*id),
                         SpecialToken::Name(name) => self.special_names.get(name).copied(),
+                        // Brute force reads tokens that are named.
+                        SpecialToken::Except(_) => None,
                     };
                     token
                         .filter(|&id| text.get(from) == Some(&Sym::Token(id)))

@@ -9,6 +9,7 @@ mod eval;
 mod fill;
 mod generate;
 mod replay;
+mod tools;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -23,6 +24,7 @@ pub enum Command {
     Batch(batch::Args),
     Fill(fill::Args),
     Eval(Box<eval::Args>),
+    Tools(tools::Args),
     Debug(debug::Args),
 }
 
@@ -36,6 +38,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Batch(args) => batch::run(args),
         Command::Fill(args) => fill::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Tools(args) => tools::run(&args),
         Command::Debug(args) => debug::run(&args),
     }
 }

@@ -354,3 +354,19 @@ fn a_schema_is_explained_part_by_part() {
     let output = anygram(&["check", "-g", &folder.file("h.schema.json", hard)]);
     assert!(output.stdout.contains("\"[123457370371,123458370374]\""), "{}", output.stdout);
 }
+
+#[test]
+fn trees_of_valid_files() {
+    let folder = Folder::new();
+    let grammar = folder.file("g.lark", LISTS);
+    let (yes, no) = (folder.file("a.txt", "( a , b )"), folder.file("b.txt", "(a"));
+    let pretty = anygram(&["check", "-g", &grammar, "--tree", &yes]);
+    let expected = "start 0..9\n  item 0..9\n    \"(\" \"(\" 0..1\n    item 2..3\n      WORD \"a\" 2..3\n";
+    assert!(pretty.status == Some(0) && pretty.stdout.starts_with(expected), "{pretty:?}");
+    let json = anygram(&["check", "-g", &grammar, "--tree=json", &yes, &no]);
+    assert_eq!(json.status, Some(1));
+    assert!(json.stdout.contains("it stops at") || json.stdout.contains("not a sentence"), "{json:?}");
+    let nodes: serde_json::Value = serde_json::from_str(json.stdout.lines().next().unwrap()).unwrap();
+    let item = serde_json::json!({"depth": 1, "rule": "item", "start": 0, "end": 9});
+    assert_eq!((&nodes[1], nodes[2]["terminal"].as_str()), (&item, Some("\"(\"")));
+}

@@ -19,6 +19,7 @@ fn the_extension_tells_the_format() {
         ("g.ebnf", "[1] text ::= (#x41 | 'b')* - 'b'", "AbA", "b"),
         ("g.regex", "^a{2,3}$\n", "aaa", "a"),
         ("g.cfg", "S -> 'the' N\nN -> 'cat' | 'dog'\n", "the  dog\n", "thedog"),
+        ("g.tag.json", r#"{"format":{"type":"any_text","excludes":["<a>"]}}"#, "<b> <a", "so <a> b"),
     ] {
         let grammar = folder.file(name, grammar);
         assert_eq!((check(&grammar, yes, &[]), check(&grammar, no, &[])), (Some(0), Some(1)), "{name}");

@@ -13,4 +13,5 @@ mod help;
 mod replay;
 mod run;
 mod schema;
+mod tags;
 mod vocab;

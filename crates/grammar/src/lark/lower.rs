@@ -9,13 +9,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::ast::{Expansions, File, Item, Name, NodeId, NodeKind};
-use super::embed::Parts;
 use super::files::Files;
 use super::library;
 use super::names::{Dictionary, Names, ScopeId};
 use super::pattern::{Composer, Key, Piece, library_piece, range_piece, regex_piece, text_piece};
 use super::{LarkOptions, Schemas};
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
+use crate::embed::Parts;
 use crate::expand::{Alternatives, Budget, Expander, Place};
 use crate::ir::{
     Grammar, LexerMode, Nonterminal, NonterminalId, Span, SpecialToken, Symbol, Terminal, TerminalId,

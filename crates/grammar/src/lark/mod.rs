@@ -12,7 +12,6 @@
 //! | `library` | the built-in libraries `common` and `unicode` |
 //! | `names` | definitions, imports, `%override`, `%extend` |
 //! | `lower` | tree to [`Grammar`] |
-//! | `embed` | grammars of JSON schemas within it |
 //!
 //! All of Lark's notation is read, as python-lark 1.3.1 reads it, except `%declare` and what a terminal's
 //! regular expression may not contain ([`regex`]); these are errors that say why and what to do. Beyond Lark
@@ -40,7 +39,6 @@
 //! recursion on the depth of the input.
 
 mod ast;
-mod embed;
 mod files;
 mod lexer;
 mod library;

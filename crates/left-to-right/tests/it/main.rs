@@ -14,3 +14,4 @@ mod outputs;
 mod pieces;
 mod rows;
 mod sequences;
+mod tree;

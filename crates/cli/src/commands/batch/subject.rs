@@ -112,10 +112,14 @@ impl Subjects {
                 "\"{field}\" belongs to a \"schema\" in the same question, and there is none"
             );
         }
-        let source = question.string("grammar")?.into_owned();
         let format = match question.get("format") {
             Some(_) => input::format(&question.string("format")?)?,
             None => self.format.context("no \"format\" of the grammar, such as \"lark\"")?,
+        };
+        let source = match question.get("grammar").map(RawValue::get) {
+            // A tag is JSON, so it need not be a text.
+            Some(tag) if format == GrammarFormat::StructuralTag && tag.starts_with('{') => tag.to_owned(),
+            _ => question.string("grammar")?.into_owned(),
         };
         let mut compiler = self.compiler.clone();
         if question.get("start").is_some() {

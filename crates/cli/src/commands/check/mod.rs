@@ -2,9 +2,10 @@ mod pointer;
 mod refusal;
 mod report;
 mod schema;
+mod tree;
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use anygram::GrammarFormat;
@@ -31,6 +32,11 @@ pub struct Args {
     /// The seed of the random choices: equal seeds give equal examples.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
+    /// Print the parse tree of each valid file: by lines, or as JSON (`--tree=json`). Of several trees it is
+    /// the one that docs/meaning.md says.
+    #[arg(long, value_enum, value_name = "pretty|json", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "pretty", conflicts_with = "examples")]
+    tree: Option<tree::Style>,
     /// Texts to check, each a whole file; `-` is standard input.
     #[arg(value_name = "FILE", conflicts_with = "examples")]
     files: Vec<PathBuf>,
@@ -41,6 +47,7 @@ Examples:
   anygram check --grammar sql.lark
   anygram check --grammar sql.lark --examples 20
   anygram check --grammar sql.lark a.sql b.sql
+  anygram check --grammar sql.lark --tree=json a.sql
   echo -n 'SELECT name' | anygram check --grammar sql.lark -
   anygram check --grammar sql.lark --start condition --lexer longest where.txt";
 
@@ -71,10 +78,15 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let mut all = true;
     for file in &args.files {
-        let text = read(file)?;
+        let text = input::read_or_stdin(file)?;
         let (reading, explanation) =
             explain(&language, &words, &text).with_context(|| file.display().to_string())?;
         all &= reading.is_sentence;
+        if let Some(style) = args.tree.filter(|_| reading.is_sentence) {
+            let read = tree::read(&language, &text).with_context(|| file.display().to_string())?;
+            tree::print(&language, &text, &read, style, &mut output)?;
+            continue;
+        }
         let verdict = match explanation {
             None => format!("{YES}sentence{YES:#}"),
             Some(explanation) => {
@@ -94,15 +106,6 @@ pub fn run(args: &Args) -> Result<bool> {
         writeln!(output, "{}: {verdict}", file.display())?;
     }
     Ok(all)
-}
-
-fn read(file: &Path) -> Result<Vec<u8>> {
-    if file.as_os_str() != "-" {
-        return input::read(file);
-    }
-    let mut text = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut text).context("standard input")?;
-    Ok(text)
 }
 
 /// A text between quotes, on one line, cut if it is long.

@@ -1,4 +1,4 @@
-//! Grammars of JSON schemas within a Lark grammar.
+//! Grammars within a grammar: JSON schemas in Lark grammars, and everything that structural tags hold.
 
 use std::sync::Arc;
 
@@ -9,19 +9,25 @@ use crate::ir::{
 };
 
 /// The parts of a grammar, to which others are added.
-#[derive(Default)]
-pub(super) struct Parts {
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// The terminals; joined where they are alike only at the end.
     pub terminals: Vec<Terminal>,
+    /// The nonterminals.
     pub nonterminals: Vec<Nonterminal>,
+    /// The rules.
     pub rules: Vec<Rule>,
+    /// Right-hand sides by automata.
     pub automata: Vec<AutomatonRule>,
+    /// The automata of terminals.
     pub pieces: Vec<Pieces>,
 }
 
 impl Parts {
     /// Lets a nonterminal derive the sentences of a grammar.
     ///
-    /// What is ignored here may then stand between the terminals of that grammar, as between all others.
+    /// The nonterminals of that grammar are called `outer: inner`. What is ignored here may then stand between
+    /// the terminals of that grammar, as between all others.
     pub fn embed(&mut self, lhs: NonterminalId, grammar: Grammar) {
         let (n_terminals, n_nonterminals) = (self.terminals.len(), self.nonterminals.len());
         let (n_pieces, outer) = (self.pieces.len(), self.nonterminals[lhs.index()].name.clone());

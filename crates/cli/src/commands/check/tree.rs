@@ -1,0 +1,57 @@
+//! Parse trees of texts.
+
+use std::io::Write;
+
+use anygram::Language;
+use anygram_grammar::ir::Symbol;
+use anygram_left_to_right::tree::{Tree, TreeNode};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::quoted;
+
+/// Characters of a piece that are shown.
+const LONG: usize = 60;
+
+/// How a tree is printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Style {
+    /// A line for each node, indented.
+    Pretty,
+    /// One line of JSON: a list of nodes, each before those below it.
+    Json,
+}
+
+/// The tree of a sentence.
+pub fn read(language: &Language, text: &[u8]) -> Result<Tree> {
+    Tree::read(language, text)?.context("it is a sentence and has no tree")
+}
+
+pub fn print(
+    language: &Language,
+    text: &[u8],
+    tree: &Tree,
+    style: Style,
+    output: &mut dyn Write,
+) -> Result<()> {
+    let name = |node: &TreeNode| language.grammar().symbol_name(node.symbol);
+    if style == Style::Json {
+        let nodes = tree.nodes.iter().map(|node| {
+            let kind = if matches!(node.symbol, Symbol::Terminal(_)) { "terminal" } else { "rule" };
+            json!({"depth": node.depth, kind: name(node), "start": node.span.start, "end": node.span.end})
+        });
+        let nodes: Vec<_> = nodes.collect();
+        writeln!(output, "{}", json!(nodes))?;
+        return Ok(());
+    }
+    for node in &tree.nodes {
+        let (indent, span) = (2 * node.depth, node.span.clone());
+        let shown = match node.symbol {
+            Symbol::Terminal(_) => format!(" {}", quoted(&text[span.clone()], LONG)),
+            Symbol::Nonterminal(_) => String::new(),
+        };
+        writeln!(output, "{:indent$}{}{shown} {}..{}", "", name(node), span.start, span.end)?;
+    }
+    Ok(())
+}

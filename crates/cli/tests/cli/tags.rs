@@ -1,0 +1,55 @@
+//! Structural tags and tools.
+
+use crate::run::{Folder, anygram, anygram_with};
+
+const TOOLS: &str = r#"[{"type":"function","function":{"name":"now","parameters":{"type":"object",
+    "properties":{"zone":{"type":"string"}},"required":["zone"]}}}]"#;
+
+#[test]
+fn tools_are_a_tag_that_other_commands_read() {
+    let folder = Folder::new();
+    let tools = folder.file("tools.json", TOOLS);
+    let tag = anygram(&["tools", "--family", "qwen", &tools]);
+    assert_eq!((tag.status, &*tag.stderr), (Some(0), ""));
+    let tag = folder.file("g.tag.json", &tag.stdout);
+    let check = |text: &str| anygram_with(&["check", "-g", &tag, "-"], text.as_bytes());
+    let call = "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n</tool_call>";
+    assert_eq!(check(&format!("Well.\n{call}")).status, Some(0));
+    let wrong = check(&call.replace("zone", "Zone"));
+    assert_eq!(wrong.status, Some(1));
+    assert!(wrong.stdout.contains("it stops at line 2"), "{wrong:?}");
+
+    let forced = anygram_with(&["tools", "--family", "qwen", "--tool-choice", "now", "-"], TOOLS.as_bytes());
+    assert!(forced.stdout.starts_with(r#"{"type":"structural_tag","format":{"type":"tag","#), "{forced:?}");
+    anygram(&["tools", "--family", "qwen", "--tool-choice", "then", &tools]).is_bad_input(&["`then`"]);
+    anygram(&["tools", "--family", "gwen", &tools]).is_bad_input(&["`gwen`", "qwen"]);
+}
+
+#[test]
+fn tags_are_explained_and_refused_by_their_place() {
+    let folder = Folder::new();
+    let tag = r#"{"format":{"type":"tag","begin":"<a>","content":{"type":"any_text"},"end":"</a>"}}"#;
+    let report = anygram(&["check", "-g", &folder.file("g.tag.json", tag)]).stdout;
+    assert!(report.contains("start         /format") && report.contains("scannerless"), "{report}");
+    let tag = r#"{"format":{"type":"sequence","elements":[{"type":"any_text","max_tokens":5}]}}"#;
+    anygram(&["check", "-g", &folder.file("h.tag.json", tag)])
+        .is_bad_input(&["/format/elements/0/max_tokens", "max_chars"]);
+}
+
+#[test]
+fn questions_bring_tags() {
+    let questions = [
+        r#"{"id":1,"op":"text","format":"structural-tag","grammar":{"format":{"type":"const_string","value":"x"}},"text":"x"}"#,
+        r#"{"id":2,"op":"text","format":"structural-tag","grammar":"{\"format\":{\"type\":\"token\",\"token\":7}}","text":"x"}"#,
+        r#"{"id":3,"op":"text","format":"structural-tag","grammar":{"format":{"type":"regex","pattern":"("}},"text":"x"}"#,
+    ];
+    let output = anygram_with(&["batch", "-v", "builtin"], questions.join("\n").as_bytes());
+    let answers = output.json_lines();
+    assert_eq!(
+        (&answers[0]["sentence"], &answers[1]["sentence"]),
+        (&true.into(), &false.into()),
+        "{output:?}"
+    );
+    let error = &answers[2]["error"];
+    assert_eq!((&error["kind"], &error["at"]), (&"syntax".into(), &"/format/pattern".into()), "{output:?}");
+}

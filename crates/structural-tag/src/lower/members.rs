@@ -1,0 +1,412 @@
+//! Objects whose members stand between marks ([`Style`](crate::style::Style)).
+
+use std::sync::Arc;
+
+use anygram_grammar::ir::{AutomatonRule, NonterminalId, Pattern, Symbol, TerminalKind};
+use anygram_json_schema::lower::Whitespace;
+use anygram_json_schema::refusal::{Kind, Refusal};
+use anygram_json_schema::value::Value;
+use regex_syntax::hir::Hir;
+
+use super::unordered::Unordered;
+use super::{Lowering, Result};
+use crate::format::{SchemaFormat, escape, unsupported};
+use crate::style::{Style, Wrapper};
+
+/// What says nothing about values.
+const ANNOTATIONS: [&str; 11] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$schema",
+    "$defs",
+    "definitions",
+];
+
+/// References that are followed one after the other.
+const MOST_REFERENCES: usize = 64;
+
+/// The ways to write a member, its key, and whether it is required.
+type Member<'k> = (Vec<Vec<Symbol>>, &'k Arc<str>, bool);
+
+/// How a value may be written.
+enum Written {
+    /// As it is.
+    Raw(Option<u32>),
+    /// As this text.
+    Text(String),
+    /// As JSON of a type, by a schema.
+    Json(&'static str, Value),
+}
+
+impl Lowering<'_> {
+    /// The members of an object, in the order in which the schema declares them or in any.
+    pub(super) fn members(&mut self, format: &SchemaFormat, at: &str) -> Result<NonterminalId> {
+        let SchemaFormat { schema, style, any_order, .. } = format;
+        let place = format!("{at}/json_schema");
+        if matches!(style, Style::Cohere | Style::MiniMaxM3) {
+            let message = format!("values nest in the style {} in a way that is not read yet", style.name());
+            return Err(unsupported(&format!("{at}/style"), message));
+        }
+        check_object(schema, &place)?;
+        let blanks = self.blanks(format);
+        let Some(properties) = schema.get("properties") else {
+            return self.any_members(format, blanks, at);
+        };
+        let properties = properties
+            .members()
+            .ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/properties"), "an object"))?;
+        let required = required(schema, &place)?;
+        if let Some(missing) = required.iter().find(|name| properties.iter().all(|(key, _)| key != *name)) {
+            let message = format!("the key {missing:?} is required and not declared");
+            return Err(unsupported(&format!("{place}/required"), message));
+        }
+        let mut members = Vec::with_capacity(properties.len());
+        for (key, value) in properties {
+            let place = format!("{place}/properties/{}", escape(key));
+            let mut sides = Vec::new();
+            for written in written(value, schema, &place)? {
+                sides.push(self.member(format, (key, &written), blanks, (at, &place))?);
+            }
+            members.push((sides, key, required.contains(key)));
+        }
+        if *any_order && members.len() > 1 {
+            return self.unordered(members, blanks, at);
+        }
+        let mut all: Vec<Symbol> = blanks.into_iter().collect();
+        for (mut sides, key, is_required) in members {
+            if !is_required {
+                sides.push(Vec::new());
+            }
+            all.push(Symbol::Nonterminal(self.any_of(at, &format!("member {key:?}"), sides)?));
+        }
+        self.any_of(at, "", vec![all])
+    }
+
+    /// Members in any order, none twice.
+    fn unordered(
+        &mut self,
+        members: Vec<Member<'_>>,
+        blanks: Option<Symbol>,
+        at: &str,
+    ) -> Result<NonterminalId> {
+        if members.len() > Unordered::MOST {
+            let message = format!("at most {} members can stand in any order here", Unordered::MOST);
+            return Err(unsupported(&format!("{at}/any_order"), message));
+        }
+        let required: Vec<bool> = members.iter().map(|member| member.2).collect();
+        let mut symbols = Vec::with_capacity(members.len());
+        for (sides, key, _) in members {
+            symbols.push(Symbol::Nonterminal(self.any_of(at, &format!("member {key:?}"), sides)?));
+        }
+        let lhs = self.add(at, "members")?;
+        let automaton = Arc::new(Unordered::new(&required, self.options.schema.schema_states));
+        self.parts.automata.push(AutomatonRule { lhs, automaton, symbols: symbols.into() });
+        let blanks: Vec<Symbol> = blanks.into_iter().collect();
+        let some = blanks.iter().copied().chain([Symbol::Nonterminal(lhs)]).collect();
+        let none = (!required.contains(&true)).then_some(blanks);
+        self.any_of(at, "", none.into_iter().chain([some]).collect())
+    }
+
+    /// Members with any names and values.
+    fn any_members(
+        &mut self,
+        format: &SchemaFormat,
+        blanks: Option<Symbol>,
+        at: &str,
+    ) -> Result<NonterminalId> {
+        const KEY: &str = "\u{0}";
+        let none = vec![blanks.into_iter().collect()];
+        if format
+            .schema
+            .get("additionalProperties")
+            .is_some_and(|others| matches!(others, Value::Bool(false)))
+        {
+            return self.any_of(at, "", none);
+        }
+        let wrapper = format.style.wrapper(KEY, "string");
+        let Wrapper { open, inner, close } = wrapper.expect("styles without one were refused");
+        let (before, behind) = open.split_once(KEY).expect("the key stands in it");
+        let (before, behind) = (self.literal(before, at)?, self.literal(behind, at)?);
+        let key = regex_syntax::parse("[A-Za-z_][A-Za-z0-9_.-]*").expect("it is an expression");
+        let key = self.terminal("a key".to_owned(), TerminalKind::Pattern(Pattern::Regex(key)));
+        let inner = self.inner(inner, blanks, at)?;
+        let value = self.free_text(&[close], None, (at, "value"))?;
+        let close = self.literal(close, at)?;
+        let some = self.add(at, "members")?;
+        self.rule(some, Vec::new())?;
+        let member = before.into_iter().chain([key]).chain(behind).chain(inner);
+        let member = member.chain([Symbol::Nonterminal(value)]).chain(close).chain(blanks);
+        self.rule(some, [Symbol::Nonterminal(some)].into_iter().chain(member).collect())?;
+        let all = blanks.into_iter().chain([Symbol::Nonterminal(some)]).collect();
+        self.any_of(at, "", vec![all])
+    }
+
+    /// What stands between key and value.
+    fn inner(&mut self, inner: Option<&str>, blanks: Option<Symbol>, at: &str) -> Result<Vec<Symbol>> {
+        match inner {
+            None => Ok(Vec::new()),
+            Some(inner) => Ok(blanks.into_iter().chain(self.literal(inner, at)?).collect()),
+        }
+    }
+
+    fn member(
+        &mut self,
+        format: &SchemaFormat,
+        (key, written): (&str, &Written),
+        blanks: Option<Symbol>,
+        (at, place): (&str, &str),
+    ) -> Result<Vec<Symbol>> {
+        let value_type = match written {
+            Written::Raw(_) | Written::Text(_) => "string",
+            Written::Json(value_type, _) => value_type,
+        };
+        let wrapper = format.style.wrapper(key, value_type);
+        let Wrapper { open, inner, close } = wrapper.expect("styles without one were refused");
+        let mut side: Vec<Symbol> = self.literal(&open, at)?.into_iter().collect();
+        side.extend(self.inner(inner, blanks, at)?);
+        match written {
+            Written::Raw(most) => {
+                side.push(Symbol::Nonterminal(self.free_text(&[close], *most, (at, "value"))?));
+            }
+            Written::Text(text) if text.contains(close) => {
+                return Err(unsupported(place, format!("a value holds {close:?}, which ends it")));
+            }
+            Written::Text(text) => side.extend(self.literal(text, at)?),
+            Written::Json(_, schema) => {
+                let options = self.schema_options(format);
+                let json = anygram_json_schema::embedded(&schema.to_string(), &options)
+                    .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
+                side.extend(blanks);
+                side.push(Symbol::Nonterminal(self.embed(json, at, &format!("value of {key:?}"))?));
+                side.extend(blanks);
+            }
+        }
+        side.extend(self.literal(close, at)?);
+        side.extend(blanks);
+        Ok(side)
+    }
+
+    /// Blanks between members, as far as the options have any.
+    fn blanks(&mut self, format: &SchemaFormat) -> Option<Symbol> {
+        let most = match self.schema_options(format).whitespace {
+            Whitespace::Any => None,
+            Whitespace::AtMost(most) => Some(most),
+            Whitespace::Compact | Whitespace::Spaced | Whitespace::Indent(_) => Some(0),
+        };
+        if most == Some(0) {
+            return None;
+        }
+        let blank: Hir = regex_syntax::parse("[ \\t\\n\\r]").expect("it is an expression");
+        let blanks = Pattern::repeat(Pattern::Regex(blank), 0, most);
+        Some(self.terminal("blanks".to_owned(), TerminalKind::Pattern(blanks)))
+    }
+}
+
+/// That a schema is an object of which all that matters is read.
+fn check_object(schema: &Value, place: &str) -> Result<()> {
+    let Some(members) = schema.members() else {
+        return match schema {
+            Value::Bool(true) => Ok(()),
+            _ => Err(unsupported(place, "members between marks need a schema of an object")),
+        };
+    };
+    for (keyword, value) in members {
+        let is_read = match &**keyword {
+            "properties" | "required" => true,
+            "type" => value.text().is_some_and(|name| &**name == "object"),
+            "additionalProperties" => {
+                matches!(value, Value::Bool(false))
+                    || matches!(value, Value::Bool(true)) && schema.get("properties").is_none()
+            }
+            other => ANNOTATIONS.contains(&other),
+        };
+        if !is_read {
+            let message = format!(
+                "the keyword `{keyword}` with this value cannot be had where members stand between marks"
+            );
+            return Err(unsupported(&format!("{place}/{}", escape(keyword)), message));
+        }
+    }
+    Ok(())
+}
+
+fn required(schema: &Value, place: &str) -> Result<Vec<Arc<str>>> {
+    let Some(value) = schema.get("required") else { return Ok(Vec::new()) };
+    let names = value.items().and_then(|items| items.iter().map(|item| item.text().cloned()).collect());
+    names
+        .ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/required"), "a list of keys stands here"))
+}
+
+/// How the values of a schema may be written.
+fn written(schema: &Value, root: &Value, place: &str) -> Result<Vec<Written>> {
+    let (mut agenda, mut all) = (vec![(schema, place.to_owned())], Vec::new());
+    let mut n_references = 0;
+    while let Some((schema, place)) = agenda.pop() {
+        if matches!(schema, Value::Bool(true)) {
+            all.push(Written::Raw(None));
+            continue;
+        }
+        let Some(members) = schema.members() else {
+            return Err(unsupported(&place, "no value can stand here"));
+        };
+        let mut said = members.iter().filter(|(keyword, _)| !ANNOTATIONS.contains(&&**keyword));
+        let first = said.next();
+        let is_alone = said.next().is_none();
+        match first.map(|(keyword, value)| (&**keyword, value)) {
+            // Every JSON text without the closing mark is one of these texts, too.
+            None => all.push(Written::Raw(None)),
+            Some(("anyOf", options)) if is_alone => {
+                let options = options.items().unwrap_or_default();
+                let options = options.iter().enumerate().rev();
+                agenda.extend(options.map(|(at, option)| (option, format!("{place}/anyOf/{at}"))));
+            }
+            Some(("$ref", target)) if is_alone => {
+                n_references += 1;
+                let target = target.text().and_then(|target| find(root, target));
+                match target.filter(|_| n_references <= MOST_REFERENCES) {
+                    Some(target) => agenda.push((target, place)),
+                    None => {
+                        return Err(unsupported(&format!("{place}/$ref"), "only `#/$defs/…` is read here"));
+                    }
+                }
+            }
+            _ => plain(schema, root, &place, &mut all)?,
+        }
+    }
+    match all.is_empty() {
+        true => Err(unsupported(place, "no value can stand here")),
+        false => Ok(all),
+    }
+}
+
+/// What a local reference points to.
+fn find<'v>(root: &'v Value, target: &str) -> Option<&'v Value> {
+    let mut at = root;
+    for part in target.strip_prefix("#/")?.split('/') {
+        at = at.get(&part.replace("~1", "/").replace("~0", "~"))?;
+    }
+    Some(at)
+}
+
+/// A schema that lists its values, or says their types.
+fn plain(schema: &Value, root: &Value, place: &str, all: &mut Vec<Written>) -> Result<()> {
+    let listed = match (schema.get("const"), schema.get("enum").and_then(Value::items)) {
+        (Some(only), _) => Some(std::slice::from_ref(only)),
+        (None, listed) => listed,
+    };
+    if let Some(listed) = listed {
+        let others = |(keyword, _): &(Arc<str>, Value)| {
+            let known = ["const", "enum", "type"];
+            !known.contains(&&**keyword) && !ANNOTATIONS.contains(&&**keyword)
+        };
+        if let Some((keyword, _)) = schema.members().unwrap_or_default().iter().find(|member| others(member))
+        {
+            return Err(beside(keyword, place));
+        }
+        for value in listed {
+            let value_type = type_of(value);
+            if !types(schema, place)?
+                .is_none_or(|types| types.iter().any(|name| is_of(name, value, value_type)))
+            {
+                continue;
+            }
+            all.push(match value.text() {
+                Some(text) => Written::Text(text.to_string()),
+                None => Written::Json(value_type, Value::Object(vec![("const".into(), value.clone())])),
+            });
+        }
+        return Ok(());
+    }
+    let Some(types) = types(schema, place)? else {
+        let message = "without a `type` it is not known whether a value is written as JSON";
+        return Err(unsupported(place, message));
+    };
+    for name in types {
+        all.push(match &*name {
+            "string" => string(schema, place)?,
+            name => Written::Json(json_type(name, place)?, of_type(schema, root, name)),
+        });
+    }
+    Ok(())
+}
+
+/// A string that is written as it is.
+fn string(schema: &Value, place: &str) -> Result<Written> {
+    let mut most = None;
+    for (keyword, value) in schema.members().unwrap_or_default() {
+        match &**keyword {
+            "type" => {}
+            "maxLength" => most = value.count().and_then(|most| u32::try_from(most).ok()),
+            "pattern" | "format" | "minLength" | "not" | "allOf" | "oneOf" | "anyOf" | "$ref" => {
+                return Err(beside(keyword, place));
+            }
+            // What is about other types, or annotates.
+            _ => {}
+        }
+    }
+    Ok(Written::Raw(most))
+}
+
+fn beside(keyword: &str, place: &str) -> Refusal {
+    let message = format!("the keyword `{keyword}` cannot be had where a string is written without quotes");
+    unsupported(&format!("{place}/{}", escape(keyword)), message)
+}
+
+/// The types that a schema names.
+fn types(schema: &Value, place: &str) -> Result<Option<Vec<Arc<str>>>> {
+    let names = match schema.get("type") {
+        None => return Ok(None),
+        Some(Value::Array(names)) => names.iter().map(|name| name.text().cloned()).collect(),
+        Some(name) => name.text().map(|name| vec![name.clone()]),
+    };
+    let message = "a type, or a list of types, stands here";
+    names.map(Some).ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/type"), message))
+}
+
+/// The same schema for one of its types, with what its references point to.
+fn of_type(schema: &Value, root: &Value, name: &str) -> Value {
+    let own = schema.members().unwrap_or_default().iter().filter(|(keyword, _)| &**keyword != "type");
+    let mut members = vec![("type".into(), Value::String(name.into()))];
+    members.extend(own.cloned());
+    for definitions in ["$defs", "definitions"] {
+        if let (Some(value), None) = (root.get(definitions), schema.get(definitions)) {
+            members.push((definitions.into(), value.clone()));
+        }
+    }
+    Value::Object(members)
+}
+
+fn json_type(name: &str, place: &str) -> Result<&'static str> {
+    match name {
+        "integer" | "number" => Ok("number"),
+        "boolean" => Ok("boolean"),
+        "null" => Ok("null"),
+        "array" => Ok("array"),
+        "object" => Ok("object"),
+        _ => Err(Refusal::new(Kind::Syntax, &format!("{place}/type"), format!("no type `{name}`"))),
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_of(name: &str, value: &Value, value_type: &str) -> bool {
+    match name {
+        "integer" => value.number().is_some_and(|number| number.to_integer().is_some()),
+        name => name == value_type,
+    }
+}
