@@ -50,7 +50,7 @@ mod shortest;
 mod sweep;
 
 pub use anygram_bits::ErrorKind;
-pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into};
+pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into, batch_masks_timed};
 pub use constraint::Constraint;
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;

@@ -92,7 +92,7 @@ impl Memo {
         limit: usize,
     ) {
         if self.bytes > limit {
-            *self = Self { counts: self.counts, ..Self::default() };
+            drop(self.forget());
         }
         let kept =
             looked_into.filter(|_| limit > 0).and_then(|states| self.keep(stepper, frontier, states, mask));
@@ -139,6 +139,11 @@ impl Memo {
                 }
             }
         }
+    }
+
+    /// Drops all masks; returns what they were in. The counts stay.
+    pub fn forget(&mut self) -> Self {
+        std::mem::replace(self, Self { counts: self.counts, ..Self::default() })
     }
 
     /// Bytes on the heap, roughly.
