@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 from anygram._serving import Output
 from anygram.serving import CompileService
-from conftest import allowed
+from conftest import ROOT, allowed, program
 from prometheus_client.parser import text_string_to_metric_families
 
 VOCABULARY = anygram.Vocabulary.builtin()
@@ -225,3 +227,17 @@ def test_a_child_compiles_on_threads_of_its_own() -> None:
             os._exit(1)
         os._exit(0 if made else 2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_short_soak() -> None:
+    """Requests on 16 threads, aborted at random; python/integration/serving_soak.py says what it checks."""
+    script = ROOT / "python" / "integration" / "serving_soak.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "120"],
+        env={**os.environ, "ANYGRAM_PROGRAM": str(program())},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "are those of `anygram batch`" in done.stdout
