@@ -49,7 +49,7 @@ REAL = {
     "vllm.v1.structured_output.utils",
 }
 ENGINES = ("anygram", "anygram, free", "guidance", "xgrammar")
-"""Ours with outputs that close within `max_tokens`, as it is by default, and without."""
+"""Ours with outputs that close within `max_tokens`, as it is by default, and without ("free")."""
 N_SEQUENCES = 256
 MOST = 4096
 PATTERN = (
@@ -304,6 +304,9 @@ def child(options: argparse.Namespace) -> None:
                 "cpu": quantiles([cpu for _, cpu in times]),
             }
     report["load"] = os.getloadavg()[0]
+    service = getattr(manager.manager.backend, "service", None)
+    if service is not None:
+        report["stats"] = service.stats
     print(json.dumps(report))
 
 
@@ -370,7 +373,7 @@ def main() -> None:
     parser.add_argument("--schemas", type=int, default=420)
     parser.add_argument("--compile-beside", action="store_true")
     parser.add_argument("--engine")
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--folder", type=Path, help="keeps the tokenizer, and which schemas all accept")
     parser.add_argument("--ids", type=Path)
     options = parser.parse_args()
     if options.engine is not None:
@@ -388,11 +391,13 @@ def main() -> None:
             done = subprocess.run([*command, *more], stdout=subprocess.PIPE, text=True, check=True)
             return json.loads(done.stdout.splitlines()[-1])
 
-        common = set.intersection(*(set(run(engine)) for engine in ENGINES))
-        ids = Path(name) / "ids.json"
-        ids.write_text(json.dumps(sorted(common)))
-        print(json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), "schemas": len(common)}))
-        for engine in ENGINES:
+        ids = options.folder / f"accepted-{options.schemas}.json"
+        if not ids.exists():
+            common = set.intersection(*(set(run(engine)) for engine in ENGINES[1:]))
+            ids.write_text(json.dumps(sorted(common)))
+        n_common = len(json.loads(ids.read_text()))
+        print(json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), "schemas": n_common}), flush=True)
+        for engine in ENGINES[::-1]:
             print(json.dumps(run(engine, "--ids", str(ids))), flush=True)
 
 

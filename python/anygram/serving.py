@@ -58,6 +58,18 @@ FORMATS: Mapping[str, str | None] = {
 }
 """What requests ask for, and the format that the compiler takes for it. A grammar may also be in EBNF."""
 
+SERVER_OPTIONS: Mapping[str, str] = {
+    "cache_entries": "max_entries",
+    "cache_bytes": "max_bytes",
+    "max_waiting": "max_waiting",
+    "max_source_bytes": "max_source_bytes",
+    "compile_seconds": "seconds",
+    "compile_threads": "threads",
+    "error_texts": "error_texts",
+    "metrics_file": "metrics_file",
+}
+"""What the configuration of an engine calls the options of the service."""
+
 POLL_SECONDS = 0.02
 """How often a request that waits asks whether it was aborted."""
 
@@ -637,6 +649,12 @@ def without_text(error: AnygramError) -> AnygramError:
         message = f"the grammar or schema cannot be used ({error.kind}){place}{hint}"
         return GrammarError(message, kind=error.kind, line=error.line, column=error.column)
     return copy.copy(error).with_traceback(None)
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of a server: those of the compiler, and those of the service by its own names."""
+    own = {name: options[option] for option, name in SERVER_OPTIONS.items() if option in options}
+    return {name: value for name, value in options.items() if name not in SERVER_OPTIONS}, own
 
 
 def unsupported(kind: str) -> AnygramError:

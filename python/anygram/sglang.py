@@ -11,17 +11,19 @@ SGLang is imported by `plugin` and `create_backend` alone, torch by SGLang.
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, Vocabulary, apply_mask, fill_masks
 from anygram._serving import Output, Tell, check_budget
-from anygram.serving import Compilation, CompileService
+from anygram.serving import Compilation, CompileService, split_options
 
 __all__ = ["Backend", "Grammar", "create_backend", "plugin"]
 
@@ -30,6 +32,10 @@ NAME = "anygram"
 
 ANY_JSON = "$$ANY$$"
 """The schema of any JSON value, as SGLang writes it."""
+
+VARIABLE = "ANYGRAM_SGLANG_OPTIONS"
+"""The variable of the environment with options, as JSON: of `Compiler`, and those of the compile service as for
+vLLM."""
 
 _BASE = "sglang.srt.constrained.base_grammar_backend"
 
@@ -56,7 +62,8 @@ def create_backend(
         eos_token_ids: the tokens that end an output, besides the EOS of the tokenizer.
 
     Raises:
-        AnygramError: the server asks for strict thinking, or for a pattern of white space.
+        AnygramError: the server asks for strict thinking, or for a pattern of white space, or its options are
+            not known.
     """
     base: Any = importlib.import_module(_BASE)
     serving: Any = importlib.import_module("sglang.srt.runtime_context").get_serving()
@@ -74,13 +81,14 @@ def create_backend(
         options["whitespace"] = {"at_most": serving.constrained_json_max_whitespace_cnt}
     if serving.constrained_json_disable_any_whitespace:
         options["whitespace"] = "compact"
+    given, service = split_options(_server_options())
     grammar = type("AnygramGrammar", (Grammar, base.BaseGrammarObject), {})
     kind: Any = type(
         "AnygramBackend",
         (Backend, base.BaseGrammarBackend),
         {"grammar": grammar, "invalid": base.InvalidGrammarObject},
     )
-    made = kind(tokenizer, vocab_size, eos_token_ids, options)
+    made = kind(tokenizer, vocab_size, eos_token_ids, {**options, **given}, **service)
     if not serving.reasoning_parser:
         return made
     parsers: Any = importlib.import_module("sglang.srt.parser.reasoning_parser")
@@ -97,6 +105,18 @@ def create_backend(
     # SGLang's own keeps grammars without a bound.
     own = {"get_cached_or_future_value": request, "set_cache": Backend.set_cache, "reset": Backend.reset}
     return type("AnygramReasonerBackend", (reasoner.ReasonerGrammarBackend,), own)(made, parser, tokenizer)
+
+
+def _server_options() -> dict[str, Any]:
+    """The options in the variable of the environment: SGLang has no place for those of a back end."""
+    text = os.environ.get(VARIABLE, "{}")
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        raise AnygramError(f"{VARIABLE} is no JSON: {error}", kind="syntax") from error
+    if not isinstance(options, dict):
+        raise AnygramError(f"{VARIABLE} is a JSON object with options")
+    return cast("dict[str, Any]", options)
 
 
 class Grammar:

@@ -29,7 +29,7 @@ import numpy as np
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, Vocabulary
 from anygram._serving import Output, Tell, check_budget
-from anygram.serving import FORMATS, CompileService, unsupported
+from anygram.serving import FORMATS, CompileService, split_options, unsupported
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
 
@@ -167,7 +167,7 @@ class Backend:
         with self._making:
             if self._service is None:
                 options, own = _options(self.vllm_config)
-                self._closes = own.pop("close", True)
+                self._closes = options.pop("close", True)
                 if type(self._closes) is not bool:
                     raise AnygramError(f"close is {self._closes!r}; it is true or false")
                 given = self.tokenizer
@@ -359,19 +359,4 @@ def _options(vllm_config: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(given, dict):
         raise AnygramError('additional_config["anygram"] is an object with options of the compiler')
     options.update(cast("dict[str, Any]", given))
-    own = {name: options.pop(option) for option, name in _OWN.items() if option in options}
-    return options, own
-
-
-_OWN = {
-    "cache_entries": "max_entries",
-    "cache_bytes": "max_bytes",
-    "max_waiting": "max_waiting",
-    "max_source_bytes": "max_source_bytes",
-    "compile_seconds": "seconds",
-    "compile_threads": "threads",
-    "error_texts": "error_texts",
-    "metrics_file": "metrics_file",
-    "close": "close",
-}
-"""Options of the service, and whether outputs close within `max_tokens`."""
+    return split_options(options)

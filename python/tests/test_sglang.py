@@ -281,3 +281,14 @@ def test_a_budget_of_the_request(engine: SimpleNamespace) -> None:
         grammar.accept_token(min(longest))
         n += 1
     assert n <= 4
+
+
+def test_options_of_the_environment(engine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANYGRAM_SGLANG_OPTIONS", '{"whitespace": "compact", "cache_entries": 7}')
+    backend = create()
+    assert backend.service.max_entries == 7
+    assert not reads(backend.dispatch_json('{"type":"array","items":{"type":"null"}}'), "[null, null]")
+    for wrong in ("{", "[]", '{"unknown": 1}'):
+        monkeypatch.setenv("ANYGRAM_SGLANG_OPTIONS", wrong)
+        with pytest.raises(anygram.AnygramError):
+            create()
