@@ -361,7 +361,14 @@ def compile_beside(options: argparse.Namespace) -> None:
     report["cached_compile_us"] = round(took * 1e6, 2)
     backend = manager.manager.backend
     kind = next(iter(requests.values())).structured_output_request.structured_output_key[0]
-    took = min(timeit.repeat(lambda: backend.compile_grammar(kind, schemas[chosen[0]], {manager.eos}), number=n, repeat=5)) / n
+    took = (
+        min(
+            timeit.repeat(
+                lambda: backend.compile_grammar(kind, schemas[chosen[0]], {manager.eos}), number=n, repeat=5
+            )
+        )
+        / n
+    )
     report["cached_request_us"] = round(took * 1e6, 2)
     print(json.dumps(report, indent=1))
 
@@ -387,7 +394,14 @@ def main() -> None:
 
         def run(engine: str, *more: str) -> Any:
             command = [sys.executable, __file__, str(options.wheel), "--data", str(options.data)]
-            command += ["--schemas", str(options.schemas), "--folder", str(options.folder), "--engine", engine]
+            command += [
+                "--schemas",
+                str(options.schemas),
+                "--folder",
+                str(options.folder),
+                "--engine",
+                engine,
+            ]
             done = subprocess.run([*command, *more], stdout=subprocess.PIPE, text=True, check=True)
             return json.loads(done.stdout.splitlines()[-1])
 
@@ -396,7 +410,9 @@ def main() -> None:
             common = set.intersection(*(set(run(engine)) for engine in ENGINES[1:]))
             ids.write_text(json.dumps(sorted(common)))
         n_common = len(json.loads(ids.read_text()))
-        print(json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), "schemas": n_common}), flush=True)
+        print(
+            json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), "schemas": n_common}), flush=True
+        )
         for engine in ENGINES[::-1]:
             print(json.dumps(run(engine, "--ids", str(ids))), flush=True)
 

@@ -23,6 +23,7 @@ __all__ = [
     "LogProbs",
     "apply_mask",
     "MaskBuffer",
+    "MaskTimes",
     "Forced",
     "Matcher",
     "Admissible",

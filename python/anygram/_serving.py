@@ -3,6 +3,7 @@ No engine is imported here, nor torch."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -39,18 +40,28 @@ class Output:
         tell: how errors are shown.
     """
 
-    __slots__ = ("error", "limit", "matcher", "n_tokens", "_has_stopped", "_ordinary", "_special", "_tell")
+    __slots__ = (
+        "close_from",
+        "error",
+        "limit",
+        "matcher",
+        "n_tokens",
+        "_has_stopped",
+        "_ordinary",
+        "_special",
+        "_tell",
+    )
 
     error: AnygramError | None
     """Why there is no mask, if the last one failed: only stop tokens were allowed then."""
     limit: int | None
-    """The most tokens of text that the output may have; masks then allow only what can be closed within it."""
+    """The most tokens of text that the output may have; masks allow only what can be closed within it."""
+    close_from: int
+    """How many of them are left when masks begin to see to that."""
     n_tokens: int
     """Tokens of text so far."""
 
-    def __init__(
-        self, constraint: Constraint, stops: Iterable[int] | None, tell: Tell | None = None
-    ) -> None:
+    def __init__(self, constraint: Constraint, stops: Iterable[int] | None, tell: Tell | None = None) -> None:
         vocabulary = constraint.vocabulary
         given = list(vocabulary.eos if stops is None else stops)
         ids = [id for id in given if 0 <= id < len(vocabulary)]
@@ -61,6 +72,7 @@ class Output:
         self.matcher: Matcher = constraint.matcher(eos=self._special)
         self.error = None
         self.limit = None
+        self.close_from = sys.maxsize
         self.n_tokens = 0
         self._has_stopped = False
         self._tell = tell
@@ -71,7 +83,7 @@ class Output:
         made.matcher = self.matcher.fork()
         made._special, made._ordinary, made._tell = self._special, self._ordinary, self._tell
         made._has_stopped, made.error = self._has_stopped, self.error
-        made.limit, made.n_tokens = self.limit, self.n_tokens
+        made.limit, made.close_from, made.n_tokens = self.limit, self.close_from, self.n_tokens
         return made
 
     @property
@@ -143,26 +155,22 @@ class Output:
         finally:
             self.n_tokens = len(self.matcher.tokens)
 
-    @property
-    def budget(self) -> int | None:
-        """How many tokens of text may still come."""
-        return None if self.limit is None else max(0, self.limit - self.n_tokens)
-
     def fill(self, array: Any, buffer: Any, row: int) -> None:
         """Writes the mask of what may come next. `buffer` is that of `array`, of 32-bit words.
 
         Where there is no mask, only stop tokens are allowed: one request fails, and not the batch.
         """
         limit = self.limit
+        closes = limit is not None and limit - self.n_tokens <= self.close_from
         try:
-            if limit is None:
+            if limit is None or not closes:
                 self.matcher.fill_mask(buffer, row)
             else:
                 self.matcher.fill_mask(buffer, row, budget=max(0, limit - self.n_tokens))
         except AnygramError as error:
             self.fail(array, row, error)
         else:
-            if limit is not None or self._ordinary:
+            if closes or self._ordinary:
                 self.correct(array, row)
 
     def correct(self, array: Any, row: int) -> None:
@@ -192,14 +200,14 @@ class Output:
             _set(words, token, True)
 
 
-def check_budget(output: Output, limit: int) -> None:
-    """Gives an output a limit of tokens.
+def check_budget(output: Output, limit: int, close_from: int = sys.maxsize) -> None:
+    """Gives an output a limit of tokens, and from how many on that are left masks see to it.
 
     Raises:
         LimitError: no complete output is within it.
     """
-    output.limit = limit
-    if not output.matcher.mask(budget=limit).any():
+    output.limit, output.close_from = limit, close_from
+    if limit <= close_from and not output.matcher.mask(budget=max(0, limit)).any():
         reason = f"no complete output is within the {limit} tokens that the request has"
         raise LimitError(reason, name="max_tokens", value=limit)
 

@@ -209,6 +209,8 @@ class CompileService:
         self._executor: tuple[int, ThreadPoolExecutor] | None = None
         self._watches = False
         self._ticks = 0
+        # As of the last look at all of them, and what came since.
+        self._bytes = 0
         self._swept = self._written = 0.0
         self._sweeps = False
         self._is_closed = False
@@ -473,11 +475,20 @@ class CompileService:
                 self._known[work.key] = known
         for one in waiting:
             _answer(one, compiled, copy.copy(error) if error is not None else failure)
-        self._sweep()
+        with self._lock:
+            self._bytes += sum(_size(known))
+            self._drop_oldest(max(self.max_entries, 1))
+            is_over = self._bytes > self.max_bytes
+        if is_over or time.monotonic() - self._swept > 0.5:
+            self._sweep()
 
     def _shows_texts(self, kind: str, source: str) -> bool:
         try:
-            return bool(_asked(source).get("error_texts", self.error_texts)) if kind == "json" else self.error_texts
+            return (
+                bool(_asked(source).get("error_texts", self.error_texts))
+                if kind == "json"
+                else self.error_texts
+            )
         except AnygramError:
             return self.error_texts
 
@@ -573,7 +584,12 @@ class CompileService:
                 known = list(self._known.items())
                 total = self._leaving_now()
             # Tables grow while masks are computed, so all are asked again.
-            sizes = {key: sum(_size(one)) for key, one in known}
+            sizes: dict[_Key, int] = {}
+            for n, (key, one) in enumerate(known):
+                sizes[key] = sum(_size(one))
+                if n % 8 == 7:
+                    # Others may have the interpreter's lock: they have masks to compute.
+                    time.sleep(0)
             total += sum(sizes.values())
             for key, one in known:
                 if total <= self.max_bytes:
@@ -589,23 +605,29 @@ class CompileService:
             dropped: list[_Known] = []
             with self._lock:
                 for key, size in sizes.items():
-                    if total <= self.max_bytes and len(self._known) <= max(self.max_entries, 1):
+                    if total <= self.max_bytes or len(self._known) == 1:
                         break
-                    if len(self._known) == 1:
-                        break
-                    if key not in self._known:
-                        continue
-                    one = self._known.pop(key)
-                    dropped.append(one)
-                    total -= size
-                    self._n["evicted"] += 1
-                    if one.compiled is not None:
-                        self._leaving.append(weakref.ref(one.compiled.constraint))
+                    if key in self._known:
+                        dropped.append(self._drop(key))
+                        total -= size
+                self._bytes = total
             # Large objects are freed without the lock.
             del dropped, known
             self._write()
         finally:
             self._sweeps = False
+
+    def _drop_oldest(self, n_kept: int) -> None:
+        while len(self._known) > n_kept:
+            self._drop(next(iter(self._known)))
+
+    def _drop(self, key: _Key) -> _Known:
+        """Forgets one; what requests still use is counted on."""
+        one = self._known.pop(key)
+        self._n["evicted"] += 1
+        if one.compiled is not None:
+            self._leaving.append(weakref.ref(one.compiled.constraint))
+        return one
 
     def _leaving_now(self) -> int:
         """Bytes of constraints that are not kept any more, and that requests still use."""
@@ -639,7 +661,11 @@ def without_text(error: AnygramError) -> AnygramError:
         end = ", which had ended" if error.has_ended else ""
         message = f"token {error.token} may not come next{where}{end}{hint}"
         return RefusedError(
-            message, token=error.token, offset=error.offset, could_end=error.could_end, has_ended=error.has_ended
+            message,
+            token=error.token,
+            offset=error.offset,
+            could_end=error.could_end,
+            has_ended=error.has_ended,
         )
     if isinstance(error, LimitError):
         value = "" if error.value is None else f" ({error.value})"
@@ -670,6 +696,12 @@ def check_seconds(seconds: Any) -> None:
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if seconds is not None and not (is_number and seconds > 0):
         raise AnygramError(f"seconds is {seconds!r}; give a number above 0, or nothing")
+
+
+def check_close(close: Any) -> None:
+    """Fails unless it is one of the values of `close`."""
+    if type(close) is not bool and not (type(close) is int and close >= 0):
+        raise AnygramError(f"close is {close!r}; it is true, false, or a number of tokens")
 
 
 def _answer(waiting: Compilation, compiled: Compiled | None, error: BaseException | None) -> None:
@@ -736,9 +768,9 @@ def _schema(source: str) -> tuple[str, dict[str, Any]]:
     asked = cast("dict[str, Any]", options)
     if "compile_seconds" in asked:
         check_seconds(asked["compile_seconds"])
-    for name in ("close", "error_texts"):
-        if name in asked and type(asked[name]) is not bool:
-            raise AnygramError(f"`{name}` in `{OPTIONS_KEY}` is true or false")
+    check_close(asked.get("close", True))
+    if type(asked.get("error_texts", True)) is not bool:
+        raise AnygramError(f"`error_texts` in `{OPTIONS_KEY}` is true or false")
     if "max_tokens" in asked and (type(asked["max_tokens"]) is not int or asked["max_tokens"] < 1):
         raise AnygramError(f"`max_tokens` in `{OPTIONS_KEY}` is a number from 1 on")
     return json.dumps(rest, ensure_ascii=False), asked

@@ -278,9 +278,7 @@ class Backend:
     ) -> None:
         super().__init__()
         self.vocab_size = vocab_size
-        vocabulary = (
-            tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
-        )
+        vocabulary = tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
         self.stops = sorted({*vocabulary.eos, *(eos_token_ids or ())})
         self.service = CompileService(vocabulary, options, **service)
         self._answered = threading.local()

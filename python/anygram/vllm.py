@@ -20,6 +20,7 @@ import importlib
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Generator, Iterable
 from typing import Any, cast
@@ -29,12 +30,15 @@ import numpy as np
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, Vocabulary
 from anygram._serving import Output, Tell, check_budget
-from anygram.serving import FORMATS, CompileService, split_options, unsupported
+from anygram.serving import FORMATS, CompileService, check_close, split_options, unsupported
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
 
 VARIABLE = "ANYGRAM_VLLM"
 """The variable of the environment that switches the back end on."""
+
+CLOSE_FROM = 512
+"""How many tokens are left, by default, when masks begin to let an output be complete within `max_tokens`."""
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +84,8 @@ def _tell_requests(manager: Any) -> None:
     create = getattr(manager, "_create_grammar", None)
     if create is None:
         raise AnygramError(
-            "StructuredOutputManager has no _create_grammar: this adapter is for vLLM 0.33", kind="unsupported"
+            "StructuredOutputManager has no _create_grammar: this adapter is for vLLM 0.33",
+            kind="unsupported",
         )
     if hasattr(create, "anygram"):
         return
@@ -132,8 +137,9 @@ class Backend:
 
     Options are those of `Compiler`, in vLLM's own configuration: `--additional-config '{"anygram": {…}}'`,
     and those of the compile service: `cache_entries`, `cache_bytes`, `max_waiting`, `max_source_bytes`,
-    `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close`, the default, an output
-    is complete when it has `max_tokens` tokens. `disable_any_whitespace` and
+    `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close` an output is complete when
+    it has `max_tokens` tokens: masks see to it from the first token on (`true`), from so many left tokens on (a
+    number, by default 512), or not (`false`). `disable_any_whitespace` and
     `disable_additional_properties` mean `whitespace="compact"` and `extra_keys="none"`. One request changes
     its own by the key `x-anygram` of its schema.
 
@@ -152,7 +158,7 @@ class Backend:
         self.vocab_size = vocab_size
         self.masks = Masks()
         self._service: CompileService | None = None
-        self._closes = True
+        self._closes: bool | int = CLOSE_FROM
         self._making = threading.Lock()
         self._served = threading.local()
 
@@ -167,9 +173,8 @@ class Backend:
         with self._making:
             if self._service is None:
                 options, own = _options(self.vllm_config)
-                self._closes = options.pop("close", True)
-                if type(self._closes) is not bool:
-                    raise AnygramError(f"close is {self._closes!r}; it is true or false")
+                self._closes = options.pop("close", CLOSE_FROM)
+                check_close(self._closes)
                 given = self.tokenizer
                 vocabulary = given if isinstance(given, Vocabulary) else Vocabulary.from_tokenizer(given)
                 self._service = CompileService(vocabulary, options, **own)
@@ -204,13 +209,17 @@ class Backend:
         compiled = self.service.get(request_type.name.lower(), grammar_spec, is_aborted=is_aborted)
         texts, service = compiled.asked.get("error_texts"), self.service
         grammar = Grammar(
-            compiled.constraint, stop_token_ids, self.masks, lambda error: service.error_of(error, texts=texts)
+            compiled.constraint,
+            stop_token_ids,
+            self.masks,
+            lambda error: service.error_of(error, texts=texts),
         )
         asked: int | None = compiled.asked.get("max_tokens")
         if asked is not None:
             check_budget(grammar.output, asked - 1)
-        if request is not None and compiled.asked.get("close", self._closes):
-            grammar.close_within(request, self.vllm_config)
+        closes = compiled.asked.get("close", self._closes)
+        if request is not None and closes is not False:
+            grammar.close_within(request, self.vllm_config, sys.maxsize if closes is True else closes)
         return grammar
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> Any:
@@ -278,8 +287,9 @@ class Grammar:
         self._request: Any = None
         self._margin = 0
 
-    def close_within(self, request: Any, vllm_config: Any) -> None:
-        """Lets masks allow only what can be complete when the request has all tokens that it may have.
+    def close_within(self, request: Any, vllm_config: Any, close_from: int = sys.maxsize) -> None:
+        """Lets masks allow only what can be complete when the request has all tokens that it may have, as soon
+        as no more than `close_from` of them are left.
 
         Raises:
             LimitError: no output is so short.
@@ -294,7 +304,10 @@ class Grammar:
             most = min(most, longest - n_prompt)
         known = self.output.limit
         # One token is left for the stop token: without it vLLM says that the output was cut.
-        check_budget(self.output, most - 1 if known is None else min(known, most - 1))
+        if known is None:
+            check_budget(self.output, most - 1, close_from)
+        else:
+            check_budget(self.output, min(known, most - 1))
         # The tokens of reasoning count too, and it ends later; within a block of drafts perhaps.
         self._request, self._most = request, self.output.limit
         if vllm_config.structured_outputs_config.reasoning_parser:

@@ -75,7 +75,11 @@ def install() -> None:
     if hasattr(sampler, "anygram"):
         return
     sampler.anygram = True
-    make, add_request, call = model.DiffusionGemmaModelState.custom_sampler, sampler.add_request, sampler.__call__
+    make, add_request, call = (
+        model.DiffusionGemmaModelState.custom_sampler,
+        sampler.add_request,
+        sampler.__call__,
+    )
     check = checks.validate_diffusion_sampling_params
 
     @functools.wraps(make)
@@ -143,7 +147,9 @@ class CanvasConstrainer:
             return
         most: Any = getattr(sampling_params, "max_tokens", None)
         extra: Mapping[str, Any] = sampling_params.extra_args
-        pins = {int(at): int(extra["diffusion_seed_canvas"][at]) for at in extra.get("diffusion_pinned") or ()}
+        pins = {
+            int(at): int(extra["diffusion_seed_canvas"][at]) for at in extra.get("diffusion_pinned") or ()
+        }
         self.slots[slot] = _Request(self.service.submit(*asked), most if type(most) is int else None, pins)
 
     def mask(self, logits: Any, input_batch: Any, states: Any) -> Any:
@@ -223,9 +229,7 @@ class _Request:
         holes = [at for at in range(width) if at not in self._pins]
         log_probs = rows[holes].log_softmax(dim=-1)[:, : len(constraint.vocabulary)]
         values, ids = log_probs.topk(min(top_k, log_probs.shape[-1]), dim=-1)
-        listed = LogProbs.top_k(
-            ids.cpu().numpy().astype(np.uint32), values.cpu().numpy().astype(np.float32)
-        )
+        listed = LogProbs.top_k(ids.cpu().numpy().astype(np.uint32), values.cpu().numpy().astype(np.float32))
         found = self._weigher.best(canvas, listed, tail="free")
         if found.answer is False:
             raise LimitError(

@@ -220,7 +220,9 @@ def main() -> None:
     compare(soak.samples)
     # The first third warms everything up.
     third = resident[len(resident) // 3]
-    print(json.dumps({**soak.counts, "seconds": round(took, 1), "cpu_seconds": round(cpu, 1), "stats": stats}))
+    print(
+        json.dumps({**soak.counts, "seconds": round(took, 1), "cpu_seconds": round(cpu, 1), "stats": stats})
+    )
     print(
         f"{len(soak.samples)} masks are those of `anygram batch`; kept at most {max(kept) / 2**20:.1f} MiB, bound "
         f"{BOUND / 2**20:.0f}; resident {third} MiB after a third, at most {max(resident)} MiB, "

@@ -90,7 +90,9 @@ class Runner:
         shard = SimpleNamespace(org_vocab_start_index=0, org_vocab_end_index=N_VOCAB)
         embeddings = SimpleNamespace(weight=torch.randn(N_VOCAB, 8), shard_indices=shard)
         state = SimpleNamespace(
-            vllm_config=SimpleNamespace(diffusion_config=SimpleNamespace(canvas_length=WIDTH), model_config=None),
+            vllm_config=SimpleNamespace(
+                diffusion_config=SimpleNamespace(canvas_length=WIDTH), model_config=None
+            ),
             model_config=SimpleNamespace(get_vocab_size=lambda: N_VOCAB),
             gen_config={
                 "sampler_config": {"_cls_name": "EntropyBoundSampler", "entropy_bound": 0.1},

@@ -100,7 +100,9 @@ def test_processors_of_schemas_patterns_and_grammars(engine: SimpleNamespace) ->
         backend.get_json_schema_logits_processor("{}", r"\s*")
     with pytest.raises(anygram.AnygramError, match="vocabulary"):
         anygram.outlines.Backend(SimpleNamespace(tensor_library_name="numpy"))
-    given = anygram.outlines.Backend(SimpleNamespace(tensor_library_name="numpy"), VOCABULARY, max_new_tokens=4)
+    given = anygram.outlines.Backend(
+        SimpleNamespace(tensor_library_name="numpy"), VOCABULARY, max_new_tokens=4
+    )
     assert len(longest(given.get_regex_logits_processor("(ab)+"), 9)) <= 8
 
 

@@ -149,7 +149,10 @@ def test_how_much_may_wait_is_bounded() -> None:
 def test_tables_are_given_up_while_masks_go_on() -> None:
     """A bound that no table fits in: all are given up at each sweep, and masks stay what they are."""
     service = CompileService(VOCABULARY, max_bytes=1)
-    sources = [("json", json.dumps({"type": "array", "items": {"type": "string"}})), ("regex", "[a-z]+(,[a-z]+)*")]
+    sources = [
+        ("json", json.dumps({"type": "array", "items": {"type": "string"}})),
+        ("regex", "[a-z]+(,[a-z]+)*"),
+    ]
     choose = random.Random(3)
     outputs = [Output(service.get(*source).constraint, None) for source in sources * 3]
     fresh = {source: CompileService(VOCABULARY).get(*source).constraint for source in sources}

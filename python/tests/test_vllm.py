@@ -174,7 +174,8 @@ def test_what_requests_ask_for(asked: Asked, source: str, right: str, wrong: str
         (Asked.JSON, '{"x-anygram": {"limits": {"unknown": 1}}}', anygram.AnygramError),
         (Asked.JSON, '{"x-anygram": {"limits": {"compile_steps": 1}}}', anygram.LimitError),
         (Asked.JSON, '{"x-anygram": {"max_tokens": 0}}', anygram.AnygramError),
-        (Asked.JSON, '{"x-anygram": {"close": 1}}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"close": -1}}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"close": "yes"}}', anygram.AnygramError),
         (Asked.REGEX, "(", anygram.GrammarError),
         (Asked.GRAMMAR, "start: nothing", anygram.GrammarError),
         (Asked.CHOICE, "[]", anygram.GrammarError),
@@ -351,6 +352,33 @@ def test_outputs_close_within_max_tokens(engine: SimpleNamespace) -> None:
     assert manager._create_grammar(Request((Asked.JSON, own), 20)).output.limit is None
     own = json.dumps({"type": "integer", "x-anygram": {"max_tokens": 4}})
     assert backend().compile_grammar(Asked.JSON, own).output.limit == 3
+
+
+def test_outputs_close_from_so_many_left_tokens_on(engine: SimpleNamespace) -> None:
+    anygram.vllm.install()
+    masks = rows(1)
+    close = VOCABULARY.encode("]")[0]
+    for value in (8, True, False):
+        made = backend({"anygram": {"close": value}})
+        source = json.dumps({"type": "array", "items": {"type": "null"}, "minItems": 30})
+        request = Request((Asked.JSON, source), 20)
+        if value is True:
+            with pytest.raises(anygram.LimitError):
+                engine.manager.StructuredOutputManager(made)._create_grammar(request)
+            continue
+        # It is found out when eight tokens are left that it cannot be complete any more.
+        grammar = engine.manager.StructuredOutputManager(made)._create_grammar(request)
+        n = 0
+        while grammar.output.error is None and n < 19:
+            grammar.fill_bitmask(masks, 0)
+            if grammar.output.error is None:
+                assert close not in allowed(masks[0])
+                grammar.accept_tokens("r", [min(allowed(masks[0]))])
+                n += 1
+        assert n == (11 if value == 8 else 19)
+        if value == 8:
+            assert isinstance(grammar.output.error, anygram.LimitError)
+            assert grammar.output.error.name == "max_tokens"
 
 
 def test_tokens_of_reasoning_count_too(engine: SimpleNamespace) -> None:

@@ -82,8 +82,7 @@ impl Constraint {
         let (of, tokens) = (language.get().inner.clone(), vocabulary.get().inner.clone());
         let made = work(py, || anygram::Constraint::new(of, tokens));
         let inner = made.map_err(|error| of_compile(py, &error, None))?;
-        let table =
-            || Table { warm: Mutex::default(), users: Arc::default(), bytes: AtomicUsize::default() };
+        let table = || Table { warm: Mutex::default(), users: Arc::default(), bytes: AtomicUsize::default() };
         let tables = (0..tables.0).map(|_| table()).collect();
         Ok(Self { inner, language, vocabulary, tables, times })
     }
