@@ -214,6 +214,7 @@ class CompileService:
         self._swept = self._written = 0.0
         self._sweeps = False
         self._is_closed = False
+        _services.add(self)
 
     def get(
         self,
@@ -385,43 +386,51 @@ class CompileService:
             )
         given = json.dumps(options, sort_keys=True, default=str) if options else ""
         key = (kind, source, given, self._fingerprint if vocabulary is None else vocabulary.fingerprint)
+        asked = _asked(source) if kind == "json" and OPTIONS_KEY in source and key not in self._known else {}
+        limits = (seconds or self.seconds, asked.get("compile_seconds"))
         with self._lock:
             if self._is_closed:
                 raise Cancelled("the compile service was closed")
             known = self._known.get(key)
+            work = self._at_work.get(key)
+            is_new = known is None and work is None
             if known is not None:
                 self._known.move_to_end(key)
                 self._n["hits" if known.error is None else "remembered"] += 1
-        if known is not None:
-            if known.error is None:
-                waiting.set_result(cast("Compiled", known.compiled))
             else:
-                waiting.set_exception(copy.copy(known.error))
+                if self._n_waiting >= self.max_waiting:
+                    raise LimitError(
+                        f"{self._n_waiting} requests wait for compilations already",
+                        name="max_waiting",
+                        value=self.max_waiting,
+                    )
+                if work is None:
+                    work = self._at_work[key] = _Work(key)
+                self._n["compiled" if is_new else "joined"] += 1
+                self._wait(work, waiting, min(filter(None, limits), default=None))
+        if known is not None:
+            _answer(waiting, known.compiled, copy.copy(known.error))
+        elif is_new and work is not None:
+            tokens, begun = self.vocabulary if vocabulary is None else vocabulary, work
+            self._run(lambda: self._work(begun, tokens, options or {}))
+
+    def _wait(self, work: _Work, waiting: Compilation, seconds: float | None) -> None:
+        """Lets a request wait, with the lock held."""
+        work.waiting.add(waiting)
+        self._n_waiting += 1
+        if seconds is None:
             return
-        asked = _asked(source) if kind == "json" else {}
-        limit = [given for given in (seconds or self.seconds, asked.get("compile_seconds")) if given]
-        with self._lock:
-            if self._n_waiting >= self.max_waiting:
-                raise LimitError(
-                    f"{self._n_waiting} requests wait for compilations already",
-                    name="max_waiting",
-                    value=self.max_waiting,
-                )
-            work = self._at_work.get(key)
-            is_new = work is None
-            if work is None:
-                work = self._at_work[key] = _Work(key)
-            self._n["compiled" if is_new else "joined"] += 1
-            work.waiting.add(waiting)
-            self._n_waiting += 1
-            if limit:
-                waiting.deadline = time.monotonic() + min(limit)
-                if not self._watches:
-                    self._watches = True
-                    threading.Thread(target=self._watch, name="anygram-deadlines", daemon=True).start()
-        if is_new:
-            tokens = self.vocabulary if vocabulary is None else vocabulary
-            self._run(lambda: self._work(work, tokens, options or {}))
+        waiting.deadline = time.monotonic() + seconds
+        if not self._watches:
+            self._watches = True
+            threading.Thread(target=self._watch, name="anygram-deadlines", daemon=True).start()
+
+    def _in_child(self) -> None:
+        """After a fork: what the parent's threads do is not done here."""
+        self._lock = threading.Lock()
+        self._at_work.clear()
+        self._n_waiting = 0
+        self._watches = self._sweeps = False
 
     def _run(self, job: Callable[[], None]) -> None:
         process = os.getpid()
@@ -647,6 +656,18 @@ class CompileService:
         os.chmod(file.name, 0o644)
         os.replace(file.name, place)
 
+
+_services: weakref.WeakSet[CompileService] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child nobody works, and a lock that another thread held is never released."""
+    for service in list(_services):
+        service._in_child()  # pyright: ignore[reportPrivateUsage]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 _RESULTS = ("compiled", "hits", "joined", "remembered", "errors", "limits", "cancelled", "deadlines")
 _COUNTED = (*_RESULTS, "evicted", "tables_evicted")
