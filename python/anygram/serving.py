@@ -212,6 +212,7 @@ class CompileService:
         # As of the last look at all of them, and what came since.
         self._bytes = 0
         self._swept = self._written = 0.0
+        self._patience = 0.5
         self._sweeps = False
         self._is_closed = False
         _services.add(self)
@@ -488,7 +489,7 @@ class CompileService:
             self._bytes += sum(_size(known))
             self._drop_oldest(max(self.max_entries, 1))
             is_over = self._bytes > self.max_bytes
-        if is_over or time.monotonic() - self._swept > 0.5:
+        if is_over or time.monotonic() - self._swept > self._patience:
             self._sweep()
 
     def _shows_texts(self, kind: str, source: str) -> bool:
@@ -577,9 +578,9 @@ class CompileService:
             time.sleep(min(POLL_SECONDS, max(soonest - now, 0.001)))
 
     def _sweep_soon(self) -> None:
-        """Looks at the memory on a thread of the service, at most twice a second."""
+        """Looks at the memory on a thread of the service, twice a second, or more often near the bound."""
         now = time.monotonic()
-        if self._sweeps or now - self._swept < 0.5 or self._is_closed:
+        if self._sweeps or now - self._swept < self._patience or self._is_closed:
             return
         self._sweeps = True
         # Not on this thread: it may hold the lock, and has masks to compute.
@@ -620,6 +621,8 @@ class CompileService:
                         dropped.append(self._drop(key))
                         total -= size
                 self._bytes = total
+            # Near the bound it looks again soon.
+            self._patience = 0.5 if total < self.max_bytes // 2 else 0.05
             # Large objects are freed without the lock.
             del dropped, known
             self._write()

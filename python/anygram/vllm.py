@@ -247,7 +247,7 @@ class Masks:
         """Its memory as an array, and as a buffer of masks. May be called on many threads."""
         known = self._known
         self._n += 1
-        if not self._n % 4096 and self.service is not None:
+        if not self._n % 1024 and self.service is not None:
             self.service.tick()
         if known is None or known[0] is not tensor:
             array = np.asarray(tensor)
