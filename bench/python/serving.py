@@ -5,12 +5,12 @@ schemas, by our back end, llguidance's and XGrammar's.
     pip install torch numpy transformers tiktoken msgspec regex cachetools pydantic llguidance xgrammar
     python bench/python/serving.py vllm-0.33.0-*.whl --data ../shared/data
 
-vLLM's own `StructuredOutputManager` and its own back ends, out of the wheel. Each back end has a process of its
-own, one after the other, on the same work: schemas of JSONSchemaBench that all three compile, each with an
-instance whose tokens all three accept, 256 sequences side by side; one that ends is replaced by the next.
-The first 60 steps are cold; the later ones come when every instance was read, so these texts were seen before.
-Compiling is outside of the steps. Prints JSON: microseconds of a step, wall-clock and CPU time of the process,
-since the machine may be shared.
+vLLM's own `StructuredOutputManager` and its own back ends, out of the wheel. Each back end has a process of
+its own, one after the other, on the same work: schemas of JSONSchemaBench that all three compile, each with
+an instance whose tokens all three accept, 256 sequences side by side; one that ends is replaced by the next.
+The first 60 steps are cold; the later ones come when every instance was read, so these texts were seen
+before. Compiling is outside of the steps. Prints JSON: microseconds of a step, wall-clock and CPU time of the
+process, since the machine may be shared.
 
 With `--compile-beside` it measures instead, of our back end alone, the masks of 64 sequences while another
 thread compiles other schemas, and a cached compile.

@@ -5,8 +5,8 @@
     anygram.outlines.register()
     generator = outlines.Generator(model, MyModel, backend="anygram")
 
-`register` makes the name known. `Backend` has the three methods that Outlines asks of a back end, also for use
-without the name: `outlines.generator.SteerableGenerator.from_processor(model, processor)`. Written for
+`register` makes the name known. `Backend` has the three methods that Outlines asks of a back end, also for
+use without the name: `outlines.generator.SteerableGenerator.from_processor(model, processor)`. Written for
 Outlines 1.3.
 
 Outlines is imported by `register` and by the methods of `Backend` alone, torch by Outlines.
@@ -173,7 +173,8 @@ def _whitespace(pattern: str) -> Any:
     found = _AT_MOST.fullmatch(pattern)
     if found is None:
         raise AnygramError(
-            f"the pattern of blanks {pattern!r} is not supported: it may be empty, ` ?`, `[ ]?` or ` {{0,n}}`",
+            f"the pattern of blanks {pattern!r} is not supported: it may be empty, ` ?`, `[ ]?` or "
+            "` {0,n}`",
             kind="unsupported",
         )
     return {"at_most": int(found[1] or 1)}

@@ -1,4 +1,4 @@
-"""A compile service for servers: constraints of requests, each compiled once, within bounds of memory and time.
+"""A compile service for servers: constraints of requests, compiled once, within bounds of memory and time.
 
 >>> import anygram
 >>> from anygram.serving import CompileService

@@ -34,8 +34,8 @@ ANY_JSON = "$$ANY$$"
 """The schema of any JSON value, as SGLang writes it."""
 
 VARIABLE = "ANYGRAM_SGLANG_OPTIONS"
-"""The variable of the environment with options, as JSON: of `Compiler`, and those of the compile service as for
-vLLM."""
+"""The variable of the environment with options, as JSON: of `Compiler`, and those of the compile service as
+for vLLM."""
 
 _BASE = "sglang.srt.constrained.base_grammar_backend"
 

@@ -137,9 +137,9 @@ class Backend:
 
     Options are those of `Compiler`, in vLLM's own configuration: `--additional-config '{"anygram": {…}}'`,
     and those of the compile service: `cache_entries`, `cache_bytes`, `max_waiting`, `max_source_bytes`,
-    `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close` an output is complete when
-    it has `max_tokens` tokens: masks see to it from the first token on (`true`), from so many left tokens on (a
-    number, by default 512), or not (`false`). `disable_any_whitespace` and
+    `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close` an output is complete
+    when it has `max_tokens` tokens: masks see to it from the first token on (`true`), from so many left
+    tokens on (a number, by default 512), or not (`false`). `disable_any_whitespace` and
     `disable_additional_properties` mean `whitespace="compact"` and `extra_keys="none"`. One request changes
     its own by the key `x-anygram` of its schema.
 
@@ -148,8 +148,8 @@ class Backend:
         tokenizer: the tokenizer of the model.
         vocab_size: rows of its output layer, which may be more or fewer than the tokens of the tokenizer.
 
-    The tokenizer is read when the first grammar is compiled. What is wrong with it, or with the options, is an
-    error of each request then. vLLM makes back ends where it answers an exception without its text.
+    The tokenizer is read when the first grammar is compiled. What is wrong with it, or with the options, is
+    an error of each request then. vLLM makes back ends where it answers an exception without its text.
     """
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
@@ -288,8 +288,8 @@ class Grammar:
         self._margin = 0
 
     def close_within(self, request: Any, vllm_config: Any, close_from: int = sys.maxsize) -> None:
-        """Lets masks allow only what can be complete when the request has all tokens that it may have, as soon
-        as no more than `close_from` of them are left.
+        """Lets masks allow only what can be complete when the request has all tokens that it may have, as
+        soon as no more than `close_from` of them are left.
 
         Raises:
             LimitError: no output is so short.

@@ -7,10 +7,10 @@ request asks by `extra_args` instead (`vllm_xargs` of its HTTP API): `{"anygram"
 object with one of `json`, `regex`, `choice`, `grammar`.
 
 At each denoising step the sampler of vLLM is shown other logits: of the likeliest canvas that a completion
-has, each token is the likeliest of its row. So what vLLM commits, the argmax of the last step, is that canvas:
-a sentence, or the beginning of one that the tokens of the request can still complete. Three methods are
-wrapped, `DiffusionGemmaModelState.custom_sampler` and the `add_request` and `__call__` of the sampler, and the
-check of requests. Written for vLLM 0.33.
+has, each token is the likeliest of its row. So what vLLM commits, the argmax of the last step, is that
+canvas: a sentence, or the beginning of one that the tokens of the request can still complete. Three methods
+are wrapped, `DiffusionGemmaModelState.custom_sampler` and the `add_request` and `__call__` of the sampler,
+and the check of requests. Written for vLLM 0.33.
 
 vLLM is imported by `install` alone, torch by vLLM.
 """

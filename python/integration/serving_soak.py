@@ -232,8 +232,9 @@ def main() -> None:
         json.dumps({**soak.counts, "seconds": round(took, 1), "cpu_seconds": round(cpu, 1), "stats": stats})
     )
     print(
-        f"{len(soak.samples)} masks are those of `anygram batch`; kept at most {max(kept) / 2**20:.1f} MiB, bound "
-        f"{BOUND / 2**20:.0f}; resident {third} MiB after a third, at most {max(resident)} MiB, "
+        f"{len(soak.samples)} masks are those of `anygram batch`; kept at most "
+        f"{max(kept) / 2**20:.1f} MiB, bound {BOUND / 2**20:.0f}; "
+        f"resident {third} MiB after a third, at most {max(resident)} MiB, "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB at the peak"
     )
     assert len(soak.samples) > n_requests / 100

@@ -5,9 +5,9 @@
     python python/integration/sglang_manager.py sglang-0.5.23-*.whl
 
 Out of the wheel run `GrammarManager`, `create_grammar_backend`, the base classes of back ends, the wrapper
-for reasoning, and the search through trees of drafts (`traverse_tree`); everything else of SGLang is a stand-in.
-No device is needed. Not a part of `.ci/run`, since the wheel and torch are large. Fails where a mask or an
-output is wrong.
+for reasoning, and the search through trees of drafts (`traverse_tree`); everything else of SGLang is a
+stand-in. No device is needed. Not a part of `.ci/run`, since the wheel and torch are large. Fails where a
+mask or an output is wrong.
 """
 
 from __future__ import annotations
