@@ -1,168 +1,19 @@
-"""What the adapters of serving engines share: constraints of requests, compiled once, and outputs with the
-stop tokens of their request. No engine is imported here, nor torch."""
+"""What the adapters of serving engines share: outputs with the stop tokens and the budget of their request.
+No engine is imported here, nor torch."""
 
 from __future__ import annotations
 
-import json
-import re
-import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
-from typing import Any, Literal, cast
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
-from anygram._errors import AnygramError, GrammarError
-from anygram._native import Cancel, Compiler, Constraint, Language, MaskBuffer, Vocabulary
+from anygram._errors import AnygramError, LimitError
+from anygram._native import Constraint, Matcher
 
-DEFAULTS: Mapping[str, Any] = {"key_order": "schema", "whitespace": {"at_most": 1}}
-"""Options of the compiler in servers: what models write of themselves, and no way to fill an output up."""
-
-OPTIONS_KEY = "x-anygram"
-"""The key of a schema with options for this request."""
-
-REQUEST_OPTIONS = frozenset({"key_order", "whitespace", "formats", "escapes", "extra_keys"})
-"""The options of `Compiler` that a request may set: those that change what is allowed, not what it costs."""
-
-ERROR_BYTES = 4096
-"""What a remembered error counts as: it shows a part of the source."""
-
-_RULE_OF_EBNF = re.compile(r"^[ \t]*[\w.-]+[ \t]*::=", re.MULTILINE)
-
-
-class Constraints:
-    """Constraints of requests over one vocabulary, each compiled once.
-
-    Equal requests that come while one compiles wait for it. Grammars with errors are remembered, reached
-    limits and cancelled compilations are not. The least recently used go when there are too many of them, or
-    when they have too many bytes; requests that use them go on.
-
-    >>> import anygram
-    >>> constraints = Constraints(anygram.Vocabulary.builtin())
-    >>> constraints.get("choice", '["yes", "no"]') is constraints.get("choice", '["yes", "no"]')
-    True
-    >>> constraints.stats["compiled"], constraints.stats["hits"]
-    (1, 1)
-
-    Args:
-        vocabulary: the tokens of the model.
-        options: of `Compiler`, over the defaults of servers.
-        max_entries: how many constraints are kept.
-        max_bytes: how many bytes they may have together, with what masks taught them. The one that came last
-            is kept in any case.
-    """
-
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        options: Mapping[str, Any] | None = None,
-        *,
-        max_entries: int = 512,
-        max_bytes: int = 1 << 30,
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.options = {**DEFAULTS, **(options or {})}
-        for name, bound in (("max_entries", max_entries), ("max_bytes", max_bytes)):
-            if type(bound) is not int or bound < 0:
-                raise AnygramError(f"{name} is {bound!r}; give a number from 0 on")
-        self._max_entries = max_entries
-        self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], Future[Constraint]] = OrderedDict()
-        self._cancel = Cancel()
-        self._n = {"compiled": 0, "hits": 0, "joined": 0, "errors": 0, "evicted": 0}
-        # Wrong options are an error of the server when it starts, not of its requests.
-        _compiler(self.options)
-
-    def get(self, kind: str, source: str) -> Constraint:
-        """The constraint of a request. Compiles on this thread if no other does.
-
-        Args:
-            kind: `json`, `json_object`, `regex`, `grammar` (Lark's notation or EBNF), or `choice` (a JSON
-                array of strings).
-            source: the text.
-
-        Raises:
-            GrammarError: the source has an error.
-            LimitError: it needs more than the limits allow.
-            AnygramError: it is of a kind, or has options, that are not supported.
-        """
-        key = (kind, source)
-        with self._lock:
-            known = self._known.get(key)
-            if known is None:
-                mine = self._known[key] = Future[Constraint]()
-                self._n["compiled"] += 1
-            else:
-                mine = None
-                self._known.move_to_end(key)
-                self._n["hits" if known.done() else "joined"] += 1
-        if known is not None:
-            error = known.exception()
-            if error is None:
-                return known.result()
-            # The same error may be raised on several threads.
-            raise error.with_traceback(None)
-        assert mine is not None
-        try:
-            constraint = Constraint(self._compile(kind, source), self.vocabulary)
-        except BaseException as error:
-            with self._lock:
-                self._n["errors"] += 1
-                if not isinstance(error, GrammarError) and self._known.get(key) is mine:
-                    del self._known[key]
-            mine.set_exception(error)
-            self._evict()
-            raise
-        mine.set_result(constraint)
-        self._evict()
-        return constraint
-
-    def close(self) -> None:
-        """Cancels what compiles, and forgets everything."""
-        self._cancel.cancel()
-        with self._lock:
-            self._known.clear()
-
-    @property
-    def stats(self) -> dict[str, int]:
-        """How many requests compiled, found a constraint, joined another request or failed, how many
-        constraints were forgotten, how many are there and their bytes."""
-        with self._lock:
-            known = list(self._known.values())
-            counted = dict(self._n)
-        return {**counted, "entries": len(known), "bytes": sum(map(_bytes_of, known))}
-
-    def _evict(self) -> None:
-        with self._lock:
-            # Constraints grow while masks are computed, so all are asked again.
-            sizes = {key: _bytes_of(future) for key, future in self._known.items()}
-            total = sum(sizes.values())
-            for key, size in sizes.items():
-                if len(self._known) <= max(self._max_entries, 1) and total <= self._max_bytes:
-                    break
-                if len(self._known) == 1 or not self._known[key].done():
-                    continue
-                del self._known[key]
-                total -= size
-                self._n["evicted"] += 1
-
-    def _compile(self, kind: str, source: str) -> Language:
-        if kind == "json":
-            text, options = _schema(source)
-            return _compiler({**self.options, **options}).compile(text, "json-schema", cancel=self._cancel)
-        compiler = _compiler(self.options)
-        if kind == "json_object":
-            return compiler.compile({"type": "object"}, "json-schema", cancel=self._cancel)
-        if kind == "regex":
-            return compiler.compile(source, "regex", cancel=self._cancel)
-        if kind == "choice":
-            return compiler.compile(_choice(source), "lark", cancel=self._cancel)
-        if kind == "grammar":
-            form: Literal["ebnf", "lark"] = "ebnf" if _RULE_OF_EBNF.search(source) else "lark"
-            return compiler.compile(source, form, cancel=self._cancel)
-        raise unsupported(kind)
+Tell = Callable[[AnygramError], AnygramError]
+"""How an error is shown: without the text of outputs, unless asked."""
 
 
 class Output:
@@ -172,8 +23,9 @@ class Output:
     where the output is complete: elsewhere it would cut it.
 
     >>> import anygram
+    >>> from anygram.serving import CompileService
     >>> vocabulary = anygram.Vocabulary.builtin()
-    >>> output = Output(Constraints(vocabulary).get("choice", '["yes", "no"]'), None)
+    >>> output = Output(CompileService(vocabulary).get("choice", '["yes", "no"]').constraint, None)
     >>> for token in [*vocabulary.encode("yes"), vocabulary.eos[0]]:
     ...     output.accept(token)
     >>> output.has_ended
@@ -181,14 +33,35 @@ class Output:
     >>> output.rollback(1)
     >>> output.has_ended
     False
+
+    Args:
+        constraint: what the text is.
+        stops: the tokens that end it; `None` are those of the vocabulary.
+        tell: how errors are shown.
     """
 
-    __slots__ = ("error", "matcher", "_has_stopped", "_ordinary", "_special")
+    __slots__ = (
+        "close_from",
+        "error",
+        "limit",
+        "matcher",
+        "n_tokens",
+        "_has_stopped",
+        "_ordinary",
+        "_special",
+        "_tell",
+    )
 
     error: AnygramError | None
     """Why there is no mask, if the last one failed: only stop tokens were allowed then."""
+    limit: int | None
+    """The most tokens of text that the output may have; masks allow only what can be closed within it."""
+    close_from: int
+    """How many of them are left when masks begin to see to that."""
+    n_tokens: int
+    """Tokens of text so far."""
 
-    def __init__(self, constraint: Constraint, stops: Iterable[int] | None) -> None:
+    def __init__(self, constraint: Constraint, stops: Iterable[int] | None, tell: Tell | None = None) -> None:
         vocabulary = constraint.vocabulary
         given = list(vocabulary.eos if stops is None else stops)
         ids = [id for id in given if 0 <= id < len(vocabulary)]
@@ -196,16 +69,21 @@ class Output:
         self._ordinary = [id for id in ids if not vocabulary.is_special(id)]
         if not ids:
             raise AnygramError(f"no token of the vocabulary ends the output: its stop tokens are {given}")
-        self.matcher = constraint.matcher(eos=self._special)
+        self.matcher: Matcher = constraint.matcher(eos=self._special)
         self.error = None
+        self.limit = None
+        self.close_from = sys.maxsize
+        self.n_tokens = 0
         self._has_stopped = False
+        self._tell = tell
 
     def copy(self) -> Output:
         """The same state, for another request."""
         made = object.__new__(Output)
         made.matcher = self.matcher.fork()
-        made._special, made._ordinary = self._special, self._ordinary
+        made._special, made._ordinary, made._tell = self._special, self._ordinary, self._tell
         made._has_stopped, made.error = self._has_stopped, self.error
+        made.limit, made.close_from, made.n_tokens = self.limit, self.close_from, self.n_tokens
         return made
 
     @property
@@ -225,8 +103,15 @@ class Output:
             return
         if token in self._ordinary and self.matcher.is_sentence:
             self._has_stopped = True
-        else:
+            return
+        try:
             self.matcher.advance(token)
+        except AnygramError as error:
+            if self._tell is None:
+                raise
+            # Not from the error: a traceback would show its text.
+            raise self._tell(error) from None
+        self.n_tokens += 1
 
     def validate(self, tokens: list[int]) -> int:
         """How many of the tokens could be appended; tokens after the end are none."""
@@ -252,110 +137,79 @@ class Output:
             n -= 1
         if n > 0:
             self.matcher.rollback(n)
+            self.n_tokens -= n
 
     def reset(self) -> None:
         """Takes all tokens back."""
         self.error = None
         self._has_stopped = False
+        self.n_tokens = 0
         self.matcher.reset()
 
-    def fill(self, array: Any, buffer: MaskBuffer, row: int) -> None:
+    def go_to(self, tokens: list[int]) -> None:
+        """Makes the output have exactly these tokens."""
+        self.error = None
+        self._has_stopped = False
+        try:
+            self.matcher.go_to(tokens)
+        finally:
+            self.n_tokens = len(self.matcher.tokens)
+
+    def fill(self, array: Any, buffer: Any, row: int) -> None:
         """Writes the mask of what may come next. `buffer` is that of `array`, of 32-bit words.
 
         Where there is no mask, only stop tokens are allowed: one request fails, and not the batch.
         """
+        limit = self.limit
+        closes = limit is not None and limit - self.n_tokens <= self.close_from
         try:
-            self.matcher.fill_mask(buffer, row)
+            if limit is None or not closes:
+                self.matcher.fill_mask(buffer, row)
+            else:
+                self.matcher.fill_mask(buffer, row, budget=max(0, limit - self.n_tokens))
         except AnygramError as error:
             self.fail(array, row, error)
         else:
-            self.correct(array, row)
+            if closes or self._ordinary:
+                self.correct(array, row)
 
     def correct(self, array: Any, row: int) -> None:
-        """Makes stop tokens with bytes what they are in a mask that was just filled."""
-        if not self._ordinary:
-            return
+        """Makes stop tokens with bytes what they are in a mask that was just filled, and sees to it that some
+        token is allowed."""
         words = array[row].view(np.uint32)
-        is_sentence = self.matcher.is_sentence
-        for token in self._ordinary:
-            _set(words, token, is_sentence)
-        if not words.any():
+        if self._ordinary:
+            is_sentence = self.matcher.is_sentence
+            for token in self._ordinary:
+                _set(words, token, is_sentence)
+        if words.any() or self.has_ended:
+            return
+        if self.limit is not None:
+            reason = f"no complete output is within the {self.limit} tokens that the request has"
+            error: AnygramError = LimitError(reason, name="max_tokens", value=self.limit)
+        else:
             reason = "only a stop token could come next, where the output is not complete"
-            self.fail(array, row, AnygramError(reason, kind="unsatisfiable"))
+            error = AnygramError(reason, kind="unsatisfiable")
+        self.fail(array, row, error)
 
     def fail(self, array: Any, row: int, error: AnygramError) -> None:
         """Allows only stop tokens: the output ends, and `accept` says why."""
-        self.error = error
+        self.error = error if self._tell is None else self._tell(error)
         words = array[row].view(np.uint32)
         words[:] = 0
         for token in (*self._special, *self._ordinary):
             _set(words, token, True)
 
 
-def unsupported(kind: str) -> AnygramError:
-    """The refusal of a kind of request."""
-    reason = f"Anygram does not constrain by {kind}"
-    if kind == "structural_tag":
-        reason += " yet: give a JSON schema, or a grammar with the tags in it"
-    return AnygramError(reason, kind="unsupported")
+def check_budget(output: Output, limit: int, close_from: int = sys.maxsize) -> None:
+    """Gives an output a limit of tokens, and from how many on that are left masks see to it.
 
-
-def _compiler(options: Mapping[str, Any]) -> Compiler:
-    try:
-        return Compiler(**options)
-    except TypeError as error:
-        raise AnygramError(f"options that the compiler does not take: {error}") from error
-
-
-def _schema(source: str) -> tuple[str, dict[str, Any]]:
-    """A schema without the options of the request, and these."""
-    if f'"{OPTIONS_KEY}"' not in source:
-        return source, {}
-    try:
-        schema = json.loads(source)
-    except ValueError:
-        # The compiler says where the error is.
-        return source, {}
-    if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
-        return source, {}
-    rest = cast("dict[str, Any]", schema)
-    options: Any = rest.pop(OPTIONS_KEY)
-    if not isinstance(options, dict) or not cast("dict[str, Any]", options).keys() <= REQUEST_OPTIONS:
-        raise AnygramError(
-            f"`{OPTIONS_KEY}` of a schema is an object with {', '.join(sorted(REQUEST_OPTIONS))}"
-        )
-    return json.dumps(rest, ensure_ascii=False), cast("dict[str, Any]", options)
-
-
-def _choice(source: str) -> str:
-    """The grammar of a JSON array of texts."""
-    try:
-        texts: Any = json.loads(source)
-    except ValueError as error:
-        raise GrammarError(f"choices are a JSON array of strings: {error}") from error
-    listed = cast("list[Any]", texts) if isinstance(texts, list) else []
-    if not listed or not all(isinstance(text, str) for text in listed):
-        raise GrammarError("choices are a JSON array of at least one string")
-    different: dict[str, None] = dict.fromkeys(listed)
-    return "%lexer scannerless\nstart: " + "\n  | ".join(map(_literal, different))
-
-
-def _literal(text: str) -> str:
-    def escaped(char: str) -> str:
-        if char in '"\\':
-            return "\\" + char
-        return char if char.isprintable() else f"\\U{ord(char):08x}"
-
-    return '"' + "".join(map(escaped, text)) + '"'
-
-
-def _bytes_of(future: Future[Constraint]) -> int:
-    if not future.done():
-        return 0
-    if future.exception() is not None:
-        return ERROR_BYTES
-    constraint = future.result()
-    return constraint.memory_usage
+    Raises:
+        LimitError: no complete output is within it.
+    """
+    output.limit, output.close_from = limit, close_from
+    if limit <= close_from and not output.matcher.mask(budget=max(0, limit)).any():
+        reason = f"no complete output is within the {limit} tokens that the request has"
+        raise LimitError(reason, name="max_tokens", value=limit)
 
 
 def _set(words: Any, token: int, allowed: bool) -> None:

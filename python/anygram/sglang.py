@@ -11,14 +11,19 @@ SGLang is imported by `plugin` and `create_backend` alone, torch by SGLang.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, cast
 
 import numpy as np
 
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, Vocabulary, apply_mask, fill_masks
-from anygram._serving import Constraints, Output
+from anygram._serving import Output, Tell, check_budget
+from anygram.serving import Compilation, CompileService, split_options
 
 __all__ = ["Backend", "Grammar", "create_backend", "plugin"]
 
@@ -27,6 +32,10 @@ NAME = "anygram"
 
 ANY_JSON = "$$ANY$$"
 """The schema of any JSON value, as SGLang writes it."""
+
+VARIABLE = "ANYGRAM_SGLANG_OPTIONS"
+"""The variable of the environment with options, as JSON: of `Compiler`, and those of the compile service as
+for vLLM."""
 
 _BASE = "sglang.srt.constrained.base_grammar_backend"
 
@@ -53,7 +62,8 @@ def create_backend(
         eos_token_ids: the tokens that end an output, besides the EOS of the tokenizer.
 
     Raises:
-        AnygramError: the server asks for strict thinking, or for a pattern of white space.
+        AnygramError: the server asks for strict thinking, or for a pattern of white space, or its options are
+            not known.
     """
     base: Any = importlib.import_module(_BASE)
     serving: Any = importlib.import_module("sglang.srt.runtime_context").get_serving()
@@ -71,13 +81,14 @@ def create_backend(
         options["whitespace"] = {"at_most": serving.constrained_json_max_whitespace_cnt}
     if serving.constrained_json_disable_any_whitespace:
         options["whitespace"] = "compact"
+    given, service = split_options(_server_options())
     grammar = type("AnygramGrammar", (Grammar, base.BaseGrammarObject), {})
     kind: Any = type(
         "AnygramBackend",
         (Backend, base.BaseGrammarBackend),
         {"grammar": grammar, "invalid": base.InvalidGrammarObject},
     )
-    made = kind(tokenizer, vocab_size, eos_token_ids, options)
+    made = kind(tokenizer, vocab_size, eos_token_ids, {**options, **given}, **service)
     if not serving.reasoning_parser:
         return made
     parsers: Any = importlib.import_module("sglang.srt.parser.reasoning_parser")
@@ -87,7 +98,25 @@ def create_backend(
     if not parser.detector.get_think_end_token_ids(tokenizer):
         return made
     reasoner: Any = importlib.import_module("sglang.srt.constrained.reasoner_grammar_backend")
-    return reasoner.ReasonerGrammarBackend(made, parser, tokenizer)
+
+    def request(self: Any, key: tuple[str, str], require_reasoning: bool) -> tuple[Any, bool]:
+        return made.request(self, key, require_reasoning)
+
+    # SGLang's own keeps grammars without a bound.
+    own = {"get_cached_or_future_value": request, "set_cache": Backend.set_cache, "reset": Backend.reset}
+    return type("AnygramReasonerBackend", (reasoner.ReasonerGrammarBackend,), own)(made, parser, tokenizer)
+
+
+def _server_options() -> dict[str, Any]:
+    """The options in the variable of the environment: SGLang has no place for those of a back end."""
+    text = os.environ.get(VARIABLE, "{}")
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        raise AnygramError(f"{VARIABLE} is no JSON: {error}", kind="syntax") from error
+    if not isinstance(options, dict):
+        raise AnygramError(f"{VARIABLE} is a JSON object with options")
+    return cast("dict[str, Any]", options)
 
 
 class Grammar:
@@ -95,7 +124,7 @@ class Grammar:
 
     >>> import anygram
     >>> vocabulary = anygram.Vocabulary.builtin()
-    >>> template = Grammar(Constraints(vocabulary).get("regex", "abc|x"), vocabulary.eos)
+    >>> template = Grammar(CompileService(vocabulary).get("regex", "abc|x").constraint, vocabulary.eos)
     >>> grammar = template.copy()
     >>> grammar.accept_token(vocabulary.encode("a")[0])
     >>> grammar.jump_forward_str_state(grammar.try_jump_forward(None))
@@ -112,8 +141,8 @@ class Grammar:
     grammar_stats: Any
     """What SGLang logs; nothing."""
 
-    def __init__(self, constraint: Constraint, stops: Iterable[int]) -> None:
-        self._begin(Output(constraint, stops))
+    def __init__(self, constraint: Constraint, stops: Iterable[int], tell: Tell | None = None) -> None:
+        self._begin(Output(constraint, stops, tell))
 
     def _begin(self, output: Output) -> None:
         self.output = output
@@ -167,9 +196,14 @@ class Grammar:
             else:
                 entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
         array = np.asarray(vocab_mask)
+        buffer = MaskBuffer(array)
+        for entry in ours:
+            if entry.grammar.output.limit is not None:
+                entry.grammar.output.fill(array, buffer, entry.row)
+        ours = [entry for entry in ours if entry.grammar.output.limit is None]
         rows = [entry.row for entry in ours]
         outputs: list[Output] = [entry.grammar.output for entry in ours]
-        failed = fill_masks([output.matcher for output in outputs], MaskBuffer(array), rows)
+        failed = fill_masks([output.matcher for output in outputs], buffer, rows)
         for output, row, error in zip(outputs, rows, failed):
             if error is None:
                 output.correct(array, row)
@@ -211,7 +245,7 @@ class Grammar:
         Raises:
             AnygramError: a token may not come next.
         """
-        self.output.matcher.go_to(list(new_output_ids))
+        self.output.go_to(list(new_output_ids))
 
 
 class Backend:
@@ -223,8 +257,7 @@ class Backend:
         vocab_size: rows of its output layer, which may be more or fewer than the tokens of the tokenizer.
         eos_token_ids: the tokens that end an output, besides the EOS of the tokenizer.
         options: of `Compiler`. One request changes its own by the key `x-anygram` of its schema.
-        max_entries: how many grammars are kept.
-        max_bytes: how many bytes they may have together.
+        service: options of `CompileService`.
 
     Raises:
         VocabularyError: the tokenizer is of a kind that is not read.
@@ -234,8 +267,6 @@ class Backend:
     """The class of grammars."""
     invalid: Any
     """SGLang's class of refused requests."""
-    cache: dict[tuple[str, str], Any]
-    """SGLang's, of grammars that its requests copy."""
 
     def __init__(
         self,
@@ -243,24 +274,41 @@ class Backend:
         vocab_size: int,
         eos_token_ids: Iterable[int] | None = None,
         options: dict[str, Any] | None = None,
-        *,
-        max_entries: int = 512,
-        max_bytes: int = 1 << 30,
+        **service: Any,
     ) -> None:
         super().__init__()
         self.vocab_size = vocab_size
-        self.max_entries = max_entries
-        vocabulary = (
-            tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
-        )
+        vocabulary = tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
         self.stops = sorted({*vocabulary.eos, *(eos_token_ids or ())})
-        self.constraints = Constraints(
-            vocabulary, options, max_entries=max_entries, max_bytes=max_bytes
-        )
+        self.service = CompileService(vocabulary, options, **service)
+        self._answered = threading.local()
+
+    def get_cached_or_future_value(self, key: tuple[str, str], require_reasoning: bool) -> tuple[Any, bool]:
+        """Called by SGLang: the grammar if it is known, or a future of it, whose `cancel` stops the
+        compilation unless another request waits for it."""
+        return self.request(self, key, require_reasoning)
+
+    def request(self, maker: Any, key: tuple[str, str], require_reasoning: bool) -> tuple[Any, bool]:
+        """The same, with the grammar that `maker` makes: this back end, or SGLang's wrapper of it."""
+        kind, source = _asked(key)
+        waiting = self.service.submit(kind, source)
+
+        def make() -> Any:
+            self._answered.waiting = waiting
+            try:
+                return maker._init_value_dispatch(key, require_reasoning)
+            finally:
+                self._answered.waiting = None
+
+        if waiting.done():
+            return make(), True
+        made = _Waiting(waiting)
+        waiting.add_done_callback(lambda _: made.finish(make))
+        return made, False
 
     def dispatch_json(self, key_string: str) -> Any:
         """The grammar of a JSON schema."""
-        return self._dispatch("json", "{}" if key_string == ANY_JSON else key_string)
+        return self._dispatch(*_asked(("json", key_string)))
 
     def dispatch_regex(self, key_string: str) -> Any:
         """The grammar of a regular expression."""
@@ -271,12 +319,12 @@ class Backend:
         return self._dispatch("grammar", key_string)
 
     def dispatch_structural_tag(self, key_string: str) -> Any:
-        """A refusal: structural tags are not supported yet."""
+        """The grammar of a structural tag, or a refusal as long as they are not supported."""
         return self._dispatch("structural_tag", key_string)
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:
         """As that of a grammar: SGLang's wrapper for reasoning asks the back end."""
-        return _allocate(max(vocab_size, len(self.constraints.vocabulary)), batch_size)
+        return _allocate(max(vocab_size, len(self.service.vocabulary)), batch_size)
 
     @staticmethod
     def move_vocab_mask(vocab_mask: Any, device: Any) -> Any:
@@ -289,16 +337,57 @@ class Backend:
         Grammar.apply_vocab_mask(logits, vocab_mask)
 
     def set_cache(self, key: tuple[str, str], value: Any) -> None:
-        """Called by SGLang: keeps a grammar for the next requests. SGLang's own dictionary has no bound."""
-        self.cache[key] = value
-        while len(self.cache) > max(self.max_entries, 1):
-            del self.cache[next(iter(self.cache))]
+        """Called by SGLang: nothing. The service remembers what is to be remembered, within its bounds;
+        SGLang would keep grammars without a bound, and time-outs as errors of the grammar."""
+
+    def reset(self) -> None:
+        """Called by SGLang when its caches are flushed: nothing, constraints hold for every request."""
 
     def _dispatch(self, kind: str, source: str) -> Any:
+        waiting: Compilation | None = getattr(self._answered, "waiting", None)
         try:
-            return self.grammar(self.constraints.get(kind, source), self.stops)
+            compiled = self.service.get(kind, source) if waiting is None else waiting.result()
+            texts = compiled.asked.get("error_texts")
+            tell: Tell = lambda error: self.service.error_of(error, texts=texts)  # noqa: E731
+            grammar = self.grammar(compiled.constraint, self.stops, tell)
+            if "max_tokens" in compiled.asked:
+                # SGLang does not tell a back end how many tokens a request may have; this one says so itself.
+                check_budget(grammar.output, compiled.asked["max_tokens"] - 1)
+            return grammar
         except AnygramError as error:
             return self.invalid(str(error))
+
+
+class _Waiting(Future[Any]):
+    """A grammar of SGLang that is being compiled."""
+
+    def __init__(self, waiting: Compilation) -> None:
+        super().__init__()
+        self._waiting = waiting
+
+    def cancel(self) -> bool:
+        """Gives the request up; the compilation stops unless another waits for it."""
+        cancelled = super().cancel()
+        if cancelled:
+            self._waiting.cancel()
+        return cancelled
+
+    def finish(self, make: Callable[[], Any]) -> None:
+        """Called when it was compiled."""
+        if not self.set_running_or_notify_cancel():
+            return
+        try:
+            self.set_result(make())
+        except BaseException as error:
+            self.set_exception(error)
+
+
+def _asked(key: tuple[str, str]) -> tuple[str, str]:
+    """What a key of SGLang asks for, as the service calls it."""
+    kind, _, _ = key[0].partition(":")
+    if kind == "json":
+        return "json", "{}" if key[1] == ANY_JSON else key[1]
+    return ("grammar" if kind in ("ebnf", "full_assistant_ebnf") else kind), key[1]
 
 
 def _allocate(n_tokens: int, n_rows: int) -> Any:

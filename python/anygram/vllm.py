@@ -4,33 +4,41 @@
 
 vLLM calls `plugin` in each of its processes, by the entry point `anygram` of `vllm.general_plugins`. Its
 names of back ends are a closed list, so this one takes the place of `xgrammar`, which is what `auto`
-chooses. Three attributes are replaced: the class `XgrammarBackend` where the manager and where the beam
-search look for it, and `validate_xgrammar_grammar`, which reads a request before it is queued. `guidance` and
-`outlines` stay what they are. Written for vLLM 0.33.
+chooses. Four attributes are replaced: the class `XgrammarBackend` where the manager and where the beam
+search look for it, `validate_xgrammar_grammar`, which reads a request before it is queued, and the manager's
+`_create_grammar`, around which our back end learns of the request: its `max_tokens`, and whether it was
+aborted. `guidance` and `outlines` stay what they are. Written for vLLM 0.33.
 
 vLLM is imported by `install` alone, torch by vLLM.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import json
 import logging
 import os
+import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any, cast
 
 import numpy as np
 
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, Vocabulary
-from anygram._serving import Constraints, Output, unsupported
+from anygram._serving import Output, Tell, check_budget
+from anygram.serving import FORMATS, CompileService, check_close, split_options, unsupported
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
 
 VARIABLE = "ANYGRAM_VLLM"
 """The variable of the environment that switches the back end on."""
+
+CLOSE_FROM = 512
+"""How many tokens are left, by default, when masks begin to let an output be complete within `max_tokens`."""
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +76,30 @@ def install() -> None:
     manager.XgrammarBackend = Backend
     xgrammar.XgrammarBackend = Backend
     xgrammar.validate_xgrammar_grammar = validate
+    _tell_requests(manager.StructuredOutputManager)
+
+
+def _tell_requests(manager: Any) -> None:
+    """Lets our back end know for which request the manager compiles."""
+    create = getattr(manager, "_create_grammar", None)
+    if create is None:
+        raise AnygramError(
+            "StructuredOutputManager has no _create_grammar: this adapter is for vLLM 0.33",
+            kind="unsupported",
+        )
+    if hasattr(create, "anygram"):
+        return
+
+    @functools.wraps(create)
+    def create_grammar(self: Any, request: Any) -> Any:
+        backend = self.backend
+        if not isinstance(backend, Backend):
+            return create(self, request)
+        with backend.serving(request):
+            return create(self, request)
+
+    create_grammar.anygram = True  # type: ignore[attr-defined]
+    manager._create_grammar = create_grammar
 
 
 def validate(sampling_params: Any) -> None:
@@ -83,7 +115,7 @@ def validate(sampling_params: Any) -> None:
     params = sampling_params.structured_outputs
     if params is None:
         return
-    if params.structural_tag is not None:
+    if params.structural_tag is not None and FORMATS["structural_tag"] is None:
         raise _refusal(unsupported("structural_tag"))
     if isinstance(params.json, str):
         try:
@@ -104,7 +136,10 @@ class Backend:
     """Compiles what requests ask for: vLLM's `StructuredOutputBackend`.
 
     Options are those of `Compiler`, in vLLM's own configuration: `--additional-config '{"anygram": {…}}'`,
-    with `cache_entries` and `cache_bytes` for the constraints that are kept. `disable_any_whitespace` and
+    and those of the compile service: `cache_entries`, `cache_bytes`, `max_waiting`, `max_source_bytes`,
+    `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close` an output is complete
+    when it has `max_tokens` tokens: masks see to it from the first token on (`true`), from so many left
+    tokens on (a number, by default 512), or not (`false`). `disable_any_whitespace` and
     `disable_additional_properties` mean `whitespace="compact"` and `extra_keys="none"`. One request changes
     its own by the key `x-anygram` of its schema.
 
@@ -113,8 +148,8 @@ class Backend:
         tokenizer: the tokenizer of the model.
         vocab_size: rows of its output layer, which may be more or fewer than the tokens of the tokenizer.
 
-    The tokenizer is read when the first grammar is compiled. What is wrong with it, or with the options, is an
-    error of each request then. vLLM makes back ends where it answers an exception without its text.
+    The tokenizer is read when the first grammar is compiled. What is wrong with it, or with the options, is
+    an error of each request then. vLLM makes back ends where it answers an exception without its text.
     """
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
@@ -122,24 +157,38 @@ class Backend:
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size
         self.masks = Masks()
-        self._constraints: Constraints | None = None
+        self._service: CompileService | None = None
+        self._closes: bool | int = CLOSE_FROM
         self._making = threading.Lock()
+        self._served = threading.local()
 
     @property
-    def constraints(self) -> Constraints:
-        """The constraints of its requests.
+    def service(self) -> CompileService:
+        """What compiles for its requests.
 
         Raises:
             VocabularyError: the tokenizer is of a kind that is not read.
             AnygramError: an option is not one.
         """
         with self._making:
-            if self._constraints is None:
-                options, limits = _options(self.vllm_config)
+            if self._service is None:
+                options, own = _options(self.vllm_config)
+                self._closes = options.pop("close", CLOSE_FROM)
+                check_close(self._closes)
                 given = self.tokenizer
                 vocabulary = given if isinstance(given, Vocabulary) else Vocabulary.from_tokenizer(given)
-                self._constraints = Constraints(vocabulary, options, **limits)
-            return self._constraints
+                self._service = CompileService(vocabulary, options, **own)
+                self.masks.service = self._service
+            return self._service
+
+    @contextlib.contextmanager
+    def serving(self, request: Any) -> Generator[None, None, None]:
+        """While this thread compiles for a request of vLLM."""
+        self._served.request = request
+        try:
+            yield
+        finally:
+            self._served.request = None
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: Iterable[int] | None = None
@@ -155,19 +204,34 @@ class Backend:
         Raises:
             AnygramError: a `ValueError`, of the class that says what is wrong.
         """
-        constraint = self.constraints.get(request_type.name.lower(), grammar_spec)
-        return Grammar(constraint, stop_token_ids, self.masks)
+        request = getattr(self._served, "request", None)
+        is_aborted = None if request is None else getattr(request, "is_finished", None)
+        compiled = self.service.get(request_type.name.lower(), grammar_spec, is_aborted=is_aborted)
+        texts, service = compiled.asked.get("error_texts"), self.service
+        grammar = Grammar(
+            compiled.constraint,
+            stop_token_ids,
+            self.masks,
+            lambda error: service.error_of(error, texts=texts),
+        )
+        asked: int | None = compiled.asked.get("max_tokens")
+        if asked is not None:
+            check_budget(grammar.output, asked - 1)
+        closes = compiled.asked.get("close", self._closes)
+        if request is not None and closes is not False:
+            grammar.close_within(request, self.vllm_config, sys.maxsize if closes is True else closes)
+        return grammar
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> Any:
         """A tensor with a row for each mask, of as many words as the tokenizer or the model needs."""
         torch: Any = importlib.import_module("torch")
-        n_tokens = max(self.vocab_size, len(self.constraints.vocabulary))
+        n_tokens = max(self.vocab_size, len(self.service.vocabulary))
         return torch.full((max_num_seqs, -(-n_tokens // 32)), -1, dtype=torch.int32)
 
     def destroy(self) -> None:
         """Cancels what compiles, and lets go of everything."""
-        if self._constraints is not None:
-            self._constraints.close()
+        if self._service is not None:
+            self._service.close()
         self.masks = Masks()
 
 
@@ -175,11 +239,16 @@ class Masks:
     """The tensor that masks go to, checked once: vLLM gives the same one at every step."""
 
     def __init__(self) -> None:
+        self.service: CompileService | None = None
         self._known: tuple[Any, Any, MaskBuffer] | None = None
+        self._n = 0
 
     def of(self, tensor: Any) -> tuple[Any, MaskBuffer]:
         """Its memory as an array, and as a buffer of masks. May be called on many threads."""
         known = self._known
+        self._n += 1
+        if not self._n % 1024 and self.service is not None:
+            self.service.tick()
         if known is None or known[0] is not tensor:
             array = np.asarray(tensor)
             known = self._known = (tensor, array, MaskBuffer(array))
@@ -191,7 +260,7 @@ class Grammar:
 
     >>> import anygram
     >>> vocabulary = anygram.Vocabulary.builtin()
-    >>> constraint = Constraints(vocabulary).get("regex", "(ab)+")
+    >>> constraint = CompileService(vocabulary).get("regex", "(ab)+").constraint
     >>> grammar = Grammar(constraint)
     >>> a, b = vocabulary.encode("a")[0], vocabulary.encode("b")[0]
     >>> grammar.accept_tokens("request", [a, b])
@@ -211,9 +280,38 @@ class Grammar:
         constraint: Constraint,
         stop_token_ids: Iterable[int] | None = None,
         masks: Masks | None = None,
+        tell: Tell | None = None,
     ) -> None:
-        self.output = Output(constraint, stop_token_ids)
+        self.output = Output(constraint, stop_token_ids, tell)
         self._masks = Masks() if masks is None else masks
+        self._request: Any = None
+        self._margin = 0
+
+    def close_within(self, request: Any, vllm_config: Any, close_from: int = sys.maxsize) -> None:
+        """Lets masks allow only what can be complete when the request has all tokens that it may have, as
+        soon as no more than `close_from` of them are left.
+
+        Raises:
+            LimitError: no output is so short.
+        """
+        params = request.sampling_params
+        most: Any = getattr(params, "max_tokens", None)
+        if type(most) is not int:
+            return
+        n_prompt: Any = getattr(request, "num_prompt_tokens", None)
+        longest: Any = getattr(vllm_config.model_config, "max_model_len", None)
+        if type(n_prompt) is int and type(longest) is int:
+            most = min(most, longest - n_prompt)
+        known = self.output.limit
+        # One token is left for the stop token: without it vLLM says that the output was cut.
+        if known is None:
+            check_budget(self.output, most - 1, close_from)
+        else:
+            check_budget(self.output, min(known, most - 1))
+        # The tokens of reasoning count too, and it ends later; within a block of drafts perhaps.
+        self._request, self._most = request, self.output.limit
+        if vllm_config.structured_outputs_config.reasoning_parser:
+            self._margin = vllm_config.num_speculative_tokens
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Appends tokens; those after the end are ignored. `False` is an error of this request: the log says
@@ -241,7 +339,16 @@ class Grammar:
         only stop tokens are allowed, and `accept_tokens` fails: an error of this request, and not of the
         engine."""
         array, buffer = self._masks.of(bitmask)
+        if self._request is not None:
+            self._begin()
         self.output.fill(array, buffer, batch_index)
+
+    def _begin(self) -> None:
+        """At the first mask: what came before, such as reasoning, is not there any more for the output."""
+        request, self._request = self._request, None
+        before = request.num_output_tokens - self.output.n_tokens
+        if before > 0:
+            self.output.limit = max(0, self._most - before - self._margin)
 
     def is_terminated(self) -> bool:
         """Whether a stop token was appended."""
@@ -252,8 +359,8 @@ class Grammar:
         self.output.reset()
 
 
-def _options(vllm_config: Any) -> tuple[dict[str, Any], dict[str, int]]:
-    """Options of the compiler, and bounds of the cache, of a configuration of vLLM."""
+def _options(vllm_config: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the compiler, and of the service, of a configuration of vLLM."""
     outputs = vllm_config.structured_outputs_config
     options: dict[str, Any] = {}
     if outputs.disable_any_whitespace:
@@ -265,9 +372,4 @@ def _options(vllm_config: Any) -> tuple[dict[str, Any], dict[str, int]]:
     if not isinstance(given, dict):
         raise AnygramError('additional_config["anygram"] is an object with options of the compiler')
     options.update(cast("dict[str, Any]", given))
-    limits = {
-        name: options.pop(option)
-        for option, name in (("cache_entries", "max_entries"), ("cache_bytes", "max_bytes"))
-        if option in options
-    }
-    return options, limits
+    return split_options(options)

@@ -5,9 +5,9 @@
     python python/integration/sglang_manager.py sglang-0.5.23-*.whl
 
 Out of the wheel run `GrammarManager`, `create_grammar_backend`, the base classes of back ends, the wrapper
-for reasoning, and the search through trees of drafts (`traverse_tree`); everything else of SGLang is a stand-in.
-No device is needed. Not a part of `.ci/run`, since the wheel and torch are large. Fails where a mask or an
-output is wrong.
+for reasoning, and the search through trees of drafts (`traverse_tree`); everything else of SGLang is a
+stand-in. No device is needed. Not a part of `.ci/run`, since the wheel and torch are large. Fails where a
+mask or an output is wrong.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def whole_requests(seed: int, n: int, serving: Any) -> None:
                 assert checks[request.rid][1](text), (request.rid, text)
                 ended += 1
         active = [request for request in active if not request.grammar.is_terminated()]
-    stats = runner.backend.constraints.stats
+    stats = runner.backend.service.stats
     assert stats["compiled"] == len(ASKED), stats
     # Templates stay as they were.
     again = Request("again", **ASKED[0][0])
@@ -194,6 +194,28 @@ def errors(serving: Any) -> None:
     again = Request("again", regex="(")
     assert not runner.manager.process_req_with_grammar(again) and again.error
     print("errors are errors of one request")
+
+
+def time_outs(serving: Any) -> None:
+    """A time-out, or an abort, stops the compilation; nothing of it is remembered."""
+    runner = Runner(7, serving)
+    runner.manager.SGLANG_GRAMMAR_MAX_POLL_ITERATIONS = 3
+    long = json.dumps({"enum": [f"{n}" * 20 for n in range(35_000)]})
+    request = Request("long", json_schema=long)
+    runner.ready([request])
+    assert request.error and "timed out" in request.error
+    service = runner.backend.service
+    assert service.stats["compiling"] == 0 and service.stats["entries"] == 0
+    request = Request("aborted", json_schema=long)
+    assert runner.manager.process_req_with_grammar(request)
+    runner.manager.abort_requests(SimpleNamespace(abort_all=False, rid="aborted"))
+    assert service.stats["compiling"] == 0 and service.stats["cancelled"] == 2
+    runner.ready([])
+    runner.manager.SGLANG_GRAMMAR_MAX_POLL_ITERATIONS = 2000
+    good = Request("good", regex="a")
+    runner.ready([good])
+    assert good.error is None
+    print("time-outs and aborts stop compilations")
 
 
 def trees(serving: Any) -> None:
@@ -264,7 +286,7 @@ def reasoning(serving: Any) -> None:
     parsers.ReasoningParser = lambda **named: SimpleNamespace(detector=detector)
     serving.reasoning_parser = "some"
     runner = Runner(3, serving)
-    assert type(runner.backend).__name__ == "ReasonerGrammarBackend"
+    assert type(runner.backend).__name__ == "AnygramReasonerBackend"
     request = Request("thinks", reasoning=True, regex="ab")
     runner.ready([request])
     assert request.error is None
@@ -305,6 +327,7 @@ def main() -> None:
     anygram.sglang.plugin()
     assert choices.GRAMMAR_BACKEND_CHOICES == ["xgrammar", "anygram"]
     errors(serving)
+    time_outs(serving)
     whole_requests(4, 60, serving)
     trees(serving)
     reasoning(serving)

@@ -60,7 +60,7 @@ def config(**changes: Any) -> Any:
         backend="auto",
         disable_any_whitespace=False,
         disable_additional_properties=False,
-        reasoning_parser="",
+        reasoning_parser=changes.get("reasoning", ""),
         reasoning_parser_plugin="",
         enable_in_reasoning=False,
     )
@@ -69,12 +69,28 @@ def config(**changes: Any) -> Any:
         parallel_config=SimpleNamespace(distributed_executor_backend="mp"),
         scheduler_config=SimpleNamespace(max_num_seqs=changes.get("max_num_seqs", 256)),
         model_config=SimpleNamespace(
-            skip_tokenizer_init=False, get_vocab_size=lambda: N_VOCAB, is_diffusion=False
+            skip_tokenizer_init=False,
+            get_vocab_size=lambda: N_VOCAB,
+            is_diffusion=False,
+            max_model_len=4096,
         ),
         speculative_config=None,
         num_speculative_tokens=changes.get("drafts", 0),
         additional_config={"anygram": {"cache_entries": 64}},
     )
+
+
+class Request(SimpleNamespace):
+    """What is read of a request of vLLM."""
+
+    is_aborted = False
+
+    @property
+    def num_output_tokens(self) -> int:
+        return len(self.all_token_ids) - self.num_prompt_tokens
+
+    def is_finished(self) -> bool:
+        return self.is_aborted
 
 
 class Runner:
@@ -90,22 +106,23 @@ class Runner:
         self.requests: dict[str, Any] = {}
         self.n_masks = 0
 
-    def add(self, name: str, stops: set[int] | None = None, **asked: Any) -> Any:
+    def add(self, name: str, stops: set[int] | None = None, most: int = 1000, **asked: Any) -> Any:
         """A request, as the API server checks it and the engine begins it."""
         from vllm.sampling_params import SamplingParams, StructuredOutputsParams
         from vllm.v1.structured_output.request import StructuredOutputRequest
 
-        params: Any = SamplingParams(structured_outputs=StructuredOutputsParams(**asked))
+        params: Any = SamplingParams(max_tokens=most, structured_outputs=StructuredOutputsParams(**asked))
         params._all_stop_token_ids = set(self.vocabulary.eos) if stops is None else stops
         params._validate_structured_outputs(
             self.config.model_config, self.config.structured_outputs_config, self.vocabulary
         )
-        request = SimpleNamespace(
+        request = Request(
             request_id=name,
             sampling_params=params,
             structured_output_request=StructuredOutputRequest.from_sampling_params(params),
             use_structured_output=True,
             prompt_token_ids=[1, 2, 3],
+            num_prompt_tokens=3,
             all_token_ids=[1, 2, 3],
             output=[],
         )
@@ -157,7 +174,9 @@ class Runner:
         fresh = grammar.output.matcher.constraint.matcher(eos=grammar.output.matcher.eos)
         fresh.advance_all(self.requests[name].output + new)
         if not fresh.has_ended:
-            expected = fresh.mask()
+            # The request's tokens, less those so far and one for EOS.
+            most = self.requests[name].sampling_params.max_tokens
+            expected = fresh.mask(budget=most - 1 - len(fresh.tokens))
             assert (mask.view(np.uint32)[: len(expected)] == expected).all(), name
             assert not mask[len(expected) :].any(), name
         self.n_masks += 1
@@ -256,7 +275,7 @@ def whole_requests(seed: int, n: int, **changes: Any) -> None:
     ended = runner.run()
     for name, text in ended.items():
         assert checks[name](text), (name, text)
-    stats = runner.manager.backend.constraints.stats
+    stats = runner.manager.backend.service.stats
     assert stats["compiled"] == len(ASKED), stats
     print(
         f"{len(ended)} of {n} requests ended, {changes}: outputs and {runner.n_masks} masks are right, "
@@ -343,6 +362,55 @@ def reasoning() -> None:
     print("reasoning is not constrained")
 
 
+def budgets() -> None:
+    """Outputs are complete within the tokens of their requests, also with drafts and after reasoning."""
+    rows = {"type": "array", "items": {"enum": [None, True, 12]}}
+    for drafts in (0, 3):
+        runner = Runner(8 + drafts, drafts=drafts, reasoning="")
+        # EOS is likely in the other tests; here outputs grow until they have to end.
+        runner.sample = longest(runner)  # type: ignore[method-assign]
+        for n in range(30):
+            runner.add(f"{n}", most=4 + n, json=rows)
+        assert not runner.wait()
+        ended = runner.run()
+        assert len(ended) == 30
+        for n, text in ended.items():
+            assert isinstance(json.loads(text), list)
+            assert len(runner.requests[n].output) <= 4 + int(n), (n, text)
+        longest_outputs = sum(len(runner.requests[n].output) >= int(n) for n in ended)
+        assert longest_outputs > 5, [len(runner.requests[n].output) for n in ended]
+    runner = Runner(9)
+    runner.add("short", most=2, regex="abcdefgh")
+    assert isinstance(runner.wait()["short"], anygram.LimitError)
+    print("outputs are complete within max_tokens")
+
+
+def longest(runner: Runner) -> Any:
+    ends = {*runner.vocabulary.eos, *runner.vocabulary.encode("]")}
+
+    def sample(mask: Any) -> int:
+        bits = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+        assert bits, "no token is allowed"
+        return int(runner.random.choice([bit for bit in bits if bit not in ends] or bits))
+
+    return sample
+
+
+def aborted() -> None:
+    """An aborted request stops its compilation, and the executor takes the next."""
+    runner = Runner(10)
+    runner.add("first", regex="a")
+    assert not runner.wait()
+    request = runner.add("aborted", json={"enum": [f"{n}" * 20 for n in range(30_000)]})
+    time.sleep(0.05)
+    request.is_aborted = True
+    runner.add("next", regex="b")
+    failed = runner.wait()
+    assert isinstance(failed["aborted"], anygram.Cancelled), failed
+    assert runner.run().keys() == {"first", "next"}
+    print("an aborted request stops its compilation")
+
+
 def main() -> None:
     wheel = Wheel(Path(sys.argv[1]), "vllm", REAL)
     wheel.install()
@@ -376,6 +444,8 @@ def main() -> None:
     errors()
     stops()
     reasoning()
+    budgets()
+    aborted()
     whole_requests(4, 40)
     whole_requests(5, 40, drafts=3)
     whole_requests(6, 200)

@@ -9,6 +9,7 @@ from typing import Any
 
 import anygram
 import anygram._serving
+import anygram.serving
 import anygram.sglang
 import anygram.transformers
 import anygram.vllm
@@ -23,7 +24,7 @@ PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", *sorted((ROOT / "doc
 def examples() -> list[doctest.DocTest]:
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = finder.find(anygram, "anygram", globs={})
-    for module in (anygram._serving, anygram.sglang, anygram.vllm):
+    for module in (anygram._serving, anygram.serving, anygram.sglang, anygram.vllm):
         found += finder.find(module, module.__name__)
     for name in _native.__all__:
         # Classes of the native module do not say that they are from there, so each is named.

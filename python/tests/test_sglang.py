@@ -3,6 +3,7 @@ python/integration/sglang_manager.py drives SGLang's own manager."""
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import entry_points
 from types import ModuleType, SimpleNamespace
@@ -52,8 +53,8 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             self._finished = finished
 
     class BaseGrammarBackend:
-        def __init__(self) -> None:
-            self.cache: dict[Any, Any] = {}
+        def _init_value_dispatch(self, key: Any, require_reasoning: bool) -> Any:
+            return getattr(self, f"dispatch_{key[0]}")(key[1])
 
     class InvalidGrammarObject(BaseGrammarObject):
         def __init__(self, error_message: str) -> None:
@@ -190,7 +191,7 @@ def test_a_request_with_its_end_and_rollback(engine: SimpleNamespace) -> None:
         grammar.fill_vocab_mask(masks, 1)
     assert A in allowed(masks[1]) and EOS in allowed(masks[1])
     assert (masks[[0, 2]] == -1).all()
-    with pytest.raises(ValueError, match="not allowed|expected"):
+    with pytest.raises(ValueError, match="may not come next"):
         grammar.accept_token(B)
     grammar.accept_token(EOS)
     assert grammar.is_terminated() and grammar.current_token == EOS
@@ -243,9 +244,51 @@ def test_jump_forward(engine: SimpleNamespace) -> None:
     assert create().dispatch_regex("a|b").try_jump_forward(None) is None
 
 
-def test_what_sglang_keeps_is_bounded(engine: SimpleNamespace) -> None:
+def test_the_service_alone_remembers(engine: SimpleNamespace) -> None:
     backend = create()
-    backend.max_entries = 2
-    for n in range(5):
-        backend.set_cache(("regex", f"a{n}"), n)
-    assert list(backend.cache.values()) == [3, 4]
+    future, is_ready = backend.get_cached_or_future_value(("regex", "a+"), False)
+    assert not is_ready
+    grammar = future.result()
+    backend.set_cache(("regex", "a+"), engine.invalid("timed out"))
+    again, is_ready = backend.get_cached_or_future_value(("regex", "a+"), False)
+    assert is_ready and again is not grammar and isinstance(again, engine.grammar)
+    assert again.output.matcher.constraint is grammar.output.matcher.constraint
+    future, _ = backend.get_cached_or_future_value(("regex", "("), False)
+    assert isinstance(future.result(), engine.invalid)
+    again, is_ready = backend.get_cached_or_future_value(("regex", "("), False)
+    assert is_ready and isinstance(again, engine.invalid)
+    backend.reset()
+    assert backend.service.stats["entries"] == 2
+
+
+def test_a_time_out_stops_the_compilation(engine: SimpleNamespace) -> None:
+    backend = create()
+    long = json.dumps({"enum": [f"{n}" * 20 for n in range(30_000)]})
+    futures = [backend.get_cached_or_future_value(("json", long), False)[0] for _ in range(2)]
+    assert futures[0].cancel() and backend.service.stats["compiling"] == 1, "another waits for it"
+    assert futures[1].cancel() and backend.service.stats["compiling"] == 0
+    assert backend.service.stats["cancelled"] == 2
+
+
+def test_a_budget_of_the_request(engine: SimpleNamespace) -> None:
+    own = json.dumps({"type": "array", "items": {"type": "null"}, "x-anygram": {"max_tokens": 4}})
+    grammar = create().dispatch_json(own)
+    masks = rows(1)
+    n = 0
+    while not grammar.is_terminated():
+        type(grammar).fill_vocab_mask_batched([Row(0, grammar)], masks)
+        longest = allowed(masks[0]) - {EOS, *VOCABULARY.encode("]")} or allowed(masks[0])
+        grammar.accept_token(min(longest))
+        n += 1
+    assert n <= 4
+
+
+def test_options_of_the_environment(engine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANYGRAM_SGLANG_OPTIONS", '{"whitespace": "compact", "cache_entries": 7}')
+    backend = create()
+    assert backend.service.max_entries == 7
+    assert not reads(backend.dispatch_json('{"type":"array","items":{"type":"null"}}'), "[null, null]")
+    for wrong in ("{", "[]", '{"unknown": 1}'):
+        monkeypatch.setenv("ANYGRAM_SGLANG_OPTIONS", wrong)
+        with pytest.raises(anygram.AnygramError):
+            create()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import enum
 import json
 import sys
-import threading
 from abc import ABC
 from importlib.metadata import entry_points
 from types import ModuleType, SimpleNamespace
@@ -16,7 +15,6 @@ import anygram
 import anygram.vllm
 import numpy as np
 import pytest
-from anygram._serving import Constraints, Output
 
 VOCABULARY = anygram.Vocabulary.builtin()
 EOS = VOCABULARY.eos[0]
@@ -26,9 +24,17 @@ SCHEMA = {"type": "object", "properties": {"b": NULL, "a": NULL}, "required": ["
 
 
 def config(additional: Any = None, **outputs: bool) -> Any:
-    flags = {"disable_any_whitespace": False, "disable_additional_properties": False, **outputs}
+    flags = {
+        "disable_any_whitespace": False,
+        "disable_additional_properties": False,
+        "reasoning_parser": "",
+        **outputs,
+    }
     return SimpleNamespace(
-        structured_outputs_config=SimpleNamespace(**flags), additional_config=additional or {}
+        structured_outputs_config=SimpleNamespace(**flags),
+        additional_config=additional or {},
+        model_config=SimpleNamespace(max_model_len=1000),
+        num_speculative_tokens=0,
     )
 
 
@@ -66,11 +72,21 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     class StructuredOutputGrammar(ABC):  # noqa: B024
         pass
 
+    class StructuredOutputManager:
+        def __init__(self, backend: Any) -> None:
+            self.backend = backend
+
+        def _create_grammar(self, request: Any) -> Any:
+            return self.backend.compile_grammar(*request.asked)
+
     contents: dict[str, dict[str, Any]] = {
         "vllm": {},
         "vllm.v1": {},
         "vllm.exceptions": {"VLLMClientError": VLLMClientError},
-        "vllm.v1.structured_output": {"XgrammarBackend": object},
+        "vllm.v1.structured_output": {
+            "XgrammarBackend": object,
+            "StructuredOutputManager": StructuredOutputManager,
+        },
         "vllm.v1.structured_output.backend_xgrammar": {"XgrammarBackend": object},
         "vllm.v1.structured_output.backend_types": {
             "StructuredOutputBackend": StructuredOutputBackend,
@@ -155,7 +171,11 @@ def test_what_requests_ask_for(asked: Asked, source: str, right: str, wrong: str
         (Asked.JSON, "{", anygram.GrammarError),
         (Asked.JSON, '{"type": "strange"}', anygram.GrammarError),
         (Asked.JSON, '{"x-anygram": 1}', anygram.AnygramError),
-        (Asked.JSON, '{"x-anygram": {"limits": {}}}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"limits": {"unknown": 1}}}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"limits": {"compile_steps": 1}}}', anygram.LimitError),
+        (Asked.JSON, '{"x-anygram": {"max_tokens": 0}}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"close": -1}}', anygram.AnygramError),
+        (Asked.JSON, '{"x-anygram": {"close": "yes"}}', anygram.AnygramError),
         (Asked.REGEX, "(", anygram.GrammarError),
         (Asked.GRAMMAR, "start: nothing", anygram.GrammarError),
         (Asked.CHOICE, "[]", anygram.GrammarError),
@@ -279,57 +299,6 @@ def test_a_mask_that_fails_ends_one_request() -> None:
     assert grammar.accept_tokens("r", VOCABULARY.encode("a"))
 
 
-def test_equal_requests_compile_once() -> None:
-    constraints = Constraints(VOCABULARY)
-    source = json.dumps({"enum": [f"{n}" * 20 for n in range(2000)]})
-    found: list[anygram.Constraint] = []
-
-    def get() -> None:
-        found.append(constraints.get("json", source))
-
-    threads = [threading.Thread(target=get) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(constraint) for constraint in found}) == 1
-    stats = constraints.stats
-    assert stats["compiled"] == 1 and stats["hits"] + stats["joined"] == 7
-    # One that ends does not know of the others.
-    outputs = [Output(found[0], None) for _ in range(2)]
-    outputs[0].accept(VOCABULARY.encode('"')[0])
-    assert outputs[1].matcher.tokens == []
-
-
-def test_what_is_kept_is_bounded() -> None:
-    for bounds in ({"max_entries": 2}, {"max_bytes": 1}):
-        constraints = Constraints(VOCABULARY, **bounds)
-        first = constraints.get("regex", "a0")
-        for n in range(1, 6):
-            constraints.get("regex", f"a{n}")
-        stats = constraints.stats
-        assert stats["entries"] == bounds.get("max_entries", 1)
-        assert stats["evicted"] == 6 - stats["entries"]
-        assert constraints.get("regex", "a0") is not first
-
-
-def test_errors_are_remembered_and_limits_are_not() -> None:
-    constraints = Constraints(VOCABULARY)
-    for _ in range(3):
-        with pytest.raises(anygram.GrammarError):
-            constraints.get("regex", "(")
-    assert constraints.stats["compiled"] == 1
-    limited = Constraints(VOCABULARY, {"limits": {"compile_steps": 1}})
-    for _ in range(3):
-        with pytest.raises(anygram.LimitError):
-            limited.get("json", json.dumps(SCHEMA))
-    assert limited.stats["compiled"] == 3 and limited.stats["entries"] == 0
-    constraints.close()
-    with pytest.raises(anygram.Cancelled):
-        constraints.get("json", json.dumps(SCHEMA))
-    assert constraints.stats["entries"] == 0
-
-
 def test_a_limit_of_masks_ends_one_request() -> None:
     made = backend({"anygram": {"limits": {"mask_steps": 1}}})
     grammar = made.compile_grammar(Asked.GRAMMAR, 'start: "(" start ")" | /[a-z]+/')
@@ -338,3 +307,117 @@ def test_a_limit_of_masks_ends_one_request() -> None:
     assert allowed(masks[0]) == {EOS}
     assert isinstance(grammar.output.error, anygram.LimitError)
     assert not grammar.accept_tokens("r", [EOS])
+
+
+class Request:
+    """What the back end reads of a request of vLLM."""
+
+    def __init__(self, asked: Any, max_tokens: int, n_output: int = 0) -> None:
+        self.asked = asked
+        self.sampling_params = SimpleNamespace(max_tokens=max_tokens)
+        self.num_prompt_tokens = 5
+        self.num_output_tokens = n_output
+        self.is_aborted = False
+
+    def is_finished(self) -> bool:
+        return self.is_aborted
+
+
+def test_outputs_close_within_max_tokens(engine: SimpleNamespace) -> None:
+    anygram.vllm.install()
+    masks = rows(1)
+    schema = json.dumps({"type": "array", "items": {"type": "integer"}})
+    for most in range(3, 12):
+        manager = engine.manager.StructuredOutputManager(backend())
+        grammar = manager._create_grammar(Request((Asked.JSON, schema), most))
+        tokens: list[int] = []
+        while not grammar.is_terminated():
+            grammar.fill_bitmask(masks, 0)
+            # As long as possible: a bracket or EOS only if nothing else may come.
+            last = {EOS, *VOCABULARY.encode("]")}
+            allowed_now = allowed(masks[0])
+            token = min(allowed_now - last or allowed_now - {EOS} or allowed_now)
+            tokens.append(token)
+            assert grammar.accept_tokens("r", [token])
+        assert len(tokens) <= most and tokens[-1] == EOS
+        json.loads(VOCABULARY.decode(tokens[:-1]))
+    manager = engine.manager.StructuredOutputManager(backend())
+    with pytest.raises(anygram.LimitError, match="max_tokens|within"):
+        manager._create_grammar(Request((Asked.REGEX, "abcdefghijklmnop"), 2))
+    # Not if it is switched off, by the server or the request, and also if the request itself asks for it.
+    manager = engine.manager.StructuredOutputManager(backend({"anygram": {"close": False}}))
+    assert manager._create_grammar(Request((Asked.REGEX, "abcdefghijklmnop"), 2)).output.limit is None
+    own = json.dumps({"type": "integer", "x-anygram": {"close": False}})
+    manager = engine.manager.StructuredOutputManager(backend())
+    assert manager._create_grammar(Request((Asked.JSON, own), 20)).output.limit is None
+    own = json.dumps({"type": "integer", "x-anygram": {"max_tokens": 4}})
+    assert backend().compile_grammar(Asked.JSON, own).output.limit == 3
+
+
+def test_outputs_close_from_so_many_left_tokens_on(engine: SimpleNamespace) -> None:
+    anygram.vllm.install()
+    masks = rows(1)
+    close = VOCABULARY.encode("]")[0]
+    for value in (8, True, False):
+        made = backend({"anygram": {"close": value}})
+        source = json.dumps({"type": "array", "items": {"type": "null"}, "minItems": 30})
+        request = Request((Asked.JSON, source), 20)
+        if value is True:
+            with pytest.raises(anygram.LimitError):
+                engine.manager.StructuredOutputManager(made)._create_grammar(request)
+            continue
+        # It is found out when eight tokens are left that it cannot be complete any more.
+        grammar = engine.manager.StructuredOutputManager(made)._create_grammar(request)
+        n = 0
+        while grammar.output.error is None and n < 19:
+            grammar.fill_bitmask(masks, 0)
+            if grammar.output.error is None:
+                assert close not in allowed(masks[0])
+                grammar.accept_tokens("r", [min(allowed(masks[0]))])
+                n += 1
+        assert n == (11 if value == 8 else 19)
+        if value == 8:
+            assert isinstance(grammar.output.error, anygram.LimitError)
+            assert grammar.output.error.name == "max_tokens"
+
+
+def test_tokens_of_reasoning_count_too(engine: SimpleNamespace) -> None:
+    anygram.vllm.install()
+    manager = engine.manager.StructuredOutputManager(backend(reasoning_parser="thinks"))
+    request = Request((Asked.REGEX, "a+"), 20)
+    grammar = manager._create_grammar(request)
+    request.num_output_tokens = 15
+    masks = rows(1)
+    for n in range(4):
+        grammar.fill_bitmask(masks, 0)
+        assert grammar.accept_tokens("r", VOCABULARY.encode("a")), n
+    grammar.fill_bitmask(masks, 0)
+    assert allowed(masks[0]) == {EOS}
+
+
+def test_an_aborted_request_stops_its_compilation(engine: SimpleNamespace) -> None:
+    anygram.vllm.install()
+    made = backend({"anygram": {"limits": {"compile_steps": 1 << 62}}})
+    manager = engine.manager.StructuredOutputManager(made)
+    request = Request((Asked.JSON, json.dumps({"enum": [f"{n}" * 20 for n in range(30_000)]})), 20)
+    request.is_aborted = True
+    with pytest.raises(anygram.Cancelled):
+        manager._create_grammar(request)
+    assert made.service.stats["cancelled"] == 1 and made.service.stats["entries"] == 0
+
+
+def test_errors_show_no_text_unless_asked() -> None:
+    for asked, source in ((Asked.GRAMMAR, "start: secretname"), (Asked.JSON, '{"$ref": "#/secretname"}')):
+        with pytest.raises(anygram.GrammarError) as caught:
+            backend().compile_grammar(asked, source)
+        assert "secretname" not in str(caught.value) and caught.value.__cause__ is None
+        with pytest.raises(anygram.GrammarError, match="secretname"):
+            backend({"anygram": {"error_texts": True}}).compile_grammar(asked, source)
+    own = json.dumps({"$ref": "#/secretname", "x-anygram": {"error_texts": True}})
+    with pytest.raises(anygram.GrammarError, match="secretname"):
+        backend().compile_grammar(Asked.JSON, own)
+    grammar = compiled(Asked.REGEX, "secretname")
+    with pytest.raises(anygram.RefusedError) as refused:
+        grammar.output.accept(VOCABULARY.encode("x")[0])
+    assert "'x'" not in str(refused.value) and "secret" not in str(refused.value)
+    assert refused.value.expected == [] and refused.value.__suppress_context__

@@ -88,6 +88,7 @@ pub use anygram_left_to_right::tree::{Tree, TreeNode};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
     MatchError, Matcher, MemoCounts, Refusal, StepError, TokenSet, Warm, batch_masks, batch_masks_into,
+    batch_masks_timed,
 };
 pub use anygram_lexer::LexerLimits;
 pub use anygram_recognizer::probe::Probe;

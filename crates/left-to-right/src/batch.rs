@@ -1,5 +1,8 @@
 //! Many outputs: on shared tables, kept warm, and their masks in parallel.
 
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
@@ -7,6 +10,7 @@ use crate::constraint::Constraint;
 use crate::error::MatchError;
 use crate::matcher::Matcher;
 use crate::rows::MaskRows;
+use crate::session::Session;
 
 /// How many outputs [`Constraint::matchers`] starts, and on how many tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,20 +25,48 @@ pub struct BatchOptions {
 /// Matchers that share their tables, one per constraint, for callers that need a mask now and then. The
 /// constraints live as long as this value.
 #[derive(Debug, Default)]
-pub struct Warm(Vec<Matcher>);
+pub struct Warm {
+    matchers: Vec<Matcher>,
+    /// Tables that new outputs do not get any more, as long as old ones are on them.
+    given_up: Vec<Weak<Mutex<Session>>>,
+}
 
 impl Warm {
     /// A new output of a constraint, on tables that others of it have filled. Full ones are replaced first;
     /// what is known of tokens and masks then stays if no output uses them.
     pub fn matcher(&mut self, constraint: &Constraint) -> Result<Matcher, MatchError> {
         let is_same = |matcher: &&mut Matcher| matcher.constraint().is(constraint);
-        if let Some(known) = self.0.iter_mut().find(is_same) {
+        if let Some(known) = self.matchers.iter_mut().find(is_same) {
             known.renewing(|_| Ok(()))?;
             return Ok(known.fork());
         }
         let matcher = constraint.matcher()?;
-        self.0.push(matcher.fork());
+        self.matchers.push(matcher.fork());
         Ok(matcher)
+    }
+
+    /// Bytes of the tables on the heap, roughly, with those that were [given up](Self::forget) and still have
+    /// outputs. `None` while a thread works on one of them: nobody waits here.
+    pub fn memory_usage(&self) -> Option<usize> {
+        let given_up: Vec<_> = self.given_up.iter().filter_map(Weak::upgrade).collect();
+        let all = self.matchers.iter().map(Matcher::shared).chain(&given_up);
+        all.map(|tables| Session::try_memory_usage(tables)).sum()
+    }
+
+    /// Gives the tables up, for callers that bound the memory of all tables together. New outputs begin with
+    /// empty ones. Outputs that are on them go on with the same masks: what is known of tokens, masks and
+    /// costs is dropped at once and computed again where it is asked for, and the parser states that hold
+    /// the outputs go with the last of them.
+    ///
+    /// Waits for threads that work on the tables.
+    pub fn forget(&mut self) {
+        self.given_up.retain(|tables| tables.strong_count() > 0);
+        for matcher in self.matchers.drain(..) {
+            let tables = matcher.shared().clone();
+            drop(matcher);
+            Session::forget(&tables);
+            self.given_up.push(Arc::downgrade(&tables));
+        }
     }
 }
 
@@ -75,14 +107,21 @@ pub fn batch_masks(matchers: &mut [Matcher], mut rows: MaskRows<'_>) -> Vec<Resu
 /// As [`batch_masks`], where outputs stand apart, and rows have an order of their own: each output comes with
 /// the row that its mask is written to, as wide as for [`Matcher::mask_into`].
 pub fn batch_masks_into(jobs: Vec<(&mut Matcher, &mut [u32])>) -> Vec<Result<(), MatchError>> {
-    let mut results = vec![Ok(()); jobs.len()];
+    batch_masks_timed(jobs).into_iter().map(|(result, _)| result).collect()
+}
+
+/// As [`batch_masks_into`], and how long each mask took, for statistics.
+pub fn batch_masks_timed(jobs: Vec<(&mut Matcher, &mut [u32])>) -> Vec<(Result<(), MatchError>, Duration)> {
+    let mut results = vec![(Ok(()), Duration::ZERO); jobs.len()];
     let mut groups: FxHashMap<usize, Vec<_>> = FxHashMap::default();
     for ((matcher, row), result) in jobs.into_iter().zip(&mut results) {
         groups.entry(matcher.tables()).or_default().push((matcher, row, result));
     }
     groups.into_values().collect::<Vec<_>>().into_par_iter().for_each(|group| {
         for (matcher, row, result) in group {
-            *result = matcher.mask_into(row);
+            let began = Instant::now();
+            let made = matcher.mask_into(row);
+            *result = (made, began.elapsed());
         }
     });
     results

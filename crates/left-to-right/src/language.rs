@@ -92,6 +92,29 @@ impl Limits {
         "mask_bytes",
     ];
 
+    /// The limit of this name.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        let size = match name {
+            "grammar_size" => self.grammar_size,
+            "compile_steps" => return Some(self.compile_steps),
+            "nfa_states" => self.lexer.nfa_states,
+            "dfa_states" => self.lexer.dfa_states,
+            "union_entries" => self.lexer.union_entries,
+            "mask_steps" => return Some(self.mask_steps),
+            "search_steps" => self.search_steps,
+            "cost_steps" => return Some(self.cost_steps),
+            "forced_bytes" => self.forced_bytes,
+            "canvas_steps" => return Some(self.canvas_steps),
+            "parser_items" => self.recognizer.items,
+            "shared_items" => self.shared_items,
+            "lexemes" => self.lexer.lexemes,
+            "cache_bytes" => self.cache_bytes,
+            "mask_bytes" => self.mask_bytes,
+            _ => return None,
+        };
+        Some(size as u64)
+    }
+
     /// Sets the limit of this name; `None` if there is none.
     pub fn set(&mut self, name: &str, value: u64) -> Option<()> {
         let size = usize::try_from(value).unwrap_or(usize::MAX);

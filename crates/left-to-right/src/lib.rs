@@ -54,7 +54,7 @@ mod sweep;
 pub mod tree;
 
 pub use anygram_bits::ErrorKind;
-pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into};
+pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into, batch_masks_timed};
 pub use constraint::{Constraint, TokenSet};
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;

@@ -490,14 +490,16 @@ impl Walks {
     /// Counts bytes that are about to be kept.
     fn make_room(&mut self, language: &Language, bytes: usize) {
         if self.bytes + self.places.memory_usage() + bytes > language.limits().cache_bytes {
-            self.places = PlaceTables::default();
-            self.bases.clear();
-            self.walks.clear();
-            self.sweeps.clear();
-            self.narrow.clear();
-            self.bytes = 0;
+            drop(self.forget());
         }
         self.bytes += bytes;
+    }
+
+    /// Drops all that is kept; returns what it was in. What the vocabulary keeps stays.
+    pub(crate) fn forget(&mut self) -> Self {
+        let (rests, commons) = (self.rests.clone(), self.commons.clone());
+        let (apart, n_seen, row) = (self.apart, self.n_seen, std::mem::take(&mut self.row));
+        std::mem::replace(self, Self { rests, commons, apart, n_seen, row, ..Self::default() })
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it,

@@ -550,11 +550,7 @@ impl Matcher {
         let session = self.session();
         let positions =
             self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
-        positions.sum::<usize>()
-            + session.stepper.memory_usage()
-            + session.walks.memory_usage()
-            + session.memo.memory_usage()
-            + session.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
+        positions.sum::<usize>() + session.memory_usage()
     }
 
     /// Hits and misses of the mask cache, for this output and all that share its tables.
@@ -564,6 +560,11 @@ impl Matcher {
 
     fn last(&self) -> &Position {
         &self.positions[self.tokens.len()]
+    }
+
+    /// The tables that it began with.
+    pub(crate) fn shared(&self) -> &Arc<Mutex<Session>> {
+        self.home.as_ref().unwrap_or(&self.session)
     }
 
     /// Tells tables apart.

@@ -249,8 +249,14 @@ impl Memo {
     fn make_room(&mut self, limit: usize) {
         if self.bytes > limit {
             let present = std::mem::take(&mut self.present);
-            *self = Self { counts: self.counts, present, ..Self::default() };
+            drop(self.forget());
+            self.present = present;
         }
+    }
+
+    /// Drops all masks; returns what they were in. The counts stay.
+    pub fn forget(&mut self) -> Self {
+        std::mem::replace(self, Self { counts: self.counts, ..Self::default() })
     }
 
     /// Bytes on the heap, roughly.

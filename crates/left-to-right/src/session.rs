@@ -1,6 +1,6 @@
 //! The tables that outputs grow together.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anygram_recognizer::{Choice, Mark, Recognizer};
 
@@ -39,6 +39,42 @@ impl Session {
         Ok(recognizer.map_err(StepError::from)?)
     }
 
+    /// Bytes on the heap, roughly, without the tables of another engine.
+    pub fn memory_usage(&self) -> usize {
+        self.stepper.memory_usage()
+            + self.walks.memory_usage()
+            + self.memo.memory_usage()
+            + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
+    }
+
+    /// Bytes on the heap, with the tables of another engine; `None` if a thread works on them.
+    pub fn try_memory_usage(session: &Mutex<Self>) -> Option<usize> {
+        let own = {
+            let session = free(session)?;
+            (session.memory_usage(), session.heavy.as_ref().map(|(heavy, _)| heavy.clone()))
+        };
+        match own {
+            (bytes, None) => Some(bytes),
+            (bytes, Some(heavy)) => Some(bytes + free(&heavy)?.memory_usage()),
+        }
+    }
+
+    /// Drops what only saves work: walks, masks and costs. Parser states stay, as outputs are on them.
+    pub fn forget(session: &Mutex<Self>) {
+        let forget = |session: &Mutex<Self>| {
+            let mut locked = lock(session);
+            let dropped = (locked.walks.forget(), locked.memo.forget(), locked.budgets.take());
+            let heavy = locked.heavy.as_ref().map(|(heavy, _)| heavy.clone());
+            // Many small tables: nobody has to wait until they are gone.
+            drop(locked);
+            drop(dropped);
+            heavy
+        };
+        if let Some(heavy) = forget(session) {
+            forget(&heavy);
+        }
+    }
+
     /// New parser states; what is known of tokens and masks moves over from the old ones.
     pub fn renewed(constraint: &Constraint, old: &mut Self) -> Result<Self, MatchError> {
         let recognizer = Self::recognizer(constraint, old.choice)?;
@@ -53,6 +89,15 @@ impl Session {
             heavy: old.heavy.take(),
             budgets: old.budgets.take(),
         })
+    }
+}
+
+/// Locks tables that no thread works on.
+fn free(session: &Mutex<Session>) -> Option<MutexGuard<'_, Session>> {
+    match session.try_lock() {
+        Ok(session) => Some(session),
+        Err(TryLockError::Poisoned(session)) => Some(session.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 

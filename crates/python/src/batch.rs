@@ -2,13 +2,14 @@
 
 #![allow(unsafe_code)]
 
-use anygram::{MatchError, batch_masks_into};
+use anygram::{MatchError, batch_masks_timed};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::error::{Raise, invalid, of_match};
 use crate::gate::{pool, work};
 use crate::mask_buffer::{Target, released};
+use crate::mask_times::Made;
 use crate::matcher::{Matcher, lock};
 use crate::number::{Row, Threads};
 
@@ -105,12 +106,13 @@ fn fill(
             (&mut **matcher, unsafe { words.row(outputs[at].1) })
         });
         let jobs = jobs.collect();
-        let made = pool.install(|| batch_masks_into(jobs));
+        let made = pool.install(|| batch_masks_timed(jobs));
         Some(locked.into_iter().zip(made).collect::<Vec<_>>())
     });
     let words = target.get().read(py)?;
     let words = words.as_ref().ok_or_else(|| released(py))?;
-    for (at, result) in computed.ok_or_else(|| released(py))? {
+    for (at, (result, took)) in computed.ok_or_else(|| released(py))? {
+        outputs[at].0.count(if result.is_ok() { Made::Computed } else { Made::Failed }, took);
         if result.is_err() {
             // SAFETY: as above.
             unsafe { words.row(outputs[at].1) }.fill(0);

@@ -71,6 +71,7 @@ impl Cancel {
 #[pyclass(frozen, module = "anygram", weakref)]
 pub struct Compiler {
     inner: anygram::Compiler,
+    limits: Limits,
     /// What the constructor was given, to pickle.
     given: Py<PyDict>,
 }
@@ -150,10 +151,12 @@ impl Compiler {
         if let Some(folder) = given_of("imports")? {
             inner = inner.imports(folder.extract::<std::path::PathBuf>()?);
         }
+        let mut bounds = Limits::default();
         if let Some(given) = given_of("limits")? {
-            inner = inner.limits(limits(py, given.cast()?, &mut schema)?);
+            bounds = limits(py, given.cast()?, &mut schema)?;
+            inner = inner.limits(bounds);
         }
-        Ok(Self { inner: inner.schema(schema), given: given.unbind() })
+        Ok(Self { inner: inner.schema(schema), limits: bounds, given: given.unbind() })
     }
 }
 
@@ -271,6 +274,16 @@ impl Compiler {
         start: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("anygram._futures")?.call_method1("submit", (slf, source, format, start))
+    }
+
+    /// The bounds on work and memory, those of JSON schemas aside.
+    #[getter]
+    fn limits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let limits = PyDict::new(py);
+        for name in Limits::NAMES {
+            limits.set_item(name, self.limits.get(name))?;
+        }
+        Ok(limits)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,6 +1,8 @@
 //! Constraints: a language and a vocabulary, with tables that outputs grow together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Duration;
 
 use anygram::{MatchError, Warm};
 use pyo3::prelude::*;
@@ -9,6 +11,7 @@ use pyo3::types::PyTuple;
 use crate::compiler::Language;
 use crate::error::{Raise, invalid, of_compile};
 use crate::gate::work;
+use crate::mask_times::{Made, MaskTimes};
 use crate::matcher::Matcher;
 use crate::number::Tables;
 use crate::tokens::Tokens;
@@ -22,6 +25,7 @@ use crate::vocabulary::Vocabulary;
 ///     tables: how many sets of tables outputs share. What one output computed is a look-up for all on the
 ///         same tables, but only one thread works on a set at a time. Give as many as threads that compute
 ///         masks at once; each costs memory, and is cold at first.
+///     times: where the times of its masks are counted.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile('start: "yes" | "no"', "lark")
@@ -40,6 +44,7 @@ pub struct Constraint {
     language: Py<Language>,
     vocabulary: Py<Vocabulary>,
     tables: Vec<Table>,
+    times: Option<Py<MaskTimes>>,
 }
 
 /// Tables, and how many outputs use them.
@@ -47,27 +52,39 @@ struct Table {
     warm: Mutex<Warm>,
     /// As many clones as outputs, and this one.
     users: Arc<()>,
+    /// Their bytes when nobody worked on them last.
+    bytes: AtomicUsize,
+}
+
+impl Constraint {
+    /// Counts a mask, if somebody asked for that.
+    pub fn count_mask(&self, made: Made, took: Duration) {
+        if let Some(times) = &self.times {
+            times.get().0.count(made, took);
+        }
+    }
 }
 
 #[pymethods]
 impl Constraint {
     #[new]
     #[pyo3(
-        signature = (language, vocabulary, *, tables = Tables(1)),
-        text_signature = "(language, vocabulary, *, tables=1)"
+        signature = (language, vocabulary, *, tables = Tables(1), times = None),
+        text_signature = "(language, vocabulary, *, tables=1, times=None)"
     )]
     fn new(
         py: Python<'_>,
         language: Py<Language>,
         vocabulary: Py<Vocabulary>,
         tables: Tables,
+        times: Option<Py<MaskTimes>>,
     ) -> PyResult<Self> {
         let (of, tokens) = (language.get().inner.clone(), vocabulary.get().inner.clone());
         let made = work(py, || anygram::Constraint::new(of, tokens));
         let inner = made.map_err(|error| of_compile(py, &error, None))?;
-        let table = || Table { warm: Mutex::default(), users: Arc::default() };
+        let table = || Table { warm: Mutex::default(), users: Arc::default(), bytes: AtomicUsize::default() };
         let tables = (0..tables.0).map(|_| table()).collect();
-        Ok(Self { inner, language, vocabulary, tables })
+        Ok(Self { inner, language, vocabulary, tables, times })
     }
 
     /// The state of a new output, on the tables that the fewest outputs use.
@@ -120,6 +137,52 @@ impl Constraint {
     #[getter]
     fn memory_usage(&self) -> usize {
         self.inner.memory_usage()
+    }
+
+    /// Bytes of its tables on the heap, roughly: what masks of its outputs taught it, and the states of the
+    /// outputs. Nobody waits for it: of tables that a thread works on, the size is the last known one.
+    #[getter]
+    fn tables_memory(&self) -> usize {
+        let bytes = self.tables.iter().map(|table| {
+            let warm = match table.warm.try_lock() {
+                Ok(warm) => Some(warm),
+                Err(TryLockError::Poisoned(warm)) => Some(warm.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            };
+            if let Some(bytes) = warm.and_then(|warm| warm.memory_usage()) {
+                table.bytes.store(bytes, Ordering::Relaxed);
+            }
+            table.bytes.load(Ordering::Relaxed)
+        });
+        bytes.sum()
+    }
+
+    /// Gives its tables up, so that their memory goes. Outputs go on with the same masks, which are computed
+    /// again; new outputs begin with empty tables.
+    ///
+    /// >>> import anygram
+    /// >>> language = anygram.Compiler().compile('start: "yes" | "no"', "lark")
+    /// >>> constraint = anygram.Constraint(language, anygram.Vocabulary.builtin())
+    /// >>> before = constraint.matcher().mask()
+    /// >>> bool(constraint.tables_memory)
+    /// True
+    /// >>> constraint.forget_tables()
+    /// >>> constraint.tables_memory
+    /// 0
+    /// >>> bool((constraint.matcher().mask() == before).all())
+    /// True
+    fn forget_tables(&self, py: Python<'_>) {
+        work(py, || {
+            for table in &self.tables {
+                table.warm.lock().unwrap_or_else(PoisonError::into_inner).forget();
+            }
+        });
+    }
+
+    /// Where the times of its masks are counted.
+    #[getter]
+    fn times(&self, py: Python<'_>) -> Option<Py<MaskTimes>> {
+        self.times.as_ref().map(|times| times.clone_ref(py))
     }
 
     /// It never changes, so it is its own copy.

@@ -10,7 +10,7 @@
 //! | [`array`], [`mask_buffer`] | memory of others |
 //! | [`number`], [`tokens`] | numbers, token ids and texts as arguments |
 //! | [`tools`] | tools as structural tags |
-//! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`] | left to right |
+//! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`], [`mask_times`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
 //!
@@ -31,6 +31,7 @@ mod gate;
 mod log_probs;
 mod logits;
 mod mask_buffer;
+mod mask_times;
 mod matcher;
 mod number;
 mod solver;
@@ -57,6 +58,8 @@ mod _native {
     use crate::logits::apply_mask;
     #[pymodule_export]
     use crate::mask_buffer::MaskBuffer;
+    #[pymodule_export]
+    use crate::mask_times::MaskTimes;
     #[pymodule_export]
     use crate::matcher::{Forced, Matcher};
     #[pymodule_export]

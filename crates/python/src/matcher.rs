@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use anygram::{Draft, MaskRows, MatchError, TokenId};
 use pyo3::prelude::*;
@@ -16,6 +17,7 @@ use crate::constraint::Constraint;
 use crate::error::{Raise, invalid};
 use crate::gate::work;
 use crate::mask_buffer::{Words, with_rows};
+use crate::mask_times::Made;
 use crate::number::{Budget, Parent, RolledBack, Row};
 use crate::tokens::{Text, Token, Tokens, ids};
 
@@ -105,12 +107,23 @@ impl Matcher {
 
     /// Writes the mask if that is a look-up.
     pub fn fill_known(&self, words: &mut [u32]) -> Result<bool, MatchError> {
-        try_lock(&self.inner).map_or(Ok(false), |mut inner| inner.known_mask_into(words))
+        let began = Instant::now();
+        let is_known = try_lock(&self.inner).map_or(Ok(false), |mut inner| inner.known_mask_into(words))?;
+        if is_known {
+            self.count(Made::LookedUp, began.elapsed());
+        }
+        Ok(is_known)
+    }
+
+    /// Counts a mask.
+    pub fn count(&self, made: Made, took: Duration) {
+        self.constraint.get().count_mask(made, took);
     }
 
     /// The mask, computed without the interpreter's lock.
     fn computed(&self, py: Python<'_>, budget: Option<Budget>) -> PyResult<Vec<u32>> {
         let mut words = vec![0; self.mask_words()];
+        let began = Instant::now();
         let made = self.work(py, |inner| {
             match budget {
                 None => inner.mask_into(&mut words),
@@ -118,6 +131,7 @@ impl Matcher {
             }?;
             Ok::<_, MatchError>(words)
         });
+        self.count(if made.is_ok() { Made::Computed } else { Made::Failed }, began.elapsed());
         made.raise(py)
     }
 }

@@ -221,10 +221,12 @@ fn limits_are_set_by_the_names_that_errors_use() {
         let mut limits = Limits::default();
         limits.set(name, 7).unwrap();
         assert_ne!(limits, Limits::default(), "{name}");
+        assert_eq!(limits.get(name), Some(7), "{name}");
         assert!(!seen.contains(&limits), "{name} is another's");
         seen.push(limits);
     }
     assert_eq!(Limits::default().set("steps", 7), None);
+    assert_eq!(Limits::default().get("steps"), None);
 }
 
 #[test]

@@ -174,3 +174,56 @@ fn warm_matchers_know_what_others_found_out() {
     assert!(matcher.is_sentence() && matcher.memo_counts().found == 0);
     assert!(matcher.go_to(&tokens).is_err());
 }
+
+/// Tables that are given up at random: outputs on them go on with the masks of tables that keep nothing.
+#[test]
+fn tables_are_given_up_while_outputs_go_on() {
+    let sources = [
+        "start: item (\",\" item)*\nitem: \"[\" item \"]\" | /[a-z]+/ | /[0-9]{1,3}/",
+        "start: e\ne: e \"+\" e | \"(\" e \")\" | \"n\"",
+    ];
+    for source in sources {
+        let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+        let language = Arc::new(Language::new(grammar, &LanguageOptions::default()).unwrap());
+        let constraint = Constraint::new(language, Vocabulary::builtin().clone()).unwrap();
+        let (mut warm, mut random) = (Warm::default(), Random::new(7));
+        assert_eq!(warm.memory_usage(), Some(0));
+        let mut outputs: Vec<Matcher> = Vec::new();
+        let (mut given_up, mut ended) = (0, 0);
+        for _ in 0..1_500 {
+            if outputs.len() < 5 {
+                outputs.push(warm.matcher(&constraint).unwrap());
+            }
+            let at = random.below(outputs.len());
+            if random.below(20) == 0 {
+                let before = warm.memory_usage().unwrap();
+                warm.forget();
+                let after = warm.memory_usage().unwrap();
+                // Less, unless there was nothing but parser states.
+                assert!(after <= before, "{before} bytes, then {after}");
+                given_up += usize::from(after < before);
+            }
+            let output = &mut outputs[at];
+            if random.below(4) == 0 && output.minimum_tokens(9).unwrap() == Some(0) {
+                outputs.swap_remove(at);
+                ended += 1;
+                continue;
+            }
+            let mask = output.mask().unwrap();
+            let mut fresh = constraint.matcher().unwrap();
+            fresh.advance_all(output.tokens()).unwrap();
+            assert_eq!(mask, fresh.mask().unwrap(), "after {:?}", output.tokens());
+            let allowed: Vec<TokenId> = (0..constraint.vocabulary().len())
+                .map(TokenId::new)
+                .filter(|&token| mask.contains(token) && !constraint.vocabulary().eos().contains(&token))
+                .collect();
+            if !allowed.is_empty() {
+                output.advance(*random.choose(&allowed)).unwrap();
+            }
+        }
+        assert!(given_up > 2 && ended > 2, "{given_up} {ended}");
+        outputs.clear();
+        warm.forget();
+        assert_eq!(warm.memory_usage(), Some(0), "tables go with their last output");
+    }
+}
