@@ -46,6 +46,9 @@ pub struct Args {
     /// texts of which no shared canvas is made, `--most` of each setting.
     #[arg(long)]
     table: bool,
+    /// The parts of the table.
+    #[arg(long, value_enum, num_args = 1.., default_values_t = table::Part::ALL)]
+    parts: Vec<table::Part>,
     /// Measures canvases of so many holes and nothing else.
     #[arg(long, num_args = 0..)]
     holes: Vec<usize>,
@@ -196,7 +199,7 @@ pub fn run(args: &Args) -> Result<()> {
         let language = input::language(&args.data.join(format!("replay/{name}.lark")), &compiler)?;
         let constraint = Constraint::new(Arc::clone(&language), vocabulary.clone())?;
         if args.table {
-            table::run(&constraint, (&args.data, name), args.most, args.stages)?;
+            table::run(&constraint, (&args.data, name), args.most, &args.parts, args.stages)?;
             continue;
         }
         let path = args.data.join(format!("canvas/{name}.jsonl"));

@@ -20,6 +20,19 @@ use crate::canvas::{BLOCK, Texts, is_of, print_stages, questions};
 use crate::measure::{print_table, quantile, timed};
 use crate::simulated::Simulated;
 
+/// A part of the table.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    Completable,
+    Rows,
+    Loops,
+    Best,
+}
+
+impl Part {
+    pub const ALL: [Self; 4] = [Self::Completable, Self::Rows, Self::Loops, Self::Best];
+}
+
 /// A canvas, and the text it was made of with EOS behind it.
 struct Case {
     canvas: Canvas,
@@ -51,7 +64,13 @@ impl Line {
 const COLUMNS: [&str; 7] = ["milliseconds", "times", "p50", "p90", "p99", "max", "undecided"];
 
 /// Prints the table of one grammar, by `most` canvases of each setting.
-pub fn run(constraint: &Constraint, (data, name): (&Path, &str), most: usize, stages: bool) -> Result<()> {
+pub fn run(
+    constraint: &Constraint,
+    (data, name): (&Path, &str),
+    most: usize,
+    parts: &[Part],
+    stages: bool,
+) -> Result<()> {
     let texts = Texts::new(constraint, &data.join(format!("replay/{name}.tok.jsonl")))?;
     let shared = questions(&data.join(format!("canvas/{name}.jsonl")), &["rand20".to_owned()], usize::MAX)?;
     // With more holes than that a canvas can be several texts.
@@ -84,7 +103,7 @@ pub fn run(constraint: &Constraint, (data, name): (&Path, &str), most: usize, st
         ),
         ("completable, gaps", &[Setting::Gaps(1), Setting::Gaps(2), Setting::Gaps(3)]),
     ];
-    for (what, settings) in settings {
+    for (what, settings) in settings.into_iter().filter(|_| parts.contains(&Part::Completable)) {
         let (mut exact, mut peer) = (Line::default(), Line::default());
         for &setting in settings {
             for text in unseen.iter().cycle().take(most) {
@@ -97,9 +116,15 @@ pub fn run(constraint: &Constraint, (data, name): (&Path, &str), most: usize, st
     }
     let blocks: Vec<Case> =
         unseen.iter().cycle().take(most).map(|text| Setting::Block.case(text, &mut random)).collect();
-    rows.extend(complete_rows(&mut solver, &blocks)?);
-    rows.extend(loops(constraint, &unseen, &texts.tokens(), most)?);
-    rows.push(best(constraint, &unseen, &texts.tokens(), most)?.row("best, 32 open of 256, s = 1.5"));
+    if parts.contains(&Part::Rows) {
+        rows.extend(complete_rows(&mut solver, &blocks)?);
+    }
+    if parts.contains(&Part::Loops) {
+        rows.extend(loops(constraint, &unseen, &texts.tokens(), most)?);
+    }
+    if parts.contains(&Part::Best) {
+        rows.push(best(constraint, &unseen, &texts.tokens(), most)?.row("best, 32 open of 256, s = 1.5"));
+    }
     print_table(&format!("{name}: {} texts {kind}", unseen.len()), &COLUMNS, &rows);
     println!("tables: {} MiB", solver.memory_usage() >> 20);
     if stages {
