@@ -80,7 +80,7 @@ const PART_OF_MEETING: usize = 8;
 
 /// How often the part is halved that they take, where most of what was open stayed so
 /// the last times.
-const MOST_HALVED: u32 = 3;
+const MOST_HALVED: u32 = 5;
 
 /// Of what merged readings take, the part in which they have to say what they refute: where they say it at
 /// all they do so soon, and what they make of parser states in vain has to be kept.
