@@ -96,10 +96,11 @@ impl Rows {
         self.is_by_likeliest = is_by_likeliest;
     }
 
-    /// Whether of each slot the likeliest token that is left is proposed, and the likeliest of all first. What
-    /// is proposed then depends on no other token, so tokens that cannot be put may as well be left in rows
-    /// and refused. Otherwise (tokens are drawn, slots are ordered by margin or entropy, or slots can be inserted
-    /// for what is refused) it depends on all that are left.
+    /// Whether of each slot the likeliest token that is left is proposed, and the likeliest of all first.
+    ///
+    /// What is proposed then depends on no other token, so tokens that cannot be put may as well be left in
+    /// rows and refused. Otherwise (tokens are drawn, slots are ordered by margin or entropy, or slots can be
+    /// inserted for what is refused) it depends on all that are left.
     pub fn is_by_likeliest(&self) -> bool {
         self.is_by_likeliest
     }
