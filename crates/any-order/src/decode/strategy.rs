@@ -22,8 +22,8 @@ pub trait Strategy: Send {
     /// Forgets what it knows of an earlier run.
     fn begin(&mut self, seed: u64);
 
-    /// Excludes tokens from being proposed: before the first proposal of a step (`is_first`), again after each
-    /// token that was kept, and after a refusal where [`Recovery::Restrict`] says so.
+    /// Excludes tokens from being proposed: before the first proposal of a step (`is_first`), again after
+    /// each token that was kept, and after a refusal where [`Recovery::Restrict`] says so.
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         let _ = (canvas, rows, is_first);
         Ok(())
