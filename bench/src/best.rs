@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// A row with so many slots open, near its text first.
-fn opened(row: &[TokenId], n_text: usize, open: usize, random: &mut Random) -> Canvas {
+pub fn opened(row: &[TokenId], n_text: usize, open: usize, random: &mut Random) -> Canvas {
     let mut slots: Vec<Slot> = row.iter().map(|&token| Slot::Fixed(token)).collect();
     let near = (n_text + 8).max(open).min(row.len());
     let open = open.min(near);

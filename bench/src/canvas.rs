@@ -16,6 +16,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::input;
 use crate::measure::{print_table, quantile, timed, us};
+use crate::table;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -41,6 +42,13 @@ pub struct Args {
     /// Measures `admissible` too, for the blocks of 32.
     #[arg(long)]
     admissible: bool,
+    /// Prints the table by which canvases are judged, beside `intersection`, and nothing else: canvases of
+    /// texts of which no shared canvas is made, `--most` of each setting.
+    #[arg(long)]
+    table: bool,
+    /// The parts of the table.
+    #[arg(long, value_enum, num_args = 1.., default_values_t = table::Part::ALL)]
+    parts: Vec<table::Part>,
     /// Measures canvases of so many holes and nothing else.
     #[arg(long, num_args = 0..)]
     holes: Vec<usize>,
@@ -127,14 +135,17 @@ impl Texts {
 
     /// Whether a canvas can be one of the texts, perhaps with EOS and PAD behind it.
     pub fn has(&self, canvas: &Canvas) -> bool {
-        self.0.iter().any(|text| {
-            let slots = canvas.slots();
-            let last = slots.iter().rposition(|slot| *slot != Slot::Hole).map_or(0, |last| last + 1);
-            let (n_slots, has_gaps) = (slots.len(), slots.contains(&Slot::Gap));
-            let end = if has_gaps { n_slots } else { text.len().clamp(last, n_slots) };
-            fits(&slots[..end], text)
-        })
+        self.0.iter().any(|text| is_of(canvas, text))
     }
+}
+
+/// Whether a canvas can be a text, perhaps with EOS and PAD behind it.
+pub fn is_of(canvas: &Canvas, text: &[TokenId]) -> bool {
+    let slots = canvas.slots();
+    let last = slots.iter().rposition(|slot| *slot != Slot::Hole).map_or(0, |last| last + 1);
+    let (n_slots, has_gaps) = (slots.len(), slots.contains(&Slot::Gap));
+    let end = if has_gaps { n_slots } else { text.len().clamp(last, n_slots) };
+    fits(&slots[..end], text)
 }
 
 /// Whether slots can hold tokens; the places of a text that were reached so far are kept in a set.
@@ -187,6 +198,10 @@ pub fn run(args: &Args) -> Result<()> {
         }
         let language = input::language(&args.data.join(format!("replay/{name}.lark")), &compiler)?;
         let constraint = Constraint::new(Arc::clone(&language), vocabulary.clone())?;
+        if args.table {
+            table::run(&constraint, (&args.data, name), args.most, &args.parts, args.stages)?;
+            continue;
+        }
         let path = args.data.join(format!("canvas/{name}.jsonl"));
         let texts = Texts::new(&constraint, &args.data.join(format!("replay/{name}.tok.jsonl")))?;
         let mut solver = Solver::new(&constraint)?;
@@ -232,7 +247,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// What each stage of the solver was worth.
-fn print_stages(name: &str, counters: &Counters) {
+pub fn print_stages(name: &str, counters: &Counters) {
     let row = |count: &StageCount| {
         let StageCount { stage, runs, decided, steps, .. } = *count;
         let per_run = |n: u64| format!("{:.1}", n as f64 / runs as f64);
@@ -380,7 +395,7 @@ fn holes_alone(constraint: &Constraint, name: &str, sizes: &[usize]) -> Result<(
 }
 
 /// Slots that a semi-autoregressive model denoises at a time.
-const BLOCK: usize = 32;
+pub const BLOCK: usize = 32;
 
 /// All admissible tokens of a whole block: the slots up to the end of the block of 32 that holds the last
 /// fixed one, the holes behind it included.

@@ -15,6 +15,7 @@ mod masks;
 mod measure;
 mod schemas;
 mod simulated;
+mod table;
 mod valiant;
 // One file, for there is no crate below both for what writes pages.
 #[path = "../../crates/eval/src/report/wrap.rs"]

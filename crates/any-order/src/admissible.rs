@@ -75,17 +75,12 @@ const MOST_NARROW: usize = 1_024;
 /// sooner than merged readings do.
 const MANY_OPEN: usize = 8_192;
 
-/// The parts of all steps that merged readings with whole stacks take in `contextual`, at first and in the
-/// end.
-const FIRST_PART: usize = 64;
-const LAST_PART: usize = 16;
+/// The part of all steps that merged readings with whole stacks take in `contextual`.
+const PART_OF_MEETING: usize = 8;
 
-/// Merged readings that take no more than this part are quick.
-const QUICK_PART: usize = 1_024;
-
-/// How often the part is halved that merged readings take in the end, where most of what was open stayed so
+/// How often the part is halved that they take, where most of what was open stayed so
 /// the last times.
-const MOST_HALVED: u32 = 3;
+const MOST_HALVED: u32 = 5;
 
 /// Of what merged readings take, the part in which they have to say what they refute: where they say it at
 /// all they do so soon, and what they make of parser states in vain has to be kept.
@@ -96,23 +91,11 @@ const PART_OF_BOUND: usize = 4;
 const BEAM_WIDTH: Width = Width { some: 40, all: 256, alike: 48 };
 const FIRST_READINGS: usize = 24;
 
-/// Where few tokens of a hole are open: readings before the slots up to it from which they are sought, those
-/// alone, and places entered. What one beam misses another often has.
-const BEAMS: [(Width, usize); 2] =
-    [(Width::narrow(24), 4_000), (Width { some: 64, all: 64, alike: 24 }, 20_000)];
+/// The part of the steps in which it is found out where the text can end first.
+const PART_OF_END: usize = 8;
 
 /// The part of what may be kept in all that says from which places a canvas can be completed.
 const PART_OF_VERDICTS: usize = 8;
-
-/// Where a search for tokens begins.
-#[derive(Clone, Copy)]
-enum Begin {
-    /// With the readings known before slots; then with all there are.
-    All,
-    /// With some before each slot, as different as possible, of those that can lead to the tokens as far as
-    /// lexing knows.
-    Beam(Width),
-}
 
 /// What was found out about a canvas without gaps that serves others: from which places it can be completed,
 /// and from which not, which depends on what stands behind them alone; and what each hole can hold at most,
@@ -146,6 +129,16 @@ impl Kept {
     pub fn memory_usage(&self) -> usize {
         self.verdicts.memory_usage() + self.rows.iter().map(|(_, row)| size_of_val(&**row)).sum::<usize>()
     }
+}
+
+/// The first slot in which the EOS can stand that ends the text, as far as it is known.
+struct Earliest {
+    /// In none before this.
+    not_before: usize,
+    /// In this one, and in all later ones that can hold it.
+    found: Option<usize>,
+    /// Why it is not known whether in one between.
+    undecided: Option<Undecided>,
 }
 
 /// A question about a canvas without gaps, while it is answered.
@@ -192,7 +185,7 @@ impl Solver {
                 rows.into_iter().map(|row| (row.hole, row.undecided, row.words)).collect()
             }
         };
-        let earliest = self.earliest_end(canvas, earliest_end, &mut work);
+        let earliest = self.earliest_end(canvas, earliest_end, &mut self.share_of_work(PART_OF_END));
         let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
         for (hole, undecided, mut words) in rows {
             let undecided = undecided.or(self.add_tail(&earliest, hole, &mut words));
@@ -204,7 +197,7 @@ impl Solver {
 
     fn admissible_with_gaps(&mut self, canvas: &Canvas, work: &mut Work) -> Admissible {
         let mut admissible = Admissible { masks: Vec::new(), undecided: Vec::new() };
-        let earliest = self.earliest_end(canvas, 0, work);
+        let earliest = self.earliest_end(canvas, 0, &mut self.share_of_work(PART_OF_END));
         for hole in canvas.holes() {
             let mut words = vec![0; self.constraint().mask_words()];
             let undecided = self.admissible_one_by_one(canvas, hole, &mut words, work).err();
@@ -244,26 +237,21 @@ impl Solver {
     }
 
     /// Adds EOS and PAD to what a hole can hold.
-    fn add_tail(
-        &self,
-        earliest_end: &Result<Option<usize>, Undecided>,
-        hole: usize,
-        words: &mut [u32],
-    ) -> Option<Undecided> {
+    fn add_tail(&self, earliest: &Earliest, hole: usize, words: &mut [u32]) -> Option<Undecided> {
         let vocabulary = self.constraint().vocabulary();
-        match earliest_end {
-            Ok(Some(end)) => {
-                if *end <= hole {
-                    vocabulary.eos().iter().for_each(|token| set_bit(words, token.index()));
+        let mut undecided = None;
+        let pad: Vec<TokenId> = vocabulary.pad().into_iter().collect();
+        let tails = [(vocabulary.eos(), hole + 1), (&pad, hole)];
+        for (tokens, behind) in tails.into_iter().filter(|(tokens, _)| !tokens.is_empty()) {
+            match &earliest.undecided {
+                _ if earliest.found.is_some_and(|end| end < behind) => {
+                    tokens.iter().for_each(|token| set_bit(words, token.index()));
                 }
-                if *end < hole {
-                    vocabulary.pad().iter().for_each(|token| set_bit(words, token.index()));
-                }
-                None
+                Some(why) if earliest.not_before < behind => undecided = Some(why.clone()),
+                _ => {}
             }
-            Ok(None) => None,
-            Err(undecided) => Some(undecided.clone()),
         }
+        undecided
     }
 
     /// Some completion, if one is found.
@@ -295,32 +283,32 @@ impl Solver {
     }
 
     /// The first slot in which the EOS can stand that ends the text.
-    fn earliest_end(
-        &mut self,
-        canvas: &Canvas,
-        not_before: usize,
-        work: &mut Work,
-    ) -> Result<Option<usize>, Undecided> {
+    fn earliest_end(&mut self, canvas: &Canvas, not_before: usize, work: &mut Work) -> Earliest {
         let mut plan = Plan::new(self.constraint(), canvas);
         plan.whole = None;
         let n_excluded = not_before.min(plan.ends.len());
         plan.ends[..n_excluded].fill(false);
-        let mut earliest = None;
-        while plan.ends.contains(&true) {
+        let first = |plan: &Plan| plan.ends.iter().position(|&ends| ends);
+        let mut earliest =
+            Earliest { not_before: first(&plan).unwrap_or(plan.ends.len()), found: None, undecided: None };
+        while first(&plan).is_some() {
             match self.decide(canvas, &plan, work) {
                 Decision::Yes(witness) => {
                     let eos = self.constraint().vocabulary().eos();
                     let is_eos =
                         |filling: &Filling| matches!(filling, Filling::Token(token) if eos.contains(token));
                     let end = witness.slots.iter().position(is_eos).unwrap_or(0);
-                    earliest = Some(end);
+                    earliest.found = Some(end);
                     plan.ends[end..].fill(false);
                 }
                 Decision::No => break,
-                Decision::Unknown(undecided) => return Err(undecided),
+                Decision::Unknown(why) => {
+                    earliest.undecided = Some(why);
+                    break;
+                }
             }
         }
-        Ok(earliest)
+        earliest
     }
 }
 
@@ -356,13 +344,12 @@ impl<'a> Question<'a> {
             By::All => self.decide_by_all(),
             By::Search => self.search(Depth::All, usize::MAX),
             By::Last => {
-                self.search_from_beams();
                 for depth in (0..=2).rev() {
                     self.merge(Merging::Limited(depth), |_, _| true, 4);
                 }
                 self.meet(Fillings::Few, 4);
                 self.meet(Fillings::All, 4);
-                self.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN);
+                self.search_narrowly(MOST_VISITS, MOST_IN_VAIN);
                 self.search(Depth::All, usize::MAX);
             }
         }
@@ -381,9 +368,7 @@ impl<'a> Question<'a> {
                 this.merge(Merging::Limited(0), |at, row| at <= last && row.n_open() <= MANY_OPEN, 4)
             });
         }
-        self.staged("admissible: narrow search", |this| {
-            this.search_narrowly(Begin::All, FIRST_VISITS, SOME_IN_VAIN)
-        });
+        self.staged("admissible: narrow search", |this| this.search_narrowly(FIRST_VISITS, SOME_IN_VAIN));
         if merges && self.plan.whole == Some(End::Sentence) {
             // Little fits before its end.
             let late = self.plan.places.len().saturating_sub(LITTLE_ROOM as usize);
@@ -391,49 +376,29 @@ impl<'a> Question<'a> {
                 this.merge(Merging::Limited(0), |_, row| row.hole >= late && row.n_open() <= MANY_OPEN, 4)
             });
         }
-        // Where merged readings were quick the last time they likely are again, and leave nothing open.
-        let mut ended = None;
-        if merges && self.solver.merging.is_quick {
-            ended =
-                self.staged("admissible: merged readings meet", |this| this.meet(Fillings::Few, QUICK_PART));
+        // Merged readings decide all at once where that takes few steps.
+        let n_open = self.n_open();
+        if merges && n_open > 0 {
+            self.meet_in(PART_OF_MEETING << self.solver.n_in_vain);
+            let in_vain = self.n_open() > n_open / 2;
+            self.solver.n_in_vain = if in_vain { (self.solver.n_in_vain + 1).min(MOST_HALVED) } else { 0 };
         }
-        self.staged("admissible: search from beams", |this| this.search_from_beams());
-        // Few tokens are found by a longer search sooner than by merged readings.
-        let most = self.rows.iter().map(Row::n_open).max().unwrap_or(0);
-        if merges && ended.is_none() && (MOST_OPEN + 1..=MANY_OPEN).contains(&most) {
-            ended =
-                self.staged("admissible: merged readings meet", |this| this.meet(Fillings::Few, FIRST_PART));
-        }
-        self.staged("admissible: long narrow search", |this| {
-            this.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN)
-        });
+        self.staged("admissible: long narrow search", |this| this.search_narrowly(MOST_VISITS, MOST_IN_VAIN));
         if merges && self.rows.iter().any(|row| row.n_open() > MANY_OPEN) {
             self.staged("admissible: merged readings refute", |this| {
                 this.merge(Merging::Limited(0), |_, row| row.n_open() > MANY_OPEN, 4)
             });
             self.staged("admissible: long narrow search", |this| {
-                this.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN)
+                this.search_narrowly(MOST_VISITS, MOST_IN_VAIN)
             });
         }
-        let n_open = self.n_open();
-        if merges && n_open > 0 {
-            let n_parts = LAST_PART << self.solver.merging.n_in_vain;
-            // What came to its end says nothing more.
-            if ended.is_some()
-                || self
-                    .staged("admissible: merged readings meet", |this| this.meet(Fillings::Few, n_parts))
-                    .is_some()
-            {
-                self.staged("admissible: merged readings meet", |this| this.meet(Fillings::All, n_parts));
-            }
-            let in_vain = self.n_open() > n_open / 2;
-            let merging = &mut self.solver.merging;
-            merging.n_in_vain = if in_vain { (merging.n_in_vain + 1).min(MOST_HALVED) } else { 0 };
-        }
-        if self.rows.iter().any(|row| row.n_open() > MOST_OPEN) {
-            self.staged("admissible: long narrow search", |this| {
-                this.search_narrowly(Begin::All, MOST_VISITS, MOST_IN_VAIN)
-            });
+    }
+
+    /// Decides what merged readings decide in a part of the steps, first with few tokens in other holes.
+    fn meet_in(&mut self, n_parts: usize) {
+        let stage = "admissible: merged readings meet";
+        if self.staged(stage, |this| this.meet(Fillings::Few, n_parts)).is_some() {
+            self.staged(stage, |this| this.meet(Fillings::All, n_parts));
         }
     }
 
@@ -522,14 +487,14 @@ impl<'a> Question<'a> {
 
     /// Seeks what is open of each hole, from the right, with all that lexing says of what has to stand left
     /// of it: of tokens that end a comment, say, that something began one.
-    fn search_narrowly(&mut self, from: Begin, visits: usize, in_vain: usize) {
+    fn search_narrowly(&mut self, visits: usize, in_vain: usize) {
         let n_rows = self.n_open_rows();
         for at in (0..self.rows.len()).rev() {
             if !self.rows[at].is_open() {
                 continue;
             }
             let mut work = self.solver.share_of_work(n_rows);
-            let found = self.search_row_narrowly(at, from, (visits, in_vain), &mut work);
+            let found = self.search_row_narrowly(at, (visits, in_vain), &mut work);
             self.solver.counters.spend(&work);
             let row = &mut self.rows[at];
             row.undecided = match found {
@@ -540,16 +505,9 @@ impl<'a> Question<'a> {
         }
     }
 
-    fn search_from_beams(&mut self) {
-        for (width, visits) in BEAMS {
-            self.search_narrowly(Begin::Beam(width), visits, SOME_IN_VAIN);
-        }
-    }
-
     fn search_row_narrowly(
         &mut self,
         at: usize,
-        from: Begin,
         (visits, in_vain): (usize, usize),
         work: &mut Work,
     ) -> Result<(), Undecided> {
@@ -568,25 +526,14 @@ impl<'a> Question<'a> {
             0..=MOST_NARROW => tables.towards((&plan, right), (hole, &open), work)?,
             _ => right.clone(),
         };
-        let beam = match from {
-            Begin::All => None,
-            Begin::Beam(_) if open.len() > MOST_NARROW => return Ok(()),
-            Begin::Beam(width) => Some(tables.beam_up_to((&plan, &right), hole, width, work)?),
-        };
         // What stands further left is more, and changed last.
         let holes = self.canvas.holes().take_while(|&slot| slot <= hole);
-        let before: Vec<(usize, Cow<'_, [Config]>)> = holes
-            .map(|slot| {
-                let known = &self.readings[slot];
-                let Some(beam) = &beam else { return (slot, Cow::Borrowed(&**known)) };
-                let reached = beam.slots().get(slot).into_iter().flatten().map(|reached| reached.config);
-                (slot, reached.filter(|config| !known.contains(config)).collect())
-            })
-            .collect();
+        let before: Vec<(usize, Cow<'_, [Config]>)> =
+            holes.map(|slot| (slot, Cow::Borrowed(&*self.readings[slot]))).collect();
         let sought = Sought {
             hole,
             before: &before,
-            depth: if beam.is_some() { Depth::Given } else { Depth::All },
+            depth: Depth::All,
             visits,
             in_vain,
             costs_after,
@@ -653,8 +600,6 @@ impl<'a> Question<'a> {
         if let Some(tables) = self.solver.longest_tables().ok()? {
             let admitted = admit::admitted(tables, &self.plan, (&holes, Merging::Exact, fillings), &mut work);
             self.solver.counters.spend(&work);
-            let steps = self.solver.constraint().language().limits().canvas_steps;
-            self.solver.merging.is_quick = admitted.is_ok() && work.used() <= steps / QUICK_PART as u64;
             let admitted = admitted.ok()?;
             for (row, found) in self.rows.iter_mut().filter(|row| row.is_open()).zip(admitted.rows) {
                 row.admit(&found);

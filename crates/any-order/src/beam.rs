@@ -56,15 +56,7 @@ pub(crate) struct Width {
     pub alike: usize,
 }
 
-impl Width {
-    /// No more than the beam goes on from.
-    pub const fn narrow(some: usize) -> Self {
-        Self { some, all: some, alike: 12 }
-    }
-}
-
-/// For each slot, up to some slot, readings that can stand before it; what it is best to begin with comes
-/// last.
+/// For each slot readings that can stand before it; what it is best to begin with comes last.
 pub(crate) struct Beam {
     slots: Vec<Vec<Reached>>,
 }
@@ -82,17 +74,6 @@ impl Tables {
     pub fn beam(&mut self, plan: &Plan, width: Width, work: &mut Work) -> Result<Beam, StepError> {
         let right = self.right(plan);
         let last = plan.places.iter().rposition(|place| *place != Place::Free).unwrap_or(plan.places.len());
-        self.beam_up_to((plan, &right), last, width, work)
-    }
-
-    /// The same up to some slot, of those that can stand before slots.
-    pub fn beam_up_to(
-        &mut self,
-        (plan, right): (&Plan, &Right),
-        last: usize,
-        width: Width,
-        work: &mut Work,
-    ) -> Result<Beam, StepError> {
         let Some(start) = self.start()? else { return Ok(Beam { slots: Vec::new() }) };
         let mut at = vec![Reached { config: start, from: 0, token: None }];
         let mut slots = Vec::new();
@@ -108,7 +89,7 @@ impl Tables {
                 Place::Free | Place::Optional => self.after_any(
                     &at[skipped..],
                     *place == Place::Optional,
-                    (right, slot + 1, width.alike),
+                    (&right, slot + 1, width.alike),
                     work,
                 ),
                 Place::Closed | Place::Gap => Ok(Vec::new()),

@@ -36,6 +36,8 @@ pub(crate) enum CanvasCause {
     UnknownToken { slot: usize, id: u32, size: usize },
     #[error("proposal {proposal}: slot {slot} is no hole; propose tokens for holes only")]
     NoHole { proposal: usize, slot: usize },
+    #[error("there is no hole {hole}: the canvas has {n_holes}; holes are numbered from 0")]
+    NoSuchHole { hole: usize, n_holes: usize },
     #[error("{n_rows} rows of log-probabilities for {n_holes} holes; give one row for each hole, in order")]
     Rows { n_rows: usize, n_holes: usize },
     #[error("{n_values} log-probabilities do not divide into rows of {size} tokens")]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`canvas`] | the canvas: a row of slots, each a token, a hole or a gap |
 //! | [`solver`] | questions about canvases: completable, admissible, compatible, minimum |
+//! | [`rows`] | admissible tokens, decided one by one as they are asked for |
 //! | [`log_probs`] | log-probabilities of the tokens of holes |
 //! | [`weigh`] | the best completion, and samples of completions |
 //! | [`methods`] | the published methods as answers about canvases |
@@ -35,6 +36,7 @@ pub mod intersection;
 pub mod log_probs;
 pub mod lookahead;
 pub mod methods;
+pub mod rows;
 pub mod solver;
 pub mod weigh;
 
@@ -72,5 +74,6 @@ pub use intersection::{
 pub use log_probs::{Floor, LogProbs};
 pub use lookahead::Lookahead;
 pub use methods::{Method, Methods};
+pub use rows::{AdmissibleRows, Row};
 pub use solver::{By, Filling, Solver, Witness, batch_canvases};
 pub use weigh::{Assignment, SampleBy, SampleOptions, Tail, Weigher};

@@ -77,15 +77,6 @@ const SHORT_RUN: usize = 2;
 /// Tokens in a gap that it puts there at most.
 const FEW_IN_GAPS: usize = 6;
 
-/// Statistics of the last use of merged readings for admissible tokens, in `contextual`.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct MergingPace {
-    /// They came to their end soon.
-    pub is_quick: bool,
-    /// How often in a row they left open most of what was open, up to some number.
-    pub n_in_vain: u32,
-}
-
 /// Answers questions about canvases of one constraint. Its tables make later questions faster.
 ///
 /// Takes as much memory as a [`Matcher`]; use one per thread.
@@ -127,7 +118,8 @@ pub struct Solver {
     pub(crate) by: By,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
-    pub(crate) merging: MergingPace,
+    /// How often in a row merged readings left open most of what was open, up to some number.
+    pub(crate) n_in_vain: u32,
     pub(crate) counters: Counters,
 }
 
@@ -143,7 +135,7 @@ impl Solver {
             by: By::default(),
             counters: Counters::default(),
             last: None,
-            merging: MergingPace::default(),
+            n_in_vain: 0,
         })
     }
 
@@ -269,7 +261,7 @@ impl Solver {
     /// Replaces tables that have grown too large.
     pub(crate) fn renew(&mut self) -> Result<(), CanvasError> {
         if self.tables.is_full() {
-            self.merging = MergingPace::default();
+            self.n_in_vain = 0;
         }
         self.tables.renew()?;
         if let Some(tables) = &mut self.longest_tables {

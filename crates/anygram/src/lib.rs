@@ -32,6 +32,7 @@
 //! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
 //! | [`batch_canvases`] | questions about many canvases, on several threads |
 //! | [`Solver`] | answers about canvases: completable, admissible, compatible, minimum |
+//! | [`AdmissibleRows`] | admissible tokens of holes, decided one by one as they are asked for |
 //! | [`Weigher`] | the likeliest completion of a canvas by log-probabilities, and exact samples |
 //! | [`Methods`] | the published methods (IG-CD, LAVE, …) answer whether a canvas is completable |
 //! | [`Decoder`] | the loop in which a [`Model`] fills a canvas by a strategy of [`decode::STRATEGIES`] |
@@ -73,9 +74,9 @@ pub use anygram_any_order::intersection::{
     Complete, FormSizes, Infilling, Intersected, IntersectionBy, IntersectionOptions, IntersectionStats,
 };
 pub use anygram_any_order::{
-    Admissible, Assignment, Canvas, CanvasError, Counters, Decision, End, Filling, Floor, LogProbs,
-    Lookahead, Method, Methods, SampleBy, SampleOptions, Slot, Solver, StageCount, Tail, Undecided, Verdict,
-    Weigher, Witness, batch_canvases,
+    Admissible, AdmissibleRows, Assignment, Canvas, CanvasError, Counters, Decision, End, Filling, Floor,
+    LogProbs, Lookahead, Method, Methods, Row, SampleBy, SampleOptions, Slot, Solver, StageCount, Tail,
+    Undecided, Verdict, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::ErrorKind;
 pub use anygram_bits::work::Cancel;

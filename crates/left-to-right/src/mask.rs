@@ -498,8 +498,9 @@ impl Walks {
     /// Drops all that is kept; returns what it was in. What the vocabulary keeps stays.
     pub(crate) fn forget(&mut self) -> Self {
         let (rests, commons) = (self.rests.clone(), self.commons.clone());
-        let (apart, n_seen, row) = (self.apart, self.n_seen, std::mem::take(&mut self.row));
-        std::mem::replace(self, Self { rests, commons, apart, n_seen, row, ..Self::default() })
+        let (apart, n_seen, n_exits) = (self.apart, self.n_seen, self.n_exits);
+        let row = std::mem::take(&mut self.row);
+        std::mem::replace(self, Self { rests, commons, apart, n_seen, n_exits, row, ..Self::default() })
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it,

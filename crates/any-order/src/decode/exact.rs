@@ -4,22 +4,24 @@ use anygram_left_to_right::Constraint;
 use anygram_vocab::TokenId;
 
 use super::DecodeError;
+use super::options::Sampling;
 use super::rows::Rows;
-use super::strategy::{Seeds, Strategy};
+use super::strategy::{REFUSALS, Recovery, Seeds, Strategy};
 use super::trace::{Ground, Judgement};
-use crate::admissible::Admissible;
 use crate::canvas::{Canvas, Slot};
 use crate::decision::Decision;
+use crate::rows::AdmissibleRows;
 use crate::solver::{Filling, Solver, Witness};
 use crate::weigh::{SampleOptions, Tail, Weigher};
 
 /// How tokens are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ExactBy {
-    /// Propose only admissible tokens. For holes with undecided tokens propose any token and judge it.
+    /// Propose only tokens that rows of admissible tokens do not exclude, and judge them one by one where
+    /// that suffices; otherwise, and after many refusals, by the complete sets.
     #[default]
     Admissible,
-    /// Propose any token and judge it.
+    /// Propose any token and judge it; after many refusals by the complete sets.
     Compatible,
     /// The surest of the best completion.
     Best,
@@ -39,10 +41,18 @@ pub struct Exact {
     seeds: Seeds,
     /// What is known since the last restriction.
     known: Known,
-    /// The masks of the canvas that the last run began with. Runs of one task begin with the same canvas,
-    /// where most slots are open and masks cost most; with re-noising each step does.
-    opening: Option<(Canvas, Admissible)>,
+    /// The rows of the canvas that the last run began with, as they were at first. Runs of one task begin
+    /// with the same canvas, where most slots are open and rows cost most; with re-noising each step does.
+    opening: Option<AdmissibleRows>,
     is_opening: bool,
+    /// What is known of the rows of the canvas as it was last.
+    rows: Option<AdmissibleRows>,
+    /// How many refusals the complete sets wait for, how many there were, and whether it is so many.
+    refusals: usize,
+    n_refused: usize,
+    wants_all: bool,
+    /// Whether tokens are judged one by one until then.
+    is_on_demand: bool,
 }
 
 #[derive(Default)]
@@ -69,7 +79,19 @@ impl Exact {
             known: Known::Nothing,
             opening: None,
             is_opening: true,
+            rows: None,
+            refusals: AdmissibleRows::REFUSALS,
+            n_refused: 0,
+            wants_all: false,
+            is_on_demand: false,
         })
+    }
+
+    /// Makes the complete sets of admissible tokens after so many refusals in a step; at 0 at once. What is
+    /// kept is the same.
+    pub fn complete_after(mut self, refusals: usize) -> Self {
+        self.refusals = refusals;
+        self
     }
 
     /// Whether what stands behind the EOS of a best or drawn completion counts.
@@ -109,27 +131,58 @@ impl Exact {
         Ok(found.map(|found| found.tokens))
     }
 
-    fn restrict_to_masks(&mut self, canvas: &Canvas, rows: &mut Rows) -> Result<(), DecodeError> {
+    /// Leaves what rows do not exclude, of the complete sets if these are wanted. Where a row is decided its
+    /// tokens need not be judged.
+    fn restrict_to_rows(&mut self, canvas: &Canvas, rows: &mut Rows) -> Result<(), DecodeError> {
         let is_opening = std::mem::take(&mut self.is_opening);
-        let known = self.opening.take_if(|(opening, _)| is_opening || opening == canvas);
-        let known = known.filter(|(opening, _)| opening == canvas);
-        let (admissible, keeps) = match known {
-            Some((_, admissible)) => (admissible, true),
-            None => (self.solver.admissible(canvas)?, is_opening),
+        let opening = self.opening.take_if(|known| is_opening || known.canvas() == canvas);
+        let opening = opening.filter(|known| known.canvas() == canvas);
+        let keeps = is_opening || opening.is_some();
+        let known = self.rows.take().and_then(|known| known.filled(canvas)).or(opening);
+        let mut known = match known {
+            Some(known) => known,
+            None => self.solver.rows(canvas)?,
         };
+        if std::mem::take(&mut self.wants_all) {
+            known.complete(&mut self.solver)?;
+        }
+        let is_complete = known.is_complete();
+        let each = canvas.holes().zip(known.at_least().iter().zip(known.at_most()));
         let mut decided = Vec::new();
-        let each = canvas.holes().zip(&admissible.masks).zip(&admissible.undecided);
-        for ((slot, mask), undecided) in each {
-            if undecided.is_none() {
-                rows.restrict(slot, mask.words().to_vec());
+        for (slot, (least, most)) in each {
+            rows.restrict(slot, most.words().to_vec());
+            if is_complete && least == most {
                 decided.push(slot);
             }
         }
         if keeps {
-            self.opening = Some((canvas.clone(), admissible));
+            self.opening = Some(known.clone());
         }
+        self.rows = Some(known);
         self.known = Known::Masks(decided);
         Ok(())
+    }
+
+    /// What rows say of a token of a canvas, asked only if it is not known.
+    fn is_allowed(
+        &mut self,
+        canvas: &Canvas,
+        slot: usize,
+        token: TokenId,
+    ) -> Result<Option<bool>, DecodeError> {
+        let mut slots = canvas.slots().to_vec();
+        slots[slot] = Slot::Hole;
+        let before = Canvas::new(slots, canvas.end());
+        // Of an EOS it is asked with all that comes to stand behind it.
+        let is_eos = self.solver.constraint().vocabulary().eos().contains(&token);
+        let known = if is_eos { None } else { self.rows.take().and_then(|rows| rows.filled(&before)) };
+        let hole = before.holes().position(|hole| hole == slot);
+        let (Some(mut rows), Some(hole)) = (known, hole) else {
+            return Ok(self.solver.completable(canvas)?.decided());
+        };
+        let answer = rows.row(&mut self.solver, hole)?.allows(token)?;
+        self.rows = Some(rows);
+        Ok(answer.decided())
     }
 }
 
@@ -138,10 +191,19 @@ impl Strategy for Exact {
         self.seeds = Seeds::new(seed);
         self.known = Known::Nothing;
         self.is_opening = true;
+        self.rows = None;
     }
 
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
-        if !is_first {
+        if is_first {
+            let (asks, judges) = match self.by {
+                ExactBy::Admissible => (true, rows.is_by_likeliest()),
+                ExactBy::Compatible => (true, true),
+                ExactBy::Best | ExactBy::Sample => (false, false),
+            };
+            self.is_on_demand = judges && self.refusals > 0;
+            (self.wants_all, self.n_refused) = (asks && !self.is_on_demand, 0);
+        } else if !self.wants_all {
             // Masks still leave out what could not be put before, but what they have may not go with the
             // token that was kept.
             if let Known::Masks(_) = self.known {
@@ -151,8 +213,9 @@ impl Strategy for Exact {
         }
         self.known = Known::Nothing;
         match self.by {
-            ExactBy::Admissible => self.restrict_to_masks(canvas, rows)?,
-            ExactBy::Compatible => {}
+            ExactBy::Admissible => self.restrict_to_rows(canvas, rows)?,
+            ExactBy::Compatible if !self.wants_all => {}
+            ExactBy::Compatible => self.restrict_to_rows(canvas, rows)?,
             ExactBy::Best | ExactBy::Sample => {
                 if let Some(whole) = self.whole(canvas, rows)? {
                     canvas.holes().for_each(|slot| rows.restrict_to(slot, whole[slot]));
@@ -178,12 +241,29 @@ impl Strategy for Exact {
         if let Some(ground) = ground {
             return Ok(Judgement { kept: true, proven: true, ground });
         }
-        let completable = self.is_completable(canvas)?;
+        let completable = match self.by {
+            ExactBy::Admissible => self.is_allowed(canvas, slot, token)?,
+            _ => self.is_completable(canvas)?,
+        };
         Ok(Judgement {
             kept: completable == Some(true),
             proven: completable.is_some(),
             ground: Ground::Question,
         })
+    }
+
+    fn refused(
+        &mut self,
+        _canvas: &Canvas,
+        _rows: &Rows,
+        _sampling: Sampling,
+    ) -> Result<Recovery, DecodeError> {
+        self.n_refused += 1;
+        if !self.is_on_demand || self.n_refused < self.refusals {
+            return Ok(Recovery::Propose);
+        }
+        (self.wants_all, self.n_refused) = (true, 0);
+        Ok(Recovery::Restrict)
     }
 
     /// The best completion, even of tokens that the model excludes; where that is not known, the one that the
@@ -238,6 +318,11 @@ impl Strategy for Exact {
         let witness = Witness { slots: fillings, closing: witness.closing };
         self.solver.remember(Canvas::new(slots, canvas.end()), witness);
         Ok(Some(room))
+    }
+
+    /// On demand many tokens are refused that complete sets would not have proposed.
+    fn refusals(&self) -> usize {
+        if self.by == ExactBy::Admissible { 16 * REFUSALS } else { REFUSALS }
     }
 
     /// Tokens are never given up for an EOS: what is kept stays.

@@ -22,6 +22,8 @@ pub struct Rows {
     rows: Vec<Row>,
     /// If given, only this slot can be proposed for.
     focus: Option<usize>,
+    /// Whether of each slot the likeliest token counts, and its probability alone.
+    is_by_likeliest: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +88,21 @@ impl Rows {
             })
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
-        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None })
+        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
+    }
+
+    /// Says that of each slot the likeliest token is proposed, and the likeliest of all first.
+    pub(crate) fn by_likeliest(&mut self, is_by_likeliest: bool) {
+        self.is_by_likeliest = is_by_likeliest;
+    }
+
+    /// Whether of each slot the likeliest token that is left is proposed, and the likeliest of all first.
+    ///
+    /// What is proposed then depends on no other token, so tokens that cannot be put may as well be left in
+    /// rows and refused. Otherwise (tokens are drawn, slots are ordered by margin or entropy, or slots can be
+    /// inserted for what is refused) it depends on all that are left.
+    pub fn is_by_likeliest(&self) -> bool {
+        self.is_by_likeliest
     }
 
     /// The slots that are open and have a distribution.

@@ -239,6 +239,8 @@ impl<'a> Run<'a> {
         let order =
             if let Pace::EntropyBound(_) = self.options.pace { Order::Entropy } else { self.options.order };
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
+        let can_insert = !self.gaps.is_empty() && self.inserted_left > 0;
+        rows.by_likeliest(order == Order::Confidence && sampling.temperature == 0.0 && !can_insert);
         self.restrict(rows, true)?;
         while n_kept < quota && self.holes(within).next().is_some() {
             let candidate = rows.surest(within, order, sampling, &mut self.random);
@@ -254,6 +256,10 @@ impl<'a> Run<'a> {
                 let begun = Instant::now();
                 match self.strategy.refused(&self.canvas(), rows, sampling)? {
                     Recovery::Propose => continue,
+                    Recovery::Restrict => {
+                        self.restrict(rows, false)?;
+                        continue;
+                    }
                     // The context is another one now.
                     Recovery::Fill(pairs) => {
                         let each = micros(begun) / pairs.len().max(1) as f64;

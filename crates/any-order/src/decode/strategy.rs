@@ -22,8 +22,8 @@ pub trait Strategy: Send {
     /// Forgets what it knows of an earlier run.
     fn begin(&mut self, seed: u64);
 
-    /// Excludes tokens from being proposed: before the first proposal of a step (`is_first`), and again after
-    /// each token that was kept.
+    /// Excludes tokens from being proposed: before the first proposal of a step (`is_first`), again after
+    /// each token that was kept, and after a refusal where [`Recovery::Restrict`] says so.
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         let _ = (canvas, rows, is_first);
         Ok(())
@@ -77,6 +77,8 @@ pub trait Strategy: Send {
 pub enum Recovery {
     /// The next proposal.
     Propose,
+    /// [`Strategy::restrict`] is asked again, then the next proposal.
+    Restrict,
     /// These tokens are put, each into a hole, and the model is asked again.
     Fill(Vec<(usize, TokenId)>),
 }
@@ -109,7 +111,7 @@ impl Named {
 pub const STRATEGIES: &[Named] = &[
     Named {
         name: "exact",
-        about: "each token by the exact sets of admissible tokens; always ends with a sentence",
+        about: "each token by exact rows of admissible tokens, on demand; always ends with a sentence",
         make: |constraint| Ok(Box::new(Exact::new(constraint, ExactBy::Admissible)?)),
     },
     Named {

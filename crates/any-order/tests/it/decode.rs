@@ -908,3 +908,38 @@ fn names_are_found_once() {
     }
     assert!(Named::find("lave").is_none());
 }
+
+/// Whether tokens are refused one by one or left out by complete sets changes nothing of what is kept.
+#[test]
+fn rows_on_demand_keep_what_complete_rows_keep() {
+    let (mut n_runs, mut n_refused) = (0, 0);
+    for seed in seeds() {
+        let Some((case, constraint, size)) = random_case(seed, Limits::default()) else { continue };
+        let mut random = Random::new(seed ^ 0xde3a);
+        let mut decoders = [0, 1, 2, 64].map(|refusals| {
+            let exact = Exact::new(&constraint, ExactBy::Admissible).unwrap();
+            Decoder::new(&constraint, Box::new(exact.complete_after(refusals)))
+        });
+        for _ in 0..6 {
+            let canvas = random_canvas(&case, &mut random);
+            let sharpness = *random.choose(&[0.5, 4.0, 20.0]);
+            let options = DecodeOptions {
+                order: Order::Confidence,
+                pace: *random.choose(&[Pace::Even, Pace::Tokens(2), Pace::Threshold(0.4)]),
+                sampling: Sampling::default(),
+                refusals: None,
+                ..any_options(&mut random, seed)
+            };
+            let runs = decoders.each_mut().map(|decoder| {
+                let mut model = Table::new(size, OpenSlots::Mask(TokenId(0)), sharpness, seed);
+                decoder.decode(&canvas, &mut model, &options).unwrap()
+            });
+            for run in &runs {
+                assert_eq!(run.canvas, runs[0].canvas, "seed {seed}: {canvas:?}, {options:?}");
+                n_refused += run.trace.n_refused();
+            }
+            n_runs += 1;
+        }
+    }
+    assert!(seeds().len() < 20 || n_runs > 60 && n_refused > 0, "{n_runs} runs, {n_refused} refused");
+}

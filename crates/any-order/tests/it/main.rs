@@ -7,4 +7,5 @@ mod gaps;
 mod growing;
 mod oracle;
 mod reuse;
+mod rows;
 mod weights;

@@ -9,7 +9,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anygram_any_order::{Admissible, By, Canvas, Decision, End, Filling, Slot, Solver, Witness};
+use anygram_any_order::{
+    Admissible, AdmissibleRows, By, Canvas, Decision, End, Filling, Slot, Solver, Witness,
+};
 use anygram_grammar::ir::LexerMode;
 use anygram_left_to_right::mask::get_bit;
 use anygram_left_to_right::{Constraint, Engine, Language, LanguageOptions, Limits};
@@ -349,7 +351,62 @@ fn check(case: &Case, solver: &mut Solver, canvas: &Canvas, tally: &mut Tally) -
             }
         }
     }
+    on_demand(case, solver, canvas, &admissible)?;
     laws(case, solver, canvas, &admissible)
+}
+
+/// Rows on demand say what complete rows say, whenever they ask for these.
+fn on_demand(
+    case: &Case,
+    solver: &mut Solver,
+    canvas: &Canvas,
+    admissible: &Admissible,
+) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let mut random = Random::new(case.vocab.len() as u64 ^ canvas.slots().len() as u64);
+    let tokens = || (0..case.vocab.len() as u32).map(TokenId);
+    for refusals in [0, 1, 2, AdmissibleRows::REFUSALS] {
+        let mut rows = solver.rows(canvas).map_err(|error| failed(&error))?.refusals(refusals);
+        for hole in 0..canvas.holes().count() {
+            let values: Vec<f32> = tokens().map(|_| random.below(8) as f32 / 2.0 - 4.0).collect();
+            let is_decided = admissible.undecided[hole].is_none();
+            let can_stand = |token: TokenId| admissible.masks[hole].contains(token);
+            let best = tokens()
+                .filter(|&token| can_stand(token))
+                .max_by(|a, b| values[a.index()].total_cmp(&values[b.index()]).then(b.cmp(a)));
+            let mut row = rows.row(solver, hole).map_err(|error| failed(&error))?;
+            let own = row.best(&values).map_err(|error| failed(&error))?;
+            if is_decided && own.undecided().is_none() && own != best.map_or(Decision::No, Decision::Yes) {
+                return Err(format!("hole {hole}, {refusals} refusals: the best is {best:?}, not {own:?}"));
+            }
+            let drawn = row.sample(&values, random.bits()).map_err(|error| failed(&error))?;
+            let is_one = match drawn {
+                Decision::Yes(token) => can_stand(token),
+                Decision::No => best.is_none(),
+                Decision::Unknown(_) => true,
+            };
+            if is_decided && !is_one {
+                return Err(format!("hole {hole}, {refusals} refusals: {drawn:?} was drawn"));
+            }
+            // What is known says nothing else, and what is asked neither.
+            for token in tokens() {
+                let before = rows.get(hole, token);
+                let mut row = rows.row(solver, hole).map_err(|error| failed(&error))?;
+                let asked = row.allows(token).map_err(|error| failed(&error))?.decided();
+                let right = admissible.get(hole, token).decided();
+                let differs = |one: Option<bool>| one.is_some() && right.is_some() && one != right;
+                if differs(before) || differs(asked) || before.is_some() && before != asked {
+                    return Err(format!(
+                        "hole {hole}, {token:?}: {right:?} in complete rows, on demand {before:?}, then {asked:?}"
+                    ));
+                }
+            }
+        }
+        if canvas.slots().len() > 1 && rows.row(solver, canvas.slots().len()).is_ok() {
+            return Err("a row of no hole".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// What holds of all canvases.

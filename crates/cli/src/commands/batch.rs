@@ -78,8 +78,9 @@ use subject::{Subject, Subjects};
 /// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number of tokens). "end"
 /// is "sentence", the default, or "prefix", with an optional "remaining": at most so many more tokens
 /// must make a sentence. "want" is ["completable"] by default. "admissible" lists the tokens of each
-/// hole, EOS and PAD included. "witness" lists what stands in each slot, for a gap a list. null means
-/// "not decided" (or "there is none"), and then "why" says why.
+/// hole, EOS and PAD included; a row that was not wholly decided is null, and then "admissible_at_least"
+/// lists the tokens of each hole that are certain. "witness" lists what stands in each slot, for a gap a
+/// list. null means "not decided" (or "there is none"), and then "why" says why.
 ///
 /// "log_probs" has a row for each hole, in order: pairs [token, log-probability], or one number for
 /// each token of the vocabulary (null: excluded). Tokens that are not listed get "floor": a number,

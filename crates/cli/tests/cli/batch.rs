@@ -196,6 +196,37 @@ fn canvases() {
     assert_eq!(batch.answer(&question)["completable"], json!(false));
 }
 
+/// Whatever the limit, a row is null by itself, and what is told of it is certain.
+#[test]
+fn rows_that_are_not_wholly_decided_are_null() {
+    let batch = Batch::new(LISTS);
+    let question = json!({"op": "canvas", "slots": [2, null, null, null, 3], "want": ["admissible"]});
+    let complete = batch.answer(&question);
+    assert!(complete.get("admissible_at_least").is_none(), "{complete}");
+    let complete = complete["admissible"].as_array().unwrap();
+    let (mut n_null, mut n_mixed) = (0, 0);
+    for steps in [1, 100, 300, 400, 1_000, 3_000, 10_000] {
+        let limit = format!("canvas_steps={steps}");
+        let arguments = [&batch.arguments()[..], &["--limit", &limit]].concat();
+        let answer = anygram_with(&arguments, question.to_string().as_bytes()).json_lines().remove(0);
+        let rows = answer["admissible"].as_array().unwrap();
+        for (hole, row) in rows.iter().enumerate() {
+            assert!(row.is_null() || *row == complete[hole], "{steps} steps: {answer}");
+            let certain = answer["admissible_at_least"].get(hole).unwrap_or(row).as_array().unwrap();
+            let right = complete[hole].as_array().unwrap();
+            assert!(certain.iter().all(|token| right.contains(token)), "{steps} steps: {answer}");
+        }
+        let n = rows.iter().filter(|row| row.is_null()).count();
+        assert_eq!(
+            (answer.get("why").is_some(), answer.get("admissible_at_least").is_some()),
+            (n > 0, n > 0)
+        );
+        n_null += n;
+        n_mixed += usize::from(n > 0 && n < rows.len());
+    }
+    assert!(n_null > 0 && n_mixed > 0, "{n_null} rows are null, {n_mixed} answers have both kinds");
+}
+
 #[test]
 fn canvases_with_weights() {
     let batch = Batch::new(LISTS);

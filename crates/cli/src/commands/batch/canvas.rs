@@ -19,9 +19,10 @@ pub struct Answers {
     completable: Option<Option<bool>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proven: Option<bool>,
+    /// The tokens of each hole; of a row that was not wholly decided, null.
     #[serde(skip_serializing_if = "Option::is_none")]
-    admissible: Option<Option<Vec<Vec<usize>>>>,
-    /// Where not all was decided: the tokens that are certain.
+    admissible: Option<Vec<Option<Vec<usize>>>>,
+    /// Where not all was decided: the tokens of each hole that are certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     admissible_at_least: Option<Vec<Vec<usize>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,15 +279,12 @@ fn filling(filling: &Filling) -> Value {
 
 fn admissible(solver: &mut Solver, canvas: &Canvas, answers: &mut Answers) -> Result<()> {
     let admissible = solver.admissible(canvas)?;
-    let list = |mask: &TokenMask| mask.iter().map(TokenId::index).collect();
-    let lists = admissible.masks.iter().map(list).collect();
-    match admissible.undecided.iter().flatten().next() {
-        None => answers.admissible = Some(Some(lists)),
-        Some(undecided) => {
-            answers.admissible = Some(None);
-            answers.admissible_at_least = Some(lists);
-            answers.why = Some(undecided.to_string());
-        }
+    let list = |mask: &TokenMask| mask.iter().map(TokenId::index).collect::<Vec<usize>>();
+    let each = admissible.masks.iter().zip(&admissible.undecided);
+    answers.admissible = Some(each.map(|(mask, why)| why.is_none().then(|| list(mask))).collect());
+    if let Some(undecided) = admissible.undecided.iter().flatten().next() {
+        answers.admissible_at_least = Some(admissible.masks.iter().map(list).collect());
+        answers.why = Some(undecided.to_string());
     }
     Ok(())
 }
