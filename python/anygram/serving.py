@@ -47,14 +47,13 @@ COMPILER_OPTIONS = frozenset({"key_order", "whitespace", "formats", "escapes", "
 REQUEST_OPTIONS = COMPILER_OPTIONS | {"max_tokens", "close", "error_texts", "limits", "compile_seconds"}
 """All options of a request."""
 
-FORMATS: Mapping[str, str | None] = {
+FORMATS: Mapping[str, str] = {
     "json": "json-schema",
     "json_object": "json-schema",
     "regex": "regex",
     "choice": "lark",
     "grammar": "lark",
-    # Not compiled yet; with "structural-tag" here they are, in all adapters.
-    "structural_tag": None,
+    "structural_tag": "structural-tag",
 }
 """What requests ask for, and the format that the compiler takes for it. A grammar may also be in EBNF."""
 
@@ -709,10 +708,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 def unsupported(kind: str) -> AnygramError:
     """The refusal of a kind of request."""
-    reason = f"Anygram does not constrain by {kind}"
-    if kind == "structural_tag":
-        reason += " yet: give a JSON schema, or a grammar with the tags in it"
-    return AnygramError(reason, kind="unsupported")
+    return AnygramError(f"Anygram does not constrain by {kind}", kind="unsupported")
 
 
 def check_seconds(seconds: Any) -> None:

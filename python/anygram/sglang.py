@@ -319,7 +319,7 @@ class Backend:
         return self._dispatch("grammar", key_string)
 
     def dispatch_structural_tag(self, key_string: str) -> Any:
-        """The grammar of a structural tag, or a refusal as long as they are not supported."""
+        """The grammar of a structural tag."""
         return self._dispatch("structural_tag", key_string)
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> Any:

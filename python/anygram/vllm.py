@@ -30,7 +30,7 @@ import numpy as np
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, Vocabulary
 from anygram._serving import Output, Tell, check_budget
-from anygram.serving import FORMATS, CompileService, check_close, split_options, unsupported
+from anygram.serving import CompileService, check_close, split_options
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
 
@@ -109,14 +109,12 @@ def validate(sampling_params: Any) -> None:
     are errors of the request there.
 
     Raises:
-        AnygramError: it asks for a structural tag, or its schema is no JSON. It is an error of the client to
-            vLLM, which does not try another back end then.
+        AnygramError: its schema is no JSON. It is an error of the client to vLLM, which does not try another
+            back end then.
     """
     params = sampling_params.structured_outputs
     if params is None:
         return
-    if params.structural_tag is not None and FORMATS["structural_tag"] is None:
-        raise _refusal(unsupported("structural_tag"))
     if isinstance(params.json, str):
         try:
             json.loads(params.json)

@@ -49,6 +49,8 @@ SCHEMA = {
 }
 GBNF = 'root ::= "(" inner ")"\ninner ::= [a-c]{1,4} | root'
 LARK = 'start: "SELECT " NAME ("," NAME)~0..2 ";"\nNAME: /[a-z]{1,3}/'
+LETTERS = {"type": "regex", "pattern": "[a-f]{1,4}"}
+TAG = json.dumps({"format": {"type": "tag", "begin": "<a>", "content": LETTERS, "end": "</a>"}})
 CHOICES = ["yes", "no", 'a "third" \n🙂']
 N_VOCAB = 1600
 """Rows of the output layer: more than the tokenizer has tokens."""
@@ -259,6 +261,7 @@ ASKED: list[tuple[dict[str, Any], Any]] = [
     ({"choice": CHOICES}, lambda text: text.decode() in CHOICES),
     ({"grammar": GBNF}, lambda text: re.fullmatch(rb"\(+[abc]{1,4}\)+", text)),
     ({"grammar": LARK}, lambda text: re.fullmatch(rb"SELECT [a-z]{1,3}(,[a-z]{1,3}){0,2};", text)),
+    ({"structural_tag": TAG}, lambda text: re.fullmatch(rb"<a>[a-f]{1,4}</a>", text)),
 ]
 
 
@@ -289,19 +292,19 @@ def errors() -> None:
     from vllm.exceptions import VLLMClientError, VLLMValidationError
 
     runner = Runner(1)
-    for asked in ({"structural_tag": '{"structures": [], "triggers": []}'}, {"json": "{"}):
-        try:
-            runner.add("refused", **asked)
-        except VLLMClientError as error:
-            assert isinstance(error, anygram.AnygramError) and not isinstance(error, VLLMValidationError)
-        else:
-            raise AssertionError(asked)
+    try:
+        runner.add("refused", json="{")
+    except VLLMClientError as error:
+        assert isinstance(error, anygram.AnygramError) and not isinstance(error, VLLMValidationError)
+    else:
+        raise AssertionError("a schema that is no JSON")
     runner.add("good", regex="a+")
     runner.add("bad grammar", grammar="start: nothing")
     runner.add("bad schema", json={"type": "strange"})
+    runner.add("bad tag", structural_tag='{"format": {}}')
     runner.add("no end", stops={N_VOCAB + 5}, regex="a+")
     failed = runner.wait()
-    assert failed.keys() == {"bad grammar", "bad schema", "no end"}, failed
+    assert failed.keys() == {"bad grammar", "bad schema", "bad tag", "no end"}, failed
     assert all(isinstance(error, ValueError) for error in failed.values())
     assert runner.run().keys() == {"good"}
     late = runner.add("late", regex="b")

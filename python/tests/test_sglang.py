@@ -143,6 +143,9 @@ def test_what_requests_ask_for(engine: SimpleNamespace) -> None:
     assert reads(backend.dispatch_regex("(ab)+"), "abab")
     assert reads(backend.dispatch_ebnf('root ::= "x" | "(" root ")"'), "(x)")
     assert reads(backend.dispatch_ebnf('start: "x" | "(" start ")"'), "(x)")
+    tag = {"begin": "<a>", "schema": {"type": "null"}, "end": "</a>"}
+    tags = json.dumps({"structures": [tag], "triggers": ["<a"]})
+    assert reads(backend.dispatch_structural_tag(tags), "so <a>null</a>")
     refused = [
         backend.dispatch_json("{"),
         backend.dispatch_regex("("),

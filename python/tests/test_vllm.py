@@ -20,6 +20,8 @@ VOCABULARY = anygram.Vocabulary.builtin()
 EOS = VOCABULARY.eos[0]
 Asked = enum.Enum("Asked", ["JSON", "JSON_OBJECT", "REGEX", "GRAMMAR", "CHOICE", "STRUCTURAL_TAG"])
 NULL = {"type": "null"}
+RECORD = {"type": "json_schema", "json_schema": NULL}
+TAG = json.dumps({"format": {"type": "tag", "begin": "<a>", "content": RECORD, "end": "</a>"}})
 SCHEMA = {"type": "object", "properties": {"b": NULL, "a": NULL}, "required": ["a", "b"]}
 
 
@@ -142,10 +144,10 @@ def test_requests_are_read_before_they_are_queued(engine: SimpleNamespace) -> No
     anygram.vllm.validate(SimpleNamespace(structured_outputs=None))
     validate(json="{}")
     validate(json={"type": "null"})
-    for wrong in ({"json": "{"}, {"structural_tag": "{}"}):
-        with pytest.raises(engine.client_error) as caught:
-            validate(**wrong)
-        assert isinstance(caught.value, anygram.AnygramError)
+    validate(structural_tag="{}")
+    with pytest.raises(engine.client_error) as caught:
+        validate(json="{")
+    assert isinstance(caught.value, anygram.AnygramError)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,7 @@ def test_requests_are_read_before_they_are_queued(engine: SimpleNamespace) -> No
         (Asked.GRAMMAR, 'root ::= "x" | "(" root ")"', "((x))", "((x)"),
         (Asked.CHOICE, '["a", "ab", "\\"\\\\\\n\\u0000é🙂"]', '"\\\n\0é🙂', "b"),
         (Asked.CHOICE, '["", "a", "a"]', "", "aa"),
+        (Asked.STRUCTURAL_TAG, TAG, "<a>null</a>", "<a>1</a>"),
     ],
 )
 def test_what_requests_ask_for(asked: Asked, source: str, right: str, wrong: str) -> None:

@@ -616,7 +616,7 @@ fn few_tokens(constraint: &Constraint, outline: &Option<Arc<Outline>>) -> Rest {
     let few: Vec<(TokenId, &[u8])> = tokens.filter(|(_, bytes)| is_few(bytes)).collect();
     let tokens = Tokens::new(few.iter().map(|&(token, _)| token).collect(), constraint.mask_words());
     let height = few.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
-    Rest { id: u64::MAX, trie: TokenTrie::new(few), tokens, height }
+    Rest { id: u64::MAX, trie: TokenTrie::new(few), tokens: tokens.into(), height }
 }
 
 /// Bytes of a token that is put into holes where few are, whatever it is.
