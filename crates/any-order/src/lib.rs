@@ -74,6 +74,6 @@ pub use intersection::{
 pub use log_probs::{Floor, LogProbs};
 pub use lookahead::Lookahead;
 pub use methods::{Method, Methods};
-pub use rows::{AdmissibleRows, Row};
+pub use rows::{AdmissibleRow, AdmissibleRows};
 pub use solver::{By, Filling, Solver, Witness, batch_canvases};
 pub use weigh::{Assignment, SampleBy, SampleOptions, Tail, Weigher};

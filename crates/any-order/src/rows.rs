@@ -18,7 +18,7 @@ use crate::error::{CanvasCause, CanvasError};
 use crate::plan::Plan;
 use crate::solver::{Filling, Solver, Witness};
 
-/// What is known of the tokens of the holes of one canvas. A value; a [`Row`] asks for more.
+/// What is known of the tokens of the holes of one canvas. A value; a [`AdmissibleRow`] asks for more.
 ///
 /// ```
 /// # use anygram_any_order::{Canvas, End, Slot, Solver};
@@ -103,7 +103,7 @@ impl AdmissibleRows {
     /// Refusals of one question after which the complete sets are made.
     pub const REFUSALS: usize = 64;
 
-    /// Lets [`Row::best`] and [`Row::sample`] make the complete sets after so many refusals; at 0 at once.
+    /// Lets [`AdmissibleRow::best`] and [`AdmissibleRow::sample`] make the complete sets after so many refusals; at 0 at once.
     pub fn refusals(mut self, refusals: usize) -> Self {
         self.refusals = refusals;
         self
@@ -135,9 +135,13 @@ impl AdmissibleRows {
     }
 
     /// The row of a hole, by its number among the holes. `solver` is one of the same constraint.
-    pub fn row<'a>(&'a mut self, solver: &'a mut Solver, hole: usize) -> Result<Row<'a>, CanvasError> {
+    pub fn row<'a>(
+        &'a mut self,
+        solver: &'a mut Solver,
+        hole: usize,
+    ) -> Result<AdmissibleRow<'a>, CanvasError> {
         match self.holes.get(hole) {
-            Some(_) => Ok(Row { rows: self, solver, hole }),
+            Some(_) => Ok(AdmissibleRow { rows: self, solver, hole }),
             None => Err(CanvasCause::NoSuchHole { hole, n_holes: self.holes.len() }.into()),
         }
     }
@@ -204,13 +208,13 @@ impl AdmissibleRows {
 }
 
 /// One row of [`AdmissibleRows`], which asks a solver for what is not known.
-pub struct Row<'a> {
+pub struct AdmissibleRow<'a> {
     rows: &'a mut AdmissibleRows,
     solver: &'a mut Solver,
     hole: usize,
 }
 
-impl Row<'_> {
+impl AdmissibleRow<'_> {
     /// Whether a token is admissible. One question to the solver if it is not known.
     pub fn allows(&mut self, token: TokenId) -> Result<Decision, CanvasError> {
         let Self { rows, solver, hole } = self;

@@ -74,9 +74,9 @@ pub use anygram_any_order::intersection::{
     Complete, FormSizes, Infilling, Intersected, IntersectionBy, IntersectionOptions, IntersectionStats,
 };
 pub use anygram_any_order::{
-    Admissible, AdmissibleRows, Assignment, Canvas, CanvasError, Counters, Decision, End, Filling, Floor,
-    LogProbs, Lookahead, Method, Methods, Row, SampleBy, SampleOptions, Slot, Solver, StageCount, Tail,
-    Undecided, Verdict, Weigher, Witness, batch_canvases,
+    Admissible, AdmissibleRow, AdmissibleRows, Assignment, Canvas, CanvasError, Counters, Decision, End,
+    Filling, Floor, LogProbs, Lookahead, Method, Methods, SampleBy, SampleOptions, Slot, Solver, StageCount,
+    Tail, Undecided, Verdict, Weigher, Witness, batch_canvases,
 };
 pub use anygram_bits::ErrorKind;
 pub use anygram_bits::work::Cancel;
