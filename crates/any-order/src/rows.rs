@@ -103,7 +103,8 @@ impl AdmissibleRows {
     /// Refusals of one question after which the complete sets are made.
     pub const REFUSALS: usize = 64;
 
-    /// Lets [`AdmissibleRow::best`] and [`AdmissibleRow::sample`] make the complete sets after so many refusals; at 0 at once.
+    /// Lets [`AdmissibleRow::best`] and [`AdmissibleRow::sample`] make the complete sets after so many
+    /// refusals; at 0 at once.
     pub fn refusals(mut self, refusals: usize) -> Self {
         self.refusals = refusals;
         self

@@ -26,8 +26,8 @@ pub struct Parts {
 impl Parts {
     /// Lets a nonterminal derive the sentences of a grammar.
     ///
-    /// The nonterminals of that grammar are called `outer: inner`. What is ignored here may then stand between
-    /// the terminals of that grammar, as between all others.
+    /// The nonterminals of that grammar are called `outer: inner`. What is ignored here may then stand
+    /// between the terminals of that grammar, as between all others.
     pub fn embed(&mut self, lhs: NonterminalId, grammar: Grammar) {
         let (n_terminals, n_nonterminals) = (self.terminals.len(), self.nonterminals.len());
         let (n_pieces, outer) = (self.pieces.len(), self.nonterminals[lhs.index()].name.clone());

@@ -84,8 +84,8 @@ struct Frame {
     /// What is being followed, from which state, and how many of its exits were.
     walk: Option<(StateId, Arc<Walk>)>,
     n_done: usize,
-    /// The exits with which the frame begins, and the ends of pieces that were followed behind each. All exits
-    /// of a walk are behind the last one, or behind the one that leads to the walk.
+    /// The exits with which the frame begins, and the ends of pieces that were followed behind each. All
+    /// exits of a walk are behind the last one, or behind the one that leads to the walk.
     n_ends: Vec<(Arc<Worth>, usize)>,
     origin: Option<usize>,
 }

@@ -163,7 +163,8 @@ impl Memo {
         Some(known.clone())
     }
 
-    /// Keeps the tokens to which an exit leads, as [`Memo::insert`] keeps masks, or else for the present mask.
+    /// Keeps the tokens to which an exit leads, as [`Memo::insert`] keeps masks, or else for the present
+    /// mask.
     pub(crate) fn insert_exit(
         &mut self,
         stepper: &mut Stepper,

@@ -313,7 +313,8 @@ impl Earley {
     }
 
     /// Continues the numbering of shapes of another engine over the same grammar, which starts a new
-    /// numbering. False if that has too many, so that both start a new one: then no shape means what it meant.
+    /// numbering. False if that has too many, so that both start a new one: then no shape means what it
+    /// meant.
     pub fn take_shapes(&mut self, of: &mut Self) -> bool {
         self.views.clear();
         of.views.clear();

@@ -1,8 +1,8 @@
 //! Structural tags as a grammar: free text, and structure only where it is wanted.
 //!
 //! The notation is the JSON of XGrammar's structural tags, version 0.2.8, and the older list of structures
-//! and triggers. `docs/meaning.md` defines which texts belong to a tag; `docs/structural-tags.md` says of each
-//! format what is exact and what is refused.
+//! and triggers. `docs/meaning.md` defines which texts belong to a tag; `docs/structural-tags.md` says of
+//! each format what is exact and what is refused.
 //!
 //! | module | what |
 //! |---|---|

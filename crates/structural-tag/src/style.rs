@@ -1,8 +1,8 @@
 //! Styles: the members of an object between marks instead of as JSON, as some models write arguments.
 //!
 //! The top level of the schema is an object. Its declared members stand in their order or in any, those that
-//! are required always, with blanks around them. A member that is a string is written as it is, without quotes,
-//! and ends where the closing mark first stands; every other value is JSON.
+//! are required always, with blanks around them. A member that is a string is written as it is, without
+//! quotes, and ends where the closing mark first stands; every other value is JSON.
 
 /// How the values of a schema are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

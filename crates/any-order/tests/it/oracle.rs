@@ -397,7 +397,7 @@ fn on_demand(
                 let differs = |one: Option<bool>| one.is_some() && right.is_some() && one != right;
                 if differs(before) || differs(asked) || before.is_some() && before != asked {
                     return Err(format!(
-                        "hole {hole}, {token:?}: {right:?} in complete rows, on demand {before:?}, then {asked:?}"
+                        "hole {hole}, {token:?}: {right:?} in complete rows, on demand {before:?}, {asked:?}"
                     ));
                 }
             }

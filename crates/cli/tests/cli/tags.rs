@@ -38,11 +38,13 @@ fn tags_are_explained_and_refused_by_their_place() {
 
 #[test]
 fn questions_bring_tags() {
-    let questions = [
-        r#"{"id":1,"op":"text","format":"structural-tag","grammar":{"format":{"type":"const_string","value":"x"}},"text":"x"}"#,
-        r#"{"id":2,"op":"text","format":"structural-tag","grammar":"{\"format\":{\"type\":\"token\",\"token\":7}}","text":"x"}"#,
-        r#"{"id":3,"op":"text","format":"structural-tag","grammar":{"format":{"type":"regex","pattern":"("}},"text":"x"}"#,
+    let tags = [
+        r#"{"format":{"type":"const_string","value":"x"}}"#,
+        r#""{\"format\":{\"type\":\"token\",\"token\":7}}""#,
+        r#"{"format":{"type":"regex","pattern":"("}}"#,
     ];
+    let question = |tag| format!(r#"{{"op":"text","format":"structural-tag","grammar":{tag},"text":"x"}}"#);
+    let questions = tags.map(question);
     let output = anygram_with(&["batch", "-v", "builtin"], questions.join("\n").as_bytes());
     let answers = output.json_lines();
     assert_eq!(

@@ -105,7 +105,8 @@ fn tags_end_with_any_of_their_ends() {
     );
     // The nearest tag counts, also through other formats, and it only.
     let nested = r#"{"type":"tag","begin":"<a>","content":{"type":"sequence","elements":[
-        {"type":"tag","begin":"<b>","content":{"type":"any_text"},"end":"</b>"},{"type":"any_text"}]},"end":"</a>"}"#;
+        {"type":"tag","begin":"<b>","content":{"type":"any_text"},"end":"</b>"},
+        {"type":"any_text"}]},"end":"</a>"}"#;
     check(nested, &["<a><b></a></b>x</a>", "<a><b></b></b></a>"], &["<a><b></b></a></a>"]);
 }
 
@@ -190,8 +191,10 @@ fn the_older_notation() {
 
 #[test]
 fn members_between_marks() {
-    const SCHEMA: &str = r##"{"type":"object","$defs":{"point":{"type":"object","properties":{"x":{"type":"integer"}},
-        "additionalProperties":false}},"properties":{"s":{"type":"string","description":"d"},"n":{"type":"integer"},
+    const SCHEMA: &str = r##"{"type":"object","$defs":{"point":{"type":"object",
+        "properties":{"x":{"type":"integer"}},
+        "additionalProperties":false}},"properties":{"s":{"type":"string","description":"d"},
+        "n":{"type":"integer"},
         "e":{"enum":["u","v",7]},"o":{"anyOf":[{"type":"string","maxLength":2},{"type":"null"}]},
         "p":{"$ref":"#/$defs/point"}},"required":["s"]}"##;
     let of = |style: &str| format!(r#"{{"type":"json_schema","style":"{style}","json_schema":{SCHEMA}}}"#);
@@ -297,7 +300,8 @@ fn refusals_say_where_and_what() {
             "qwen_xml",
         ),
         (
-            r#"{"type":"json_schema","style":"glm_xml","json_schema":{"type":"object","properties":{"a/b":{"type":"string","pattern":"x"}}}}"#,
+            r#"{"type":"json_schema","style":"glm_xml","json_schema":{"type":"object",
+                "properties":{"a/b":{"type":"string","pattern":"x"}}}}"#,
             Kind::Unsupported,
             "/format/json_schema/properties/a~1b/pattern",
             "pattern",
@@ -316,25 +320,29 @@ fn refusals_say_where_and_what() {
         ),
         (r#"{"type":"token","token":"x"}"#, Kind::Unsupported, "", "x"),
         (
-            r#"{"type":"triggered_tags","triggers":["<"],"tags":[{"begin":"(","content":{"type":"any_text"},"end":")"}]}"#,
+            r#"{"type":"triggered_tags","triggers":["<"],"tags":[{"begin":"(",
+                "content":{"type":"any_text"},"end":")"}]}"#,
             Kind::Syntax,
             "/format/tags/0/begin",
             "no trigger",
         ),
         (
-            r#"{"type":"triggered_tags","triggers":["<"],"tags":[{"begin":{"token":3},"content":{"type":"any_text"},"end":")"}]}"#,
+            r#"{"type":"triggered_tags","triggers":["<"],"tags":[{"begin":{"token":3},
+                "content":{"type":"any_text"},"end":")"}]}"#,
             Kind::Syntax,
             "/format/tags/0/begin",
             "token",
         ),
         (
-            r#"{"type":"triggered_tags","triggers":["x<y","<"],"tags":[{"begin":"x<y","content":{"type":"any_text"},"end":")"}]}"#,
+            r#"{"type":"triggered_tags","triggers":["x<y","<"],"tags":[{"begin":"x<y",
+                "content":{"type":"any_text"},"end":")"}]}"#,
             Kind::Unsatisfiable,
             "/format/tags/0/begin",
             "x<y",
         ),
         (
-            r#"{"type":"triggered_tags","triggers":["x"],"excludes":["x"],"tags":[{"begin":"x","content":{"type":"any_text"},"end":")"}]}"#,
+            r#"{"type":"triggered_tags","triggers":["x"],"excludes":["x"],"tags":[{"begin":"x",
+                "content":{"type":"any_text"},"end":")"}]}"#,
             Kind::Unsatisfiable,
             "/format/tags/0/begin",
             "\"x\"",

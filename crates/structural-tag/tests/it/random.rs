@@ -43,7 +43,8 @@ fn tag(random: &mut Random, depth: usize, begin: Option<&str>) -> Value {
     let content = format(random, depth);
     match random.below(4) {
         0 => {
-            json!({"type": "tag", "begin": begin, "content": content, "end": [word(random, 0), word(random, 1)]})
+            let ends = [word(random, 0), word(random, 1)];
+            json!({"type": "tag", "begin": begin, "content": content, "end": ends})
         }
         _ => json!({"type": "tag", "begin": begin, "content": content, "end": word(random, 0)}),
     }
@@ -59,7 +60,8 @@ fn format(random: &mut Random, depth: usize) -> Value {
         3 => json!({"type": "sequence", "elements": [format(random, depth - 1), format(random, depth - 1)]}),
         4 => json!({"type": "or", "elements": [format(random, depth - 1), format(random, depth - 1)]}),
         5 => {
-            json!({"type": *random.choose(&["optional", "star", "plus"]), "content": format(random, depth - 1)})
+            let kind = *random.choose(&["optional", "star", "plus"]);
+            json!({"type": kind, "content": format(random, depth - 1)})
         }
         6 => {
             let min = random.below(3);

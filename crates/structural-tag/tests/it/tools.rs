@@ -31,12 +31,12 @@ fn calls(family: Family) -> (String, String) {
             format!(r#"{{"name": "weather", "parameters": {{"city": "Oslo", "days": {days}}}}}"#)
         }
         Family::Hermes => format!(
-            "<tool_call>\n{{\"name\": \"weather\", \"arguments\": {{\"city\": \"Oslo\", \"days\": {days}}}}}\n\
-             </tool_call>"
+            "<tool_call>\n{{\"name\": \"weather\", \"arguments\": {{\"city\": \"Oslo\", \
+             \"days\": {days}}}}}\n</tool_call>"
         ),
         Family::QwenCoder => format!(
-            "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n{days}\n\
-             </parameter>\n</function>\n</tool_call>"
+            "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n\
+             {days}\n</parameter>\n</function>\n</tool_call>"
         ),
         Family::Mistral => format!(r#"[TOOL_CALLS]weather{{"city": "Oslo", "days": {days}}}"#),
         Family::MistralArgs => format!(r#"[TOOL_CALLS]weather[ARGS]{{"city": "Oslo", "days": {days}}}"#),

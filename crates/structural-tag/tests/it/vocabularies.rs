@@ -94,7 +94,8 @@ fn qwen() -> Option<Vocabulary> {
 fn free_text_is_constrained_by_no_token_more_than_its_definition_says() {
     let Some(vocabulary) = qwen() else { return println!("skipped: there is no shared data") };
     const TAG: &str = r#"{"type":"triggered_tags","triggers":["<tool_call>"],"tags":
-        [{"begin":"<tool_call>{","content":{"type":"any_text"},"end":"}"}],"excludes":["<think>","</think>"]}"#;
+        [{"begin":"<tool_call>{","content":{"type":"any_text"},"end":"}"}],"excludes":["<think>",
+        "</think>"]}"#;
     let mut matcher = matcher(TAG, vocabulary.clone());
     let marks = ["<tool_call>", "<think>", "</think>"];
     for text in ["", "So ", "So <", "So <tool_call", "a </thin", "<thi", "\u{4e2d}"] {
