@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
+mod c_package;
 mod gpu_pack;
 mod kernels;
 mod picture;
@@ -36,6 +37,18 @@ enum Xtask {
         /// Compare it with that file instead.
         #[arg(long)]
         check: bool,
+    },
+    /// Write the header of the C API, `crates/capi/include/anygram.h`.
+    Header {
+        /// Compare it with that file instead.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Build the C API and install it: header, libraries, a file for pkg-config.
+    CPackage {
+        /// The folder that `include` and `lib` go into.
+        #[arg(long, value_name = "FOLDER")]
+        prefix: PathBuf,
     },
     /// Compile the CUDA kernels with the pinned compiler, into `crates/cuda/kernels/built`.
     Kernels {
@@ -83,8 +96,11 @@ fn main() -> ExitCode {
         Xtask::Measure => tools::measure::run(),
         #[cfg(feature = "tools")]
         Xtask::Api { check } => tools::api::run_api(check),
+        #[cfg(feature = "tools")]
+        Xtask::Header { check } => tools::header::run_header(check),
         #[cfg(not(feature = "tools"))]
-        Xtask::Measure | Xtask::Api { .. } => with_tools(),
+        Xtask::Measure | Xtask::Api { .. } | Xtask::Header { .. } => with_tools(),
+        Xtask::CPackage { prefix } => c_package::install(&prefix),
         Xtask::Kernels { check: false } => kernels::build(),
         Xtask::Kernels { check: true } => kernels::check(),
         Xtask::Sanitize => sanitize::run(),
