@@ -103,6 +103,14 @@ typedef struct anygram_solver anygram_solver;
 // The tokens of a model. Immutable; all threads may use one at once.
 typedef struct anygram_vocabulary anygram_vocabulary;
 
+// What a special token is called, such as "<|call|>"; grammars name it so.
+typedef struct {
+    // The token.
+    uint32_t id;
+    // Its name.
+    const char *name;
+} anygram_name;
+
 // Which tokens are special.
 typedef struct {
     // `sizeof(anygram_special)`.
@@ -115,6 +123,10 @@ typedef struct {
     uint32_t pad;
     // The token that a diffusion model reads where nothing is decided yet, or ANYGRAM_NO_TOKEN.
     uint32_t mask;
+    // What special tokens are called.
+    const anygram_name *names;
+    // How many names there are.
+    size_t n_names;
 } anygram_special;
 
 // What went wrong. It belongs to the caller, who sets `struct_size` and passes it, or NULL, to any function.
@@ -401,6 +413,13 @@ anygram_code anygram_solver_compatible(anygram_solver *solver,
                                        size_t n_proposals,
                                        int8_t *answers,
                                        anygram_error *error);
+
+// The fewest text tokens of a completion. ANYGRAM_UNSATISFIABLE if there is none, ANYGRAM_UNDECIDED at a
+// limit.
+anygram_code anygram_solver_minimum(anygram_solver *solver,
+                                    const anygram_canvas *canvas,
+                                    size_t *n_tokens,
+                                    anygram_error *error);
 
 // The likeliest completion: `log_probs` has a row of `n_columns` for every hole, natural logarithms or
 // logits, minus infinity excludes a token. Holes of the tail, behind the last fixed slot, count.
