@@ -4,6 +4,7 @@
 //! (Earley's items with places, the lexer modes by their rules), which is slow and shows where each phrase
 //! began. It explains; it decides nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use anygram_bits::{BitSet, CompactSet};
@@ -51,7 +52,11 @@ pub fn explain(
     let (mut next, mut recall) = (Frontier::new(), Recall::new(language));
     let mut length = 0;
     let mut is_viable = !frontier.is_empty();
+    // The readings where it stops, where some are within values.
+    let mut within = None;
     while is_viable && length < text.len() {
+        let before = recall.readings(&frontier);
+        within = matches!(before, Cow::Owned(_)).then(|| before.into_owned());
         stepper.step_recalling(language, &frontier, &mut recall, text[length], &mut next)?;
         is_viable = stepper.is_viable_recalling(language, &next, &recall)?;
         if is_viable {
@@ -60,6 +65,10 @@ pub fn explain(
         }
     }
     let is_sentence = is_viable && stepper.is_sentence(&frontier);
+    if is_viable {
+        within = Some(recall.readings(&frontier).into_owned());
+    }
+    let frontier = within.unwrap_or(frontier);
     let reading = Reading { length, is_viable, is_sentence, expected: stepper.expected(language, &frontier) };
     if is_sentence {
         return Ok((reading, None));
@@ -89,7 +98,7 @@ fn explain_prefix(
     // What completes the readings may repeat something.
     let is_sentence = |rest: &Vec<u8>| {
         let whole = [prefix, rest].concat();
-        language.grammar().memory.is_none() || language.read(&whole).is_ok_and(|reading| reading.is_sentence)
+        !language.grammar().remembers() || language.read(&whole).is_ok_and(|reading| reading.is_sentence)
     };
     let completion = completion.filter(is_sentence);
     let mut explanation = Explanation {
