@@ -39,6 +39,8 @@ pub struct Explanation {
     pub is_cut: bool,
     /// A text that makes a sentence of the prefix, if one was found.
     pub completion: Option<Vec<u8>>,
+    /// Whether the next byte is refused only because a key or an item that has to differ would repeat one.
+    pub repeats: bool,
 }
 
 /// Reads a text as [`Language::read`] does, and explains where it stops unless it is a sentence.
@@ -74,7 +76,14 @@ pub fn explain(
         return Ok((reading, None));
     }
     let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
-    Ok((reading, Some(explanation)))
+    let repeats = match text.get(length) {
+        Some(&byte) if language.grammar().remembers() => {
+            stepper.step(language, &frontier, byte, &mut next)?;
+            stepper.is_viable(language, &next)?
+        }
+        _ => false,
+    };
+    Ok((reading, Some(Explanation { repeats, ..explanation })))
 }
 
 fn explain_prefix(

@@ -6,6 +6,10 @@
 //! viable only if there is another way to go on; that takes a look at the piece, and where arrays or objects
 //! are in progress a search along what they may come to repeat. It is finite: there are only so many of them.
 //!
+//! Where values stand within other text (schemas in other grammars), what is a value depends on the reading.
+//! So each value that some reading has begun has a memory and readings of its own, apart from those outside;
+//! with the piece that closes it they are outside again. A mask is that of any of them.
+//!
 //! Masks are those of the readings less the tokens after which nothing can follow. Such a token ends in what
 //! may come to repeat something, or beyond a piece that does; these are few, and each is tried.
 

@@ -8,15 +8,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use anygram_any_order::{Canvas, End, Slot, Solver};
 use anygram_bits::{ErrorKind, Random};
 use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{LarkOptions, parse_with_schemas};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::{Options, embedded, grammar};
-use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+use anygram_left_to_right::{Constraint, Draft, Language, LanguageOptions, Limits, MaskRows, Matcher};
 use anygram_schema_oracle::json::Limits as JsonLimits;
 use anygram_schema_oracle::{Formats, Options as OracleOptions, Registry, Value};
-use anygram_vocab::{SpecialIds, Vocabulary};
+use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 
 use crate::recall::check_mask;
 
@@ -349,7 +350,7 @@ fn random_hosts_have_the_texts_that_the_reference_says() {
                     if random.chance(15) {
                         let mut matcher = constraint.matcher().unwrap();
                         for byte in text.bytes() {
-                            matcher.advance(anygram_vocab::TokenId(u32::from(byte - b' '))).unwrap();
+                            matcher.advance(TokenId(u32::from(byte - b' '))).unwrap();
                         }
                         assert_eq!(matcher.is_sentence(), is_sentence, "{what}");
                         check_mask(&mut matcher, &what);
@@ -361,4 +362,165 @@ fn random_hosts_have_the_texts_that_the_reference_says() {
     }
     println!("{n_sentences} sentences, {n_viable} viable, {n_dead} dead, {n_masks} masks");
     assert!(only.is_some() || n_sentences > 100 && n_viable > 1_000 && n_dead > 300 && n_masks > 100);
+}
+
+/// The token of one character.
+fn byte(character: char) -> TokenId {
+    TokenId(u32::from(character) - u32::from(' '))
+}
+
+fn advance(matcher: &mut Matcher, text: &str) {
+    for character in text.chars() {
+        matcher.advance(byte(character)).unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+}
+
+/// Texts that are sentences, and how much of others is viable.
+type Case = (&'static str, &'static [&'static str], &'static [(&'static str, usize)]);
+
+#[test]
+fn values_are_remembered_each_by_itself() {
+    let cases: &[Case] = &[
+        (
+            "start: \"<t>\" %json {\"type\":\"object\"} \"</t>\" | /[^<]+/",
+            &["<t>{\"a\":1,\"b\":{\"a\":2}}</t>", "{\"a\":1,\"a\":2}"],
+            &[("<t>{\"a\":1,\"a\":2}</t>", 12), ("<t>{\"a\":[{\"b\":1,\"b\"", 18)],
+        ),
+        // A reading that remembers nothing goes on.
+        (
+            "start: json | free\njson: %json {}\nfree: /[^<]+/",
+            &["{\"a\":1,\"a\":2}", "{\"a\":1}"],
+            &[("{\"a\":1,\"a\":\"<\"}", 12)],
+        ),
+        (
+            "start: json | free\njson: %json {}\nfree: /[^<]+/",
+            &["{\"a\":1,\"b\":\"<\"}"],
+            &[("{\"b\":\"<\",\"b\"", 12)],
+        ),
+        // Several values, and brackets of the grammar around them.
+        (
+            "start: \"[\" value (\",\" value)* \"]\"\nvalue: %json {\"uniqueItems\":true}",
+            &["[[1],[1]]", "[{},{}]", "[1,1,[1,[1,1]]]"],
+            &[("[[1,1],2]", 5), ("[[2],[[1],[1]]]", 12)],
+        ),
+        // The same text as a value of the one schema and as several of the other.
+        (
+            "start: whole | \"[\" part (\",\" part)* \"]\"\nwhole: %json {\"uniqueItems\":true}\n\
+             part: %json {\"type\":\"object\"}",
+            &["[1,2]", "[{\"a\":1},{\"a\":1}]", "[{\"a\":1},{\"a\":2}]"],
+            &[("[1,1]", 4), ("[{\"a\":1,\"a\"", 10), ("[{},{},1", 7)],
+        ),
+        (
+            "start: %json {} %json {\"type\":\"object\"}\n%ignore /[ \\t\\f]+/",
+            &["{\"a\":1} {\"a\":1}", " { \"a\" : 1 , \"b\":2 }{}"],
+            &[(" { \"a\":1, \"a\"", 12), ("{\"a\":1}{\"b\":1,\x0c\"b\"", 17)],
+        ),
+    ];
+    for (lark, sentences, dead) in cases {
+        let constraint = constraint(lark, &Options::default());
+        for text in *sentences {
+            assert_eq!(reads(&constraint, text), (true, text.len()), "{lark}: {text}");
+        }
+        for (text, length) in *dead {
+            assert_eq!(reads(&constraint, text), (false, *length), "{lark}: {text}");
+        }
+    }
+}
+
+#[test]
+fn outputs_within_values_fork_and_go_back() {
+    let lark = "start: \"<t>\" %json {\"type\":\"object\"} \"</t>\" | /[^<]+/";
+    let constraint = constraint(lark, &Options::default());
+    let mut matcher = constraint.matcher().unwrap();
+    advance(&mut matcher, "<t>{\"a\":1,\"");
+    let mut fork = matcher.fork();
+    advance(&mut fork, "b\":1,\"a");
+    assert!(!fork.mask().unwrap().contains(byte('"')));
+    advance(&mut matcher, "a");
+    let error = matcher.advance(byte('"')).unwrap_err().to_string();
+    assert!(error.contains("refused at its byte 0"), "{error}");
+    assert!(matcher.mask().unwrap().contains(byte('b')));
+    matcher.rollback(1).unwrap();
+    advance(&mut matcher, "b\"");
+    assert!(matcher.mask().unwrap().contains(byte(':')));
+    // What is forced, and what is at least to come, is that of readings within values too.
+    advance(&mut matcher, ":2}");
+    assert_eq!(matcher.forced().unwrap().bytes, b"</t>");
+    let mut closed = matcher.fork();
+    advance(&mut closed, "</t>");
+    assert!(closed.is_sentence());
+    matcher.rollback(1).unwrap();
+    assert_eq!(matcher.minimum_tokens(20).unwrap(), Some(5));
+    let within = matcher.mask_with_budget(5).unwrap();
+    assert!(within.contains(byte('}')) && !within.contains(byte('3')));
+    assert!(matcher.expected().iter().any(|name| name.contains('}')), "{:?}", matcher.expected());
+    // Drafts, from before the value.
+    matcher.reset();
+    advance(&mut matcher, "<t>");
+    let drafts: Vec<Draft> = "{\"a\":1,\"a\""
+        .chars()
+        .enumerate()
+        .map(|(at, character)| Draft { token: byte(character), after: at.checked_sub(1) })
+        .collect();
+    let mut words = vec![0; drafts.len() * constraint.mask_words()];
+    let rows = MaskRows::new(&mut words, constraint.mask_words());
+    let are_allowed = matcher.draft_masks(&drafts, rows).unwrap();
+    assert_eq!(are_allowed.iter().filter(|&&allowed| allowed).count(), drafts.len() - 1);
+}
+
+#[test]
+fn holes_within_values_do_not_repeat_keys() {
+    let slots = |text: &str| -> Canvas {
+        let slots = text.chars().map(|c| if c == '?' { Slot::Hole } else { Slot::Fixed(byte(c)) });
+        Canvas::new(slots.collect(), End::Sentence)
+    };
+    let text = "<t>{\"a\":1,\"?\":2}</t>";
+    for (lark, repeats) in [
+        ("start: \"<t>\" %json {\"type\":\"object\"} \"</t>\"", false),
+        ("start: \"<t>\" %json {\"type\":\"object\"} \"</t>\" | /<t>[^?]+/", true),
+    ] {
+        let constraint = constraint(lark, &Options::default());
+        let mut solver = Solver::new(&constraint).unwrap();
+        let admissible = solver.admissible(&slots(text)).unwrap();
+        assert_eq!(admissible.get(0, byte('a')).decided(), Some(repeats), "{lark}");
+        assert_eq!(admissible.get(0, byte('b')).decided(), Some(true), "{lark}");
+        let repeated = solver.completable(&slots(&text.replace('?', "a"))).unwrap();
+        assert_eq!(repeated.decided(), Some(repeats), "{lark}");
+    }
+}
+
+#[test]
+fn what_is_ignored_may_not_look_like_keys() {
+    let options = Options::default();
+    let schemas = |schema: &str| {
+        embedded(schema, &options).map_err(|refusal| (ErrorKind::Unsupported, refusal.to_string()))
+    };
+    let parse = |lark: &str| parse_with_schemas(lark, &LarkOptions::default(), &schemas);
+    for ignored in [r"/#[^\n]*/", r"/\w+/", "\"x\"", "/[ a]/", r#"/"/"#] {
+        let error = parse(&format!("start: %json {{}}\n%ignore {ignored}")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{ignored}: {error}");
+        assert!(error.to_string().contains("is ignored"), "{ignored}: {error}");
+        // Where all keys are listed, nothing is remembered.
+        let listed = r#"{"properties":{"a":{"type":"null"}},"additionalProperties":false,"type":"object"}"#;
+        parse(&format!("start: %json {listed}\n%ignore {ignored}")).unwrap();
+    }
+    for ignored in [r"/\s+/", "/[ \\t]/", "/;/"] {
+        parse(&format!("start: %json {{}}\n%ignore {ignored}")).unwrap();
+    }
+}
+
+#[test]
+fn values_at_once_have_a_limit() {
+    let grammar = {
+        let schemas = |schema: &str| Ok(embedded(schema, &Options::default()).unwrap());
+        parse_with_schemas("start: (/[^x]/ | %json {})*", &LarkOptions::default(), &schemas).unwrap()
+    };
+    let read = |open_values: usize, n: usize| {
+        let limits = Limits { open_values, ..Limits::default() };
+        let options = LanguageOptions { limits, ..LanguageOptions::default() };
+        Language::new(grammar.clone(), &options).unwrap().read("[".repeat(n).as_bytes())
+    };
+    assert!(read(10, 10).unwrap().is_sentence);
+    let error = read(10, 11).unwrap_err();
+    assert_eq!((error.kind(), error.limit()), (ErrorKind::Limit, Some(("open_values", 10))), "{error}");
 }
