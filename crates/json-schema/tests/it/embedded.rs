@@ -14,6 +14,7 @@ use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{LarkOptions, parse_with_schemas};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::{Options, embedded, grammar};
+use anygram_left_to_right::tree::Tree;
 use anygram_left_to_right::{Constraint, Draft, Language, LanguageOptions, Limits, MaskRows, Matcher};
 use anygram_schema_oracle::json::Limits as JsonLimits;
 use anygram_schema_oracle::{Formats, Options as OracleOptions, Registry, Value};
@@ -395,7 +396,7 @@ fn values_are_remembered_each_by_itself() {
         (
             "start: json | free\njson: %json {}\nfree: /[^<]+/",
             &["{\"a\":1,\"b\":\"<\"}"],
-            &[("{\"b\":\"<\",\"b\"", 12)],
+            &[("{\"b\":\"<\",\"b\"", 11)],
         ),
         // Several values, and brackets of the grammar around them.
         (
@@ -430,7 +431,8 @@ fn values_are_remembered_each_by_itself() {
 #[test]
 fn outputs_within_values_fork_and_go_back() {
     let lark = "start: \"<t>\" %json {\"type\":\"object\"} \"</t>\" | /[^<]+/";
-    let constraint = constraint(lark, &Options::default());
+    let options = Options { whitespace: Whitespace::Compact, ..Options::default() };
+    let constraint = constraint(lark, &options);
     let mut matcher = constraint.matcher().unwrap();
     advance(&mut matcher, "<t>{\"a\":1,\"");
     let mut fork = matcher.fork();
@@ -523,4 +525,26 @@ fn values_at_once_have_a_limit() {
     assert!(read(10, 10).unwrap().is_sentence);
     let error = read(10, 11).unwrap_err();
     assert_eq!((error.kind(), error.limit()), (ErrorKind::Limit, Some(("open_values", 10))), "{error}");
+}
+
+#[test]
+fn trees_are_of_readings_that_repeat_nothing() {
+    let constraint = constraint("start: json | free\njson: %json {}\nfree: /[^<]+/", &Options::default());
+    let language = constraint.language();
+    let nested = "{\"a\":[{\"b\":1}],\"b\":{\"a\":{\"c\":[1,1]}}}";
+    for (text, rule) in [
+        ("{\"a\":1,\"b\":2}", "json"),
+        ("{\"a\":1,\"a\":2}", "free"),
+        ("{\"b\":{\"a\":1,\"\\u0061\":2}}", "free"),
+        ("[{\"a\":1},{\"a\":1}]", "json"),
+        (nested, "json"),
+        ("<", "none"),
+    ] {
+        let tree = Tree::read(language, text.as_bytes()).unwrap();
+        let below = tree.and_then(|tree| {
+            let whole = tree.nodes.iter().filter(|node| node.span == (0..text.len()));
+            whole.map(|node| language.grammar().symbol_name(node.symbol).to_owned()).nth(1)
+        });
+        assert_eq!(below.as_deref().unwrap_or("none"), rule, "{text}");
+    }
 }
