@@ -294,6 +294,10 @@ impl JsonMemory {
         Self { shared: Arc::new(shared), ..fresh }
     }
 
+    fn is_between(&self) -> bool {
+        matches!(self.piece, Piece::Between)
+    }
+
     fn blanks_and(&self, others: &[u8]) -> ByteSet {
         let blanks = (0..=u8::MAX).filter(|&byte| self.shared.blanks.contains(byte));
         blanks.chain(others.iter().copied()).collect()
@@ -679,6 +683,16 @@ fn repeats_behind_opening<const ITEMS: bool>(token: &[u8]) -> bool {
     let repeats = |(bracket, rest): (&[u8], &[u8])| {
         let mut memory = JsonMemory::new(Arc::default(), Vec::new(), (ITEMS, Escapes::Any));
         for &byte in bracket.iter().chain(rest) {
+            let Frame { shape, key, n, expects_key, .. } = &*memory.frame;
+            // No JSON: a comma has a member before it, and there is a colon between two strings.
+            let is_wrong = match byte {
+                b',' => *n == 0 || key.is_some(),
+                b'"' => *expects_key && key.is_some(),
+                _ => false,
+            };
+            if is_wrong && *shape == Shape::Object && memory.is_between() {
+                return false;
+            }
             memory.step(byte);
             if memory.repeats {
                 return true;
@@ -764,7 +778,7 @@ impl Memory for JsonMemory {
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.piece, Piece::Between) && self.outer.is_none() && self.frame.n > 0
+        self.is_between() && self.outer.is_none() && self.frame.n > 0
     }
 
     fn is_blank(&self, byte: u8) -> bool {

@@ -872,6 +872,11 @@ impl Matcher {
             self.mask_of_readings(session, &position.frontier, words)?;
             return self.remove_repeating(session, position, words);
         }
+        if let ([], [Value { readings, recall, .. }]) = (&*position.frontier, position.recall.values()) {
+            self.mask_of_readings(session, readings, words)?;
+            self.remove_within(session, (readings, recall), words)?;
+            return self.remove_opening(session, position, words);
+        }
         words.fill(0);
         if !position.frontier.is_empty() {
             self.mask_of_readings(session, &position.frontier, words)?;
