@@ -162,6 +162,8 @@ pub(crate) struct Places<'a> {
     n: usize,
     /// By the rest of their positions; 0 for the whole text.
     known: FxHashMap<usize, Recalled>,
+    /// Bytes that memories have read.
+    n_read: usize,
 }
 
 impl<'a> Places<'a> {
@@ -170,7 +172,7 @@ impl<'a> Places<'a> {
         let grammar = language.grammar();
         let n = text.len().checked_mul(grammar.embedded.len())?.checked_add(1)?;
         n.checked_mul(text.len().checked_add(1)?)?;
-        let mut places = Self { language, text, n, known: FxHashMap::default() };
+        let mut places = Self { language, text, n, known: FxHashMap::default(), n_read: 0 };
         if let Some(memory) = &grammar.memory {
             places.known.insert(0, places.remembered(memory, 0));
         }
@@ -214,6 +216,7 @@ impl<'a> Places<'a> {
                 let value = 1 + place * grammar.embedded.len() + opened as usize;
                 if !self.known.contains_key(&value) {
                     let remembered = self.remembered(&grammar.embedded[opened as usize], place);
+                    self.n_read += remembered.closes.unwrap_or(self.text.len()) - place;
                     self.known.insert(value, remembered);
                 }
                 return Some(end * self.n + value);
@@ -439,7 +442,7 @@ impl<'a> Chart<'a> {
                 self.advance(at, to, &scanned, ignored == Some(to));
             }
         }
-        (self.steps <= self.most.0).then_some(in_progress)
+        (self.steps + self.places.n_read <= self.most.0).then_some(in_progress)
     }
 
     fn advance(&mut self, from: usize, to: usize, scanned: &[TerminalId], is_ignored: bool) {
