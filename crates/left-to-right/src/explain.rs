@@ -174,7 +174,7 @@ impl<'a> Places<'a> {
         n.checked_mul(text.len().checked_add(1)?)?;
         let mut places = Self { language, text, n, known: FxHashMap::default(), n_read: 0 };
         if let Some(memory) = &grammar.memory {
-            places.known.insert(0, places.remembered(memory, 0));
+            places.known.insert(0, places.recalled(memory, 0));
         }
         Some(places)
     }
@@ -189,21 +189,21 @@ impl<'a> Places<'a> {
         place * self.n
     }
 
-    fn remembered(&self, memory: &Remembers, from: usize) -> Recalled {
+    fn recalled(&self, memory: &Remembers, from: usize) -> Recalled {
         let mut memory = memory.fork();
-        let mut remembered = Recalled::default();
+        let mut recalled = Recalled::default();
         for (at, &byte) in self.text.iter().enumerate().skip(from) {
             let Some(memory) = Arc::get_mut(&mut memory) else { break };
             memory.step(byte);
             if memory.repeats() {
-                remembered.repeats.insert(at + 1);
+                recalled.repeats.insert(at + 1);
             }
             if memory.is_over() {
-                remembered.closes = Some(at + 1);
+                recalled.closes = Some(at + 1);
                 break;
             }
         }
-        remembered
+        recalled
     }
 
     /// Where a piece of a terminal leads that ends at a place; `None` if it repeats what it may not.
@@ -211,16 +211,15 @@ impl<'a> Places<'a> {
         let (place, value) = (position / self.n, position % self.n);
         let grammar = self.language.grammar();
         let memory = grammar.terminals[terminal.index()].memory;
-        if value == 0 {
-            if let Some(opened) = memory.and_then(|memory| memory.opens()) {
-                let value = 1 + place * grammar.embedded.len() + opened as usize;
-                if !self.known.contains_key(&value) {
-                    let remembered = self.remembered(&grammar.embedded[opened as usize], place);
-                    self.n_read += remembered.closes.unwrap_or(self.text.len()) - place;
-                    self.known.insert(value, remembered);
-                }
-                return Some(end * self.n + value);
+        let opened = memory.and_then(|memory| memory.opens()).filter(|_| value == 0);
+        if let Some(opened) = opened {
+            let value = 1 + place * grammar.embedded.len() + opened as usize;
+            if !self.known.contains_key(&value) {
+                let recalled = self.recalled(&grammar.embedded[opened as usize], place);
+                self.n_read += recalled.closes.unwrap_or(self.text.len()) - place;
+                self.known.insert(value, recalled);
             }
+            return Some(end * self.n + value);
         }
         let Some(Recalled { repeats, closes }) = self.known.get(&value) else {
             return Some(end * self.n + value);
