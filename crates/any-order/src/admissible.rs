@@ -176,9 +176,9 @@ impl Solver {
         let verdicts = if verdicts.memory_usage() <= most { verdicts } else { Verdicts::default() };
         self.tables.kept = Some(Box::new(Kept { plan, verdicts, rows: possible }));
         let rows = rows.into_iter().map(|row| (row.hole, row.undecided.clone(), row.found()));
-        let rows: Vec<_> = match self.constraint().language().grammar().memory {
-            None => rows.collect(),
-            Some(_) => {
+        let rows: Vec<_> = match self.constraint().language().grammar().remembers() {
+            false => rows.collect(),
+            true => {
                 let row = |(hole, undecided, found)| Confirmed::new(hole, found, undecided);
                 let mut rows: Vec<Confirmed> = rows.map(row).collect();
                 self.confirm_rows(canvas, &mut rows, &mut work);

@@ -42,7 +42,7 @@ pub(crate) struct Confirm<'a> {
 impl<'a> Confirm<'a> {
     /// For completions of a canvas; none where readings know all.
     pub fn new(matcher: &'a mut Matcher, canvas: &'a Canvas) -> Option<Self> {
-        let remembers = matcher.constraint().language().grammar().memory.is_some();
+        let remembers = matcher.constraint().language().grammar().remembers();
         remembers.then_some(Self { matcher, canvas, belongs: None, n_refused: 0 })
     }
 
@@ -243,7 +243,9 @@ impl Solver {
             let language = self.constraint().language();
             let terminals = &language.grammar().terminals;
             let candidates = self.tables.stepper.transducer().candidates(language.lexing(), *lexeme);
-            let is_free = candidates.iter().all(|terminal| terminals[terminal].memory.is_none());
+            // What is within a value depends on the reading, which need not be the one that was confirmed.
+            let is_free = language.grammar().embedded.is_empty()
+                && candidates.iter().all(|terminal| terminals[terminal].memory.is_none());
             return Ok((ending.clone(), is_free));
         }
         for (at, exit) in walk.exits.iter().enumerate().filter(|(_, exit)| has_own(&exit.ends)) {

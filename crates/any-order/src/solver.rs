@@ -310,7 +310,7 @@ impl Solver {
     }
 
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
-        let remembers = self.constraint().language().grammar().memory.is_some();
+        let remembers = self.constraint().language().grammar().remembers();
         let is_fixed = |place: &Place| matches!(place, Place::Token(_) | Place::Closed);
         if remembers && plan.places.iter().all(is_fixed) {
             return self.decide_fixed(canvas, plan);
@@ -594,7 +594,7 @@ impl Solver {
 
     /// Whether a text is a prefix of a sentence, or else a sentence.
     fn ends_as(&mut self, text: &[TokenId], as_prefix: bool) -> Result<bool, StepError> {
-        if self.constraint().language().grammar().memory.is_some() {
+        if self.constraint().language().grammar().remembers() {
             return Ok(confirm::reads(&mut self.matcher, text, as_prefix));
         }
         self.matcher.reset();

@@ -114,7 +114,7 @@ pub struct Weigher {
 impl Weigher {
     /// Empty tables for a constraint.
     pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
-        let remembers = constraint.language().grammar().memory.is_some();
+        let remembers = constraint.language().grammar().remembers();
         let matcher = remembers.then(|| constraint.matcher()).transpose()?;
         Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default(), matcher })
     }

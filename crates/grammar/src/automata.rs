@@ -326,8 +326,9 @@ impl Grammar {
 
     /// The difference in what [`Grammar::with_pieces`] adds.
     pub(crate) fn difference_of_pieces(&self, other: &Self) -> Option<String> {
-        let parts = |grammar: &Self| (grammar.pieces.clone(), grammar.delimited, grammar.memory.clone());
-        let differ = parts(self) != parts(other);
-        differ.then(|| "automata of terminals, whether pieces are delimited, or the memory".to_owned())
+        let same = self.pieces == other.pieces
+            && (self.delimited, &self.memory) == (other.delimited, &other.memory)
+            && self.embedded == other.embedded;
+        (!same).then(|| "automata of terminals, whether pieces are delimited, or the memories".to_owned())
     }
 }

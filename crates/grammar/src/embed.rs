@@ -7,6 +7,7 @@ use crate::ir::{
     AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Rule, Symbol, Terminal, TerminalId,
     TerminalKind,
 };
+use crate::memory::{Remembered, Remembers};
 
 /// The parts of a grammar, to which others are added.
 #[derive(Clone, Debug, Default)]
@@ -21,13 +22,16 @@ pub struct Parts {
     pub automata: Vec<AutomatonRule>,
     /// The automata of terminals.
     pub pieces: Vec<Pieces>,
+    /// The memories of values.
+    pub embedded: Vec<Remembers>,
 }
 
 impl Parts {
     /// Lets a nonterminal derive the sentences of a grammar.
     ///
     /// The nonterminals of that grammar are called `outer: inner`. What is ignored here may then stand
-    /// between the terminals of that grammar, as between all others.
+    /// between the terminals of that grammar, as between all others. What it remembers of whole texts is not
+    /// taken over: where it is to hold here, it has to be a memory of values.
     pub fn embed(&mut self, lhs: NonterminalId, grammar: Grammar) {
         let (n_terminals, n_nonterminals) = (self.terminals.len(), self.nonterminals.len());
         let (n_pieces, outer) = (self.pieces.len(), self.nonterminals[lhs.index()].name.clone());
@@ -35,11 +39,15 @@ impl Parts {
             Symbol::Terminal(t) => Symbol::Terminal(TerminalId::new(t.index() + n_terminals)),
             Symbol::Nonterminal(n) => Symbol::Nonterminal(NonterminalId::new(n.index() + n_nonterminals)),
         };
+        let n_embedded = self.embedded.len() as u32;
         let left = |lhs: NonterminalId| NonterminalId::new(lhs.index() + n_nonterminals);
         self.terminals.extend(grammar.terminals.into_iter().map(|mut terminal| {
             if let TerminalKind::Automaton { automaton, .. } = &mut terminal.kind {
                 *automaton += n_pieces;
             }
+            terminal.memory = terminal
+                .memory
+                .and_then(|memory| Some(Remembered { value: Some(memory.value? + n_embedded), ..memory }));
             terminal
         }));
         let nonterminals = grammar.nonterminals.into_iter();
@@ -58,12 +66,13 @@ impl Parts {
             ..rule
         }));
         self.pieces.extend(grammar.pieces);
+        self.embedded.extend(grammar.embedded);
     }
 
     /// The grammar of these parts.
     pub fn into_grammar(self, start: NonterminalId, lexer: LexerMode) -> Grammar {
-        let Self { terminals, nonterminals, rules, automata, pieces } = self;
+        let Self { terminals, nonterminals, rules, automata, pieces, embedded } = self;
         let grammar = Grammar::with_automata(terminals, nonterminals, (rules, automata), start, lexer);
-        grammar.with_pieces(pieces, false)
+        grammar.with_pieces(pieces, false).with_embedded(embedded)
     }
 }

@@ -353,7 +353,7 @@ pub struct Terminal {
     pub reserved: bool,
     /// Where it was declared; `None` for one from a library or another file.
     pub span: Option<Span>,
-    /// What its pieces are to the grammar's [memory](Grammar::memory), if it has one.
+    /// What its pieces are to one of the grammar's [memories](crate::memory), if to any.
     pub memory: Option<Remembered>,
 }
 
@@ -447,6 +447,8 @@ pub struct Grammar {
     pub delimited: bool,
     /// What keeps pieces from being repeated.
     pub memory: Option<Remembers>,
+    /// The same within values in a text, by the numbers that terminals name: see [`crate::memory`].
+    pub embedded: Vec<Remembers>,
 }
 
 fn right_sides<'a>(rules: &'a [Rule], automata: &'a [AutomatonRule]) -> impl Iterator<Item = &'a Symbol> {
@@ -540,8 +542,19 @@ impl Grammar {
         let mut terminals: Vec<Terminal> =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
         terminals.shrink_to_fit();
-        let (pieces, delimited, memory) = (Vec::new(), false, None);
-        Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited, memory }
+        let (pieces, delimited, memory, embedded) = (Vec::new(), false, None, Vec::new());
+        Self {
+            terminals,
+            nonterminals,
+            rules,
+            automata,
+            start,
+            default_lexer,
+            pieces,
+            delimited,
+            memory,
+            embedded,
+        }
     }
 
     /// The size of the rules: their symbols and one for each, those of automata included.

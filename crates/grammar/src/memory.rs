@@ -5,20 +5,53 @@
 //! its terminals which [remember](crate::ir::Terminal::memory): the piece of one that is *distinct* may not
 //! repeat an earlier one. So a text is a sentence if the grammar derives it by pieces of which none that is
 //! distinct repeats another.
+//!
+//! One memory ([`Grammar::memory`]) reads the whole text. Others ([`Grammar::embedded`]) read values within a
+//! text: each reads what stands from a piece that *opens* a value to the piece that closes it, and what
+//! stands outside of values is in no memory. Which parts of a text are values depends on the reading, and so
+//! does what may not be repeated.
 
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::ir::Grammar;
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+use crate::ir::{Grammar, Pattern, Terminal, TerminalKind};
 
 /// What a terminal's pieces are to a [`Memory`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Remembered {
-    /// Which pieces it has: a number of the memory's own.
-    pub kind: u32,
+    /// Which of the memories of [values](Grammar::embedded) it belongs to; `None` for that of the whole text.
+    pub value: Option<u32>,
+    /// What its pieces are.
+    pub role: Role,
+}
+
+/// What a terminal's pieces are to their [`Memory`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Role {
+    /// They open a value, outside of values of the same memory: one byte that does, and blanks.
+    Opens,
+    /// They can be repeated, or may not be.
+    Piece {
+        /// Which pieces it has: a number of the memory's own.
+        kind: u32,
+        /// Whether a piece may not repeat an earlier one.
+        is_distinct: bool,
+    },
+}
+
+impl Remembered {
     /// Whether a piece may not repeat an earlier one.
-    pub is_distinct: bool,
+    pub fn is_distinct(self) -> bool {
+        matches!(self.role, Role::Piece { is_distinct: true, .. })
+    }
+
+    /// The memory of values of which a piece opens one.
+    pub fn opens(self) -> Option<u32> {
+        self.value.filter(|_| self.role == Role::Opens)
+    }
 }
 
 /// Bytes, as a set.
@@ -77,6 +110,16 @@ pub trait Memory: Debug + Send + Sync {
 
     /// Reads a byte. Of a text that is no sentence of the grammar nothing is promised.
     fn step(&mut self, byte: u8);
+
+    /// Whether the value that was opened first is closed, so that nothing of it matters any more.
+    fn is_over(&self) -> bool;
+
+    /// Whether a byte is a blank, which may stand between pieces and means nothing there.
+    fn is_blank(&self, byte: u8) -> bool;
+
+    /// Tokens that lead from outside of values into one in which something repeats or is at risk, or behind
+    /// it, pass this test.
+    fn opening(&self) -> TokenTest;
 
     /// Whether reading a byte changes nothing.
     fn ignores(&self, byte: u8) -> bool;
@@ -150,4 +193,84 @@ impl Grammar {
     pub fn with_memory(self, memory: Remembers) -> Self {
         Self { memory: Some(memory), ..self }
     }
+
+    /// The same grammar with memories, of the empty text, for values within its texts.
+    pub fn with_embedded(self, embedded: Vec<Remembers>) -> Self {
+        Self { embedded, ..self }
+    }
+
+    /// Whether there is anything that its rules do not say of a text.
+    pub fn remembers(&self) -> bool {
+        self.memory.is_some() || !self.embedded.is_empty()
+    }
+
+    /// An ignored terminal that can stand between the parts of a remembered value and may have characters in
+    /// it that mean something there, so that what the value's pieces are would not be known by the text.
+    pub fn disturbing(&self) -> Option<&Terminal> {
+        if self.embedded.is_empty() {
+            return None;
+        }
+        let is_disturbing = |terminal: &&Terminal| match (&terminal.kind, terminal.ignored) {
+            (TerminalKind::Literal(pattern) | TerminalKind::Pattern(pattern), true) => !is_blank(pattern),
+            (_, ignored) => ignored,
+        };
+        self.terminals.iter().find(is_disturbing)
+    }
+}
+
+/// Whether a character means nothing between the parts of a value.
+fn means_nothing(c: u32) -> bool {
+    u8::try_from(c).map_or(true, |c| !c.is_ascii_alphanumeric() && !b"{}[],:\"+-.\\".contains(&c))
+}
+
+/// Whether all texts of a pattern have only characters that mean nothing between the parts of a value.
+fn is_blank(pattern: &Pattern) -> bool {
+    let mut agenda = vec![pattern];
+    while let Some(pattern) = agenda.pop() {
+        match pattern {
+            Pattern::Regex(expression) if has_only_blanks(expression) => {}
+            Pattern::Concat(parts) | Pattern::Alternate(parts) => agenda.extend(parts),
+            Pattern::Repeat { inner, .. } => agenda.push(inner),
+            // Each of them has all texts.
+            Pattern::And(parts) if parts.iter().any(is_plainly_blank) => {}
+            Pattern::Regex(_) | Pattern::And(_) | Pattern::Not(_) => return false,
+        }
+    }
+    true
+}
+
+fn is_plainly_blank(pattern: &Pattern) -> bool {
+    matches!(pattern, Pattern::Regex(expression) if has_only_blanks(expression))
+}
+
+fn has_only_blanks(expression: &Hir) -> bool {
+    let mut agenda = vec![expression];
+    while let Some(expression) = agenda.pop() {
+        match expression.kind() {
+            HirKind::Empty | HirKind::Look(_) => {}
+            HirKind::Literal(literal) => {
+                if !literal.0.iter().all(|&byte| means_nothing(u32::from(byte))) {
+                    return false;
+                }
+            }
+            HirKind::Class(class) => {
+                let ranges: Vec<(u32, u32)> = match class {
+                    Class::Unicode(class) => {
+                        class.iter().map(|range| (range.start() as u32, range.end() as u32)).collect()
+                    }
+                    Class::Bytes(class) => {
+                        class.iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).collect()
+                    }
+                };
+                let is_blank = |&(from, to): &(u32, u32)| (from..=to.min(0x7f)).all(means_nothing);
+                if !ranges.iter().all(is_blank) {
+                    return false;
+                }
+            }
+            HirKind::Repetition(repetition) => agenda.push(&repetition.sub),
+            HirKind::Capture(capture) => agenda.push(&capture.sub),
+            HirKind::Concat(parts) | HirKind::Alternation(parts) => agenda.extend(parts),
+        }
+    }
+    true
 }

@@ -72,7 +72,7 @@ fn main() {
         };
         let Ok(grammar) = grammar(&case.schema, &Options::default()) else { continue };
         let tokens = vocabulary.encode(&test.data).unwrap();
-        let remembers = grammar.memory.is_some();
+        let remembers = grammar.remembers();
         let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
         let constraint = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap();
         let start = Instant::now();

@@ -108,19 +108,9 @@ pub fn grammar(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
     Ok(lowered(schema, options)?.into_grammar())
 }
 
-/// The same as a part of another grammar, which has no memory of what was written: there keys that no keyword
-/// declares can be repeated.
-///
-/// # Errors
-/// As [`grammar`], and [`Kind::Unsupported`] where items have to differ that are too many to be listed.
+/// The same as a part of another grammar, with a memory for each value instead of one of the whole text.
 pub fn embedded(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
-    let mut lowered = lowered(schema, options)?;
-    if lowered.memory.take().is_some_and(|memory| memory.holds_items()) {
-        let message = "within another grammar items that differ have to be a few values";
-        return Err(Refusal::new(Kind::Unsupported, "", message).keyword("uniqueItems"));
-    }
-    lowered.terminals.iter_mut().for_each(|(.., memory)| *memory = None);
-    Ok(lowered.into_grammar())
+    Ok(lowered(schema, options)?.into_embedded())
 }
 
 /// The parts of the grammar of a schema's texts.

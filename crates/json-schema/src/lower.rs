@@ -11,7 +11,7 @@ use anygram_grammar::ir::{
     AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
-use anygram_grammar::memory::{Remembered, Remembers};
+use anygram_grammar::memory::{Remembered, Remembers, Role};
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, Repetition};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -69,6 +69,8 @@ pub struct Lowered {
     pub rules: Vec<Rule>,
     /// Right-hand sides by automata.
     pub automata: Vec<(NonterminalId, Arc<dyn RuleAutomaton>, Vec<Symbol>)>,
+    /// The terminals that open an object or array.
+    pub openings: Vec<TerminalId>,
     /// Where derivations begin.
     pub start: NonterminalId,
     /// What keeps keys and items from being repeated, where automata cannot.
@@ -80,6 +82,19 @@ pub struct Lowered {
 }
 
 impl Lowered {
+    /// The grammar of these parts within another one, where each value is remembered by itself.
+    pub fn into_embedded(mut self) -> Grammar {
+        let Some(memory) = self.memory.take() else { return self.into_grammar() };
+        let value = Some(0);
+        for (.., remembered) in &mut self.terminals {
+            *remembered = remembered.map(|remembered| Remembered { value, ..remembered });
+        }
+        for &terminal in &self.openings {
+            self.terminals[terminal.index()].2 = Some(Remembered { value, role: Role::Opens });
+        }
+        self.into_grammar().with_embedded(vec![Remembers(Arc::new(memory.embedded()))])
+    }
+
     /// The grammar that these are the parts of.
     pub fn into_grammar(self) -> Grammar {
         let mut terminals = Vec::with_capacity(self.terminals.len());
@@ -202,6 +217,7 @@ pub fn lower(
             nonterminals: Vec::new(),
             rules: Vec::new(),
             automata: Vec::new(),
+            openings: [Fixed::OpenObject, Fixed::OpenArray].map(|open| TerminalId::new(open as usize)).into(),
             start: NonterminalId(0),
             memory: None,
             places: Vec::new(),
@@ -281,7 +297,7 @@ impl Kinds {
             self.all.push(kind.clone());
             fresh
         });
-        Some(Remembered { kind, is_distinct })
+        Some(Remembered { value: None, role: Role::Piece { kind, is_distinct } })
     }
 }
 
@@ -582,6 +598,7 @@ impl Lowering {
                 let memory = is_distinct.and_then(|distinct| self.kinds.number(Kind::Close, distinct));
                 self.terminal(name.to_owned(), Source::Regex(literal(&text)), memory)
             });
+            self.out.openings.extend(&level[..2]);
             self.levels.push(level);
         }
         let at = match (part, is_distinct) {

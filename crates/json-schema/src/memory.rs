@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::PieceAutomaton;
-use anygram_grammar::memory::{ByteSet, Memory, Remembered, Rests, Risk, TokenTest};
+use anygram_grammar::memory::{ByteSet, Memory, Remembered, Rests, Risk, Role, TokenTest};
 use rpds::{ListSync, RedBlackTreeSetSync};
 use rustc_hash::FxHasher;
 
@@ -46,6 +46,9 @@ struct Shared {
     /// See [`Shared::ample`].
     ample: OnceLock<Ample>,
     escapes: Escapes,
+    /// What may stand between pieces: blanks of JSON, and where something else is ignored around the text,
+    /// all that means nothing in JSON.
+    blanks: ByteSet,
 }
 
 /// How many characters of a string can always be prolonged to another string than any that was written, if
@@ -271,13 +274,33 @@ impl JsonMemory {
     /// arrays have to differ somewhere.
     pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, (holds_items, escapes): (bool, Escapes)) -> Self {
         let frame = Arc::new(Frame::new(Shape::Top, Vec::new(), 0));
-        let shared = Arc::new(Shared { chars, kinds, holds_items, ample: OnceLock::new(), escapes });
+        let (ample, blanks) = (OnceLock::new(), BLANKS.iter().copied().collect());
+        let shared = Arc::new(Shared { chars, kinds, holds_items, ample, escapes, blanks });
         Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
     }
 
-    /// Whether items of arrays have to differ somewhere; else only keys do.
-    pub fn holds_items(&self) -> bool {
-        self.shared.holds_items
+    /// The same for values within other texts, where more than blanks of JSON can stand between pieces.
+    pub fn embedded(self) -> Self {
+        let Shared { chars, kinds, holds_items, escapes, .. } = &*self.shared;
+        let fresh = Self::new(chars.clone(), kinds.clone(), (*holds_items, *escapes));
+        let shared = Shared {
+            chars: chars.clone(),
+            kinds: kinds.clone(),
+            holds_items: *holds_items,
+            ample: OnceLock::new(),
+            escapes: *escapes,
+            blanks: (0..=u8::MAX).filter(|&byte| means_nothing(byte)).collect(),
+        };
+        Self { shared: Arc::new(shared), ..fresh }
+    }
+
+    fn is_between(&self) -> bool {
+        matches!(self.piece, Piece::Between)
+    }
+
+    fn blanks_and(&self, others: &[u8]) -> ByteSet {
+        let blanks = (0..=u8::MAX).filter(|&byte| self.shared.blanks.contains(byte));
+        blanks.chain(others.iter().copied()).collect()
     }
 
     fn frame_mut(&mut self) -> &mut Frame {
@@ -387,7 +410,7 @@ impl JsonMemory {
     /// A byte between pieces.
     fn between(&mut self, byte: u8) {
         match byte {
-            b' ' | b'\t' | b'\n' | b'\r' => {}
+            byte if means_nothing(byte) => {}
             b'{' => self.open(Shape::Object),
             b'[' => self.open(Shape::Array),
             b'}' | b']' => self.close(),
@@ -641,6 +664,48 @@ const BETWEEN: &[u8] = b" \t\n\r,:]}[{\"-0123456789tfn";
 /// White space of JSON.
 const BLANKS: &[u8] = b" \t\n\r";
 
+/// Whether no piece of JSON begins with a byte or, but for strings, has it in it.
+fn means_nothing(byte: u8) -> bool {
+    !byte.is_ascii_alphanumeric() && !b"{}[],:\"+-.\\".contains(&byte)
+}
+
+/// Whether something repeats, or may come to, in a value that a token opens, or that was opened right before
+/// it and goes on with a blank.
+fn repeats_behind_opening<const ITEMS: bool>(token: &[u8]) -> bool {
+    let n_brackets = token.iter().filter(|byte| b"{[".contains(byte)).count();
+    let is_behind = token.first().is_some_and(|&byte| means_nothing(byte));
+    if n_brackets == 0 && !is_behind || !token.contains(&b',') {
+        return false;
+    }
+    let before: &[&[u8]] = if is_behind { &[b"{", b"["] } else { &[] };
+    let opened = (0..token.len()).filter(|&at| b"{[".contains(&token[at])).map(|at| (&b""[..], &token[at..]));
+    let all = before.iter().map(|&bracket| (bracket, token)).chain(opened);
+    let repeats = |(bracket, rest): (&[u8], &[u8])| {
+        let mut memory = JsonMemory::new(Arc::default(), Vec::new(), (ITEMS, Escapes::Any));
+        for &byte in bracket.iter().chain(rest) {
+            let Frame { shape, key, n, expects_key, .. } = &*memory.frame;
+            // No JSON: a comma has a member before it, and there is a colon between two strings.
+            let is_wrong = match byte {
+                b',' => *n == 0 || key.is_some(),
+                b'"' => *expects_key && key.is_some(),
+                _ => false,
+            };
+            if is_wrong && *shape == Shape::Object && memory.is_between() {
+                return false;
+            }
+            memory.step(byte);
+            if memory.repeats {
+                return true;
+            }
+            if memory.is_over() {
+                return false;
+            }
+        }
+        memory.is_at_risk()
+    };
+    all.into_iter().any(repeats)
+}
+
 /// Whether something behind a comma begins in a token: a key, or with `ITEMS` anything. With `ENDS` a key has
 /// to end in it, too. What it goes on with is a string, if it is `IN_STRING`, perhaps behind a backslash.
 fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[u8]) -> bool {
@@ -662,7 +727,7 @@ fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[
                     }
                     is_behind = false;
                 }
-                _ if in_string || BLANKS.contains(&byte) => {}
+                _ if in_string || means_nothing(byte) => {}
                 b',' => is_behind = true,
                 _ if is_behind && ITEMS => return true,
                 _ => is_behind = false,
@@ -679,7 +744,7 @@ fn has_a_quote(token: &[u8]) -> bool {
 
 /// Tokens that begin with a string; if it is `WHOLE`, they end it too.
 fn begins_with_string<const WHOLE: bool>(token: &[u8]) -> bool {
-    let mut left = token.iter().skip_while(|byte| BLANKS.contains(byte));
+    let mut left = token.iter().skip_while(|&&byte| means_nothing(byte));
     left.next() == Some(&b'"') && (!WHOLE || left.any(|&byte| byte == b'"'))
 }
 
@@ -709,6 +774,21 @@ impl Memory for JsonMemory {
                 self.end_bare();
                 self.between(byte);
             }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_between() && self.outer.is_none() && self.frame.n > 0
+    }
+
+    fn is_blank(&self, byte: u8) -> bool {
+        means_nothing(byte)
+    }
+
+    fn opening(&self) -> TokenTest {
+        match self.shared.holds_items {
+            true => ("JSON: opens; items", repeats_behind_opening::<true>),
+            false => ("JSON: opens; keys", repeats_behind_opening::<false>),
         }
     }
 
@@ -743,8 +823,9 @@ impl Memory for JsonMemory {
     }
 
     fn differs(&self, terminal: Remembered) -> bool {
-        let kind = terminal.kind as usize;
-        let rivals = || self.rivals(terminal.is_distinct);
+        let Role::Piece { kind, is_distinct } = terminal.role else { return true };
+        let kind = kind as usize;
+        let rivals = || self.rivals(is_distinct);
         match &self.shared.kinds[kind] {
             Kind::Text(text) => {
                 self.has_ample(self.shared.ample().of_kinds[kind]) || self.has_other_text(*text, &rivals())
@@ -818,7 +899,7 @@ impl Memory for JsonMemory {
                 Some(Risk { bytes: firsts.chain([b'\\']).collect(), test })
             }
             Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
-                let bytes = BLANKS.iter().chain(b"\"").copied().collect();
+                let bytes = self.blanks_and(b"\"");
                 let test: TokenTest = if self.shared.is_endless() {
                     ("JSON: a whole string", begins_with_string::<true>)
                 } else {
@@ -827,7 +908,7 @@ impl Memory for JsonMemory {
                 Some(Risk { bytes, test: Some(test) })
             }
             Piece::Between | Piece::Bare(_) => {
-                let bytes = BETWEEN.iter().chain(b"+.eEalrsu").copied().collect();
+                let bytes = self.blanks_and(b",:]}[{\"-0123456789tfn+.eEalrsu");
                 Some(Risk { bytes, test: None })
             }
         }

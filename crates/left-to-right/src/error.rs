@@ -156,6 +156,11 @@ pub(crate) enum StepCause {
          `longest` or raise the limit `search_steps`"
     )]
     Undecided { limit: usize },
+    #[error(
+        "the text can be read in so many ways that it is within more than {limit} JSON values at once; raise \
+         the limit `open_values`"
+    )]
+    OpenValues { limit: usize },
 }
 
 /// The name of [`Limits::search_steps`](crate::Limits::search_steps).
@@ -169,6 +174,7 @@ impl StepError {
             StepCause::Recognizer(error) => error.kind(),
             StepCause::Stopped(error) => error.kind(),
             StepCause::Undecided { .. } => ErrorKind::Undecided,
+            StepCause::OpenValues { .. } => ErrorKind::Limit,
         }
     }
 
@@ -179,6 +185,7 @@ impl StepError {
             StepCause::Recognizer(error) => error.limit(),
             StepCause::Stopped(error) => error.limit(),
             StepCause::Undecided { limit } => Some((SEARCH_STEPS, *limit as u64)),
+            StepCause::OpenValues { limit } => Some(("open_values", *limit as u64)),
         }
     }
 }

@@ -4,10 +4,13 @@
 //! (Earley's items with places, the lexer modes by their rules), which is slow and shows where each phrase
 //! began. It explains; it decides nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use anygram_bits::{BitSet, CompactSet};
 use anygram_grammar::ir::{LexerMode, NonterminalId, Symbol, TerminalId};
+use anygram_grammar::memory::Remembers;
 use anygram_lexer::dfa::DEAD;
 use anygram_lexer::words::Words;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -38,6 +41,8 @@ pub struct Explanation {
     pub is_cut: bool,
     /// A text that makes a sentence of the prefix, if one was found.
     pub completion: Option<Vec<u8>>,
+    /// Whether the next byte is refused only because a key or an item that has to differ would repeat one.
+    pub repeats: bool,
 }
 
 /// Reads a text as [`Language::read`] does, and explains where it stops unless it is a sentence.
@@ -51,7 +56,11 @@ pub fn explain(
     let (mut next, mut recall) = (Frontier::new(), Recall::new(language));
     let mut length = 0;
     let mut is_viable = !frontier.is_empty();
+    // The readings where it stops, where some are within values.
+    let mut within = None;
     while is_viable && length < text.len() {
+        let before = recall.readings(&frontier);
+        within = matches!(before, Cow::Owned(_)).then(|| before.into_owned());
         stepper.step_recalling(language, &frontier, &mut recall, text[length], &mut next)?;
         is_viable = stepper.is_viable_recalling(language, &next, &recall)?;
         if is_viable {
@@ -60,12 +69,23 @@ pub fn explain(
         }
     }
     let is_sentence = is_viable && stepper.is_sentence(&frontier);
+    if is_viable {
+        within = Some(recall.readings(&frontier).into_owned());
+    }
+    let frontier = within.unwrap_or(frontier);
     let reading = Reading { length, is_viable, is_sentence, expected: stepper.expected(language, &frontier) };
     if is_sentence {
         return Ok((reading, None));
     }
     let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
-    Ok((reading, Some(explanation)))
+    let repeats = match text.get(length) {
+        Some(&byte) if language.grammar().remembers() => {
+            stepper.step(language, &frontier, byte, &mut next)?;
+            stepper.is_viable(language, &next)?
+        }
+        _ => false,
+    };
+    Ok((reading, Some(Explanation { repeats, ..explanation })))
 }
 
 fn explain_prefix(
@@ -89,7 +109,7 @@ fn explain_prefix(
     // What completes the readings may repeat something.
     let is_sentence = |rest: &Vec<u8>| {
         let whole = [prefix, rest].concat();
-        language.grammar().memory.is_none() || language.read(&whole).is_ok_and(|reading| reading.is_sentence)
+        !language.grammar().remembers() || language.read(&whole).is_ok_and(|reading| reading.is_sentence)
     };
     let completion = completion.filter(is_sentence);
     let mut explanation = Explanation {
@@ -97,9 +117,12 @@ fn explain_prefix(
         completion,
         ..Explanation::default()
     };
-    let mut chart = Chart::new(language, prefix);
+    let Some(mut chart) = Chart::new(language, prefix) else {
+        return Explanation { is_cut: true, ..explanation };
+    };
     let Some(end) = chart.read() else { return Explanation { is_cut: true, ..explanation } };
-    explanation.piece = (!is_between && end < prefix.len()).then_some(end);
+    let begin = chart.places.place(end);
+    explanation.piece = (!is_between && begin < prefix.len()).then_some(begin);
     explanation.phrases = chart.phrases(end);
     explanation
 }
@@ -121,8 +144,97 @@ struct Set {
     is_initial: bool,
 }
 
+/// What is known of a value within a text, or of a whole text, as one memory reads it.
+#[derive(Default)]
+struct Recalled {
+    /// Where pieces end that repeat another.
+    repeats: FxHashSet<usize>,
+    /// Where the value ends.
+    closes: Option<usize>,
+}
+
+/// The positions of a chart: places in the text, each once for every value that a reading can be within, and
+/// once outside of them. In the order of the places.
+pub(crate) struct Places<'a> {
+    language: &'a Language,
+    text: &'a [u8],
+    /// How many positions a place has.
+    n: usize,
+    /// By the rest of their positions; 0 for the whole text.
+    known: FxHashMap<usize, Recalled>,
+    /// Bytes that memories have read.
+    n_read: usize,
+}
+
+impl<'a> Places<'a> {
+    /// `None` if there are more than can be numbered.
+    fn new(language: &'a Language, text: &'a [u8]) -> Option<Self> {
+        let grammar = language.grammar();
+        let n = text.len().checked_mul(grammar.embedded.len())?.checked_add(1)?;
+        n.checked_mul(text.len().checked_add(1)?)?;
+        let mut places = Self { language, text, n, known: FxHashMap::default(), n_read: 0 };
+        if let Some(memory) = &grammar.memory {
+            places.known.insert(0, places.recalled(memory, 0));
+        }
+        Some(places)
+    }
+
+    /// The place in the text.
+    pub fn place(&self, position: usize) -> usize {
+        position / self.n
+    }
+
+    /// The position at a place that is outside of values.
+    pub fn outside(&self, place: usize) -> usize {
+        place * self.n
+    }
+
+    fn recalled(&self, memory: &Remembers, from: usize) -> Recalled {
+        let mut memory = memory.fork();
+        let mut recalled = Recalled::default();
+        for (at, &byte) in self.text.iter().enumerate().skip(from) {
+            let Some(memory) = Arc::get_mut(&mut memory) else { break };
+            memory.step(byte);
+            if memory.repeats() {
+                recalled.repeats.insert(at + 1);
+            }
+            if memory.is_over() {
+                recalled.closes = Some(at + 1);
+                break;
+            }
+        }
+        recalled
+    }
+
+    /// Where a piece of a terminal leads that ends at a place; `None` if it repeats what it may not.
+    fn behind(&mut self, position: usize, terminal: TerminalId, end: usize) -> Option<usize> {
+        let (place, value) = (position / self.n, position % self.n);
+        let grammar = self.language.grammar();
+        let memory = grammar.terminals[terminal.index()].memory;
+        let opened = memory.and_then(|memory| memory.opens()).filter(|_| value == 0);
+        if let Some(opened) = opened {
+            let value = 1 + place * grammar.embedded.len() + opened as usize;
+            if !self.known.contains_key(&value) {
+                let recalled = self.recalled(&grammar.embedded[opened as usize], place);
+                self.n_read += recalled.closes.unwrap_or(self.text.len()) - place;
+                self.known.insert(value, recalled);
+            }
+            return Some(end * self.n + value);
+        }
+        let Some(Recalled { repeats, closes }) = self.known.get(&value) else {
+            return Some(end * self.n + value);
+        };
+        if memory.is_some_and(|memory| memory.is_distinct()) && repeats.contains(&end) {
+            return None;
+        }
+        let is_closed = value != 0 && *closes == Some(end);
+        Some(end * self.n + if is_closed { 0 } else { value })
+    }
+}
+
 /// The items at each position of a text.
 pub(crate) struct Chart<'a> {
+    pub places: Places<'a>,
     language: &'a Language,
     text: &'a [u8],
     by_lhs: Vec<Vec<usize>>,
@@ -137,10 +249,11 @@ pub(crate) struct Chart<'a> {
 }
 
 impl<'a> Chart<'a> {
-    fn new(language: &'a Language, text: &'a [u8]) -> Self {
+    fn new(language: &'a Language, text: &'a [u8]) -> Option<Self> {
         let cfg = &language.lexing().cfg;
         let sets = BTreeMap::from([(0, Set { is_initial: true, ..Set::default() })]);
-        Self {
+        Some(Self {
+            places: Places::new(language, text)?,
             language,
             text,
             by_lhs: cfg.rules_by_lhs(),
@@ -150,12 +263,12 @@ impl<'a> Chart<'a> {
             n_items: 0,
             most: (STEPS, ITEMS),
             edges: None,
-        }
+        })
     }
 
     /// A chart that keeps the pieces, of at most so many steps and items.
-    pub fn with_edges(language: &'a Language, text: &'a [u8], most: (usize, usize)) -> Self {
-        Self { most, edges: Some(Vec::new()), ..Self::new(language, text) }
+    pub fn with_edges(language: &'a Language, text: &'a [u8], most: (usize, usize)) -> Option<Self> {
+        Some(Self { most, edges: Some(Vec::new()), ..Self::new(language, text)? })
     }
 
     /// All items and where they stand.
@@ -283,7 +396,8 @@ impl<'a> Chart<'a> {
         let mut wanted_or_end = BitSet::new(lexicon.n_terminals() + 1);
         wanted_or_end.extend(competing.iter());
         let mut state = lexicon.union.start_of(&CompactSet::from_bits(&wanted_or_end)).ok()?;
-        let mut end = at;
+        let begin = self.places.place(at);
+        let mut end = begin;
         while end < self.text.len() && state != DEAD {
             state = lexicon.union.try_step(state, lexicon.union.class(self.text[end])).ok()?;
             end += 1;
@@ -299,8 +413,8 @@ impl<'a> Chart<'a> {
         }
         let in_progress = state != DEAD
             && end == self.text.len()
-            && (end == at || lexicon.union.live(state).intersects_bits(&useful));
-        self.steps += end - at;
+            && (end == begin || lexicon.union.live(state).intersects_bits(&useful));
+        self.steps += end - begin;
         for (end, state) in ends {
             let labels = lexicon.labels(state, |at| competing.contains(at));
             let scanned: Vec<TerminalId> = labels
@@ -309,15 +423,25 @@ impl<'a> Chart<'a> {
                 .map(|&label| TerminalId::new(label))
                 .collect();
             let is_ignored = labels.iter().any(|&label| lexicon.ignored.contains(label));
-            if let Some(edges) = &mut self.edges {
-                edges.extend(scanned.iter().map(|&terminal| (at, end, Some(terminal))));
-                edges.extend(is_ignored.then_some((at, end, None)));
+            let mut behind: BTreeMap<usize, Vec<TerminalId>> = BTreeMap::new();
+            for &terminal in &scanned {
+                if let Some(to) = self.places.behind(at, terminal, end) {
+                    behind.entry(to).or_default().push(terminal);
+                }
             }
-            if !scanned.is_empty() || is_ignored {
-                self.advance(at, end, &scanned, is_ignored);
+            let ignored = is_ignored.then_some(at + (end - begin) * self.places.n);
+            if let Some(to) = ignored {
+                behind.entry(to).or_default();
+            }
+            for (to, scanned) in behind {
+                if let Some(edges) = &mut self.edges {
+                    edges.extend(scanned.iter().map(|&terminal| (at, to, Some(terminal))));
+                    edges.extend((ignored == Some(to)).then_some((at, to, None)));
+                }
+                self.advance(at, to, &scanned, ignored == Some(to));
             }
         }
-        (self.steps <= self.most.0).then_some(in_progress)
+        (self.steps + self.places.n_read <= self.most.0).then_some(in_progress)
     }
 
     fn advance(&mut self, from: usize, to: usize, scanned: &[TerminalId], is_ignored: bool) {
@@ -379,6 +503,7 @@ impl<'a> Chart<'a> {
     /// innermost.
     fn shown(&self, mut chain: Vec<(NonterminalId, usize)>) -> Vec<(NonterminalId, usize)> {
         let named = &self.language.grammar().nonterminals;
+        chain.iter_mut().for_each(|(_, origin)| *origin = self.places.place(*origin));
         chain.retain(|(n, _)| named.get(n.index()).is_some_and(|nonterminal| !nonterminal.is_synthetic()));
         chain.reverse();
         chain.dedup_by_key(|&mut (_, origin)| origin);

@@ -11,10 +11,11 @@
 //! ([`Lexing::merges_ends`](anygram_lexer::transducer::Lexing::merges_ends)).
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
+use anygram_grammar::memory::Remembered;
 use anygram_lexer::boundary::ClassId;
 use anygram_lexer::transducer::{Cut, CutId, LexemeId, ObligationsId, Place, Prospect, Transducer, WantedId};
 use anygram_recognizer::{Edge, Mark, Recognizer, RecognizerError, Relation, StateId, View};
@@ -280,10 +281,18 @@ impl Stepper {
             next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
             self.pending.extend(step.cut.map(|cut| (state, cut)));
         }
+        self.end_all(language, next)?;
+        next.sort_unstable();
+        next.dedup();
+        Ok(())
+    }
+
+    /// Adds what the ends of the pending pieces lead to.
+    fn end_all(&mut self, language: &Language, next: &mut Frontier) -> Result<(), StepError> {
         match *self.pending {
             [] => {}
             [end] => next.extend(self.end(language, end)?),
-            _ if lexing.merges_ends() => next.extend(self.merged_end(language)?),
+            _ if language.lexing().merges_ends() => next.extend(self.merged_end(language)?),
             _ => {
                 for at in 0..self.pending.len() {
                     let end = self.pending[at];
@@ -291,9 +300,79 @@ impl Stepper {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// As [`Stepper::step`] outside of remembered values, to which other readings return whose pieces end
+    /// with the byte by these edges. The readings within values that are opened are given apart, each with
+    /// the memory of the value.
+    pub(crate) fn step_outside(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        (byte, returning): (u8, Vec<Edge>),
+        next: &mut Frontier,
+    ) -> Result<Vec<(u32, Config)>, StepError> {
+        self.work.spend(frontier.len())?;
+        let terminals = &language.grammar().terminals;
+        let opened_by = |scan: TerminalId| terminals[scan.index()].memory.and_then(Remembered::opens);
+        self.pending.clear();
+        let mut opens = false;
+        for &Config { state, lexeme } in frontier {
+            let step = self.transducer.step(language.lexing(), lexeme, byte)?;
+            next.extend(step.stay.map(|lexeme| Config { state, lexeme }));
+            self.pending.extend(step.cut.map(|cut| (state, cut)));
+            let scans = step.cut.iter().flat_map(|&cut| &self.transducer.cut(cut).scans);
+            opens |= { scans }.any(|&scan| opened_by(scan).is_some());
+        }
+        let mut opened = Vec::new();
+        if opens || !returning.is_empty() {
+            let mut groups = BTreeMap::from([(None, returning)]);
+            self.pending.sort_unstable();
+            self.pending.dedup();
+            for &(from, cut) in &self.pending {
+                let cut = self.transducer.cut(cut);
+                for &scan in &cut.scans {
+                    let edge = Edge { from, terminal: Some(scan) };
+                    groups.entry(opened_by(scan)).or_default().push(edge);
+                }
+                groups.entry(None).or_default().extend(cut.skip.then_some(Edge { from, terminal: None }));
+            }
+            for (value, edges) in groups.into_iter().filter(|(_, edges)| !edges.is_empty()) {
+                let Some(state) = self.extend(&edges)? else { continue };
+                let config = self.boundary(language, state, ObligationsId(0))?;
+                match value {
+                    None => next.extend(config),
+                    Some(value) => opened.extend(config.map(|config| (value, config))),
+                }
+            }
+        } else {
+            self.end_all(language, next)?;
+        }
         next.sort_unstable();
         next.dedup();
-        Ok(())
+        Ok(opened)
+    }
+
+    /// The edges along which readings leave a value that a byte closes; what goes on is added to `next`.
+    pub(crate) fn closing_edges(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        byte: u8,
+        next: &mut Frontier,
+    ) -> Result<Vec<Edge>, StepError> {
+        self.work.spend(frontier.len())?;
+        let mut edges = Vec::new();
+        for &Config { state: from, lexeme } in frontier {
+            let step = self.transducer.step(language.lexing(), lexeme, byte)?;
+            next.extend(step.stay.map(|lexeme| Config { state: from, lexeme }));
+            let Some(cut) = step.cut else { continue };
+            let cut = self.transducer.cut(cut);
+            edges.extend(cut.scans.iter().map(|&scan| Edge { from, terminal: Some(scan) }));
+            edges.extend(cut.skip.then_some(Edge { from, terminal: None }));
+        }
+        Ok(edges)
     }
 
     /// As [`Stepper::step`], where a piece that ends with the byte repeats an earlier one: it is none of a
@@ -314,7 +393,7 @@ impl Stepper {
             let Some(cut) = step.cut else { continue };
             let Cut { scans, skip, obligations } = self.transducer.cut(cut).clone();
             let may_repeat = |scan: &TerminalId| {
-                terminals[scan.index()].memory.is_none_or(|terminal| !terminal.is_distinct)
+                terminals[scan.index()].memory.is_none_or(|terminal| !terminal.is_distinct())
             };
             let scans: Vec<TerminalId> = scans.into_iter().filter(may_repeat).collect();
             if scans.is_empty() && !skip {

@@ -1,5 +1,6 @@
 //! A grammar compiled for one lexer mode and one engine.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use anygram_bits::work::{Cancel, Stopped, Work};
@@ -51,6 +52,9 @@ pub struct Limits {
     pub mask_bytes: usize,
     /// Parse items in shared tables; when there are more, an output starts new tables.
     pub shared_items: usize,
+    /// Values of schemas within a grammar that a text may be within at once, in one reading or another, where
+    /// what may not be repeated in them has to be remembered.
+    pub open_values: usize,
 }
 
 impl Default for Limits {
@@ -68,13 +72,14 @@ impl Default for Limits {
             cache_bytes: 128 << 20,
             mask_bytes: 64 << 20,
             shared_items: 3_000_000,
+            open_values: 1_000,
         }
     }
 }
 
 impl Limits {
     /// The names by which errors speak of the limits and [`Limits::set`] takes them.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "grammar_size",
         "compile_steps",
         "nfa_states",
@@ -90,6 +95,7 @@ impl Limits {
         "lexemes",
         "cache_bytes",
         "mask_bytes",
+        "open_values",
     ];
 
     /// The limit of this name.
@@ -110,6 +116,7 @@ impl Limits {
             "lexemes" => self.lexer.lexemes,
             "cache_bytes" => self.cache_bytes,
             "mask_bytes" => self.mask_bytes,
+            "open_values" => self.open_values,
             _ => return None,
         };
         Some(size as u64)
@@ -134,6 +141,7 @@ impl Limits {
             "lexemes" => self.lexer.lexemes = size,
             "cache_bytes" => self.cache_bytes = size,
             "mask_bytes" => self.mask_bytes = size,
+            "open_values" => self.open_values = size,
             _ => return None,
         }
         Some(())
@@ -447,21 +455,25 @@ impl<'a> Reader<'a> {
         let (mut next, mut recall) = (Frontier::default(), Recall::new(language));
         let mut length = 0;
         let mut is_viable = !frontier.is_empty();
+        let mut expected = Vec::new();
         while is_viable && length < text.len() {
             stepper.begin(language);
+            let before = recall.readings(&frontier);
+            let within = matches!(before, Cow::Owned(_)).then(|| before.into_owned());
             stepper.step_recalling(language, &frontier, &mut recall, text[length], &mut next)?;
             is_viable = stepper.is_viable_recalling(language, &next, &recall)?;
             if is_viable {
                 std::mem::swap(&mut frontier, &mut next);
                 length += 1;
+            } else {
+                expected = stepper.expected(language, within.as_deref().unwrap_or(&frontier));
             }
         }
-        let reading = Reading {
-            length,
-            is_viable,
-            is_sentence: is_viable && stepper.is_sentence(&frontier),
-            expected: stepper.expected(language, &frontier),
-        };
+        if is_viable {
+            expected = stepper.expected(language, &recall.readings(&frontier));
+        }
+        let is_sentence = is_viable && stepper.is_sentence(&frontier);
+        let reading = Reading { length, is_viable, is_sentence, expected };
         stepper.release(mark);
         Ok(reading)
     }

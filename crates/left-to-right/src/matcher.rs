@@ -18,7 +18,7 @@ use crate::frontier::{Config, Frontier, Stepper};
 use crate::mask::{self, MASK_BITS};
 use crate::memo::MemoCounts;
 use crate::read::read_token;
-use crate::recall::Recall;
+use crate::recall::{Recall, Value};
 use crate::rows::MaskRows;
 use crate::session::{Session, lock};
 
@@ -113,10 +113,18 @@ impl fmt::Display for Refusal {
 
 #[derive(Clone)]
 struct Position {
+    /// The readings outside of remembered values.
     frontier: Arc<[Config]>,
     recall: Recall,
     text_length: usize,
     ended: bool,
+}
+
+impl Position {
+    /// All readings.
+    fn readings(&self) -> Cow<'_, [Config]> {
+        self.recall.readings(&self.frontier)
+    }
 }
 
 /// The state of one output: its tokens, and what may follow them.
@@ -386,7 +394,8 @@ impl Matcher {
             return Ok(Some(0));
         }
         self.renewing(|this| {
-            this.with_budgets(|budgets, question| budgets.minimum(question, &this.last().frontier, limit))
+            let readings = this.last().readings();
+            this.with_budgets(|budgets, question| budgets.minimum(question, &readings, limit))
         })
     }
 
@@ -403,7 +412,7 @@ impl Matcher {
             let mut session = this.session();
             let mark = session.stepper.mark();
             let language = this.constraint.language();
-            let bytes = crate::forced::bytes(&mut session.stepper, language, &this.last().frontier);
+            let bytes = crate::forced::bytes(&mut session.stepper, language, &this.last().readings());
             session.stepper.release(mark);
             Ok(bytes?)
         })?;
@@ -529,14 +538,14 @@ impl Matcher {
 
     /// The names of the terminals that may be in progress or come next.
     pub fn expected(&self) -> Vec<String> {
-        self.session().stepper.expected(self.constraint.language(), &self.last().frontier)
+        self.session().stepper.expected(self.constraint.language(), &self.last().readings())
     }
 
     /// The readings of the text so far, drawn in characters.
     pub fn dump(&self) -> String {
         let (session, language) = (self.session(), self.constraint.language());
         let mut text = String::new();
-        for config in self.last().frontier.iter() {
+        for config in self.last().readings().iter() {
             let expected = session.stepper.expected(language, &[*config]).join(" ");
             let kind =
                 if session.stepper.transducer().is_boundary(config.lexeme) { "next" } else { "in progress" };
@@ -549,7 +558,7 @@ impl Matcher {
     pub fn memory_usage(&self) -> usize {
         let session = self.session();
         let positions =
-            self.positions.iter().map(|position| size_of_val(&*position.frontier) + size_of::<Position>());
+            self.positions.iter().map(|position| size_of_val(&*position.readings()) + size_of::<Position>());
         positions.sum::<usize>() + session.memory_usage()
     }
 
@@ -623,7 +632,7 @@ impl Matcher {
         }
         let better = self.constraint.language().choice().for_heavy()?;
         let is_heavy = |config: &Config| session.stepper.is_heavy(config.state);
-        self.last().frontier.iter().any(is_heavy).then_some(better)
+        self.last().readings().iter().any(is_heavy).then_some(better)
     }
 
     /// Moves the output to the tables of another engine, until it is reset.
@@ -734,23 +743,31 @@ impl Matcher {
         let mut at = 0;
         let named = self.named(token);
         let mut recall = position.recall.clone();
+        let n_bytes = vocabulary.bytes(token).map_or(0, <[u8]>::len);
+        let mut are_bytes_read = n_bytes > 0;
         let step = |stepper: &mut Stepper, before: &[Config], byte: u8, next: &mut Frontier| {
+            let all = recall.readings(before);
             stepper.step_recalling(language, before, &mut recall, byte, next)?;
             // Between the bytes of a token too: so the refusal names the first byte that no sentence has
             // there.
             let is_viable = stepper.is_viable_recalling(language, next, &recall)?;
             if !is_viable {
-                refused = Some((at, byte, before.to_vec()));
+                refused = Some((at, byte, all.into_owned()));
+                are_bytes_read = false;
             }
             at += 1;
             Ok(is_viable)
         };
         let readings = read_token(stepper, &self.constraint, &position.frontier, (token, named), step)?;
-        let n_bytes = vocabulary.bytes(token).map_or(0, <[u8]>::len);
-        if readings.is_empty() || n_bytes == 0 && !stepper.is_viable(language, &readings)? {
+        if !are_bytes_read {
+            recall.leave_values();
+        }
+        if readings.is_empty() && recall.values().is_empty()
+            || n_bytes == 0 && !stepper.is_viable(language, &readings)?
+        {
             let (at, byte, before) = match refused {
                 Some((at, byte, before)) => (at, Some(byte), before),
-                None => (0, None, position.frontier.to_vec()),
+                None => (0, None, position.readings().into_owned()),
             };
             let (expected, could_end) = (stepper.expected(language, &before), stepper.is_sentence(&before));
             return Err(refuse(at, byte, expected, could_end));
@@ -778,11 +795,11 @@ impl Matcher {
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
     fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
-        let frontier = &self.last().frontier;
+        let (frontier, readings) = (&self.last().frontier, self.last().readings());
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
             self.with_budgets(|budgets, question| {
-                budgets.add_tokens(question, frontier, left, &plain[..n_words], &mut words[..n_words])?;
+                budgets.add_tokens(question, &readings, left, &plain[..n_words], &mut words[..n_words])?;
                 for &(token, terminal) in self.constraint.specials() {
                     if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
@@ -851,8 +868,26 @@ impl Matcher {
             self.mask_after_end(words);
             return Ok(());
         }
-        self.mask_of_readings(session, &position.frontier, words)?;
-        self.remove_repeating(session, position, words)
+        if position.recall.values().is_empty() {
+            self.mask_of_readings(session, &position.frontier, words)?;
+            return self.remove_repeating(session, position, words);
+        }
+        if let ([], [Value { readings, recall, .. }]) = (&*position.frontier, position.recall.values()) {
+            self.mask_of_readings(session, readings, words)?;
+            self.remove_within(session, (readings, recall), words)?;
+            return self.remove_opening(session, position, words);
+        }
+        words.fill(0);
+        if !position.frontier.is_empty() {
+            self.mask_of_readings(session, &position.frontier, words)?;
+        }
+        let mut own = vec![0; words.len()];
+        for Value { readings, recall, .. } in position.recall.values() {
+            self.mask_of_readings(session, readings, &mut own)?;
+            self.remove_within(session, (readings, recall), &mut own)?;
+            words.iter_mut().zip(&own).for_each(|(word, own)| *word |= own);
+        }
+        self.remove_opening(session, position, words)
     }
 
     fn mask_after_end(&self, words: &mut [u32]) {
@@ -868,11 +903,45 @@ impl Matcher {
         position: &Position,
         words: &mut [u32],
     ) -> Result<(), MatchError> {
+        match self.constraint.language().grammar().embedded.is_empty() {
+            true => self.remove_within(session, (&position.frontier, &position.recall), words),
+            false => self.remove_opening(session, position, words),
+        }
+    }
+
+    /// Removes the tokens behind which no reading can follow, because they open a value and write something
+    /// in it twice.
+    fn remove_opening(
+        &self,
+        session: &mut Session,
+        position: &Position,
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
+        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
+        for token in session.selections.opening(vocabulary, language, words) {
+            let mark = session.stepper.mark();
+            let next = self.next(session, position, token);
+            session.stepper.release(mark);
+            match next {
+                Ok(_) => {}
+                Err(MatchError::Refused(_)) => mask::clear_bit(words, token.index()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the tokens that write something again, from the mask of readings of which that is recalled.
+    fn remove_within(
+        &self,
+        session: &mut Session,
+        text: (&[Config], &Recall),
+        words: &mut [u32],
+    ) -> Result<(), MatchError> {
         let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
         let n_words = self.constraint.mask_words();
         let Session { stepper, selections, .. } = session;
         let mark = stepper.mark();
-        let text = (&*position.frontier, &position.recall);
         let tokens = (vocabulary, selections);
         let result = stepper.remove_repeating(language, tokens, text, &mut words[..n_words]);
         stepper.release(mark);

@@ -6,12 +6,17 @@
 //! viable only if there is another way to go on; that takes a look at the piece, and where arrays or objects
 //! are in progress a search along what they may come to repeat. It is finite: there are only so many of them.
 //!
+//! Where values stand within other text (schemas in other grammars), what is a value depends on the reading.
+//! So each value that some reading has begun has a memory and readings of its own, apart from those outside;
+//! with the piece that closes it they are outside again. A mask is that of any of them.
+//!
 //! Masks are those of the readings less the tokens after which nothing can follow. Such a token ends in what
 //! may come to repeat something, or beyond a piece that does; these are few, and each is tried.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anygram_grammar::memory::{ByteSet, Memory, Rests, TokenTest};
+use anygram_grammar::memory::{ByteSet, Memory, Remembers, Rests, TokenTest};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,49 +27,113 @@ use crate::mask::{self, MASK_BITS};
 
 /// What is recalled of a text; nothing in a language without a memory. Copies share it until they read on.
 #[derive(Clone, Debug)]
-pub struct Recall(Option<Arc<dyn Memory>>);
+pub struct Recall {
+    /// Of the whole text, or of a value within it.
+    memory: Option<Arc<dyn Memory>>,
+    /// Where values within texts are remembered.
+    inside: Option<Inside>,
+}
+
+/// The values that some readings are within.
+///
+/// Which part of a text is a value depends on the reading, so those within one are kept apart from others.
+/// All readings that began a value at one place are within it at the same bytes, since brackets of JSON
+/// match by the text alone; when it is closed they are outside again.
+#[derive(Clone, Debug)]
+struct Inside {
+    /// The last byte that is no blank.
+    last: u8,
+    values: Vec<Value>,
+}
+
+/// A value that has begun.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Its memory in the grammar.
+    of: u32,
+    /// Whether only blanks were read since it was opened.
+    is_fresh: bool,
+    /// The readings that are within it.
+    pub readings: Frontier,
+    /// What is recalled of it.
+    pub recall: Recall,
+}
 
 impl Recall {
     /// Of the empty text.
     pub fn new(language: &Language) -> Self {
-        Self(language.grammar().memory.as_ref().map(|memory| memory.0.clone()))
+        let memory = language.grammar().memory.as_ref().map(|memory| memory.0.clone());
+        let embedded = &language.grammar().embedded;
+        Self { memory, inside: (!embedded.is_empty()).then(|| Inside { last: 0, values: Vec::new() }) }
+    }
+
+    /// Of a value that a byte has opened.
+    fn of_value(memory: &Remembers, opened_by: u8) -> Self {
+        let mut recall = Self { memory: Some(memory.0.clone()), inside: None };
+        recall.step(opened_by);
+        recall
+    }
+
+    /// The values that some readings are within.
+    pub fn values(&self) -> &[Value] {
+        self.inside.as_ref().map_or(&[], |inside| &inside.values)
+    }
+
+    /// Forgets the readings within values.
+    pub fn leave_values(&mut self) {
+        self.inside.iter_mut().for_each(|inside| inside.values.clear());
+    }
+
+    /// All readings of a text: those outside of values and those within.
+    pub fn readings<'a>(&self, outside: &'a [Config]) -> Cow<'a, [Config]> {
+        if self.values().is_empty() {
+            return Cow::Borrowed(outside);
+        }
+        let mut all = outside.to_vec();
+        self.values().iter().for_each(|value| all.extend(&value.readings));
+        all.sort_unstable();
+        all.dedup();
+        Cow::Owned(all)
     }
 
     /// Reads a byte.
     fn step(&mut self, byte: u8) {
-        let Some(memory) = self.0.as_mut().filter(|memory| !memory.ignores(byte)) else { return };
+        let Some(memory) = self.memory.as_mut().filter(|memory| !memory.ignores(byte)) else { return };
         if Arc::get_mut(memory).is_none() {
             *memory = memory.fork();
         }
         if let Some(memory) = Arc::get_mut(memory) {
             memory.step(byte);
+            if memory.is_over() {
+                self.memory = None;
+            }
         }
     }
 
     fn repeats(&self) -> bool {
-        self.0.as_ref().is_some_and(|memory| memory.repeats())
+        self.memory.as_ref().is_some_and(|memory| memory.repeats())
     }
 
     /// Whether what may be repeated next takes more than a look at some tokens.
     pub fn takes_work(&self) -> bool {
-        self.0.as_ref().is_some_and(|memory| memory.risk().is_some())
+        !self.values().is_empty() || self.memory.as_ref().is_some_and(|memory| memory.risk().is_some())
     }
 
     /// Whether nothing that changes anything was read between.
     fn is(&self, other: &Self) -> bool {
-        matches!((&self.0, &other.0), (Some(memory), Some(other)) if Arc::ptr_eq(memory, other))
+        matches!((&self.memory, &other.memory), (Some(memory), Some(other)) if Arc::ptr_eq(memory, other))
     }
 
     fn risk(&self) -> Option<ByteSet> {
-        Some(self.0.as_ref()?.risk()?.bytes)
+        Some(self.memory.as_ref()?.risk()?.bytes)
     }
 
     fn rests(&self) -> Option<Rests<'_>> {
-        self.0.as_ref()?.rests()
+        self.memory.as_ref()?.rests()
     }
 
     fn at_risk(&self) -> Option<&dyn Memory> {
-        self.0.as_deref().filter(|memory| memory.is_at_risk())
+        self.memory.as_deref().filter(|memory| memory.is_at_risk())
     }
 }
 
@@ -82,12 +151,69 @@ impl Stepper {
         byte: u8,
         next: &mut Frontier,
     ) -> Result<(), StepError> {
+        if let Some(inside) = &mut recall.inside {
+            return self.step_inside(language, (frontier, inside), byte, next);
+        }
         recall.step(byte);
         if recall.repeats() {
             self.step_afresh(language, frontier, byte, next)
         } else {
             self.step(language, frontier, byte, next)
         }
+    }
+
+    /// The same where values are remembered: `frontier` are the readings outside of them.
+    fn step_inside(
+        &mut self,
+        language: &Language,
+        (frontier, inside): (&[Config], &mut Inside),
+        byte: u8,
+        next: &mut Frontier,
+    ) -> Result<(), StepError> {
+        let embedded = &language.grammar().embedded;
+        let is_blank = embedded.iter().all(|memory| memory.is_blank(byte));
+        if !is_blank {
+            inside.last = byte;
+        }
+        next.clear();
+        let mut returning = Vec::new();
+        for mut value in std::mem::take(&mut inside.values) {
+            value.recall.step(byte);
+            value.is_fresh &= is_blank;
+            if value.recall.memory.is_none() {
+                returning.extend(self.closing_edges(language, &value.readings, byte, next)?);
+                continue;
+            }
+            let mut readings = Frontier::new();
+            if value.recall.repeats() {
+                self.step_afresh(language, &value.readings, byte, &mut readings)?;
+            } else {
+                self.step(language, &value.readings, byte, &mut readings)?;
+            }
+            if !readings.is_empty() {
+                inside.values.push(Value { readings, ..value });
+            }
+        }
+        for (of, config) in self.step_outside(language, frontier, (byte, returning), next)? {
+            // The piece that opens a value can go on with blanks.
+            let known = inside.values.iter_mut().find(|value| value.of == of && value.is_fresh);
+            match known {
+                Some(value) => {
+                    value.readings.push(config);
+                    value.readings.sort_unstable();
+                    value.readings.dedup();
+                }
+                None => {
+                    let recall = Recall::of_value(&embedded[of as usize], inside.last);
+                    inside.values.push(Value { of, is_fresh: true, readings: vec![config], recall });
+                }
+            }
+        }
+        let limit = language.limits().open_values;
+        if inside.values.len() > limit {
+            return Err(StepCause::OpenValues { limit }.into());
+        }
+        Ok(())
     }
 
     /// Whether some continuation makes a sentence of the text.
@@ -97,6 +223,9 @@ impl Stepper {
         frontier: &[Config],
         recall: &Recall,
     ) -> Result<bool, StepError> {
+        if !recall.values().is_empty() {
+            return self.is_any_viable(language, frontier, recall.values());
+        }
         let Some(memory) = recall.at_risk() else { return self.is_viable(language, frontier) };
         if frontier.is_empty() || !self.is_viable(language, frontier)? {
             return Ok(false);
@@ -104,6 +233,25 @@ impl Stepper {
         Ok(memory.always_differs()
             || self.can_differ(language, frontier, memory)
             || self.finds_another(language, frontier, recall)?)
+    }
+
+    /// The same of readings outside of values and within them.
+    fn is_any_viable(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        values: &[Value],
+    ) -> Result<bool, StepError> {
+        let mut verdict = self.is_viable(language, frontier);
+        for Value { readings, recall, .. } in values {
+            // A yes needs no decision about the others.
+            match (&verdict, self.is_viable_recalling(language, readings, recall)) {
+                (Ok(true), _) | (_, Ok(true)) => return Ok(true),
+                (Ok(false), other) => verdict = other,
+                (Err(_), _) => {}
+            }
+        }
+        verdict
     }
 
     /// Whether the piece in progress can become one that repeats nothing.
@@ -167,7 +315,7 @@ impl Stepper {
         (frontier, recall): (&[Config], &Recall),
         words: &mut [u32],
     ) -> Result<(), StepError> {
-        let Some(memory) = recall.0.as_deref() else { return Ok(()) };
+        let Some(memory) = recall.memory.as_deref() else { return Ok(()) };
         let risk = memory.risk();
         let whole = selections.get(vocabulary, memory.whole());
         if risk.is_none() && !whole.words.iter().any(|&(at, bits)| bits & words[at] != 0) {
@@ -343,7 +491,7 @@ impl Removal<'_> {
 
     /// Whether something can follow a token in the mask of the readings.
     fn is_allowed(&mut self, bytes: &[u8], recall: &Recall) -> Result<bool, StepError> {
-        if recall.0.as_ref().is_some_and(|memory| memory.plainly_differs(bytes)) {
+        if recall.memory.as_ref().is_some_and(|memory| memory.plainly_differs(bytes)) {
             return Ok(true);
         }
         let (mut recall, mut repeats) = (recall.clone(), false);
@@ -374,6 +522,28 @@ struct AllSelections(Mutex<FxHashMap<&'static str, Arc<Selection>>>);
 pub struct Selections(Vec<(&'static str, Arc<Selection>)>);
 
 impl Selections {
+    /// Those in a mask that may open a value in which something repeats.
+    pub fn opening(&mut self, vocabulary: &Vocabulary, language: &Language, words: &[u32]) -> Vec<TokenId> {
+        let mut tests: Vec<TokenTest> = Vec::new();
+        for memory in &language.grammar().embedded {
+            let test = memory.opening();
+            if !tests.iter().any(|known| std::ptr::eq(known.0, test.0)) {
+                tests.push(test);
+            }
+        }
+        let mut tokens = Vec::new();
+        for test in tests {
+            for &(at, bits) in &self.get(vocabulary, test).words {
+                let mut left = bits & words[at];
+                while left != 0 {
+                    tokens.push(TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize));
+                    left &= left - 1;
+                }
+            }
+        }
+        tokens
+    }
+
     /// Those of the same vocabulary as ever. Cost, once for it: all tokens.
     fn get(&mut self, vocabulary: &Vocabulary, (name, test): TokenTest) -> Arc<Selection> {
         // The names are few, and each stands in few places.

@@ -31,7 +31,7 @@ const LONGEST: usize = 20_000;
 /// terminal differs from those before as long as there are other short ones.
 pub(crate) fn sentences(grammar: &Grammar, words: &Words<'_>) -> Vec<Vec<u8>> {
     let Some(texts) = texts(grammar, words) else { return Vec::new() };
-    let varied = grammar.memory.as_ref().and_then(|_| texts.varied());
+    let varied = grammar.remembers().then(|| texts.varied()).flatten();
     texts.nonterminals[grammar.start.index()].clone().into_iter().chain(varied).collect()
 }
 

@@ -63,11 +63,14 @@ impl Tree {
         }
         let most = language.limits().shared_items;
         let bounds = (most.saturating_mul(STEPS_PER_ITEM), most);
-        let mut chart = Chart::with_edges(language, text, bounds);
-        let parts = match chart.read() {
-            Some(_) => Forest::new(&chart).derivation(text.len()),
-            None => None,
-        };
+        let parts = Chart::with_edges(language, text, bounds).and_then(|mut chart| {
+            chart.read()?;
+            let mut parts = Forest::new(&chart).derivation(chart.places.outside(text.len()))?;
+            for ((_, span), _) in &mut parts {
+                *span = chart.places.place(span.start)..chart.places.place(span.end);
+            }
+            Some(parts)
+        });
         let Some(parts) = parts else {
             let mut work = Work::new(most as u64, "shared_items");
             work.spend(most.saturating_add(1)).map_err(LexerError::from)?;

@@ -197,7 +197,7 @@ impl Intersection {
         const WHAT: &str = "the method `intersection`";
         let language = constraint.language();
         language.needs_all_states(WHAT)?;
-        if language.grammar().memory.is_some() {
+        if language.grammar().remembers() {
             return Err(StepError::from(LexerError::Growing { what: WHAT }).into());
         }
         let rules = Rules::new(&constraint.language().lexing().cfg);

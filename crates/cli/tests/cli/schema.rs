@@ -285,3 +285,20 @@ fn refusals_are_told_in_the_words_of_the_schema() {
     let example = output.stdout.lines().find_map(|line| line.strip_prefix("example")).unwrap().trim();
     assert_eq!(example, "'{\"items\":[{\"age\":0}]}'");
 }
+
+#[test]
+fn what_repeats_is_named() {
+    let folder = Folder::new();
+    let schema = folder.file("s.schema.json", r#"{"properties":{"x":{"uniqueItems":true}}}"#);
+    let lark = folder.file("g.lark", r#"start: "<" %json {"type":"object"} ">""#);
+    for (grammar, text, why) in [
+        (&schema, r#"{"x":{"a":1,"\u0061":2}}"#, "at /x: the key \"a\" is there already"),
+        (&schema, r#"{"x":[1,1.0]}"#, "at /x/1: it would repeat a key, or an item that has to differ"),
+        (&lark, r#"<{"a":1,"a":2}>"#, "it would repeat a key, or an item that has to differ"),
+    ] {
+        let output = anygram(&["check", "-g", grammar, &folder.file("t.txt", text)]);
+        assert!(output.stdout.lines().any(|line| line.trim() == why), "{text}: {}", output.stdout);
+    }
+    let output = anygram(&["check", "-g", &schema, &folder.file("t.txt", r#"{"x":{"a":1,}}"#)]);
+    assert!(!output.stdout.contains("repeat"), "{}", output.stdout);
+}

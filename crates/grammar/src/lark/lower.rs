@@ -55,7 +55,20 @@ pub(crate) fn lower<'f>(
     let start = lowering.start(options.start.as_deref(), start)?;
     let expander = lowering.lower_rules(nonterminals)?;
     lowering.ignore_and_reserve()?;
-    Ok(lowering.finish(expander, start, lexer))
+    let grammar = lowering.finish(expander, start, lexer);
+    match grammar.disturbing() {
+        None => Ok(grammar),
+        Some(terminal) => {
+            let message = format!(
+                "{} is ignored, also between the keys and items of a `%json` that may not be repeated, so it \
+                 may have no letters, digits, quotes, backslashes, nor any of `{{}}[],:+-.`",
+                terminal.name
+            );
+            let span = terminal.span.clone().unwrap_or(0..0);
+            Err(GrammarError::new(ErrorKind::Unsupported, span, message)
+                .with_help("ignore blanks only, or use schemas that name all keys"))
+        }
+    }
 }
 
 /// What a terminal matches, once that is known.

@@ -51,7 +51,7 @@ fn case(seed: u64, vocabulary: &Vocabulary) -> Option<(String, Matcher, bool)> {
     let schema = generator.schema(2);
     let schema = generator.spell(&schema);
     let grammar = grammar(&schema, &Options::default()).ok()?;
-    let remembers = grammar.memory.is_some();
+    let remembers = grammar.remembers();
     let language = Language::new(grammar, &LanguageOptions::default()).ok()?;
     let matcher = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap().matcher().unwrap();
     Some((schema, matcher, remembers))

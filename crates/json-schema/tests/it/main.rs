@@ -4,6 +4,7 @@ mod bench;
 mod budget;
 mod canvas;
 mod case;
+mod embedded;
 mod example;
 mod explain;
 mod format;

@@ -125,7 +125,7 @@ impl<'a> Simulation<'a> {
             is_valid = false;
             for (terminal, state, after) in configs {
                 let Some((state, accepts, is_live)) = self.step(terminal, state, byte) else { continue };
-                let is_distinct = || self.grammar.terminals[terminal].2.is_some_and(|of| of.is_distinct);
+                let is_distinct = || self.grammar.terminals[terminal].2.is_some_and(|of| of.is_distinct());
                 is_valid |= accepts && !(repeats && is_distinct()) && self.expand(&after, &mut next);
                 if is_live {
                     next.push((terminal, state, after));

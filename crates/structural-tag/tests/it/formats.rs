@@ -28,6 +28,11 @@ fn schemas_stand_in_the_order_of_the_schema() {
     check(&format(r#","max_whitespace_cnt":1"#), &[ordered, "{\"b\": 1}"], &[spread]);
     check(&format(r#","style":"json","excludes":[],"max_whitespace_cnt":null"#), &[ordered, spread], &[]);
     check(r#"{"type":"json_schema","json_schema":true}"#, &["1", "[{}]"], &["", "x"]);
+    // Keys and items differ, and what is free text may repeat them.
+    let unique = r#"{"type":"json_schema","json_schema":{"uniqueItems":true}}"#;
+    check(unique, &["[1,2]", r#"{"a":1,"b":1}"#], &["[1,1.0]", "[{},{}]", r#"{"a":1,"a":1}"#]);
+    let either = format!(r#"{{"type":"or","elements":[{unique},{{"type":"any_text","excludes":["}}"]}}]}}"#);
+    check(&either, &["[1,1]", r#"{"a":1}"#, r#"{"a":1,"a":1"#], &[r#"{"a":1,"a":1}"#]);
     let recursive = r##"{"type":"json_schema","json_schema":{"type":"array","items":{"$ref":"#"}}}"##;
     check(recursive, &["[]", "[[],[[]]]"], &["[1]"]);
 }

@@ -55,6 +55,44 @@ pub fn pointer(text: &[u8]) -> String {
     pointer
 }
 
+/// Of a JSON text that stops being valid at a place: the key that is read there, if the object has one like
+/// it already.
+pub fn repeated_key(text: &[u8], stop: usize) -> Option<String> {
+    // The keys of the objects that are open; arrays have none.
+    let mut open: Vec<Option<Vec<String>>> = Vec::new();
+    let (mut at, mut expects_key) = (0, false);
+    while at < stop {
+        let byte = text[at];
+        at += 1;
+        match byte {
+            b'{' | b'[' => {
+                expects_key = byte == b'{';
+                open.push(expects_key.then(Vec::new));
+            }
+            b'}' | b']' => {
+                open.pop();
+                expects_key = false;
+            }
+            b',' => expects_key = open.last().is_some_and(Option::is_some),
+            b':' => expects_key = false,
+            b'"' => {
+                let len = string_len(&text[at..])?;
+                let spelled = &text[at - 1..at + len];
+                at += len;
+                if let Some(keys) = open.last_mut().and_then(Option::as_mut).filter(|_| expects_key) {
+                    let key: String = serde_json::from_slice(spelled).ok()?;
+                    if at > stop {
+                        return keys.contains(&key).then_some(key);
+                    }
+                    keys.push(key);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// How long the rest of a string is, its closing quote included.
 fn string_len(text: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -69,7 +107,25 @@ fn string_len(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::pointer;
+    use super::{pointer, repeated_key};
+
+    #[test]
+    fn keys_that_are_there_already() {
+        for (text, key) in [
+            (r#"{"a":1,"a|":2}"#, Some("a")),
+            (r#"{"a":1,"|a":2}"#, Some("a")),
+            (r#"{"a":1,"\u0061|":2}"#, Some("a")),
+            (r#"{"b":{"a":1},"c":[{"x":1,"b":2,"b|":2}]}"#, Some("b")),
+            (r#"{"a":1,"b|":2}"#, None),
+            (r#"{"a":"b","c":"b|"}"#, None),
+            (r#"{"a":1,"a|"#, None),
+            (r#"[{"a":1},{"a|":1}]"#, None),
+        ] {
+            let stop = text.find('|').unwrap();
+            let text = text.replace('|', "");
+            assert_eq!(repeated_key(text.as_bytes(), stop).as_deref(), key, "{text}");
+        }
+    }
 
     #[test]
     fn places_in_texts() {

@@ -8,11 +8,13 @@ use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_left_to_right::explain::Explanation;
 use anygram_lexer::words::Words;
 
-use super::pointer::pointer;
+use super::pointer::{pointer, repeated_key};
 use super::schema::missing_keys;
 use super::{NO, NOT_YET, quoted};
 use crate::excerpt::{Excerpt, listing};
 
+/// Why a text stops that the rules alone would let go on.
+const REPEATS: &str = "it would repeat a key, or an item that has to differ";
 /// Names that a list shows before it says how many more there are.
 const SHOWN: usize = 12;
 /// Named terminals of which it is shown what they look like, and how long that may be.
@@ -53,8 +55,17 @@ pub fn verdict(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation
             let keys = missing_keys(source, options, prefix, completion, &expected);
             missing.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
         }
+        if explanation.repeats {
+            missing.push(match repeated_key(text, reading.length) {
+                Some(key) => format!("at {pointer}: the key {key:?} is there already"),
+                None => format!("at {pointer}: {REPEATS}"),
+            });
+        }
         // The pointer says it better.
         explanation.phrases.clear();
+    }
+    if explanation.repeats && schema.is_none() {
+        missing.push(REPEATS.to_owned());
     }
     let explanation = &explanation;
     let mut lines = if reading.is_viable {
