@@ -29,6 +29,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal, NamedTuple, cast
 
+from anygram import _likely
 from anygram._errors import AnygramError, Cancelled, GrammarError, LimitError, RefusedError
 from anygram._metrics import Histogram, Metrics
 from anygram._native import Cancel, Compiler, Constraint, Language, MaskTimes, Vocabulary
@@ -66,6 +67,7 @@ SERVER_OPTIONS: Mapping[str, str] = {
     "compile_threads": "threads",
     "error_texts": "error_texts",
     "metrics_file": "metrics_file",
+    "prepared_masks": "prepared_masks",
 }
 """What the configuration of an engine calls the options of the service."""
 
@@ -136,6 +138,8 @@ class CompileService:
     - A request that is aborted, or whose deadline comes, stops its compilation, unless another waits for it.
     - Within `max_bytes` the least recently used give up first their tables and then their place. Requests
       that use them go on with the same masks.
+    - Before a request gets its constraint, masks are computed along texts that its outputs are likely to look
+      like, so that the first steps look them up. That changes no mask.
     - `stats` and `prometheus()` say what happened. Errors show nothing of grammars, unless asked.
 
     All methods may be called on any thread, and after a fork.
@@ -152,6 +156,8 @@ class CompileService:
         seconds: how long a request waits, by default; `None` is without end.
         threads: how many compile at once, by default one for each two cores.
         error_texts: whether errors show parts of grammars and outputs.
+        prepared_masks: the most masks that are computed with each grammar; with 0 none are, and the first steps
+            of outputs compute them.
         metrics_file: a file to which the statistics are written every ten seconds while requests come, in
             Prometheus' text format.
 
@@ -171,6 +177,7 @@ class CompileService:
         seconds: float | None = None,
         threads: int | None = None,
         error_texts: bool = False,
+        prepared_masks: int = 512,
         metrics_file: str | os.PathLike[str] | None = None,
     ) -> None:
         bounds: dict[str, Any] = {
@@ -179,6 +186,7 @@ class CompileService:
             "max_waiting": max_waiting,
             "max_source_bytes": max_source_bytes,
             "threads": threads or 0,
+            "prepared_masks": prepared_masks,
         }
         for name, bound in bounds.items():
             if type(bound) is not int or bound < 0:
@@ -194,6 +202,7 @@ class CompileService:
         self.max_waiting, self.max_source_bytes = max_waiting, max_source_bytes
         self.seconds = seconds
         self.error_texts = error_texts
+        self.prepared_masks = prepared_masks
         self.mask_times = MaskTimes()
         self._threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._metrics_file = metrics_file
@@ -349,7 +358,7 @@ class CompileService:
         page.histogram("compile_seconds", "Time to compile a grammar.", compile_times)
         mask_times = Histogram(times.ends, times.counts, times.seconds)
         page.histogram("mask_seconds", "Time to look a mask up or to compute it.", mask_times)
-        masks = {name: stats[f"masks_{name}"] for name in ("looked_up", "computed", "failed")}
+        masks = {name: stats[f"masks_{name}"] for name in ("looked_up", "computed", "failed", "prepared")}
         page.counter("masks", "Masks by how they were made.", masks, "made")
         given_up = {"tables": stats["tables_evicted"], "constraints": stats["evicted"]}
         page.counter("evictions", "What was given up to stay within the bounds.", given_up, "what")
@@ -460,6 +469,7 @@ class CompileService:
                 work.cancel.cancel()
             language, asked = self._language(kind, source, options, work.cancel)
             constraint = Constraint(language, vocabulary, times=self.mask_times)
+            self._prepare(constraint, kind, source, work.cancel)
             compiled = Compiled(constraint, asked)
         except AnygramError as raised:
             error = self.error_of(raised, texts=self._shows_texts(kind, source))
@@ -490,6 +500,18 @@ class CompileService:
             is_over = self._bytes > self.max_bytes
         if is_over or time.monotonic() - self._swept > self._patience:
             self._sweep()
+
+    def _prepare(self, constraint: Constraint, kind: str, source: str, cancel: Cancel) -> None:
+        """Computes masks that outputs are likely to need."""
+        if self.prepared_masks == 0:
+            return
+        try:
+            n_masks = constraint.prepare(_likely.texts(kind, source), masks=self.prepared_masks, cancel=cancel)
+        except LimitError:
+            # If an output comes there, its mask says so.
+            return
+        with self._lock:
+            self._n["masks_prepared"] += n_masks
 
     def _shows_texts(self, kind: str, source: str) -> bool:
         try:
@@ -672,7 +694,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 _RESULTS = ("compiled", "hits", "joined", "remembered", "errors", "limits", "cancelled", "deadlines")
-_COUNTED = (*_RESULTS, "evicted", "tables_evicted")
+_COUNTED = (*_RESULTS, "evicted", "tables_evicted", "masks_prepared")
 
 
 def without_text(error: AnygramError) -> AnygramError:

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::transducer::{CutId, LexemeId};
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
+use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ample::Ample;
-use crate::costs::{Costs, Leftover, NEVER};
+use crate::costs::{Costs, Leftover, NEVER, Subtrees};
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{self, Tokens};
@@ -100,6 +100,7 @@ impl Search {
 /// What is kept of searches within budgets.
 pub struct Budgets {
     costs: Costs,
+    subtrees: Arc<Subtrees>,
     /// `None` until it is known whether there are such bounds.
     ample: Option<Option<Ample>>,
     walks: FxHashMap<(LexemeId, Leftover), Arc<Walk>>,
@@ -132,10 +133,15 @@ impl AsMut<Stepper> for Question<'_> {
 }
 
 impl Budgets {
-    /// Empty tables. Cost: nodes of the trie.
-    pub fn new(language: &Language, trie: &TokenTrie) -> Self {
+    /// Empty tables. Cost, once for a vocabulary: nodes of its trie.
+    pub fn new(language: &Language, vocabulary: &Vocabulary) -> Self {
+        Self::beside(language, vocabulary.trie(), vocabulary.beside())
+    }
+
+    fn beside(language: &Language, trie: &TokenTrie, subtrees: Arc<Subtrees>) -> Self {
         Self {
-            costs: Costs::new(language.lexing(), trie),
+            costs: Costs::new(language.lexing(), trie, &subtrees),
+            subtrees,
             ample: None,
             walks: FxHashMap::default(),
             groups: FxHashMap::default(),
@@ -209,7 +215,7 @@ impl Budgets {
     fn begin(&mut self, question: &Question<'_>) {
         self.costs.tidy();
         if self.costs.is_full() {
-            *self = Self::new(question.language, question.trie);
+            *self = Self::beside(question.language, question.trie, self.subtrees.clone());
         }
         let generation = question.stepper.generation();
         if self.generation != generation || self.lower.len() + self.upper.len() > ENTRIES {

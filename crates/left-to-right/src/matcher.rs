@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use anygram_bits::work::Work;
+use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_grammar::ir::TerminalId;
 use anygram_lexer::LexerError;
 use anygram_recognizer::{Choice, Mark, RecognizerError};
@@ -250,6 +250,47 @@ impl Matcher {
         self.filling(words, |this, words| {
             this.renewing(|this| this.try_mask(&mut this.session(), this.last(), words))
         })
+    }
+
+    /// Computes the masks along a text that is likely to come, so that they are looked up when it does: before
+    /// each of its tokens and behind the last, at most `most` of them, until a token is refused. The output
+    /// itself stays as it is. Returns how many masks those were.
+    ///
+    /// Masks are the same with and without. Fails where a mask does, and if it is cancelled between two.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use anygram_bits::work::Cancel;
+    /// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+    /// # use anygram_vocab::Vocabulary;
+    /// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+    /// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+    /// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+    /// // The constraint has the grammar  start: "(" start ")" | "x"
+    /// let mut matcher = constraint.matcher()?;
+    /// assert!(matcher.prepare("(x", 100, &Cancel::new())? > 1);
+    /// assert!(matcher.tokens().is_empty());
+    /// // It is known now.
+    /// let mut words = vec![0; constraint.mask_words()];
+    /// assert!(matcher.known_mask_into(&mut words)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prepare(&self, text: impl AsRef<[u8]>, most: usize, cancel: &Cancel) -> Result<usize, MatchError> {
+        let vocabulary = self.constraint.vocabulary();
+        // What the vocabulary cannot spell is not going to come.
+        let mut tokens = vocabulary.encode(text).unwrap_or_default().into_iter();
+        let mut words = vec![0; self.constraint.mask_words()];
+        let mut output = self.fork();
+        for n_masks in 0..most {
+            if cancel.is_cancelled() {
+                return Err(StepError::from(Stopped::Cancelled).into());
+            }
+            output.mask_into(&mut words)?;
+            let next = tokens.next().filter(|token| mask::get_bit(&words, token.index()));
+            let Some(token) = next else { return Ok(n_masks + 1) };
+            output.advance(token)?;
+        }
+        Ok(most)
     }
 
     /// Writes the mask if that is a look-up, as for [`Matcher::mask_into`], and says whether it did: it does
@@ -766,7 +807,8 @@ impl Matcher {
     ) -> Result<T, MatchError> {
         let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
         let Session { stepper, budgets, .. } = &mut *self.session();
-        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        let budgets =
+            budgets.get_or_insert_with(|| Box::new(Budgets::new(language, self.constraint.vocabulary())));
         stepper.begin(language);
         let mark = stepper.mark();
         let work = Work::new(language.limits().cost_steps, "cost_steps");
