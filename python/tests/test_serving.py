@@ -177,6 +177,32 @@ def test_tables_are_given_up_while_masks_go_on() -> None:
     assert service.stats["leaving_bytes"] == 0
 
 
+def test_memory_stays_within_the_bound() -> None:
+    """Looked at after each mask, not only when the service looks."""
+    bound = 6 << 20
+    service = CompileService(VOCABULARY, max_bytes=bound)
+    choose = random.Random(5)
+    outputs: list[Output] = []
+    most = 0
+    for step in range(4000):
+        if step % 20 == 0:
+            n = choose.randrange(60)
+            properties = {f"k{n}{at}": {"type": "string", "maxLength": n} for at in range(6)}
+            constraint = service.get("json", json.dumps({"properties": properties})).constraint
+            outputs = [*outputs[-8:], Output(constraint, None, None, service.tick)]
+        output = choose.choice(outputs)
+        tokens = [token for token in allowed(output.matcher.mask()) if token != EOS]
+        if tokens:
+            output.accept(choose.choice(tokens))
+        if step % 8 == 0:
+            service.tick()
+            stats = service.stats
+            most = max(most, stats["bytes"] - stats["leaving_bytes"])
+    assert bound // 2 < most <= bound, most
+    stats = service.stats
+    assert stats["tables_evicted"] > 0
+
+
 PREPARED: list[tuple[str, str, str]] = [
     (
         "json",

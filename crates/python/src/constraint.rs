@@ -219,16 +219,35 @@ impl Constraint {
     /// >>> bool(constraint.tables_memory)
     /// True
     /// >>> constraint.forget_tables()
+    /// True
     /// >>> constraint.tables_memory
     /// 0
     /// >>> bool((constraint.matcher().mask() == before).all())
     /// True
-    fn forget_tables(&self, py: Python<'_>) {
+    ///
+    /// Args:
+    ///     wait: whether to wait for threads that work on tables; else those tables stay.
+    ///
+    /// Returns:
+    ///     Whether all were given up.
+    #[pyo3(signature = (*, wait = true))]
+    fn forget_tables(&self, py: Python<'_>, wait: bool) -> bool {
         work(py, || {
-            for table in &self.tables {
-                table.warm.lock().unwrap_or_else(PoisonError::into_inner).forget();
-            }
-        });
+            let forget = |table: &Table| match table.warm.try_lock() {
+                Ok(mut warm) if !wait => warm.try_forget(),
+                Err(TryLockError::WouldBlock) if !wait => false,
+                Ok(mut warm) => {
+                    warm.forget();
+                    true
+                }
+                Err(_) => {
+                    table.warm.lock().unwrap_or_else(PoisonError::into_inner).forget();
+                    true
+                }
+            };
+            // All of them, also where one stays.
+            self.tables.iter().fold(true, |all, table| forget(table) && all)
+        })
     }
 
     /// Where the times of its masks are counted.

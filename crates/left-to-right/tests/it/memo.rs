@@ -112,8 +112,8 @@ fn prepared_masks_are_the_same() {
     for seed in 0..40 {
         let case = RandomCase::in_mode(seed, LexerMode::Scannerless);
         let vocabulary = vocabulary(&case.vocab);
-        let made = [0, 1 << 20]
-            .map(|bytes| matcher(&case.grammar, case.mode, Engine::Earley, &vocabulary, bytes));
+        let made =
+            [0, 1 << 20].map(|bytes| matcher(&case.grammar, case.mode, Engine::Earley, &vocabulary, bytes));
         let [Some(mut plain), Some(mut sharing)] = made else { continue };
         let mut random = Random::new(seed);
         for _ in 0..4 {
