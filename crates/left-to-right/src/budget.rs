@@ -112,6 +112,10 @@ pub struct Budgets {
     generation: u64,
     lower: FxHashMap<Place, u32>,
     upper: FxHashMap<Config, u32>,
+    /// Of readings what is enough behind any token of their mask; see [`Budgets::is_ample`].
+    ample_for_all: FxHashMap<Box<[Config]>, u32>,
+    /// The most that was seen to be enough since the last question began.
+    enough: u32,
 }
 
 /// What a question is about.
@@ -151,6 +155,8 @@ impl Budgets {
             generation: 0,
             lower: FxHashMap::default(),
             upper: FxHashMap::default(),
+            ample_for_all: FxHashMap::default(),
+            enough: 0,
         }
     }
 
@@ -169,6 +175,7 @@ impl Budgets {
             + walks
             + self.group_bytes
             + 40 * (self.lower.len() + self.upper.len())
+            + self.ample_for_all.keys().map(|readings| 32 + size_of_val(&**readings)).sum::<usize>()
     }
 
     /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`;
@@ -187,8 +194,27 @@ impl Budgets {
         result
     }
 
+    /// Whether a sentence can be made within `limit` tokens behind each token of the mask of some readings, as
+    /// far as [`Budgets::keep_ample`] was told. Cost: a look-up.
+    pub fn is_ample(&mut self, question: &Question<'_>, frontier: &[Config], limit: u32) -> bool {
+        self.begin(question);
+        self.is_known_to_be_ample(self.generation, frontier, limit)
+    }
+
+    /// The same where parser states are those of a generation.
+    pub fn is_known_to_be_ample(&self, generation: u64, frontier: &[Config], limit: u32) -> bool {
+        self.generation == generation
+            && self.ample_for_all.get(frontier).is_some_and(|&enough| enough <= limit)
+    }
+
+    /// Keeps what [`Budgets::add_tokens`] found to be enough behind all tokens of the mask of some readings.
+    pub fn keep_ample(&mut self, frontier: &[Config], enough: u32) {
+        let known = self.ample_for_all.entry(frontier.into()).or_insert(enough);
+        *known = (*known).min(enough);
+    }
+
     /// Adds the bits of all byte tokens after which at most `limit` more make a sentence. `plain` is the mask
-    /// without a budget.
+    /// without a budget. Returns how many tokens are enough behind each token of it, if none is left out.
     pub fn add_tokens(
         &mut self,
         question: &mut Question<'_>,
@@ -196,8 +222,9 @@ impl Budgets {
         limit: u32,
         plain: &[u32],
         words: &mut [u32],
-    ) -> Result<(), StepError> {
+    ) -> Result<Option<u32>, StepError> {
         self.begin(question);
+        self.enough = 0;
         // Bits that need no further look: those that are set, and those that never will be.
         let mut decided: Vec<u32> = plain.iter().zip(&*words).map(|(&plain, &word)| word | !plain).collect();
         let result = self.decide(question, frontier, limit, &mut decided);
@@ -209,7 +236,9 @@ impl Budgets {
             .zip(plain)
             .zip(&decided)
             .for_each(|((word, &plain), &decided)| *word |= plain & decided);
-        result
+        result?;
+        let has_all = plain.iter().zip(&decided).all(|(plain, decided)| plain & !decided == 0);
+        Ok(has_all.then_some(self.enough))
     }
 
     fn begin(&mut self, question: &Question<'_>) {
@@ -218,13 +247,18 @@ impl Budgets {
             *self = Self::beside(question.language, question.trie, self.subtrees.clone());
         }
         let generation = question.stepper.generation();
-        if self.generation != generation || self.lower.len() + self.upper.len() > ENTRIES {
+        if self.generation != generation || self.n_bounds() > ENTRIES {
             self.generation = generation;
             self.costs.forget_states();
             self.ample.iter_mut().flatten().for_each(Ample::forget_states);
             self.lower.clear();
             self.upper.clear();
+            self.ample_for_all.clear();
         }
+    }
+
+    fn n_bounds(&self) -> usize {
+        self.lower.len() + self.upper.len() + self.ample_for_all.len()
     }
 
     fn decide(
@@ -370,11 +404,15 @@ impl Budgets {
         limit: u32,
     ) -> Result<bool, StepError> {
         for &config in frontier {
-            if self.upper(question, config)? <= limit {
+            let upper = self.upper(question, config)?;
+            if upper <= limit {
+                self.enough = self.enough.max(upper);
                 return Ok(true);
             }
         }
-        Ok(self.least(question, frontier, (limit, true))?.is_some())
+        let found = self.least(question, frontier, (limit, true))?;
+        self.enough = self.enough.max(found.unwrap_or(0));
+        Ok(found.is_some())
     }
 
     /// Whether the lower bound of a place is at most `limit`.

@@ -341,6 +341,26 @@ impl Matcher {
         Ok(true)
     }
 
+    /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all that
+    /// the mask without a budget allows can be completed within this one.
+    pub fn known_mask_with_budget_into(
+        &mut self,
+        budget: u32,
+        words: &mut [u32],
+    ) -> Result<bool, MatchError> {
+        let position = self.last();
+        let is_ample = position.ended
+            || budget.checked_sub(1).is_some_and(|left| {
+                let Ok(session) = self.session.try_lock() else { return false };
+                let generation = session.stepper.generation();
+                session
+                    .budgets
+                    .as_ref()
+                    .is_some_and(|budgets| budgets.is_known_to_be_ample(generation, &position.frontier, left))
+            });
+        if is_ample { self.known_mask_into(words) } else { Ok(false) }
+    }
+
     /// Whether another thread uses the tables at this moment: then every question waits for it.
     pub fn is_busy(&self) -> bool {
         matches!(self.session.try_lock(), Err(TryLockError::WouldBlock))
@@ -820,11 +840,21 @@ impl Matcher {
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
     fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
-        let frontier = &self.last().frontier;
+        let Position { frontier, recall, .. } = self.last();
+        let has_bytes_alone =
+            self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
-            self.with_budgets(|budgets, question| {
-                budgets.add_tokens(question, frontier, left, &plain[..n_words], &mut words[..n_words])?;
+            let is_ample = self.with_budgets(|budgets, question| {
+                if has_bytes_alone && budgets.is_ample(question, frontier, left) {
+                    return Ok(true);
+                }
+                let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
+                let enough = budgets.add_tokens(question, frontier, left, plain, words)?;
+                // Of another text with these readings a memory may leave other tokens.
+                if let Some(enough) = enough.filter(|_| has_bytes_alone && !recall.takes_work()) {
+                    budgets.keep_ample(frontier, enough);
+                }
                 for &(token, terminal) in self.constraint.specials() {
                     if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
@@ -836,11 +866,15 @@ impl Matcher {
                 for set in self.constraint.token_sets() {
                     let next = question.stepper.step_special(question.language, frontier, set.terminal)?;
                     if !next.is_empty() && budgets.minimum(question, &next, left)?.is_some() {
-                        set.add_to(&mut words[..n_words], self.constraint.vocabulary().len());
+                        set.add_to(words, self.constraint.vocabulary().len());
                     }
                 }
-                Ok(())
+                Ok(false)
             })?;
+            if is_ample {
+                words.copy_from_slice(plain);
+                return Ok(());
+            }
         }
         for eos in self.eos() {
             // It may be a token that the grammar names, too.
