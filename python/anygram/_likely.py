@@ -1,6 +1,6 @@
-"""Texts that outputs of a request are likely to look like: along them the compile service computes masks before
-the first output begins. They are guesses, made of what stands in a schema. Where one is not valid, masks are
-computed as far as it is."""
+"""Texts that outputs of a request are likely to look like: along them the compile service computes masks
+before the first output begins. They are guesses, made of what stands in a schema. Where one is not valid,
+masks are computed as far as it is."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Guess:
 
     def _object(self, schema: dict[str, Any], depth: int) -> dict[str, Any]:
         given: Any = schema.get("properties")
-        properties: dict[str, Any] = given if isinstance(given, dict) else {}
+        properties = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
         required: list[Any] = schema["required"] if _listed(schema.get("required")) else []
         names = [name for name in properties if not self.is_second or name in required]
         names += [name for name in required if isinstance(name, str) and name not in properties]

@@ -75,8 +75,8 @@ POLL_SECONDS = 0.02
 """How often a request that waits asks whether it was aborted."""
 
 SLACK = 4
-"""Constraints are given up until so large a part of the bound, one quarter, is free: tables grow on between two
-looks at all of them, and some masks let them grow by mebibytes."""
+"""Constraints are given up until so large a part of the bound, one quarter, is free: tables grow on between
+two looks at all of them, and some masks let them grow by mebibytes."""
 
 BYTES_PER_MASK = 1 << 15
 """By how much tables grow with a mask, before it was measured."""
@@ -163,8 +163,8 @@ class CompileService:
         seconds: how long a request waits, by default; `None` is without end.
         threads: how many compile at once, by default one for each two cores.
         error_texts: whether errors show parts of grammars and outputs.
-        prepared_masks: the most masks that are computed with each grammar; with 0 none are, and the first steps
-            of outputs compute them.
+        prepared_masks: the most masks that are computed with each grammar; with 0 none are, and the first
+            steps of outputs compute them.
         metrics_file: a file to which the statistics are written every ten seconds while requests come, in
             Prometheus' text format.
 
@@ -523,7 +523,9 @@ class CompileService:
         if self.prepared_masks == 0:
             return
         try:
-            n_masks = constraint.prepare(_likely.texts(kind, source), masks=self.prepared_masks, cancel=cancel)
+            n_masks = constraint.prepare(
+                _likely.texts(kind, source), masks=self.prepared_masks, cancel=cancel
+            )
         except LimitError:
             # If an output comes there, its mask says so.
             return
@@ -637,8 +639,8 @@ class CompileService:
         threading.Thread(target=self._sweep, name="anygram-memory", daemon=True).start()
 
     def _sweep(self, coming: int = 0) -> None:
-        """Gives tables up, then constraints, until what is kept is within the bounds, with some room, and with
-        so many bytes that are about to come."""
+        """Gives tables up, then constraints, until what is kept is within the bounds, with some room, and
+        with so many bytes that are about to come."""
         with self._sweeping:
             self._sweep_now(coming)
 

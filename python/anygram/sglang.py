@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from anygram._errors import AnygramError
-from anygram._native import Constraint, MaskBuffer, Vocabulary, apply_mask, fill_masks
+from anygram._native import Constraint, MaskBuffer, apply_mask, fill_masks
 from anygram._serving import Output, Tell, check_budget, vocabulary_of
 from anygram.serving import Compilation, CompileService, split_options
 

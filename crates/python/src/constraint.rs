@@ -141,7 +141,7 @@ impl Constraint {
     ///     Cancelled: `cancel.cancel()` was called.
     #[pyo3(
         signature = (texts, *, masks = Masks(512), cancel = None),
-        text_signature = "(texts, *, masks=512, cancel=None)"
+        text_signature = "($self, texts, *, masks=512, cancel=None)"
     )]
     fn prepare(
         &self,
