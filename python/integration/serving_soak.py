@@ -70,7 +70,7 @@ def source(n: int) -> tuple[Any, str, dict[str, Any]]:
         # With an error.
         return Asked.GRAMMAR, f"start: nothing{n}", {}
     if n % 50 == 1:
-        # Takes longer than any request waits.
+        # Takes longer than such a request waits, mostly.
         return Asked.JSON, json.dumps({"enum": [f"{n}.{at}" * 20 for at in range(6_000)]}), {}
     match n % 5:
         case 0:
@@ -143,7 +143,9 @@ class Soak:
         except anygram.GrammarError:
             assert n % 50 == 0, text
             return "errors"
-        assert question
+        if not question:
+            # On a loaded machine it may be compiled before the request is seen to be aborted.
+            return "compiled in spite of all"
         tokens: list[int] = []
         for _ in range(choose.randrange(60)):
             grammar.fill_bitmask(self.masks, row)
