@@ -3,6 +3,7 @@ No engine is imported here, nor torch."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anygram._errors import AnygramError, LimitError
-from anygram._native import Constraint, Matcher
+from anygram._native import Constraint, Matcher, Vocabulary
 
 Tell = Callable[[AnygramError], AnygramError]
 """How an error is shown: without the text of outputs, unless asked."""
@@ -38,6 +39,7 @@ class Output:
         constraint: what the text is.
         stops: the tokens that end it; `None` are those of the vocabulary.
         tell: how errors are shown.
+        tick: called every 64 tokens, for the memory of what compiled it.
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class Output:
         "_ordinary",
         "_special",
         "_tell",
+        "_tick",
     )
 
     error: AnygramError | None
@@ -61,7 +64,13 @@ class Output:
     n_tokens: int
     """Tokens of text so far."""
 
-    def __init__(self, constraint: Constraint, stops: Iterable[int] | None, tell: Tell | None = None) -> None:
+    def __init__(
+        self,
+        constraint: Constraint,
+        stops: Iterable[int] | None,
+        tell: Tell | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> None:
         vocabulary = constraint.vocabulary
         given = list(vocabulary.eos if stops is None else stops)
         ids = [id for id in given if 0 <= id < len(vocabulary)]
@@ -75,13 +84,14 @@ class Output:
         self.close_from = sys.maxsize
         self.n_tokens = 0
         self._has_stopped = False
-        self._tell = tell
+        self._tell, self._tick = tell, tick
 
     def copy(self) -> Output:
         """The same state, for another request."""
         made = object.__new__(Output)
         made.matcher = self.matcher.fork()
-        made._special, made._ordinary, made._tell = self._special, self._ordinary, self._tell
+        made._special, made._ordinary = self._special, self._ordinary
+        made._tell, made._tick = self._tell, self._tick
         made._has_stopped, made.error = self._has_stopped, self.error
         made.limit, made.close_from, made.n_tokens = self.limit, self.close_from, self.n_tokens
         return made
@@ -112,6 +122,8 @@ class Output:
             # Not from the error: a traceback would show its text.
             raise self._tell(error) from None
         self.n_tokens += 1
+        if not self.n_tokens % 64 and self._tick is not None:
+            self._tick()
 
     def validate(self, tokens: list[int]) -> int:
         """How many of the tokens could be appended; tokens after the end are none."""
@@ -198,6 +210,27 @@ class Output:
         words[:] = 0
         for token in (*self._special, *self._ordinary):
             _set(words, token, True)
+
+
+def is_switched_on(variable: str) -> bool:
+    """Whether a variable of the environment is 1, and not 0 or missing.
+
+    Raises:
+        AnygramError: it is something else.
+    """
+    value = os.environ.get(variable, "")
+    if value not in ("", "0", "1"):
+        raise AnygramError(f"{variable} is {value!r}: 1 switches Anygram on, 0 off")
+    return value == "1"
+
+
+def vocabulary_of(tokenizer: Any) -> Vocabulary:
+    """The tokens of a tokenizer, which may be a vocabulary already.
+
+    Raises:
+        VocabularyError: it is of a kind that is not read.
+    """
+    return tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
 
 
 def check_budget(output: Output, limit: int, close_from: int = sys.maxsize) -> None:

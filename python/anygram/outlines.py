@@ -25,6 +25,7 @@ import numpy as np
 
 from anygram._errors import AnygramError
 from anygram._native import Constraint, Vocabulary
+from anygram._serving import vocabulary_of
 from anygram.serving import CompileService
 from anygram.transformers import ConstraintProcessor
 
@@ -93,7 +94,7 @@ class Backend:
         with _lock:
             known = None if service else _services.get(source)
             if known is None:
-                read = source if isinstance(source, Vocabulary) else Vocabulary.from_tokenizer(source)
+                read = vocabulary_of(source)
                 known = _services[source] = CompileService(read, **service)
         self.service = known
 

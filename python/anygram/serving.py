@@ -29,6 +29,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal, NamedTuple, cast
 
+from anygram import _likely
 from anygram._errors import AnygramError, Cancelled, GrammarError, LimitError, RefusedError
 from anygram._metrics import Histogram, Metrics
 from anygram._native import Cancel, Compiler, Constraint, Language, MaskTimes, Vocabulary
@@ -66,11 +67,19 @@ SERVER_OPTIONS: Mapping[str, str] = {
     "compile_threads": "threads",
     "error_texts": "error_texts",
     "metrics_file": "metrics_file",
+    "prepared_masks": "prepared_masks",
 }
 """What the configuration of an engine calls the options of the service."""
 
 POLL_SECONDS = 0.02
 """How often a request that waits asks whether it was aborted."""
+
+SLACK = 4
+"""Constraints are given up until so large a part of the bound, one quarter, is free: tables grow on between
+two looks at all of them, and some masks let them grow by mebibytes."""
+
+BYTES_PER_MASK = 1 << 15
+"""By how much tables grow with a mask, before it was measured."""
 
 _RULE_OF_EBNF = re.compile(r"^[ \t]*[\w.-]+[ \t]*::=", re.MULTILINE)
 
@@ -136,6 +145,8 @@ class CompileService:
     - A request that is aborted, or whose deadline comes, stops its compilation, unless another waits for it.
     - Within `max_bytes` the least recently used give up first their tables and then their place. Requests
       that use them go on with the same masks.
+    - Before a request gets its constraint, masks are computed along texts that its outputs are likely to look
+      like, so that the first steps look them up. That changes no mask.
     - `stats` and `prometheus()` say what happened. Errors show nothing of grammars, unless asked.
 
     All methods may be called on any thread, and after a fork.
@@ -152,6 +163,8 @@ class CompileService:
         seconds: how long a request waits, by default; `None` is without end.
         threads: how many compile at once, by default one for each two cores.
         error_texts: whether errors show parts of grammars and outputs.
+        prepared_masks: the most masks that are computed with each grammar; with 0 none are, and the first
+            steps of outputs compute them.
         metrics_file: a file to which the statistics are written every ten seconds while requests come, in
             Prometheus' text format.
 
@@ -171,6 +184,7 @@ class CompileService:
         seconds: float | None = None,
         threads: int | None = None,
         error_texts: bool = False,
+        prepared_masks: int = 512,
         metrics_file: str | os.PathLike[str] | None = None,
     ) -> None:
         bounds: dict[str, Any] = {
@@ -179,6 +193,7 @@ class CompileService:
             "max_waiting": max_waiting,
             "max_source_bytes": max_source_bytes,
             "threads": threads or 0,
+            "prepared_masks": prepared_masks,
         }
         for name, bound in bounds.items():
             if type(bound) is not int or bound < 0:
@@ -194,6 +209,7 @@ class CompileService:
         self.max_waiting, self.max_source_bytes = max_waiting, max_source_bytes
         self.seconds = seconds
         self.error_texts = error_texts
+        self.prepared_masks = prepared_masks
         self.mask_times = MaskTimes()
         self._threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._metrics_file = metrics_file
@@ -211,7 +227,10 @@ class CompileService:
         # As of the last look at all of them, and what came since.
         self._bytes = 0
         self._swept = self._written = 0.0
-        self._patience = 0.5
+        # As of then, and at how many masks it is time to look again.
+        self._masks_at_sweep, self._due = 0, 1
+        self._bytes_per_mask = float(BYTES_PER_MASK)
+        self._sweeping = threading.Lock()
         self._sweeps = False
         self._is_closed = False
         _services.add(self)
@@ -300,8 +319,11 @@ class CompileService:
             executor[1].shutdown(wait=False, cancel_futures=False)
 
     def tick(self) -> None:
-        """Tells the service that many masks were computed, so tables have grown. Adapters call it."""
-        self._sweep_soon()
+        """Tells the service that masks were computed, so tables have grown. Adapters call it each 64 masks;
+        mostly it takes a microsecond."""
+        if self._is_due() and not self._sweeping.locked():
+            # Here, and not on another thread: that may get no turn while tables grow on.
+            self._sweep()
 
     @property
     def stats(self) -> dict[str, int]:
@@ -349,7 +371,7 @@ class CompileService:
         page.histogram("compile_seconds", "Time to compile a grammar.", compile_times)
         mask_times = Histogram(times.ends, times.counts, times.seconds)
         page.histogram("mask_seconds", "Time to look a mask up or to compute it.", mask_times)
-        masks = {name: stats[f"masks_{name}"] for name in ("looked_up", "computed", "failed")}
+        masks = {name: stats[f"masks_{name}"] for name in ("looked_up", "computed", "failed", "prepared")}
         page.counter("masks", "Masks by how they were made.", masks, "made")
         given_up = {"tables": stats["tables_evicted"], "constraints": stats["evicted"]}
         page.counter("evictions", "What was given up to stay within the bounds.", given_up, "what")
@@ -410,6 +432,7 @@ class CompileService:
                 self._wait(work, waiting, min(filter(None, limits), default=None))
         if known is not None:
             _answer(waiting, known.compiled, copy.copy(known.error))
+            self._sweep_soon()
         elif is_new and work is not None:
             tokens, begun = self.vocabulary if vocabulary is None else vocabulary, work
             self._run(lambda: self._work(begun, tokens, options or {}))
@@ -431,6 +454,7 @@ class CompileService:
         self._at_work.clear()
         self._n_waiting = 0
         self._watches = self._sweeps = False
+        self._sweeping = threading.Lock()
 
     def _run(self, job: Callable[[], None]) -> None:
         process = os.getpid()
@@ -460,6 +484,7 @@ class CompileService:
                 work.cancel.cancel()
             language, asked = self._language(kind, source, options, work.cancel)
             constraint = Constraint(language, vocabulary, times=self.mask_times)
+            self._prepare(constraint, kind, source, work.cancel)
             compiled = Compiled(constraint, asked)
         except AnygramError as raised:
             error = self.error_of(raised, texts=self._shows_texts(kind, source))
@@ -467,13 +492,16 @@ class CompileService:
             failure = raised
         took = time.perf_counter() - began
         known = _Known(compiled, error, sys.getsizeof(source))
+        is_kept = compiled is not None or isinstance(error, GrammarError)
+        if is_kept and (self._is_due() or self._bytes + sum(_size(known)) > self._target()):
+            # There is room for it before it comes.
+            self._sweep(sum(_size(known)))
         with self._lock:
             self._compile_times.count(took)
             self._at_work.pop(work.key, None)
             waiting = list(work.waiting)
             work.waiting.clear()
             self._n_waiting -= len(waiting)
-            is_kept = compiled is not None or isinstance(error, GrammarError)
             if isinstance(error, Cancelled):
                 self._n["cancelled"] += len(waiting)
             elif isinstance(error, LimitError):
@@ -482,14 +510,27 @@ class CompileService:
                 self._n["errors"] += max(len(waiting), 1)
             if is_kept and not self._is_closed:
                 self._known[work.key] = known
+                self._bytes += sum(_size(known))
         for one in waiting:
             _answer(one, compiled, copy.copy(error) if error is not None else failure)
         with self._lock:
-            self._bytes += sum(_size(known))
             self._drop_oldest(max(self.max_entries, 1))
-            is_over = self._bytes > self.max_bytes
-        if is_over or time.monotonic() - self._swept > self._patience:
+        if self._bytes > self.max_bytes:
             self._sweep()
+
+    def _prepare(self, constraint: Constraint, kind: str, source: str, cancel: Cancel) -> None:
+        """Computes masks that outputs are likely to need."""
+        if self.prepared_masks == 0:
+            return
+        try:
+            n_masks = constraint.prepare(
+                _likely.texts(kind, source), masks=self.prepared_masks, cancel=cancel
+            )
+        except LimitError:
+            # If an output comes there, its mask says so.
+            return
+        with self._lock:
+            self._n["masks_prepared"] += n_masks
 
     def _shows_texts(self, kind: str, source: str) -> bool:
         try:
@@ -576,18 +617,36 @@ class CompileService:
                 return
             time.sleep(min(POLL_SECONDS, max(soonest - now, 0.001)))
 
+    def _target(self) -> int:
+        return self.max_bytes - self.max_bytes // SLACK
+
+    def _n_masks(self) -> int:
+        times = self.mask_times
+        return times.looked_up + times.computed + self._n["masks_prepared"]
+
+    def _is_due(self) -> bool:
+        """Whether to look at the memory: twice a second, and before tables can have grown by what is free."""
+        if self._is_closed:
+            return False
+        return self._n_masks() >= self._due or time.monotonic() - self._swept > 0.5
+
     def _sweep_soon(self) -> None:
-        """Looks at the memory on a thread of the service, twice a second, or more often near the bound."""
-        now = time.monotonic()
-        if self._sweeps or now - self._swept < self._patience or self._is_closed:
+        """Looks at the memory on a thread of the service, if it is time to."""
+        if self._sweeps or not self._is_due():
             return
         self._sweeps = True
         # Not on this thread: it may hold the lock, and has masks to compute.
         threading.Thread(target=self._sweep, name="anygram-memory", daemon=True).start()
 
-    def _sweep(self) -> None:
-        """Gives tables up, then constraints, until what is kept is within the bounds."""
-        self._swept = time.monotonic()
+    def _sweep(self, coming: int = 0) -> None:
+        """Gives tables up, then constraints, until what is kept is within the bounds, with some room, and
+        with so many bytes that are about to come."""
+        with self._sweeping:
+            self._sweep_now(coming)
+
+    def _sweep_now(self, coming: int) -> None:
+        self._swept, n_masks = time.monotonic(), self._n_masks()
+        target = self._target() - coming
         try:
             with self._lock:
                 known = list(self._known.items())
@@ -600,12 +659,14 @@ class CompileService:
                     # Others may have the interpreter's lock: they have masks to compute.
                     time.sleep(0)
             total += sum(sizes.values())
+            self._measure(total, n_masks)
             for key, one in known:
-                if total <= self.max_bytes:
+                if total <= target:
                     break
                 constraint = one.compiled.constraint if one.compiled is not None else None
                 if constraint is not None and constraint.tables_memory:
-                    constraint.forget_tables()
+                    # Who works on them may take long; their size is looked at again.
+                    constraint.forget_tables(wait=False)
                     left = sum(_size(one))
                     total += left - sizes[key]
                     sizes[key] = left
@@ -614,19 +675,28 @@ class CompileService:
             dropped: list[_Known] = []
             with self._lock:
                 for key, size in sizes.items():
-                    if total <= self.max_bytes or len(self._known) == 1:
+                    if total <= target or len(self._known) == int(coming == 0):
                         break
                     if key in self._known:
                         dropped.append(self._drop(key))
                         total -= size
                 self._bytes = total
-            # Near the bound it looks again soon.
-            self._patience = 0.5 if total < self.max_bytes // 2 else 0.05
+            # Half of the masks after which the bound would be reached, if tables grow as they did.
+            free = max(self.max_bytes - total - coming, 0)
+            self._due = n_masks + 64 + int(free / self._bytes_per_mask / 2)
             # Large objects are freed without the lock.
             del dropped, known
             self._write()
         finally:
             self._sweeps = False
+
+    def _measure(self, total: int, n_masks: int) -> None:
+        """By how much tables grew with each mask since the last look."""
+        before, self._masks_at_sweep = self._masks_at_sweep, n_masks
+        if n_masks > before:
+            grown = max(total - self._bytes, 0) / (n_masks - before)
+            # It may grow so fast again.
+            self._bytes_per_mask = max(grown, 0.9 * self._bytes_per_mask, 1.0)
 
     def _drop_oldest(self, n_kept: int) -> None:
         while len(self._known) > n_kept:
@@ -672,7 +742,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 _RESULTS = ("compiled", "hits", "joined", "remembered", "errors", "limits", "cancelled", "deadlines")
-_COUNTED = (*_RESULTS, "evicted", "tables_evicted")
+_COUNTED = (*_RESULTS, "evicted", "tables_evicted", "masks_prepared")
 
 
 def without_text(error: AnygramError) -> AnygramError:

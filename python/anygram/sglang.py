@@ -21,8 +21,8 @@ from typing import Any, cast
 import numpy as np
 
 from anygram._errors import AnygramError
-from anygram._native import Constraint, MaskBuffer, Vocabulary, apply_mask, fill_masks
-from anygram._serving import Output, Tell, check_budget
+from anygram._native import Constraint, MaskBuffer, apply_mask, fill_masks
+from anygram._serving import Output, Tell, check_budget, vocabulary_of
 from anygram.serving import Compilation, CompileService, split_options
 
 __all__ = ["Backend", "Grammar", "create_backend", "plugin"]
@@ -141,8 +141,14 @@ class Grammar:
     grammar_stats: Any
     """What SGLang logs; nothing."""
 
-    def __init__(self, constraint: Constraint, stops: Iterable[int], tell: Tell | None = None) -> None:
-        self._begin(Output(constraint, stops, tell))
+    def __init__(
+        self,
+        constraint: Constraint,
+        stops: Iterable[int],
+        tell: Tell | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> None:
+        self._begin(Output(constraint, stops, tell, tick))
 
     def _begin(self, output: Output) -> None:
         self.output = output
@@ -278,7 +284,7 @@ class Backend:
     ) -> None:
         super().__init__()
         self.vocab_size = vocab_size
-        vocabulary = tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
+        vocabulary = vocabulary_of(tokenizer)
         self.stops = sorted({*vocabulary.eos, *(eos_token_ids or ())})
         self.service = CompileService(vocabulary, options, **service)
         self._answered = threading.local()
@@ -349,7 +355,7 @@ class Backend:
             compiled = self.service.get(kind, source) if waiting is None else waiting.result()
             texts = compiled.asked.get("error_texts")
             tell: Tell = lambda error: self.service.error_of(error, texts=texts)  # noqa: E731
-            grammar = self.grammar(compiled.constraint, self.stops, tell)
+            grammar = self.grammar(compiled.constraint, self.stops, tell, self.service.tick)
             if "max_tokens" in compiled.asked:
                 # SGLang does not tell a back end how many tokens a request may have; this one says so itself.
                 check_budget(grammar.output, compiled.asked["max_tokens"] - 1)

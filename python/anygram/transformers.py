@@ -21,7 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from anygram._errors import AnygramError
-from anygram._native import Compiler, Constraint, MaskBuffer, Matcher, Vocabulary, apply_mask, fill_masks
+from anygram._native import Compiler, Constraint, MaskBuffer, Matcher, apply_mask, fill_masks
+from anygram._serving import vocabulary_of
 
 __all__ = ["ConstraintProcessor", "ContinuousProcessor", "constraint"]
 
@@ -44,7 +45,7 @@ def constraint(
     """
     if compiler is None:
         compiler = Compiler(key_order="schema", whitespace={"at_most": 1})
-    vocabulary = tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
+    vocabulary = vocabulary_of(tokenizer)
     return Constraint(compiler.compile(source, format), vocabulary)
 
 

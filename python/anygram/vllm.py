@@ -19,7 +19,6 @@ import functools
 import importlib
 import json
 import logging
-import os
 import sys
 import threading
 from collections.abc import Generator, Iterable
@@ -28,8 +27,8 @@ from typing import Any, cast
 import numpy as np
 
 from anygram._errors import AnygramError
-from anygram._native import Constraint, MaskBuffer, Vocabulary
-from anygram._serving import Output, Tell, check_budget
+from anygram._native import Constraint, MaskBuffer
+from anygram._serving import Output, Tell, check_budget, is_switched_on, vocabulary_of
 from anygram.serving import CompileService, check_close, split_options
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
@@ -53,12 +52,8 @@ def plugin() -> None:
     Raises:
         AnygramError: the variable is something else.
     """
-    value = os.environ.get(VARIABLE, "")
-    if value in ("", "0"):
-        return
-    if value != "1":
-        raise AnygramError(f"{VARIABLE} is {value!r}: 1 switches Anygram on, 0 off")
-    install()
+    if is_switched_on(VARIABLE):
+        install()
 
 
 def install() -> None:
@@ -170,12 +165,7 @@ class Backend:
         """
         with self._making:
             if self._service is None:
-                options, own = _options(self.vllm_config)
-                self._closes = options.pop("close", CLOSE_FROM)
-                check_close(self._closes)
-                given = self.tokenizer
-                vocabulary = given if isinstance(given, Vocabulary) else Vocabulary.from_tokenizer(given)
-                self._service = CompileService(vocabulary, options, **own)
+                self._service, self._closes = service_of(self.vllm_config, self.tokenizer)
                 self.masks.service = self._service
             return self._service
 
@@ -245,7 +235,7 @@ class Masks:
         """Its memory as an array, and as a buffer of masks. May be called on many threads."""
         known = self._known
         self._n += 1
-        if not self._n % 1024 and self.service is not None:
+        if not self._n % 64 and self.service is not None:
             self.service.tick()
         if known is None or known[0] is not tensor:
             array = np.asarray(tensor)
@@ -357,8 +347,13 @@ class Grammar:
         self.output.reset()
 
 
-def _options(vllm_config: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the compiler, and of the service, of a configuration of vLLM."""
+def service_of(vllm_config: Any, tokenizer: Any, **defaults: Any) -> tuple[CompileService, bool | int]:
+    """What compiles for a configuration of vLLM, and the option `close`.
+
+    Raises:
+        VocabularyError: the tokenizer is of a kind that is not read.
+        AnygramError: an option is not one.
+    """
     outputs = vllm_config.structured_outputs_config
     options: dict[str, Any] = {}
     if outputs.disable_any_whitespace:
@@ -370,4 +365,7 @@ def _options(vllm_config: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(given, dict):
         raise AnygramError('additional_config["anygram"] is an object with options of the compiler')
     options.update(cast("dict[str, Any]", given))
-    return split_options(options)
+    options, own = split_options(options)
+    closes = options.pop("close", CLOSE_FROM)
+    check_close(closes)
+    return CompileService(vocabulary_of(tokenizer), options, **{**defaults, **own}), closes

@@ -21,15 +21,16 @@ import functools
 import importlib
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from anygram._errors import AnygramError, LimitError
-from anygram._native import Canvas, Constraint, LogProbs, Solver, Vocabulary, Weigher
+from anygram._native import Canvas, Constraint, LogProbs, Solver, Weigher
+from anygram._serving import is_switched_on
 from anygram.serving import Compilation, CompileService
+from anygram.vllm import service_of
 
 __all__ = ["CanvasConstrainer", "install", "plugin"]
 
@@ -58,12 +59,8 @@ def plugin() -> None:
     Raises:
         AnygramError: the variable is something else.
     """
-    value = os.environ.get(VARIABLE, "")
-    if value in ("", "0"):
-        return
-    if value != "1":
-        raise AnygramError(f"{VARIABLE} is {value!r}: 1 switches Anygram on for diffusion models, 0 off")
-    install()
+    if is_switched_on(VARIABLE):
+        install()
 
 
 def install() -> None:
@@ -292,8 +289,8 @@ def _check(params: Any) -> None:
 
 
 def _service(vllm_config: Any) -> CompileService:
-    """For the model of a configuration."""
+    """For the model of a configuration. Canvases use no masks from left to right, so none are prepared."""
     tokenizers: Any = importlib.import_module("vllm.tokenizers")
     tokenizer: Any = tokenizers.cached_tokenizer_from_config(model_config=vllm_config.model_config)
-    given = tokenizer if isinstance(tokenizer, Vocabulary) else Vocabulary.from_tokenizer(tokenizer)
-    return CompileService(given)
+    service, _ = service_of(vllm_config, tokenizer, prepared_masks=0)
+    return service

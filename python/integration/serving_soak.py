@@ -36,7 +36,7 @@ from anygram.serving import _choice
 
 N_THREADS = 16
 N_SOURCES = 500
-BOUND = 12 << 20
+BOUND = 24 << 20
 """Bytes of constraints that are kept: a fraction of what all of them have."""
 VOCABULARY = anygram.Vocabulary.builtin()
 EOS = VOCABULARY.eos[0]
@@ -70,7 +70,7 @@ def source(n: int) -> tuple[Any, str, dict[str, Any]]:
         # With an error.
         return Asked.GRAMMAR, f"start: nothing{n}", {}
     if n % 50 == 1:
-        # Takes longer than any request waits.
+        # Takes longer than such a request waits, mostly.
         return Asked.JSON, json.dumps({"enum": [f"{n}.{at}" * 20 for at in range(6_000)]}), {}
     match n % 5:
         case 0:
@@ -143,7 +143,9 @@ class Soak:
         except anygram.GrammarError:
             assert n % 50 == 0, text
             return "errors"
-        assert question
+        if not question:
+            # On a loaded machine it may be compiled before the request is seen to be aborted.
+            return "compiled in spite of all"
         tokens: list[int] = []
         for _ in range(choose.randrange(60)):
             grammar.fill_bitmask(self.masks, row)
@@ -238,7 +240,7 @@ def main() -> None:
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB at the peak"
     )
     assert len(soak.samples) > n_requests / 100
-    assert max(kept) < 2 * BOUND, "between two looks of the service tables grow, but not that much"
+    assert max(kept) <= BOUND, "more is kept than the bound"
     if n_requests >= 2000:
         assert max(resident) < third + 64, "memory grows"
 

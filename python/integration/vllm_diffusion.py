@@ -91,7 +91,12 @@ class Runner:
         embeddings = SimpleNamespace(weight=torch.randn(N_VOCAB, 8), shard_indices=shard)
         state = SimpleNamespace(
             vllm_config=SimpleNamespace(
-                diffusion_config=SimpleNamespace(canvas_length=WIDTH), model_config=None
+                diffusion_config=SimpleNamespace(canvas_length=WIDTH),
+                model_config=None,
+                structured_outputs_config=SimpleNamespace(
+                    disable_any_whitespace=False, disable_additional_properties=False
+                ),
+                additional_config={"anygram": {"whitespace": "compact"}},
             ),
             model_config=SimpleNamespace(get_vocab_size=lambda: N_VOCAB),
             gen_config={

@@ -15,6 +15,7 @@ from typing import Any
 import anygram
 import numpy as np
 import pytest
+from anygram import _likely
 from anygram._serving import Output
 from anygram.serving import CompileService
 from conftest import ROOT, allowed, program
@@ -176,6 +177,111 @@ def test_tables_are_given_up_while_masks_go_on() -> None:
     assert service.stats["leaving_bytes"] == 0
 
 
+def test_memory_stays_within_the_bound() -> None:
+    """Looked at after each mask, not only when the service looks."""
+    bound = 6 << 20
+    service = CompileService(VOCABULARY, max_bytes=bound)
+    choose = random.Random(5)
+    outputs: list[Output] = []
+    most = 0
+    for step in range(4000):
+        if step % 20 == 0:
+            n = choose.randrange(60)
+            properties = {f"k{n}{at}": {"type": "string", "maxLength": n} for at in range(6)}
+            constraint = service.get("json", json.dumps({"properties": properties})).constraint
+            outputs = [*outputs[-8:], Output(constraint, None, None, service.tick)]
+        output = choose.choice(outputs)
+        tokens = [token for token in allowed(output.matcher.mask()) if token != EOS]
+        if tokens:
+            output.accept(choose.choice(tokens))
+        if step % 8 == 0:
+            service.tick()
+            stats = service.stats
+            most = max(most, stats["bytes"] - stats["leaving_bytes"])
+    assert bound // 2 < most <= bound, most
+    stats = service.stats
+    assert stats["tables_evicted"] > 0
+
+
+PREPARED: list[tuple[str, str, str]] = [
+    (
+        "json",
+        json.dumps(
+            {
+                "$defs": {"tag": {"enum": ["red", "green"]}},
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "minLength": 2, "maxLength": 40},
+                    "when": {"type": "string", "format": "date"},
+                    "count": {"type": "integer", "minimum": 3, "exclusiveMaximum": 40},
+                    "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}},
+                    "value": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+                },
+                "required": ["name"],
+            }
+        ),
+        '{"name": "Ada", "when": "2025-11-02", "count": 7, "tags": ["green"], "value": 1.5}',
+    ),
+    ("json_object", "", '{"a": 1}'),
+    ("choice", '["yes", "no"]', "no"),
+    ("regex", "[a-z]+", "ab"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "text"), PREPARED)
+def test_masks_are_prepared_and_stay_what_they_are(kind: str, source: str, text: str) -> None:
+    """The first output of a grammar looks most of its masks up, and all are those of an output without."""
+    prepared, plain = CompileService(VOCABULARY), CompileService(VOCABULARY, prepared_masks=0)
+    outputs = [service.get(kind, source).constraint.matcher() for service in (prepared, plain)]
+    assert prepared.stats["masks_prepared"] > 0 and plain.stats["masks_prepared"] == 0
+    n_masks = 0
+    for token in [*VOCABULARY.encode(text), EOS]:
+        masks = [output.mask() for output in outputs]
+        assert (masks[0] == masks[1]).all()
+        for output in outputs:
+            output.advance(token)
+        n_masks += 1
+    stats = prepared.stats
+    assert stats["masks_looked_up"] + stats["masks_computed"] == n_masks
+    assert stats["masks_looked_up"] > 0 and plain.stats["masks_computed"] > stats["masks_computed"]
+    few = CompileService(VOCABULARY, prepared_masks=2)
+    few.get(kind, source)
+    assert few.stats["masks_prepared"] in (1, 2)
+
+
+HOSTILE: list[Any] = [
+    {"$ref": "#"},
+    {"allOf": [{"$ref": "#"}, {"$ref": "#/allOf/0"}], "anyOf": [{"$ref": "#"}]},
+    {"type": "object", "properties": {f"k{n}": {"$ref": "#"} for n in range(50)}, "required": [1, "k1", "z"]},
+    {"type": "array", "items": {"$ref": "#"}, "minItems": 10**9},
+    {"type": "array", "minItems": -1, "maxItems": "x", "items": 3},
+    {"type": "number", "minimum": 1e308, "multipleOf": 1e-300},
+    {"type": "number", "multipleOf": 1e-320, "minimum": "a"},
+    {"type": "string", "minLength": 10**12, "format": 7},
+    {"type": [], "enum": [], "anyOf": {}, "properties": [], "required": "x", "$ref": 1},
+    {"properties": {"a": True, "b": False}, "additionalProperties": {}},
+    [],
+    True,
+    None,
+    "text",
+]
+
+
+@pytest.mark.parametrize("schema", HOSTILE)
+def test_likely_texts_of_any_schema(schema: Any) -> None:
+    """Guesses are short and made without an error, whatever stands there."""
+    for text in _likely.texts("json", json.dumps(schema)):
+        assert len(text) < 100_000
+        assert not text or json.loads(text) != schema
+
+
+def test_likely_texts_of_no_schema() -> None:
+    for source in ("", "{", "[" * 100_000, '{"a": ' * 5000 + "1" + "}" * 5000):
+        assert all(len(text) < 10_000 for text in _likely.texts("json", source))
+    assert _likely.texts("choice", "{") == _likely.texts("grammar", "start: 7") == [""]
+    assert _likely.texts("choice", '{"a": 1}') == ["a"]
+
+
 def test_errors_show_no_text_unless_asked() -> None:
     for texts in (False, True):
         service = CompileService(VOCABULARY, error_texts=texts)
@@ -188,7 +294,7 @@ def test_errors_show_no_text_unless_asked() -> None:
 
 def test_statistics_in_the_format_of_prometheus(tmp_path: Path) -> None:
     file = tmp_path / "metrics.prom"
-    service = CompileService(VOCABULARY, metrics_file=file)
+    service = CompileService(VOCABULARY, metrics_file=file, prepared_masks=0)
     constraint = service.get("regex", "(ab)+").constraint
     for _ in range(5):
         constraint.matcher().mask()

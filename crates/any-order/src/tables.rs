@@ -515,7 +515,8 @@ impl Tables {
     ) -> Result<Asked<T>, StepError> {
         let Self { constraint, stepper, budgets, .. } = self;
         let (language, trie) = (constraint.language(), constraint.vocabulary().trie());
-        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        let make = || Box::new(Budgets::new(language, constraint.vocabulary()));
+        let budgets = budgets.get_or_insert_with(make);
         let most = most.min(language.limits().cost_steps);
         let mut question = Question { stepper, language, trie, work: Work::new(most, "cost_steps") };
         let answer = ask(budgets, &mut question).ok();

@@ -60,8 +60,21 @@ impl Warm {
     ///
     /// Waits for threads that work on the tables.
     pub fn forget(&mut self) {
+        let matchers = std::mem::take(&mut self.matchers);
+        self.forget_all(matchers);
+    }
+
+    /// The same for the tables that no thread works on: nobody waits here. Says whether those were all.
+    pub fn try_forget(&mut self) -> bool {
+        let is_free = |matcher: &mut Matcher| Session::try_memory_usage(matcher.shared()).is_some();
+        let free = self.matchers.extract_if(.., is_free).collect();
+        self.forget_all(free);
+        self.matchers.is_empty()
+    }
+
+    fn forget_all(&mut self, matchers: Vec<Matcher>) {
         self.given_up.retain(|tables| tables.strong_count() > 0);
-        for matcher in self.matchers.drain(..) {
+        for matcher in matchers {
             let tables = matcher.shared().clone();
             drop(matcher);
             Session::forget(&tables);

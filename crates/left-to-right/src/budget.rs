@@ -14,16 +14,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hash::Hasher;
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_lexer::transducer::{CutId, LexemeId};
-use anygram_vocab::{NodeId, TokenId, TokenTrie};
-use rustc_hash::{FxHashMap, FxHashSet};
+use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use crate::ample::Ample;
-use crate::costs::{Costs, Leftover, NEVER};
+use crate::costs::{Costs, Leftover, NEVER, Subtrees};
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{self, Tokens};
@@ -100,6 +101,7 @@ impl Search {
 /// What is kept of searches within budgets.
 pub struct Budgets {
     costs: Costs,
+    subtrees: Arc<Subtrees>,
     /// `None` until it is known whether there are such bounds.
     ample: Option<Option<Ample>>,
     walks: FxHashMap<(LexemeId, Leftover), Arc<Walk>>,
@@ -111,6 +113,10 @@ pub struct Budgets {
     generation: u64,
     lower: FxHashMap<Place, u32>,
     upper: FxHashMap<Config, u32>,
+    /// Of readings what is enough behind any token of a mask, and which mask; see [`Budgets::is_ample`].
+    ample_for_all: FxHashMap<Box<[Config]>, (u32, MaskKey)>,
+    /// The most that was seen to be enough since the last question began.
+    enough: u32,
 }
 
 /// What a question is about.
@@ -131,11 +137,35 @@ impl AsMut<Stepper> for Question<'_> {
     }
 }
 
+/// Tells apart the masks that the same readings can have: a memory leaves other tokens of other texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MaskKey(u64);
+
+impl MaskKey {
+    /// Of a mask. Cost: its words, where the language has a memory.
+    pub fn new(language: &Language, mask: &[u32]) -> Self {
+        let grammar = language.grammar();
+        if grammar.memory.is_none() && grammar.embedded.is_empty() {
+            return Self(0);
+        }
+        let mut hasher = FxHasher::default();
+        mask.chunks(2).for_each(|pair| {
+            hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
+        });
+        Self(hasher.finish())
+    }
+}
+
 impl Budgets {
-    /// Empty tables. Cost: nodes of the trie.
-    pub fn new(language: &Language, trie: &TokenTrie) -> Self {
+    /// Empty tables. Cost, once for a vocabulary: nodes of its trie.
+    pub fn new(language: &Language, vocabulary: &Vocabulary) -> Self {
+        Self::beside(language, vocabulary.trie(), vocabulary.beside())
+    }
+
+    fn beside(language: &Language, trie: &TokenTrie, subtrees: Arc<Subtrees>) -> Self {
         Self {
-            costs: Costs::new(language.lexing(), trie),
+            costs: Costs::new(language.lexing(), trie, &subtrees),
+            subtrees,
             ample: None,
             walks: FxHashMap::default(),
             groups: FxHashMap::default(),
@@ -145,6 +175,8 @@ impl Budgets {
             generation: 0,
             lower: FxHashMap::default(),
             upper: FxHashMap::default(),
+            ample_for_all: FxHashMap::default(),
+            enough: 0,
         }
     }
 
@@ -163,6 +195,7 @@ impl Budgets {
             + walks
             + self.group_bytes
             + 40 * (self.lower.len() + self.upper.len())
+            + self.ample_for_all.keys().map(|readings| 32 + size_of_val(&**readings)).sum::<usize>()
     }
 
     /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`;
@@ -181,8 +214,31 @@ impl Budgets {
         result
     }
 
+    /// Whether a sentence can be made within `limit` tokens behind each token of a mask of some readings, as
+    /// far as [`Budgets::keep_ample`] was told. Cost: a look-up.
+    pub fn is_ample(&mut self, question: &Question<'_>, of: (&[Config], MaskKey), limit: u32) -> bool {
+        self.begin(question);
+        self.is_known_to_be_ample(self.generation, of, limit)
+    }
+
+    /// The same where parser states are those of a generation.
+    pub fn is_known_to_be_ample(
+        &self,
+        generation: u64,
+        (readings, mask): (&[Config], MaskKey),
+        limit: u32,
+    ) -> bool {
+        let known = self.ample_for_all.get(readings).filter(|_| self.generation == generation);
+        known.is_some_and(|&(enough, known)| enough <= limit && known == mask)
+    }
+
+    /// Keeps what [`Budgets::add_tokens`] found to be enough behind all tokens of a mask of some readings.
+    pub fn keep_ample(&mut self, (readings, mask): (&[Config], MaskKey), enough: u32) {
+        self.ample_for_all.insert(readings.into(), (enough, mask));
+    }
+
     /// Adds the bits of all byte tokens after which at most `limit` more make a sentence. `plain` is the mask
-    /// without a budget.
+    /// without a budget. Returns how many tokens are enough behind each token of it, if none is left out.
     pub fn add_tokens(
         &mut self,
         question: &mut Question<'_>,
@@ -190,8 +246,9 @@ impl Budgets {
         limit: u32,
         plain: &[u32],
         words: &mut [u32],
-    ) -> Result<(), StepError> {
+    ) -> Result<Option<u32>, StepError> {
         self.begin(question);
+        self.enough = 0;
         // Bits that need no further look: those that are set, and those that never will be.
         let mut decided: Vec<u32> = plain.iter().zip(&*words).map(|(&plain, &word)| word | !plain).collect();
         let result = self.decide(question, frontier, limit, &mut decided);
@@ -203,22 +260,29 @@ impl Budgets {
             .zip(plain)
             .zip(&decided)
             .for_each(|((word, &plain), &decided)| *word |= plain & decided);
-        result
+        result?;
+        let has_all = plain.iter().zip(&decided).all(|(plain, decided)| plain & !decided == 0);
+        Ok(has_all.then_some(self.enough))
     }
 
     fn begin(&mut self, question: &Question<'_>) {
         self.costs.tidy();
         if self.costs.is_full() {
-            *self = Self::new(question.language, question.trie);
+            *self = Self::beside(question.language, question.trie, self.subtrees.clone());
         }
         let generation = question.stepper.generation();
-        if self.generation != generation || self.lower.len() + self.upper.len() > ENTRIES {
+        if self.generation != generation || self.n_bounds() > ENTRIES {
             self.generation = generation;
             self.costs.forget_states();
             self.ample.iter_mut().flatten().for_each(Ample::forget_states);
             self.lower.clear();
             self.upper.clear();
+            self.ample_for_all.clear();
         }
+    }
+
+    fn n_bounds(&self) -> usize {
+        self.lower.len() + self.upper.len() + self.ample_for_all.len()
     }
 
     fn decide(
@@ -364,11 +428,15 @@ impl Budgets {
         limit: u32,
     ) -> Result<bool, StepError> {
         for &config in frontier {
-            if self.upper(question, config)? <= limit {
+            let upper = self.upper(question, config)?;
+            if upper <= limit {
+                self.enough = self.enough.max(upper);
                 return Ok(true);
             }
         }
-        Ok(self.least(question, frontier, (limit, true))?.is_some())
+        let found = self.least(question, frontier, (limit, true))?;
+        self.enough = self.enough.max(found.unwrap_or(0));
+        Ok(found.is_some())
     }
 
     /// Whether the lower bound of a place is at most `limit`.

@@ -49,7 +49,8 @@ use anygram_recognizer::{Begun, Left, Recognizer, StateId};
 use anygram_vocab::TokenTrie;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use leftovers::{Reached, same_subtrees};
+pub use leftovers::Subtrees;
+use leftovers::{Known, Reached};
 use pieces::{Automaton, Walked};
 use tasks::Progress;
 
@@ -83,8 +84,8 @@ enum Way {
 pub struct Costs {
     /// Whether pieces owe that they have no longer match.
     owes: bool,
-    /// Of each node of the trie the first with the same byte and subtree.
-    same: Vec<u32>,
+    /// What all languages on the vocabulary share.
+    subtrees: Arc<Known>,
     /// The most bytes of a token, if given terminals are to be walked.
     height: usize,
     /// Everything that can be left of tokens, once it was needed, and what of it is not covered.
@@ -135,12 +136,12 @@ const ENTRIES: usize = 8_000_000;
 const TOPS: usize = 20_000_000;
 
 impl Costs {
-    /// Empty tables for a language and the trie of a vocabulary. Cost: nodes of the trie.
-    pub fn new(lexing: &Lexing, trie: &TokenTrie) -> Self {
+    /// Empty tables for a language and the trie of a vocabulary, beside which `subtrees` is kept.
+    pub fn new(lexing: &Lexing, trie: &TokenTrie, subtrees: &Subtrees) -> Self {
         let cfg = &lexing.cfg;
         let mut this = Self {
             owes: lexing.mode() != LexerMode::Scannerless,
-            same: same_subtrees(trie),
+            subtrees: subtrees.of(trie),
             height: if lexing.is_growing() { trie.height() } else { 0 },
             anything: None,
             covered: FxHashMap::default(),
@@ -218,14 +219,14 @@ impl Costs {
         (self.leftovers.len(), self.settled.len())
     }
 
-    /// Bytes on the heap, roughly.
+    /// Bytes on the heap, roughly, without what is kept beside the vocabulary.
     pub fn memory_usage(&self) -> usize {
-        let tops = self.leftovers.iter().map(|tops| size_of_val(&**tops) + 32).sum::<usize>();
+        let own = self.leftovers.iter().filter(|tops| !self.subtrees.keeps(tops));
+        let tops = own.map(|tops| size_of_val(&**tops) + 32).sum::<usize>();
         let walks = self.walks.values().map(|walk| walk.memory_usage()).sum::<usize>();
         let tasks = self.tasks.iter().map(Progress::memory_usage).sum::<usize>();
         tops + walks
             + tasks
-            + 4 * self.same.len()
             + 24 * (self.settled.len() + self.boundaries.len() + self.agenda.len() + self.task_ids.len())
             + 32 * (self.states.len() + self.begun.len() + self.reads.len() + self.reads_after_skips.len())
     }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use anygram_bits::work::Work;
+use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_grammar::ir::TerminalId;
 use anygram_lexer::LexerError;
 use anygram_recognizer::{Choice, Mark, RecognizerError};
 use anygram_vocab::{TokenId, TokenMask};
 
-use crate::budget::{Budgets, Question};
+use crate::budget::{Budgets, MaskKey, Question};
 use crate::constraint::Constraint;
 use crate::error::{MatchError, StepCause, StepError};
 use crate::forced::Forced;
@@ -260,6 +260,47 @@ impl Matcher {
         })
     }
 
+    /// Computes the masks along a text that is likely to come, so that they are looked up when it does: before
+    /// each of its tokens and behind the last, at most `most` of them, until a token is refused. The output
+    /// itself stays as it is. Returns how many masks those were.
+    ///
+    /// Masks are the same with and without. Fails where a mask does, and if it is cancelled between two.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use anygram_bits::work::Cancel;
+    /// # use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+    /// # use anygram_vocab::Vocabulary;
+    /// # let grammar = anygram_grammar::lark::parse(r#"start: "(" start ")" | "x""#, &Default::default())?;
+    /// # let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
+    /// # let constraint = Constraint::new(language, Vocabulary::builtin())?;
+    /// // The constraint has the grammar  start: "(" start ")" | "x"
+    /// let mut matcher = constraint.matcher()?;
+    /// assert!(matcher.prepare("(x", 100, &Cancel::new())? > 1);
+    /// assert!(matcher.tokens().is_empty());
+    /// // It is known now.
+    /// let mut words = vec![0; constraint.mask_words()];
+    /// assert!(matcher.known_mask_into(&mut words)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prepare(&self, text: impl AsRef<[u8]>, most: usize, cancel: &Cancel) -> Result<usize, MatchError> {
+        let vocabulary = self.constraint.vocabulary();
+        // What the vocabulary cannot spell is not going to come.
+        let mut tokens = vocabulary.encode(text).unwrap_or_default().into_iter();
+        let mut words = vec![0; self.constraint.mask_words()];
+        let mut output = self.fork();
+        for n_masks in 0..most {
+            if cancel.is_cancelled() {
+                return Err(StepError::from(Stopped::Cancelled).into());
+            }
+            output.mask_into(&mut words)?;
+            let next = tokens.next().filter(|token| mask::get_bit(&words, token.index()));
+            let Some(token) = next else { return Ok(n_masks + 1) };
+            output.advance(token)?;
+        }
+        Ok(most)
+    }
+
     /// Writes the mask if that is a look-up, as for [`Matcher::mask_into`], and says whether it did: it does
     /// not where tables have to grow, while another thread uses them, or if `words` are too few.
     ///
@@ -306,6 +347,26 @@ impl Matcher {
         }
         self.remove_repeating(&mut session, position, words)?;
         Ok(true)
+    }
+
+    /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all that
+    /// the mask without a budget allows can be completed within this one.
+    pub fn known_mask_with_budget_into(
+        &mut self,
+        budget: u32,
+        words: &mut [u32],
+    ) -> Result<bool, MatchError> {
+        let left = budget.checked_sub(1);
+        if left.is_none() && !self.last().ended || !self.known_mask_into(words)? {
+            return Ok(false);
+        }
+        let position = self.last();
+        let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
+        let Ok(session) = self.session.try_lock() else { return Ok(false) };
+        let mask = MaskKey::new(self.constraint.language(), &words[..self.constraint.mask_words()]);
+        let (generation, of) = (session.stepper.generation(), (&*position.readings(), mask));
+        let budgets = session.budgets.as_ref();
+        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
     }
 
     /// Whether another thread uses the tables at this moment: then every question waits for it.
@@ -783,7 +844,8 @@ impl Matcher {
     ) -> Result<T, MatchError> {
         let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
         let Session { stepper, budgets, .. } = &mut *self.session();
-        let budgets = budgets.get_or_insert_with(|| Box::new(Budgets::new(language, trie)));
+        let budgets =
+            budgets.get_or_insert_with(|| Box::new(Budgets::new(language, self.constraint.vocabulary())));
         stepper.begin(language);
         let mark = stepper.mark();
         let work = Work::new(language.limits().cost_steps, "cost_steps");
@@ -796,10 +858,20 @@ impl Matcher {
     fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
         let (frontier, readings) = (&self.last().frontier, self.last().readings());
+        let has_bytes_alone =
+            self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
-            self.with_budgets(|budgets, question| {
-                budgets.add_tokens(question, &readings, left, &plain[..n_words], &mut words[..n_words])?;
+            let is_ample = self.with_budgets(|budgets, question| {
+                let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
+                let of = (&*readings, MaskKey::new(question.language, plain));
+                if has_bytes_alone && budgets.is_ample(question, of, left) {
+                    return Ok(true);
+                }
+                let enough = budgets.add_tokens(question, &readings, left, plain, words)?;
+                if let Some(enough) = enough.filter(|_| has_bytes_alone) {
+                    budgets.keep_ample(of, enough);
+                }
                 for &(token, terminal) in self.constraint.specials() {
                     if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
@@ -811,11 +883,15 @@ impl Matcher {
                 for set in self.constraint.token_sets() {
                     let next = question.stepper.step_special(question.language, frontier, set.terminal)?;
                     if !next.is_empty() && budgets.minimum(question, &next, left)?.is_some() {
-                        set.add_to(&mut words[..n_words], self.constraint.vocabulary().len());
+                        set.add_to(words, self.constraint.vocabulary().len());
                     }
                 }
-                Ok(())
+                Ok(false)
             })?;
+            if is_ample {
+                words.copy_from_slice(plain);
+                return Ok(());
+            }
         }
         for eos in self.eos() {
             // It may be a token that the grammar names, too.

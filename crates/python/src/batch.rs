@@ -77,7 +77,7 @@ fn fill(
         left.retain(|&at| {
             // SAFETY: this thread has the interpreter's lock, see `Matcher::fill_mask`.
             let row = unsafe { words.row(outputs[at].1) };
-            match outputs[at].0.fill_known(row) {
+            match outputs[at].0.fill_known(None, row) {
                 Ok(is_known) => !is_known,
                 Err(failed) => {
                     error.get_or_insert(failed);

@@ -22,7 +22,7 @@ use crate::tokens::Text;
 /// Traceback (most recent call last):
 /// anygram._errors.Cancelled: cancelled
 #[pyclass(frozen, module = "anygram", weakref)]
-pub struct Cancel(anygram::Cancel);
+pub struct Cancel(pub anygram::Cancel);
 
 #[pymethods]
 impl Cancel {

@@ -8,13 +8,13 @@ use anygram::{MatchError, Warm};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::compiler::Language;
+use crate::compiler::{Cancel, Language};
 use crate::error::{Raise, invalid, of_compile};
 use crate::gate::work;
 use crate::mask_times::{Made, MaskTimes};
 use crate::matcher::Matcher;
-use crate::number::Tables;
-use crate::tokens::Tokens;
+use crate::number::{Masks, Tables};
+use crate::tokens::{Text, Tokens};
 use crate::vocabulary::Vocabulary;
 
 /// A language and a vocabulary: what constrains outputs.
@@ -114,6 +114,58 @@ impl Constraint {
         Ok(Matcher::new(made.raise(py)?, slf.clone().unbind(), table.users.clone(), eos))
     }
 
+    /// Computes the masks along texts that are likely to come, on all of its tables, so that outputs look
+    /// them up: before each token of a text and behind the last, until a token is refused. Masks are the same
+    /// with and without.
+    ///
+    /// >>> import anygram
+    /// >>> language = anygram.Compiler().compile('start: "yes" | "no"', "lark")
+    /// >>> times = anygram.MaskTimes()
+    /// >>> constraint = anygram.Constraint(language, anygram.Vocabulary.builtin(), times=times)
+    /// >>> constraint.prepare(["yes"]) > 1
+    /// True
+    /// >>> mask = constraint.matcher().mask()
+    /// >>> times.looked_up, times.computed
+    /// (1, 0)
+    ///
+    /// Args:
+    ///     texts: what may come; it need not be of the language.
+    ///     masks: the most that are computed.
+    ///     cancel: with it another thread can stop it between two masks.
+    ///
+    /// Returns:
+    ///     How many masks were computed.
+    ///
+    /// Raises:
+    ///     LimitError: a mask reaches a limit.
+    ///     Cancelled: `cancel.cancel()` was called.
+    #[pyo3(
+        signature = (texts, *, masks = Masks(512), cancel = None),
+        text_signature = "($self, texts, *, masks=512, cancel=None)"
+    )]
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        texts: Vec<Text>,
+        masks: Masks,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<usize> {
+        let cancel = cancel.map_or_else(anygram::Cancel::new, |cancel| cancel.get().0.clone());
+        let prepare = || {
+            let mut n_masks = 0;
+            for table in &self.tables {
+                let made = table.warm.lock().unwrap_or_else(PoisonError::into_inner).matcher(&self.inner);
+                let (output, mut left) = (made?, masks.0);
+                for Text(text) in &texts {
+                    left -= output.prepare(text, left, &cancel)?;
+                }
+                n_masks += masks.0 - left;
+            }
+            Ok::<_, MatchError>(n_masks)
+        };
+        work(py, prepare).raise(py)
+    }
+
     /// The language.
     #[getter]
     fn language(&self, py: Python<'_>) -> Py<Language> {
@@ -167,16 +219,35 @@ impl Constraint {
     /// >>> bool(constraint.tables_memory)
     /// True
     /// >>> constraint.forget_tables()
+    /// True
     /// >>> constraint.tables_memory
     /// 0
     /// >>> bool((constraint.matcher().mask() == before).all())
     /// True
-    fn forget_tables(&self, py: Python<'_>) {
+    ///
+    /// Args:
+    ///     wait: whether to wait for threads that work on tables; else those tables stay.
+    ///
+    /// Returns:
+    ///     Whether all were given up.
+    #[pyo3(signature = (*, wait = true))]
+    fn forget_tables(&self, py: Python<'_>, wait: bool) -> bool {
         work(py, || {
-            for table in &self.tables {
-                table.warm.lock().unwrap_or_else(PoisonError::into_inner).forget();
-            }
-        });
+            let forget = |table: &Table| match table.warm.try_lock() {
+                Ok(mut warm) if !wait => warm.try_forget(),
+                Err(TryLockError::WouldBlock) if !wait => false,
+                Ok(mut warm) => {
+                    warm.forget();
+                    true
+                }
+                Err(_) => {
+                    table.warm.lock().unwrap_or_else(PoisonError::into_inner).forget();
+                    true
+                }
+            };
+            // All of them, also where one stays.
+            self.tables.iter().fold(true, |all, table| forget(table) && all)
+        })
     }
 
     /// Where the times of its masks are counted.

@@ -106,9 +106,12 @@ impl Matcher {
     }
 
     /// Writes the mask if that is a look-up.
-    pub fn fill_known(&self, words: &mut [u32]) -> Result<bool, MatchError> {
+    pub fn fill_known(&self, budget: Option<Budget>, words: &mut [u32]) -> Result<bool, MatchError> {
         let began = Instant::now();
-        let is_known = try_lock(&self.inner).map_or(Ok(false), |mut inner| inner.known_mask_into(words))?;
+        let is_known = try_lock(&self.inner).map_or(Ok(false), |mut inner| match budget {
+            None => inner.known_mask_into(words),
+            Some(budget) => inner.known_mask_with_budget_into(budget.0, words),
+        })?;
         if is_known {
             self.count(Made::LookedUp, began.elapsed());
         }
@@ -237,7 +240,7 @@ impl Matcher {
     #[pyo3(signature = (*, budget = None))]
     fn mask<'py>(&self, py: Python<'py>, budget: Option<Budget>) -> PyResult<Bound<'py, PyAny>> {
         let mut words = vec![0; self.mask_words()];
-        if budget.is_some() || !self.fill_known(&mut words).raise(py)? {
+        if !self.fill_known(budget, &mut words).raise(py)? {
             words = self.computed(py, budget)?;
         }
         words_to_numpy(py, &words)
@@ -274,7 +277,7 @@ impl Matcher {
             // SAFETY: threads of Python cannot write to the row while this one has the interpreter's lock,
             // and callers of `fill_masks` promise not to write to rows that others write to.
             let words = unsafe { words.row(row) };
-            if budget.is_some() { Ok(false) } else { self.fill_known(words).raise(py) }
+            self.fill_known(budget, words).raise(py)
         })?;
         if is_known {
             return Ok(());

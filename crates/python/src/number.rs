@@ -51,6 +51,7 @@ numbers! {
     RolledBack(usize): "the number of tokens to roll back", 0..=MAX_PLACES;
     Remaining(u32): "remaining", 0..=u32::MAX;
     Tables(usize): "the number of tables", 1..=MAX_TABLES;
+    Masks(usize): "the number of masks", 0..=MAX_PLACES;
     Threads(usize): "the number of threads", 1..=MAX_THREADS;
     Address(usize): "the address", 0..=usize::MAX;
     Length(usize): "the number of rows or words", 0..=usize::MAX;

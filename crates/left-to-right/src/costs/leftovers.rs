@@ -1,6 +1,6 @@
 //! What is left of tokens between two pieces, as sets of subtrees of the trie.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anygram_vocab::{NodeId, TokenTrie};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -66,9 +66,62 @@ impl Merger {
     }
 }
 
+/// What is known of the subtrees of a vocabulary's trie: the same for all languages, so it is kept beside the
+/// vocabulary. Made when it is first asked for; cost: nodes of the trie.
+#[derive(Debug, Default)]
+pub struct Subtrees(OnceLock<Arc<Known>>);
+
+/// See [`Subtrees`].
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Of each node the first with the same byte and subtree.
+    pub(super) same: Box<[u32]>,
+    /// All such nodes, and those below which not all texts are tokens: what can be left of tokens.
+    anything: OnceLock<[Arc<[u32]>; 2]>,
+}
+
+impl Subtrees {
+    /// What is known of a trie, which is always the same one.
+    pub(super) fn of(&self, trie: &TokenTrie) -> Arc<Known> {
+        let make = || Arc::new(Known { same: same_subtrees(trie).into(), anything: OnceLock::new() });
+        self.0.get_or_init(make).clone()
+    }
+}
+
+impl Known {
+    fn anything(&self, trie: &TokenTrie) -> &[Arc<[u32]>; 2] {
+        self.anything.get_or_init(|| {
+            let mut all: Vec<u32> = self.same.iter().copied().skip(1).collect();
+            all.sort_unstable();
+            all.dedup();
+            let uncovered = all.iter().copied().filter(|&top| !is_covered(trie, top)).collect();
+            [all.into(), uncovered]
+        })
+    }
+
+    /// Whether it keeps these subtrees itself.
+    pub(super) fn keeps(&self, tops: &Arc<[u32]>) -> bool {
+        self.anything.get().is_some_and(|known| known.iter().any(|own| Arc::ptr_eq(own, tops)))
+    }
+}
+
+/// Whether all texts of a subtree are tokens.
+fn is_covered(trie: &TokenTrie, top: u32) -> bool {
+    let mut pairs = vec![(NodeId(top), trie.child(TokenTrie::ROOT, trie.byte(NodeId(top))))];
+    while let Some((node, whole)) = pairs.pop() {
+        let Some(whole) =
+            whole.filter(|&whole| trie.tokens_at(node).is_empty() || !trie.tokens_at(whole).is_empty())
+        else {
+            return false;
+        };
+        pairs.extend(trie.children(node).map(|child| (child, trie.child(whole, trie.byte(child)))));
+    }
+    true
+}
+
 /// Of each node of a trie the first found with the same byte, the same subtree, and tokens at the same places
 /// of it.
-pub(super) fn same_subtrees(trie: &TokenTrie) -> Vec<u32> {
+fn same_subtrees(trie: &TokenTrie) -> Vec<u32> {
     let mut same = vec![0; trie.n_nodes()];
     let mut leaves = [0u32; 256];
     let mut inner: FxHashMap<Box<[u32]>, u32> = FxHashMap::default();
@@ -100,20 +153,27 @@ impl Costs {
 
     /// The leftover of some subtrees, given by their top nodes; [`Leftover::NONE`] if there are none.
     pub fn leftover(&mut self, tops: impl IntoIterator<Item = NodeId>) -> Leftover {
-        let tops = tops.into_iter().map(|top| self.same[top.index()]).collect();
+        let tops = tops.into_iter().map(|top| self.subtrees.same[top.index()]).collect();
         self.intern(tops)
     }
 
     pub(super) fn intern(&mut self, mut tops: Vec<u32>) -> Leftover {
         tops.sort_unstable();
         tops.dedup();
+        match self.leftover_ids.get(&*tops) {
+            Some(&id) => id,
+            None => self.intern_sorted(tops.into()),
+        }
+    }
+
+    fn intern_sorted(&mut self, tops: Arc<[u32]>) -> Leftover {
         if tops.is_empty() {
             return Leftover::NONE;
         }
-        if let Some(&id) = self.leftover_ids.get(&*tops) {
+        if let Some(&id) = self.leftover_ids.get(&tops) {
             return id;
         }
-        let (id, tops) = (Leftover::new(self.leftovers.len()), Arc::<[u32]>::from(tops));
+        let id = Leftover::new(self.leftovers.len());
         self.n_tops += tops.len();
         self.leftovers.push(tops.clone());
         self.leftover_ids.insert(tops, id);
@@ -125,17 +185,7 @@ impl Costs {
         if let Some(&known) = self.covered.get(&top) {
             return known;
         }
-        let mut pairs = vec![(NodeId(top), trie.child(TokenTrie::ROOT, trie.byte(NodeId(top))))];
-        let mut covered = true;
-        while let Some((node, whole)) = pairs.pop() {
-            let Some(whole) =
-                whole.filter(|&whole| trie.tokens_at(node).is_empty() || !trie.tokens_at(whole).is_empty())
-            else {
-                covered = false;
-                break;
-            };
-            pairs.extend(trie.children(node).map(|child| (child, trie.child(whole, trie.byte(child)))));
-        }
+        let covered = is_covered(trie, top);
         self.covered.insert(top, covered);
         covered
     }
@@ -157,8 +207,9 @@ impl Costs {
         if let Some(known) = self.anything {
             return known;
         }
-        let all = self.intern(self.same.iter().copied().skip(1).collect());
-        let uncovered = self.uncovered(trie, all).unwrap_or(Leftover::NONE);
+        let known = self.subtrees.clone();
+        let [all, uncovered] = known.anything(trie).each_ref().map(|tops| self.intern_sorted(tops.clone()));
+        self.uncovered.insert(all, (uncovered != Leftover::NONE).then_some(uncovered));
         *self.anything.insert([all, uncovered])
     }
 

@@ -213,9 +213,9 @@ impl Costs {
                         let longer = || single.step(next.state, trie.byte(*child));
                         !self.owes || !longer().is_ok_and(|next| next.is_some_and(|next| next.accepts))
                     };
-                    walked
-                        .tops
-                        .extend(trie.children(at).filter(may_follow).map(|child| self.same[child.index()]));
+                    walked.tops.extend(
+                        trie.children(at).filter(may_follow).map(|child| self.subtrees.same[child.index()]),
+                    );
                 }
                 if !next.goes_on {
                     return Ok(None);

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use anygram_bits::work::Cancel;
 use anygram_grammar::ir::{Grammar, LexerMode};
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{
-    Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts, Warm,
+    Constraint, Engine, ErrorKind, Language, LanguageOptions, Limits, MatchError, Matcher, MemoCounts, Warm,
 };
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
@@ -102,6 +103,38 @@ fn of_random_grammars() {
     println!("{found} masks found, {kept} kept, {not_kept} not kept; {ends_found} ends of pieces found");
     assert!(seeds.len() < 20 || found > kept, "most masks come again");
     assert!(seeds.len() < 20 || ends_found > kept / 10, "so do ends of pieces in new masks");
+}
+
+/// Masks along a text are computed ahead, and those of other texts on the same tables are what they were.
+#[test]
+fn prepared_masks_are_the_same() {
+    let (mut n_known, mut n_prepared) = (0, 0);
+    for seed in 0..40 {
+        let case = RandomCase::in_mode(seed, LexerMode::Scannerless);
+        let vocabulary = vocabulary(&case.vocab);
+        let made =
+            [0, 1 << 20].map(|bytes| matcher(&case.grammar, case.mode, Engine::Earley, &vocabulary, bytes));
+        let [Some(mut plain), Some(mut sharing)] = made else { continue };
+        let mut random = Random::new(seed);
+        for _ in 0..4 {
+            // Valid or not: what is refused ends it.
+            let text: Vec<u8> = (0..6).flat_map(|_| random.choose(&case.vocab).clone()).flatten().collect();
+            sharing.reset();
+            n_prepared += sharing.prepare(&text, 5, &Cancel::new()).unwrap();
+            assert!(sharing.tokens().is_empty());
+            let mut words = vec![0; sharing.constraint().mask_words()];
+            n_known += usize::from(sharing.known_mask_into(&mut words).unwrap());
+        }
+        walk(&mut random, &mut sharing, &mut plain, 6, 25)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{case}"));
+        assert_eq!(sharing.prepare("", 0, &Cancel::new()), Ok(0));
+        let cancel = Cancel::new();
+        cancel.cancel();
+        let error = sharing.prepare("", 1, &cancel).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+    println!("{n_prepared} masks prepared; {n_known} first masks known");
+    assert!(n_prepared > 150 && n_known > 80);
 }
 
 /// Where what may follow depends on what stands deep in the stack, and where it does not.
