@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::automata::Pieces;
 use crate::ir::{
-    AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Rule, Symbol, Terminal, TerminalId,
+    AutomatonRule, Grammar, Hints, LexerMode, Nonterminal, NonterminalId, Rule, Symbol, Terminal, TerminalId,
     TerminalKind,
 };
 
@@ -21,6 +21,8 @@ pub struct Parts {
     pub automata: Vec<AutomatonRule>,
     /// The automata of terminals.
     pub pieces: Vec<Pieces>,
+    /// What is said about nonterminals.
+    pub hints: Vec<(NonterminalId, Hints)>,
 }
 
 impl Parts {
@@ -58,12 +60,13 @@ impl Parts {
             ..rule
         }));
         self.pieces.extend(grammar.pieces);
+        self.hints.extend(grammar.hints.into_iter().map(|(of, hints)| (left(of), hints)));
     }
 
     /// The grammar of these parts.
     pub fn into_grammar(self, start: NonterminalId, lexer: LexerMode) -> Grammar {
-        let Self { terminals, nonterminals, rules, automata, pieces } = self;
+        let Self { terminals, nonterminals, rules, automata, pieces, hints } = self;
         let grammar = Grammar::with_automata(terminals, nonterminals, (rules, automata), start, lexer);
-        grammar.with_pieces(pieces, false)
+        grammar.with_pieces(pieces, false).with_hints(hints)
     }
 }

@@ -380,6 +380,17 @@ impl Nonterminal {
     }
 }
 
+/// What a grammar says about a rule that means nothing for texts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hints {
+    /// The name under which its text is wanted (`[capture]`).
+    pub capture: Option<String>,
+    /// The name under which the text of its `suffix` is wanted (`[stop_capture="…"]`).
+    pub stop_capture: Option<String>,
+    /// The temperature with which its tokens should be sampled, as written (`[temperature=…]`).
+    pub temperature: Option<String>,
+}
+
 /// `lhs: rhs`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Rule {
@@ -447,6 +458,8 @@ pub struct Grammar {
     pub delimited: bool,
     /// What keeps pieces from being repeated.
     pub memory: Option<Remembers>,
+    /// What is said about nonterminals.
+    pub hints: Vec<(NonterminalId, Hints)>,
 }
 
 fn right_sides<'a>(rules: &'a [Rule], automata: &'a [AutomatonRule]) -> impl Iterator<Item = &'a Symbol> {
@@ -540,8 +553,24 @@ impl Grammar {
         let mut terminals: Vec<Terminal> =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
         terminals.shrink_to_fit();
-        let (pieces, delimited, memory) = (Vec::new(), false, None);
-        Self { terminals, nonterminals, rules, automata, start, default_lexer, pieces, delimited, memory }
+        let (pieces, delimited, memory, hints) = (Vec::new(), false, None, Vec::new());
+        Self {
+            terminals,
+            nonterminals,
+            rules,
+            automata,
+            start,
+            default_lexer,
+            pieces,
+            delimited,
+            memory,
+            hints,
+        }
+    }
+
+    /// The same with what is said about nonterminals.
+    pub fn with_hints(self, hints: Vec<(NonterminalId, Hints)>) -> Self {
+        Self { hints, ..self }
     }
 
     /// The size of the rules: their symbols and one for each, those of automata included.
