@@ -162,6 +162,7 @@ class Compiler:
         escapes: Literal["any", "needed"] | None = None,
         extra_keys: Literal["schema", "none"] | None = None,
         documents: dict[str, Any] | None = None,
+        dialect: Literal["lark", "llguidance"] | None = None,
     ) -> Compiler: ...
     def compile(
         self, source: Any, format: _Format = "lark", *, start: str | None = None, cancel: Cancel | None = None

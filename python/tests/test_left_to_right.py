@@ -250,3 +250,13 @@ def test_cancel_stops_compiling() -> None:
     assert cancel.is_cancelled
     with pytest.raises(anygram.Cancelled):
         anygram.Compiler().compile('start: "x"', "lark", cancel=cancel)
+
+
+def test_a_dialect_of_lark() -> None:
+    source = 'start: "a" "b"\n%ignore " "'
+    assert anygram.Compiler().compile(source).read(" ab").is_sentence
+    language = anygram.Compiler(dialect="llguidance").compile(source)
+    assert not language.read(" ab").is_sentence
+    assert language.read("a b").is_sentence
+    with pytest.raises(anygram.AnygramError):
+        anygram.Compiler(dialect="yacc")  # type: ignore[arg-type]

@@ -83,6 +83,7 @@ pub use anygram_bits::work::Cancel;
 pub use anygram_grammar::ir;
 pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
+pub use anygram_grammar::lark::{LarkDialect, NamedGrammar};
 pub use anygram_grammar::{GrammarError, Warning};
 pub use anygram_left_to_right::language::{Reader, Reading};
 pub use anygram_left_to_right::tree::{Tree, TreeNode};
@@ -185,6 +186,8 @@ impl GrammarFormat {
 pub struct Compiler {
     start: Option<String>,
     imports: Option<PathBuf>,
+    dialect: LarkDialect,
+    named: Vec<(String, NamedGrammar)>,
     options: LanguageOptions,
     cancel: Option<Cancel>,
     schema: json_schema::Options,
@@ -202,6 +205,19 @@ impl Compiler {
     /// file is read: set it for grammars that you trust.
     pub fn imports(mut self, folder: impl Into<PathBuf>) -> Self {
         self.imports = Some(folder.into());
+        self
+    }
+
+    /// Whose meaning Lark grammars follow where python-lark and llguidance differ: `docs/llguidance.md` lists
+    /// the differences. In llguidance's dialect the source can also be its JSON list of grammars.
+    pub fn dialect(mut self, dialect: LarkDialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Adds a grammar that a Lark grammar can name as `@name`; of several with one name the first counts.
+    pub fn named(mut self, name: impl Into<String>, grammar: NamedGrammar) -> Self {
+        self.named.push((name.into(), grammar));
         self
     }
 
@@ -253,7 +269,14 @@ impl Compiler {
         Ok(match format {
             GrammarFormat::Lark => {
                 let imports = self.imports.clone();
-                let options = lark::LarkOptions { start, imports, max_size };
+                let (dialect, mut named) = (self.dialect, self.named.clone());
+                let list = match dialect {
+                    LarkDialect::Lark => None,
+                    LarkDialect::Llguidance => anygram_structural_tag::grammars(source).map_err(refused)?,
+                };
+                let source = list.as_ref().map_or(source, |list| &list.first);
+                named.extend(list.iter().flat_map(|list| list.named.iter().cloned()));
+                let options = lark::LarkOptions { start, imports, max_size, dialect, named };
                 lark::parse_with_schemas(source, &options, &|schema| {
                     anygram_json_schema::embedded(schema, &self.schema)
                         .map_err(|refusal| (schema_error(refusal.kind), refusal.to_string()))

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anygram::{
-    CompileError, Compiler, Constraint, Engine, GrammarFormat, Language, LexerMode, Limits, LoadOptions,
-    SpecialIds, Ties, Vocabulary, json_schema,
+    CompileError, Compiler, Constraint, Engine, GrammarFormat, Language, LarkDialect, LexerMode, Limits,
+    LoadOptions, SpecialIds, Ties, Vocabulary, json_schema,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -66,6 +66,9 @@ pub struct ReadingArgs {
     /// The start rule [default: %start of the grammar; else start in Lark, root in GBNF and EBNF].
     #[arg(long, value_name = "NAME")]
     start: Option<String>,
+    /// Whose meaning a Lark grammar follows where python-lark and llguidance differ: lark or llguidance.
+    #[arg(long, value_name = "DIALECT", default_value = "lark", value_parser = dialect)]
+    dialect: LarkDialect,
     /// The lexer mode: how texts are cut into terminals [default: %lexer of a Lark grammar; else contextual
     /// for Lark, longest for NLTK, scannerless for the others].
     #[arg(long, value_enum)]
@@ -127,6 +130,12 @@ fn of_schema(name: &str, text: &str) -> Result<String, String> {
     Ok(json)
 }
 
+/// The dialect with this name.
+fn dialect(name: &str) -> Result<LarkDialect, String> {
+    let known = LarkDialect::ALL.map(LarkDialect::name).join(", ");
+    LarkDialect::by_name(name).ok_or_else(|| format!("no dialect `{name}`; there are {known}"))
+}
+
 /// A limit and its value.
 fn limit(text: &str) -> Result<(&'static str, u64), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=N")?;
@@ -145,6 +154,7 @@ impl Default for ReadingArgs {
         Self {
             format: None,
             start: None,
+            dialect: LarkDialect::Lark,
             lexer: None,
             ties: TiesChoice::All,
             engine: EngineChoice::Auto,
@@ -190,7 +200,7 @@ impl ReadingArgs {
 
     /// The compiler that the options describe; it imports no files.
     pub fn compiler(&self) -> Result<Compiler> {
-        let mut compiler = Compiler::default().schema(self.schema()?);
+        let mut compiler = Compiler::default().schema(self.schema()?).dialect(self.dialect);
         if let Some(start) = &self.start {
             compiler = compiler.start(start);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::automata::Pieces;
 use crate::ir::{
-    AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Rule, Symbol, Terminal, TerminalId,
+    AutomatonRule, Grammar, Hints, LexerMode, Nonterminal, NonterminalId, Rule, Symbol, Terminal, TerminalId,
     TerminalKind,
 };
 use crate::memory::{Remembered, Remembers};
@@ -24,6 +24,8 @@ pub struct Parts {
     pub pieces: Vec<Pieces>,
     /// The memories of values.
     pub embedded: Vec<Remembers>,
+    /// What is said about nonterminals.
+    pub hints: Vec<(NonterminalId, Hints)>,
 }
 
 impl Parts {
@@ -67,12 +69,13 @@ impl Parts {
         }));
         self.pieces.extend(grammar.pieces);
         self.embedded.extend(grammar.embedded);
+        self.hints.extend(grammar.hints.into_iter().map(|(of, hints)| (left(of), hints)));
     }
 
     /// The grammar of these parts.
     pub fn into_grammar(self, start: NonterminalId, lexer: LexerMode) -> Grammar {
-        let Self { terminals, nonterminals, rules, automata, pieces, embedded } = self;
+        let Self { terminals, nonterminals, rules, automata, pieces, embedded, hints } = self;
         let grammar = Grammar::with_automata(terminals, nonterminals, (rules, automata), start, lexer);
-        grammar.with_pieces(pieces, false).with_embedded(embedded)
+        grammar.with_pieces(pieces, false).with_embedded(embedded).with_hints(hints)
     }
 }

@@ -35,6 +35,11 @@ impl Budget {
         Self { limit, left: limit }
     }
 
+    /// How much that is.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
     /// Takes `amount` away, for what stands at `span`.
     pub fn spend(&mut self, amount: usize, span: &Span) -> Result<()> {
         self.left = self.left.checked_sub(amount).ok_or_else(|| self.exceeded(span))?;

@@ -380,6 +380,17 @@ impl Nonterminal {
     }
 }
 
+/// What a grammar says about a rule that means nothing for texts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hints {
+    /// The name under which its text is wanted (`[capture]`).
+    pub capture: Option<String>,
+    /// The name under which the text of its `suffix` is wanted (`[stop_capture="…"]`).
+    pub stop_capture: Option<String>,
+    /// The temperature with which its tokens should be sampled, as written (`[temperature=…]`).
+    pub temperature: Option<String>,
+}
+
 /// `lhs: rhs`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Rule {
@@ -449,6 +460,8 @@ pub struct Grammar {
     pub memory: Option<Remembers>,
     /// The same within values in a text, by the numbers that terminals name: see [`crate::memory`].
     pub embedded: Vec<Remembers>,
+    /// What is said about nonterminals.
+    pub hints: Vec<(NonterminalId, Hints)>,
 }
 
 fn right_sides<'a>(rules: &'a [Rule], automata: &'a [AutomatonRule]) -> impl Iterator<Item = &'a Symbol> {
@@ -542,7 +555,8 @@ impl Grammar {
         let mut terminals: Vec<Terminal> =
             taken.map(|(terminal, (ignored, reserved))| Terminal { ignored, reserved, ..terminal }).collect();
         terminals.shrink_to_fit();
-        let (pieces, delimited, memory, embedded) = (Vec::new(), false, None, Vec::new());
+        let (pieces, delimited, memory) = (Vec::new(), false, None);
+        let (embedded, hints) = (Vec::new(), Vec::new());
         Self {
             terminals,
             nonterminals,
@@ -554,7 +568,13 @@ impl Grammar {
             delimited,
             memory,
             embedded,
+            hints,
         }
+    }
+
+    /// The same with what is said about nonterminals.
+    pub fn with_hints(self, hints: Vec<(NonterminalId, Hints)>) -> Self {
+        Self { hints, ..self }
     }
 
     /// The size of the rules: their symbols and one for each, those of automata included.

@@ -155,7 +155,7 @@ impl fmt::Display for SpecialToken {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Id(id) => write!(f, "<[{id}]>"),
-            // No front end reads this.
+            // With names in it no front end reads this.
             Self::Except(tokens) => {
                 let tokens: Vec<String> = tokens
                     .iter()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anygram::{CompileError, Engine, GrammarFormat, LexerMode, Limits, Ties, json_schema};
+use anygram::{CompileError, Engine, GrammarFormat, LarkDialect, LexerMode, Limits, Ties, json_schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -60,6 +60,7 @@ impl Cancel {
 ///     escapes: `"any"` or `"needed"`: whether JSON may spell a character by an escape that needs none.
 ///     extra_keys: `"schema"` or `"none"`: whether keys that a schema does not declare are allowed.
 ///     documents: what references of schemas point into, by address: dicts or texts. Nothing is fetched.
+///     dialect: `"lark"` or `"llguidance"`: whose meaning Lark grammars follow where the two differ.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile({"type": "integer"}, "json-schema")
@@ -148,6 +149,10 @@ impl Compiler {
             let all = Engine::ALL.map(|engine| (engine.name(), engine));
             inner = inner.engine(named(py, "engine", &name.extract::<String>()?, all)?);
         }
+        if let Some(name) = given_of("dialect")? {
+            let all = LarkDialect::ALL.map(|dialect| (dialect.name(), dialect));
+            inner = inner.dialect(named(py, "dialect", &name.extract::<String>()?, all)?);
+        }
         if let Some(folder) = given_of("imports")? {
             inner = inner.imports(folder.extract::<std::path::PathBuf>()?);
         }
@@ -166,6 +171,7 @@ impl Compiler {
     #[pyo3(signature = (
         lexer = None, *, ties = None, engine = None, imports = None, limits = None, key_order = None,
         whitespace = None, formats = None, escapes = None, extra_keys = None, documents = None,
+        dialect = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new<'py>(
@@ -181,6 +187,7 @@ impl Compiler {
         escapes: Option<Bound<'py, PyAny>>,
         extra_keys: Option<Bound<'py, PyAny>>,
         documents: Option<Bound<'py, PyAny>>,
+        dialect: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let given = PyDict::new(py);
         let all = [
@@ -195,6 +202,7 @@ impl Compiler {
             ("escapes", escapes),
             ("extra_keys", extra_keys),
             ("documents", documents),
+            ("dialect", dialect),
         ];
         for (name, value) in all {
             value.map(|value| given.set_item(name, value)).transpose()?;

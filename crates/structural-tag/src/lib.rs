@@ -10,18 +10,21 @@
 //! | [`free`] | free text as automata over bytes |
 //! | [`style`] | JSON schemas whose members are not written as JSON |
 //! | [`lower`](mod@lower) | the tree as a grammar |
+//! | [`grammars`](mod@grammars) | llguidance's list of grammars |
 //! | [`tools`] | tools and the choice among them as a tag, in the call formats of model families |
 //!
 //! What cannot be had exactly is refused by its JSON pointer, never weakened.
 
 pub mod format;
 pub mod free;
+pub mod grammars;
 pub mod lower;
 pub mod style;
 pub mod tools;
 
 use anygram_grammar::ir::Grammar;
 pub use anygram_json_schema::refusal::{Kind, Refusal};
+pub use grammars::grammars;
 
 /// How a structural tag is read.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@ mod errors;
 mod examples;
 mod formats;
 mod lark_comparison;
+mod llguidance;
 mod programs;
 mod schemas;
 mod shared_grammars;

@@ -10,7 +10,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::ir::{LexerMode, Span, SpecialToken};
+use super::LarkDialect;
+use super::parametric::{Condition, Expression};
+use crate::ir::{Hints, LexerMode, Span, SpecialToken};
 
 /// The position of a node in [`File::nodes`].
 pub(crate) type NodeId = usize;
@@ -23,6 +25,18 @@ pub(crate) type Alternatives = Vec<Vec<NodeId>>;
 pub(crate) struct File<'s> {
     pub nodes: Vec<Node<'s>>,
     pub items: Vec<Item<'s>>,
+    pub dialect: LarkDialect,
+    /// What `%llguidance` says.
+    pub options: Options,
+}
+
+/// Options of llguidance that mean something here, in its dialect.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Options {
+    /// Whether what is ignored may stand before the first terminal.
+    pub initial_skip: bool,
+    /// Whether it may stand at most once at one place; and where that is said.
+    pub skip_once: bool,
 }
 
 /// An expression and its place.
@@ -51,8 +65,23 @@ pub(crate) enum NodeKind<'s> {
         flags: &'s str,
     },
     Special(SpecialToken),
+    /// `<[1-5,7]>`, in rules
+    TokenRanges(Vec<(u32, u32)>),
     /// `%json {…}`: the schema
     Json(&'s str),
+    /// `%regex {…}`: the object
+    RegexObject(&'s str),
+    /// `%lark {…}`: the place of the grammar
+    Lark(Span),
+    /// `@name`
+    Named(&'s str),
+    /// `name::expression`
+    Parametric {
+        name: Cow<'s, str>,
+        expression: Expression,
+    },
+    /// `%if condition`, at the end of an alternative
+    Condition(Condition),
     /// `( … )`
     Group(Alternatives),
     /// `[ … ]`
@@ -92,6 +121,26 @@ pub(crate) struct Name<'s> {
     pub span: Span,
 }
 
+/// What ends the text of a rule whose right side is a terminal.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// `lazy`: the text is as short as it can be.
+    Lazy,
+    /// `suffix=…`: the text is as short as it can be with this at its end.
+    Suffix(Expansions),
+    /// `stop=…`: what llguidance takes back; empty it means nothing.
+    TakenBack(Expansions),
+}
+
+/// `[…]` behind the name of a rule.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes {
+    pub stop: Option<Stop>,
+    /// `max_tokens=0`: the text is empty.
+    pub is_empty: bool,
+    pub hints: Hints,
+}
+
 /// What a definition does to one of the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
@@ -120,6 +169,7 @@ pub(crate) enum Item<'s> {
         parameters: Vec<Name<'s>>,
         body: Expansions,
         change: Change,
+        attributes: Option<Box<Attributes>>,
     },
     Terminal {
         name: Name<'s>,

@@ -13,6 +13,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::LarkDialect;
 use super::ast::{self, Item};
 use super::parser;
 use crate::diagnostic::{self, ErrorKind, GrammarError, ImportedFile};
@@ -35,6 +36,7 @@ pub(crate) struct Files<'s> {
     pub text: Cow<'s, str>,
     parts: Vec<Part>,
     by_names: HashMap<Names, FileId>,
+    dialect: LarkDialect,
 }
 
 struct Part {
@@ -48,9 +50,10 @@ type Result<T> = std::result::Result<T, GrammarError>;
 
 impl<'s> Files<'s> {
     /// Reads all files that the grammar imports, and those that they import.
-    pub fn load(source: &'s str, folder: Option<&Path>) -> Result<Self> {
+    pub fn load(source: &'s str, folder: Option<&Path>, dialect: LarkDialect) -> Result<Self> {
         let grammar = Part { names: vec![String::new()], name: String::new(), span: 0..source.len() };
-        let mut files = Self { text: Cow::Borrowed(source), parts: vec![grammar], by_names: HashMap::new() };
+        let (text, by_names) = (Cow::Borrowed(source), HashMap::new());
+        let mut files = Self { text, parts: vec![grammar], by_names, dialect };
         let mut left = MAX_BYTES;
         let mut at = 0;
         while at < files.parts.len() {
@@ -64,6 +67,23 @@ impl<'s> Files<'s> {
             at += 1;
         }
         Ok(files)
+    }
+
+    /// A grammar that is a part of a text, and its tree. It imports no files.
+    pub fn within(text: &'s str, part: Span, dialect: LarkDialect) -> Result<(Self, ast::File<'s>)> {
+        let tree = parser::parse(text, part, dialect)?;
+        let file = |item: &Item<'_>| match item {
+            Item::Import { path: ast::Path::File(_), path_span, .. } => Some(path_span.clone()),
+            _ => None,
+        };
+        if let Some(span) = tree.items.iter().find_map(file) {
+            let message = "a grammar within a grammar imports no files";
+            return Err(GrammarError::new(ErrorKind::Unsupported, span, message)
+                .with_help("import in the grammar around it, or copy the definitions"));
+        }
+        let grammar = Part { names: vec![String::new()], name: String::new(), span: 0..text.len() };
+        let (text, by_names) = (Cow::Borrowed(text), HashMap::new());
+        Ok((Self { text, parts: vec![grammar], by_names, dialect }, tree))
     }
 
     /// The paths below the folder that a file imports from, and where it says so.
@@ -86,7 +106,8 @@ impl<'s> Files<'s> {
 
     /// The tree of a file.
     pub fn parse(&self, file: FileId) -> Result<ast::File<'_>> {
-        parser::parse(&self.text, self.parts[file].span.clone()).map_err(|error| self.locate(error))
+        let part = self.parts[file].span.clone();
+        parser::parse(&self.text, part, self.dialect).map_err(|error| self.locate(error))
     }
 
     /// The number of files.

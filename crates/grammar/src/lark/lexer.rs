@@ -30,8 +30,20 @@ pub(crate) enum TokenKind<'s> {
     Number(&'s str),
     /// A token of the vocabulary.
     Special(SpecialToken),
+    /// `<[1-5,7]>`: any of these tokens, bounds included.
+    TokenRanges(Vec<(u32, u32)>),
     /// `%json {…}`: the schema, braces included.
     Json(&'s str),
+    /// `%regex {…}`: the object, braces included.
+    RegexObject(&'s str),
+    /// `%lark {…}`: the place of the grammar between the braces.
+    Lark(Span),
+    /// `@name`: the name of another grammar.
+    Named(&'s str),
+    /// `0x…`: the digits.
+    HexNumber(&'s str),
+    /// `_` alone.
+    Underscore,
     /// `%name`, the percent sign included.
     Directive(&'s str),
     /// The end of a line that is not continued.
@@ -39,6 +51,8 @@ pub(crate) enum TokenKind<'s> {
     /// The end of the file.
     End,
     Colon,
+    DoubleColon,
+    Equals,
     Or,
     And,
     Tilde,
@@ -69,13 +83,15 @@ pub(crate) struct Token<'s> {
 pub(crate) struct Lexer<'s> {
     source: &'s str,
     at: usize,
+    /// Whether `%lark` and its braces are tokens of their own.
+    is_flat: bool,
 }
 
 impl<'s> Lexer<'s> {
     /// Reads a part of a text; places are those of the text.
     pub fn new(source: &'s str, part: Span) -> Self {
         let mark = if source[part.clone()].starts_with('\u{feff}') { 3 } else { 0 };
-        Self { source: &source[..part.end], at: part.start + mark }
+        Self { source: &source[..part.end], at: part.start + mark, is_flat: false }
     }
 
     fn rest(&self) -> &'s str {
@@ -136,6 +152,11 @@ impl<'s> Lexer<'s> {
             '`' => return self.quoted_name(0).map(TokenKind::RuleName),
             '$' if rest.starts_with("$`") => return self.quoted_name(1).map(TokenKind::TerminalName),
             '0'..='9' => return Ok(self.number()),
+            '@' if name_len(&rest[1..]) > 0 => {
+                let name = &rest[1..1 + name_len(&rest[1..])];
+                self.at += 1 + name.len();
+                return Ok(TokenKind::Named(name));
+            }
             _ => {}
         }
         if first == '-' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
@@ -145,7 +166,9 @@ impl<'s> Lexer<'s> {
             '-' if rest.starts_with("->") => (TokenKind::Arrow, 2),
             '.' if rest.starts_with("..") => (TokenKind::DotDot, 2),
             '.' => (TokenKind::Dot, 1),
+            ':' if rest.starts_with("::") => (TokenKind::DoubleColon, 2),
             ':' => (TokenKind::Colon, 1),
+            '=' => (TokenKind::Equals, 1),
             '|' => (TokenKind::Or, 1),
             '&' => (TokenKind::And, 1),
             '~' => (TokenKind::Tilde, 1),
@@ -170,15 +193,9 @@ impl<'s> Lexer<'s> {
         let span = self.at..self.at + c.len_utf8();
         let error = GrammarError::new(ErrorKind::Syntax, span, format!("unexpected character {c:?}"));
         match c {
-            '@' => GrammarError::new(
-                ErrorKind::Unsupported,
-                self.at..self.at + 1 + name_len(&self.rest()[1..]),
-                "naming another grammar (`@name`) is not supported",
-            )
-            .with_help("write its rules into this file, or import them: `%import .file.rule`"),
+            '@' => error.with_help("another grammar is named `@name`"),
             '\'' => error.with_help("strings are written in double quotes"),
             ';' => error.with_help("a rule ends with its line; `;` is not needed"),
-            '=' => error.with_help("a definition is written `name: …`"),
             '\\' => error.with_help("a backslash continues a line only where nothing follows it"),
             _ => error,
         }
@@ -188,6 +205,10 @@ impl<'s> Lexer<'s> {
     fn name(&mut self) -> Result<TokenKind<'s>, GrammarError> {
         let rest = self.rest();
         let len = name_len(rest);
+        if &rest[..len] == "_" {
+            self.at += 1;
+            return Ok(TokenKind::Underscore);
+        }
         let (name, span) = (&rest[..len], self.at..self.at + len);
         let letter = name.bytes().find(u8::is_ascii_alphabetic);
         let Some(letter) =
@@ -222,6 +243,11 @@ impl<'s> Lexer<'s> {
 
     fn number(&mut self) -> TokenKind<'s> {
         let rest = self.rest();
+        if let Some(digits) = rest.strip_prefix("0x") {
+            let len = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+            self.at += 2 + len;
+            return TokenKind::HexNumber(&digits[..len]);
+        }
         let digits = &rest[1..];
         let len = 1 + digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
         self.at += len;
@@ -269,7 +295,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// `<|name|>` or `<[id]>`.
+    /// `<|name|>`, `<name>`, `<[id]>`, or several ids in brackets.
     fn special(&mut self) -> Result<TokenKind<'s>, GrammarError> {
         let rest = self.rest();
         let inner = |open, close| {
@@ -283,20 +309,9 @@ impl<'s> Lexer<'s> {
         }
         if let Some(id) = inner("<[", "]>") {
             let span = self.at..self.at + id.len() + 4;
-            if !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) {
-                let id = id.parse().map_err(|_| {
-                    let message = format!("token id {id} is too large: at most {}", u32::MAX);
-                    GrammarError::new(ErrorKind::Limit, span.clone(), message)
-                })?;
-                self.at = span.end;
-                return Ok(TokenKind::Special(SpecialToken::Id(id)));
-            }
-            let (what, help) = match id.starts_with(['^', '*']) {
-                true => ("a set of tokens", "describe the text that may stand here, such as `/[^<]*/`"),
-                false => ("several tokens", "list the tokens as alternatives: `(<[7]> | <[8]>)`"),
-            };
-            let message = format!("`{}` is not supported: it stands for {what}", &rest[..id.len() + 4]);
-            return Err(GrammarError::new(ErrorKind::Unsupported, span, message).with_help(help));
+            let kind = token_set(id, &span)?;
+            self.at = span.end;
+            return Ok(kind);
         }
         if let Some(name) = inner("<", ">").filter(|name| is_bare_token_name(name)) {
             let name = &rest[..name.len() + 2];
@@ -314,16 +329,97 @@ impl<'s> Lexer<'s> {
         self.at += len;
         let before = &rest[len..];
         let schema = before.trim_start();
-        if &rest[..len] != "%json" || !schema.starts_with('{') {
-            return Ok(TokenKind::Directive(&rest[..len]));
+        let name = &rest[..len];
+        if name == "%lark" && schema.starts_with('{') && !self.is_flat {
+            return self.nested(self.at + before.len() - schema.len());
+        }
+        if !["%json", "%regex"].contains(&name) || !schema.starts_with('{') {
+            return Ok(TokenKind::Directive(name));
         }
         let start = self.at + before.len() - schema.len();
         let Some(end) = object_len(schema) else {
-            let message = "the schema is not closed: `}` is missing";
+            let what = if name == "%json" { "schema" } else { "object" };
+            let message = format!("the {what} is not closed: `}}` is missing");
             return Err(GrammarError::new(ErrorKind::Syntax, start..start + 1, message));
         };
         self.at = start + end;
-        Ok(TokenKind::Json(&schema[..end]))
+        let object = &schema[..end];
+        Ok(if name == "%json" { TokenKind::Json(object) } else { TokenKind::RegexObject(object) })
+    }
+
+    /// `{…}` behind `%lark`: up to the brace that closes it. Grammars inside of it are not looked into, so
+    /// that one in another costs its length once more for each level.
+    fn nested(&mut self, open: usize) -> Result<TokenKind<'s>, GrammarError> {
+        let mut inner = Self { source: self.source, at: open + 1, is_flat: true };
+        let mut depth = 1_usize;
+        loop {
+            let token = inner.next()?;
+            match token.kind {
+                TokenKind::LeftBrace => depth += 1,
+                TokenKind::RightBrace if depth > 1 => depth -= 1,
+                TokenKind::RightBrace => {
+                    self.at = token.span.end;
+                    return Ok(TokenKind::Lark(open + 1..token.span.start));
+                }
+                TokenKind::End => {
+                    let message = "the grammar of `%lark` is not closed: `}` is missing";
+                    return Err(GrammarError::new(ErrorKind::Syntax, open..open + 1, message));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The most tokens that `<[…]>` may list.
+const MAX_TOKENS: u32 = 1 << 16;
+
+/// What stands between `<[` and `]>`: `*`, or ids and ranges of ids, perhaps behind `^`.
+fn token_set(text: &str, span: &Span) -> Result<TokenKind<'static>, GrammarError> {
+    let syntax = |message: String| {
+        GrammarError::new(ErrorKind::Syntax, span.clone(), message)
+            .with_help("write `<[7]>`, `<[7-9,12]>`, `<[^7-9]>` for all but these, or `<[*]>` for any token")
+    };
+    if text.trim() == "*" {
+        return Ok(TokenKind::Special(SpecialToken::Except(Box::default())));
+    }
+    let (is_complement, listed) = match text.strip_prefix('^') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let id = |text: &str| -> Result<u32, GrammarError> {
+        let digits = text.trim();
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(syntax(format!("`{digits}` is not the id of a token")));
+        }
+        digits.parse().map_err(|_| {
+            let message = format!("token id {digits} is too large: at most {}", u32::MAX);
+            GrammarError::new(ErrorKind::Limit, span.clone(), message)
+        })
+    };
+    let mut ranges = Vec::new();
+    for part in listed.split(',').filter(|part| !part.trim().is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (id(first)?, id(last)?);
+        if last < first {
+            return Err(syntax(format!("the range from {first} to {last} is empty")));
+        }
+        ranges.push((first, last));
+    }
+    let n_tokens: u64 = ranges.iter().map(|&(first, last)| u64::from(last - first) + 1).sum();
+    if n_tokens > u64::from(MAX_TOKENS) {
+        let message = format!("{n_tokens} tokens are listed: at most {MAX_TOKENS}");
+        return Err(GrammarError::new(ErrorKind::Limit, span.clone(), message)
+            .with_help("list those that may not stand: `<[^7-9]>`"));
+    }
+    match (is_complement, &ranges[..]) {
+        (_, []) => Err(syntax("no tokens are listed".to_owned())),
+        (true, _) => {
+            let ids = ranges.into_iter().flat_map(|(first, last)| first..=last).map(SpecialToken::Id);
+            Ok(TokenKind::Special(SpecialToken::Except(ids.collect())))
+        }
+        (false, &[(first, last)]) if first == last => Ok(TokenKind::Special(SpecialToken::Id(first))),
+        (false, _) => Ok(TokenKind::TokenRanges(ranges)),
     }
 }
 
@@ -348,9 +444,15 @@ fn object_len(text: &str) -> Option<usize> {
     None
 }
 
-/// How many letters, digits and underscores a text begins with.
+/// How many letters, digits, underscores and dashes a text begins with; a dash stands between others.
 fn name_len(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let bytes = text.as_bytes();
+    let ends = |at: usize| {
+        let is_inner = bytes[at] == b'-' && at > 0 && bytes.get(at + 1).copied().is_some_and(is_word);
+        !is_word(bytes[at]) && !is_inner
+    };
+    (0..bytes.len()).find(|&at| ends(at)).unwrap_or(bytes.len())
 }
 
 /// Whether a token's name can be written between `<` and `>` without bars.
@@ -448,10 +550,18 @@ mod tests {
         let tokens = [Special(SpecialToken::Name("<|eot|>".into())), Special(SpecialToken::Id(12))];
         assert_eq!(kinds("<|eot|><[12]>").unwrap(), tokens);
         assert_eq!(kinds("<think>").unwrap(), [Special(SpecialToken::Name("<think>".into()))]);
-        for several in ["<[1-5]>", "<[1,2]>", "<[*]>", "<[^1]>"] {
-            assert_eq!(kinds(several).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(
+            kinds("<[1-5]><[1, 2]>").unwrap(),
+            [TokenKind::TokenRanges(vec![(1, 5)]), TokenKind::TokenRanges(vec![(1, 1), (2, 2)]),]
+        );
+        let all_but =
+            |ids: &[u32]| Special(SpecialToken::Except(ids.iter().copied().map(SpecialToken::Id).collect()));
+        assert_eq!(kinds("<[*]><[^1,3-5]>").unwrap(), [all_but(&[]), all_but(&[1, 3, 4, 5])]);
+        for wrong in ["<[]>", "<[^]>", "<[5-1]>", "<[a]>", "<[1-2-3]>", "<[^*]>", "<[*,1]>"] {
+            assert_eq!(kinds(wrong).unwrap_err().kind(), ErrorKind::Syntax, "{wrong}");
         }
-        assert_eq!(kinds("@sub_1 a").unwrap_err().span(), 0..6);
+        assert_eq!(kinds("<[0-4000000000]>").unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(kinds("@sub_1-b").unwrap(), [TokenKind::Named("sub_1-b")]);
         assert_eq!(kinds("<a").unwrap_err().kind(), ErrorKind::Syntax);
         assert_eq!(kinds("<[99999999999]>").unwrap_err().kind(), ErrorKind::Limit);
     }
@@ -470,7 +580,7 @@ mod tests {
     #[test]
     fn names_have_one_case() {
         assert!(kinds("_a1 __B_2").is_ok());
-        for bad in ["Foo", "fOo", "_", "_1"] {
+        for bad in ["Foo", "fOo", "_1"] {
             assert_eq!(kinds(bad).unwrap_err().kind(), ErrorKind::Syntax, "{bad}");
         }
     }

@@ -8,17 +8,22 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::ast::{Expansions, File, Item, Name, NodeId, NodeKind};
+use super::ast::{Attributes, Expansions, File, Item, Name, NodeId, NodeKind, Stop};
 use super::files::Files;
 use super::library;
 use super::names::{Dictionary, Names, ScopeId};
-use super::pattern::{Composer, Key, Piece, library_piece, range_piece, regex_piece, text_piece};
-use super::{LarkOptions, Schemas};
+use super::parametric::Expression;
+use super::parser::OWN_PARAMETER;
+use super::pattern::{
+    Composer, Key, Piece, followed, library_piece, range_piece, regex_piece, shortest, substring_piece,
+    text_piece,
+};
+use super::{LarkDialect, LarkOptions, NamedGrammar, Schemas, competition, skips};
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
 use crate::embed::Parts;
 use crate::expand::{Alternatives, Budget, Expander, Place};
 use crate::ir::{
-    Grammar, LexerMode, Nonterminal, NonterminalId, Span, SpecialToken, Symbol, Terminal, TerminalId,
+    Grammar, Hints, LexerMode, Nonterminal, NonterminalId, Span, SpecialToken, Symbol, Terminal, TerminalId,
     TerminalKind,
 };
 
@@ -28,7 +33,8 @@ type Result<T> = std::result::Result<T, GrammarError>;
 pub(crate) fn lower<'f>(
     files: &'f Files<'f>,
     trees: &'f [File<'f>],
-    (options, schemas): (&LarkOptions, &'f Schemas<'f>),
+    (options, schemas): (&'f LarkOptions, &'f Schemas<'f>),
+    depth: usize,
 ) -> Result<Grammar> {
     let mut budget = Budget::new(options.max_size);
     let (names, root) = Names::collect(files, trees, &mut budget)?;
@@ -45,7 +51,10 @@ pub(crate) fn lower<'f>(
         instances: HashMap::new(),
         pending: VecDeque::new(),
         schemas,
+        options,
+        depth,
         embedded: BTreeMap::new(),
+        hints: Vec::new(),
     };
     lowering.refuse_abstract()?;
     lowering.check_templates()?;
@@ -55,7 +64,7 @@ pub(crate) fn lower<'f>(
     let start = lowering.start(options.start.as_deref(), start)?;
     let expander = lowering.lower_rules(nonterminals)?;
     lowering.ignore_and_reserve()?;
-    let grammar = lowering.finish(expander, start, lexer);
+    let grammar = lowering.finish(expander, start, lexer)?;
     match grammar.disturbing() {
         None => Ok(grammar),
         Some(terminal) => {
@@ -69,6 +78,16 @@ pub(crate) fn lower<'f>(
                 .with_help("ignore blanks only, or use schemas that name all keys"))
         }
     }
+}
+
+/// How deep grammars nest within grammars.
+const MAX_DEPTH: usize = 30;
+
+/// Which grammar within this one: the place where it is written, or the name of one that has a name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Within {
+    Place(usize),
+    Name(String),
 }
 
 /// What a terminal matches, once that is known.
@@ -89,6 +108,8 @@ struct Entry {
     position: usize,
     ignored: bool,
     reserved: bool,
+    /// Whether its texts are as short as they can be.
+    is_lazy: bool,
 }
 
 impl Entry {
@@ -102,6 +123,7 @@ impl Entry {
             position: terminal.position,
             ignored: false,
             reserved: false,
+            is_lazy: false,
         }
     }
 }
@@ -112,6 +134,8 @@ enum Argument {
     /// A symbol, or none for the empty string.
     Symbols(Vec<Symbol>),
     Template(usize),
+    /// The parameter of a rule `name::_`.
+    Value(u64),
 }
 
 /// A rule with what its parameters stand for.
@@ -139,8 +163,12 @@ struct Lowering<'f> {
     pending: VecDeque<Instance>,
     /// What reads JSON schemas.
     schemas: &'f Schemas<'f>,
-    /// The grammars of JSON schemas and the nonterminals that stand for them, by the places of the schemas.
-    embedded: BTreeMap<usize, (NonterminalId, Grammar)>,
+    options: &'f LarkOptions,
+    /// How many grammars this one is within.
+    depth: usize,
+    /// Schemas and other grammars within this one, and the nonterminals that stand for them.
+    embedded: BTreeMap<Within, (NonterminalId, Grammar)>,
+    hints: Vec<(NonterminalId, Hints)>,
 }
 
 impl<'f> Lowering<'f> {
@@ -461,6 +489,7 @@ impl<'f> Lowering<'f> {
             position: 0,
             ignored: false,
             reserved: false,
+            is_lazy: false,
         });
     }
 
@@ -527,6 +556,11 @@ impl<'f> Lowering<'f> {
     fn lower_rules(&mut self, nonterminals: Vec<Nonterminal>) -> Result<Expander> {
         let mut expander = Expander::new(nonterminals, self.budget.clone());
         while let Some(instance) = self.pending.pop_front() {
+            if let Some(attributes) = self.names.rules[instance.rule].attributes
+                && self.with_attributes(&instance, attributes, &mut expander)?
+            {
+                continue;
+            }
             let name = expander.nonterminals[instance.lhs.index()].name.clone();
             for (scope, body) in self.names.rules[instance.rule].bodies.clone().into_iter().rev() {
                 let mut values =
@@ -556,12 +590,15 @@ impl<'f> Lowering<'f> {
         let node = &self.tree(at.scope).nodes[id];
         let span = &node.span;
         let place = Place { rule: at.name, span };
+        let dialect = self.options.dialect;
         let symbol = match &node.kind {
             NodeKind::Rule(name) => {
                 if let Some(&number) = self.names.rules[at.instance.rule].numbers.get(name.as_ref()) {
                     return Ok(match &at.instance.arguments[number] {
                         Argument::Symbols(symbols) => Value::Alternatives(vec![symbols.clone()]),
                         Argument::Template(template) => Value::Template(*template),
+                        // No name is like that of a parameter that is a number.
+                        Argument::Value(_) => return Err(self.undefined(name, span)),
                     });
                 }
                 let Some(rule) = self.rule(at.scope, name)? else { return Err(self.undefined(name, span)) };
@@ -575,13 +612,58 @@ impl<'f> Lowering<'f> {
                 None => return Err(self.undefined(name, span)),
             },
             NodeKind::Special(token) => symbol_of(self.special(token, span)),
-            NodeKind::Json(schema) => Symbol::Nonterminal(self.schema(schema, place, expander)?),
+            NodeKind::TokenRanges(ranges) => {
+                let ids = ranges.iter().flat_map(|&(first, last)| first..=last);
+                let mut tokens = Vec::new();
+                for id in ids {
+                    expander.budget.spend(1, span)?;
+                    tokens.push(vec![symbol_of(self.special(&SpecialToken::Id(id), span))]);
+                }
+                return Ok(Value::Alternatives(tokens));
+            }
+            NodeKind::Json(schema) => {
+                let error = |(kind, message): (ErrorKind, String)| {
+                    GrammarError::new(kind, span.clone(), format!("the schema of `%json`: {message}"))
+                };
+                let (within, schemas) = (Within::Place(span.start), self.schemas);
+                let read = |_: &mut Self, _| schemas(schema).map_err(error);
+                Symbol::Nonterminal(self.grammar_within(within, "json", place, expander, read)?)
+            }
+            NodeKind::Lark(part) => {
+                let read = |this: &mut Self, max_size| {
+                    let text: &'f str = &this.files.text;
+                    this.nested(text, part.clone(), max_size, span)
+                };
+                let within = Within::Place(span.start);
+                Symbol::Nonterminal(self.grammar_within(within, "lark", place, expander, read)?)
+            }
+            NodeKind::Named(name) => {
+                let read = |this: &mut Self, max_size| this.named(name, max_size, span);
+                let within = Within::Name((*name).to_owned());
+                Symbol::Nonterminal(self.grammar_within(within, name, place, expander, read)?)
+            }
+            NodeKind::Parametric { name, expression } => {
+                Symbol::Nonterminal(self.parametric(name, *expression, span, at, expander)?)
+            }
+            NodeKind::Condition(condition) => {
+                let Some(Argument::Value(value)) = self.own_parameter(at.instance) else {
+                    let message = "`%if` needs a rule with a parameter, `name::_: …`";
+                    return Err(GrammarError::new(ErrorKind::Syntax, span.clone(), message));
+                };
+                let holds = condition.holds(value);
+                return Ok(Value::Alternatives(if holds { vec![vec![]] } else { vec![] }));
+            }
             NodeKind::Text { raw: "", .. } => return Ok(Value::Alternatives(vec![vec![]])),
             NodeKind::Text { raw, ignore_case } => {
-                self.literal(text_piece(raw, *ignore_case, span)?, span, expander)?
+                self.literal(text_piece(raw, *ignore_case, span, dialect)?, span, expander)?
             }
-            NodeKind::Regex { raw, flags } => self.literal(regex_piece(raw, flags, span)?, span, expander)?,
-            NodeKind::Range { from, to } => self.literal(range_piece(from, to, span)?, span, expander)?,
+            NodeKind::Regex { raw, flags } => {
+                self.literal(regex_piece(raw, flags, span, dialect)?, span, expander)?
+            }
+            NodeKind::RegexObject(object) => self.literal(substring_piece(object, span)?, span, expander)?,
+            NodeKind::Range { from, to } => {
+                self.literal(range_piece(from, to, span, dialect)?, span, expander)?
+            }
             NodeKind::Use { template, arguments } => {
                 Symbol::Nonterminal(self.instance(*template, arguments, span, at, values, expander)?)
             }
@@ -590,10 +672,18 @@ impl<'f> Lowering<'f> {
             }
             NodeKind::Optional(inner) => {
                 let inner = self.join(inner, at.scope, values, place, expander)?;
+                if inner.is_empty() {
+                    return Ok(Value::Alternatives(vec![vec![]]));
+                }
                 return expander.repeat(inner, 0, Some(1), place).map(Value::Alternatives);
             }
             NodeKind::Repeat { inner, min, max } => {
                 let inner = self.take(*inner, at.scope, values)?;
+                // No condition of a group holds.
+                if inner.is_empty() {
+                    let none = if *min == 0 { vec![vec![]] } else { vec![] };
+                    return Ok(Value::Alternatives(none));
+                }
                 return expander.repeat(inner, *min, *max, place).map(Value::Alternatives);
             }
             NodeKind::And(_) | NodeKind::Not(_) => {
@@ -606,19 +696,157 @@ impl<'f> Lowering<'f> {
         Ok(Value::Alternatives(vec![vec![symbol]]))
     }
 
-    /// The nonterminal of a schema.
-    fn schema(&mut self, schema: &str, place: Place<'_>, expander: &mut Expander) -> Result<NonterminalId> {
-        if let Some(&(known, _)) = self.embedded.get(&place.span.start) {
+    /// The nonterminal of a grammar within this one; `read` is told how large it may be.
+    fn grammar_within(
+        &mut self,
+        within: Within,
+        what: &str,
+        place: Place<'_>,
+        expander: &mut Expander,
+        read: impl FnOnce(&mut Self, usize) -> Result<Grammar>,
+    ) -> Result<NonterminalId> {
+        if let Some(&(known, _)) = self.embedded.get(&within) {
             return Ok(known);
         }
-        let error = |(kind, message): (ErrorKind, String)| {
-            GrammarError::new(kind, place.span.clone(), format!("the schema of `%json`: {message}"))
-        };
-        let grammar = (self.schemas)(schema).map_err(error)?;
-        expander.budget.spend(grammar.nonterminals.len() + grammar.rules.len(), place.span)?;
-        let lhs = expander.add(format!("__{}_json", place.rule.trim_start_matches('_')), place.span);
-        self.embedded.insert(place.span.start, (lhs, grammar));
+        let mut grammar = read(self, expander.budget.left())?;
+        expander.budget.spend(grammar.nonterminals.len() + grammar.n_rule_symbols(), place.span)?;
+        let lhs = expander.add(format!("__{}_{what}", place.rule.trim_start_matches('_')), place.span);
+        // Two grammars may declare terminals of one name.
+        let outer = &expander.nonterminals[lhs.index()].name;
+        for terminal in grammar.terminals.iter_mut().filter(|terminal| terminal.declared) {
+            terminal.name = format!("{outer}: {}", terminal.name);
+        }
+        self.embedded.insert(within, (lhs, grammar));
         Ok(lhs)
+    }
+
+    /// The Lark grammar that is a part of a text, within this one.
+    fn nested(&mut self, text: &'f str, part: Span, max_size: usize, span: &Span) -> Result<Grammar> {
+        if self.depth == MAX_DEPTH {
+            let message = format!("grammars nest deeper than {MAX_DEPTH} levels");
+            let help = "does a grammar name itself? write the rules into one grammar";
+            return Err(GrammarError::new(ErrorKind::Limit, span.clone(), message).with_help(help));
+        }
+        let options = LarkOptions { start: None, max_size, imports: None, ..self.options.clone() };
+        let (files, tree) = Files::within(text, part, options.dialect)?;
+        lower(&files, std::slice::from_ref(&tree), (&options, self.schemas), self.depth + 1)
+    }
+
+    /// The grammar with a name. What is wrong in it is told at the place of the name.
+    fn named(&mut self, name: &str, max_size: usize, span: &Span) -> Result<Grammar> {
+        let known = &self.options.named;
+        let Some((_, grammar)) = known.iter().find(|(known, _)| known == name) else {
+            let message = format!("there is no grammar `@{name}`");
+            let error = GrammarError::new(ErrorKind::Syntax, span.clone(), message);
+            return Err(match closest(name, known.iter().map(|(known, _)| known.as_str())) {
+                Some(near) => error.with_help(format!("did you mean `@{near}`?")),
+                None => error.with_help(
+                    "grammars get names in llguidance's list: `{\"grammars\": [{\"name\": …}]}`; or write \
+                     `%lark {…}` or `%json {…}` here",
+                ),
+            });
+        };
+        match grammar {
+            NamedGrammar::Lark(text) => self.nested(text, 0..text.len(), max_size, span).map_err(|error| {
+                let message = format!("in the grammar `@{name}`: {}", error.message());
+                let located = error.located(text);
+                let message = format!("{message} (line {}, column {})", located.line(), located.column());
+                GrammarError::new(located.kind(), span.clone(), message)
+            }),
+            NamedGrammar::Schema(schema) => (self.schemas)(schema).map_err(|(kind, message)| {
+                GrammarError::new(kind, span.clone(), format!("the schema of `@{name}`: {message}"))
+            }),
+        }
+    }
+
+    /// The parameter of a rule `name::_`.
+    fn own_parameter(&self, instance: &Instance) -> Option<Argument> {
+        let number = self.names.rules[instance.rule].numbers.get(OWN_PARAMETER)?;
+        instance.arguments.get(*number).cloned()
+    }
+
+    /// The nonterminal of `name::expression`.
+    fn parametric(
+        &mut self,
+        name: &str,
+        expression: Expression,
+        span: &Span,
+        at: At<'_>,
+        expander: &mut Expander,
+    ) -> Result<NonterminalId> {
+        let Some(rule) = self.rule(at.scope, name)? else { return Err(self.undefined(name, span)) };
+        if !self.names.rules[rule].numbers.contains_key(OWN_PARAMETER) {
+            let message = format!("the rule `{name}` takes no parameter");
+            return Err(GrammarError::new(ErrorKind::Syntax, span.clone(), message)
+                .with_label(self.names.rules[rule].span.clone(), "defined here")
+                .with_help(format!("define it as `{name}::_: …`")));
+        }
+        let value = match self.own_parameter(at.instance) {
+            Some(Argument::Value(value)) => expression.of(value),
+            _ if !expression.needs_parameter() => expression.of(0),
+            _ => {
+                let message = "there is no parameter here: the rule around it is not defined as `name::_: …`";
+                return Err(
+                    GrammarError::new(ErrorKind::Syntax, span.clone(), message).with_help("write a number")
+                );
+            }
+        };
+        let arguments = vec![Argument::Value(value)];
+        if let Some(&known) = self.instances.get(&(rule, arguments.clone())) {
+            return Ok(known);
+        }
+        let nodes = self.names.rules[rule].bodies.iter().map(|(_, body)| body.nodes.len()).sum::<usize>();
+        expander.budget.spend(1 + nodes, span)?;
+        let lhs = expander.add(format!("{name}::{value:#x}"), &self.names.rules[rule].span);
+        self.instances.insert((rule, arguments.clone()), lhs);
+        self.pending.push_back(Instance { lhs, rule, arguments });
+        Ok(lhs)
+    }
+
+    /// Rewrites a rule that is one terminal by its attributes; whether it is.
+    fn with_attributes(
+        &mut self,
+        instance: &Instance,
+        attributes: &Attributes,
+        expander: &mut Expander,
+    ) -> Result<bool> {
+        let rule = &self.names.rules[instance.rule];
+        let (bodies, span) = (rule.bodies.clone(), rule.span.clone());
+        if attributes.hints != Hints::default() {
+            self.hints.push((instance.lhs, attributes.hints.clone()));
+        }
+        if attributes.is_empty {
+            expander.define(instance.lhs, vec![vec![]], &span)?;
+            return Ok(true);
+        }
+        let (Some(stop), [(scope, body)]) = (&attributes.stop, &bodies[..]) else { return Ok(false) };
+        let scope = *scope;
+        self.budget = expander.budget.clone();
+        let mut piece = self.pattern(scope, body)?;
+        piece = match stop {
+            Stop::Lazy => shortest(piece, &span)?,
+            Stop::Suffix(end) => {
+                let end = self.pattern(scope, end)?;
+                shortest(followed(piece, end, &span)?, &span)?
+            }
+            Stop::TakenBack(end) => {
+                let is_empty = matches!(&self.pattern(scope, end)?.key,
+                    Some(Key::Text { text, .. }) if text.is_empty());
+                if !is_empty {
+                    let message = "the attribute `stop` is not supported: it takes back what was written";
+                    return Err(GrammarError::new(ErrorKind::Unsupported, end.span.clone(), message)
+                        .with_help("use `suffix`: the end then belongs to the text"));
+                }
+                piece
+            }
+        };
+        self.budget.spend(piece.size, &span)?;
+        expander.budget = self.budget.clone();
+        let at = self.entries.len();
+        self.add_anonymous(Content::Pattern(Piece { key: None, ..piece }), &span);
+        self.entries[at].is_lazy = !matches!(stop, Stop::TakenBack(_));
+        expander.define(instance.lhs, vec![vec![symbol_of(at)]], &span)?;
+        Ok(true)
     }
 
     fn literal(&mut self, piece: Piece, span: &Span, expander: &mut Expander) -> Result<Symbol> {
@@ -634,6 +862,12 @@ impl<'f> Lowering<'f> {
                 let template = &self.names.rules[template];
                 let name = &template.name;
                 let span = self.tree(scope).nodes[node].span.clone();
+                if template.numbers.contains_key(OWN_PARAMETER) {
+                    let message = format!("the rule `{name}` is used without its parameter");
+                    return Err(GrammarError::new(ErrorKind::Syntax, span, message)
+                        .with_label(template.span.clone(), "defined here")
+                        .with_help(format!("write `{name}::0`, or `{name}::_` for the same parameter")));
+                }
                 let parameters: Vec<&str> =
                     template.parameters.iter().map(|name| name.text.as_ref()).collect();
                 Err(GrammarError::new(
@@ -664,6 +898,10 @@ impl<'f> Lowering<'f> {
             let mut items = Vec::with_capacity(sequence.len());
             for &node in sequence {
                 items.push(self.take(node, scope, values)?);
+            }
+            // A condition that does not hold.
+            if items.iter().any(Vec::is_empty) {
+                continue;
             }
             joined.extend(expander.sequence(items, place)?);
         }
@@ -729,18 +967,26 @@ impl<'f> Lowering<'f> {
                 Some(Symbol::Nonterminal(nonterminal)) => &expander.nonterminals[nonterminal.index()].name,
                 None => "\"\"",
             },
+            Argument::Value(_) => "_",
         }
     }
 
     // The result.
 
-    fn finish(mut self, expander: Expander, start: NonterminalId, lexer: Option<LexerMode>) -> Grammar {
+    fn finish(
+        mut self,
+        expander: Expander,
+        start: NonterminalId,
+        lexer: Option<LexerMode>,
+    ) -> Result<Grammar> {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_key(|&at| (!self.entries[at].declared, self.entries[at].position));
         let mut numbers = vec![TerminalId::new(0); self.entries.len()];
         for (number, &at) in order.iter().enumerate() {
             numbers[at] = TerminalId::new(number);
         }
+        let lazy: Vec<TerminalId> =
+            (0..numbers.len()).filter(|&at| self.entries[at].is_lazy).map(|at| numbers[at]).collect();
         // Parts of terminals that have no name here match nothing yet; no rule names them.
         let here = |span: Span| Some(span).filter(|span| self.files.file_at(span.start) == 0);
         let mut terminals = Vec::with_capacity(order.len());
@@ -777,12 +1023,25 @@ impl<'f> Lowering<'f> {
             nonterminal.span = nonterminal.span.take().and_then(here);
         }
         // The terminals of schemas grow with the texts, which no other mode can do.
-        let default = if self.embedded.is_empty() { LexerMode::Contextual } else { LexerMode::Scannerless };
-        let mut parts = Parts { terminals, nonterminals, rules, ..Parts::default() };
+        let is_scannerless =
+            |(_, grammar): &(NonterminalId, Grammar)| grammar.default_lexer == LexerMode::Scannerless;
+        let default = match self.embedded.values().any(is_scannerless) {
+            true => LexerMode::Scannerless,
+            false => LexerMode::Contextual,
+        };
+        let mut parts = Parts { terminals, nonterminals, rules, hints: self.hints, ..Parts::default() };
+        let mut start = start;
+        if self.options.dialect == LarkDialect::Llguidance || self.depth > 0 {
+            let grammars: Vec<NonterminalId> = self.embedded.values().map(|&(lhs, _)| lhs).collect();
+            start = skips::write(&mut parts, start, &grammars, self.trees[0].options);
+        }
+        if self.options.dialect == LarkDialect::Llguidance {
+            competition::cut_short(&mut parts, start, &lazy)?;
+        }
         for (lhs, grammar) in self.embedded.into_values() {
             parts.embed(lhs, grammar);
         }
-        parts.into_grammar(start, lexer.unwrap_or(default))
+        Ok(parts.into_grammar(start, lexer.unwrap_or(default)))
     }
 }
 

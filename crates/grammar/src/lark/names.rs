@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::ast::{Change, Expansions, File, Item, Name, NodeKind, Path};
+use super::ast::{Attributes, Change, Expansions, File, Item, Name, NodeKind, Path, Stop};
 use super::files::{FileId, Files};
 use super::library;
 use crate::diagnostic::{ErrorKind, GrammarError, closest};
@@ -47,6 +47,8 @@ pub(crate) struct Rule<'f> {
     pub numbers: HashMap<&'f str, usize>,
     /// The right sides with the scopes of their names: the definition, then the extensions.
     pub bodies: Vec<(ScopeId, &'f Expansions)>,
+    /// What stands in brackets behind the name.
+    pub attributes: Option<&'f Attributes>,
     /// Only declared.
     pub is_abstract: bool,
     pub span: Span,
@@ -384,12 +386,21 @@ impl<'f> Names<'f> {
         let scope = open.scope;
         for item in &self.trees[self.scopes[scope].file].items {
             match item {
-                Item::Rule { name, parameters, body, change } => {
+                Item::Rule { name, parameters, body, change, attributes } => {
                     let global = self.global(scope, &name.text, false, budget)?;
                     let known = open.dictionary.rules.get(&global);
                     let first = known.map(|at| self.rules[at].span.clone());
                     self.check_change(name, *change, first)?;
                     if let (Change::Extend, Some(at)) = (change, known) {
+                        let of = self.rules[at].attributes.or(attributes.as_deref());
+                        if of.is_some_and(|of| of.stop.is_some() || of.is_empty) {
+                            let message = "a rule with attributes cannot be extended";
+                            return Err(GrammarError::new(
+                                ErrorKind::Unsupported,
+                                name.span.clone(),
+                                message,
+                            ));
+                        }
                         self.extend_rule(at, name, parameters, (scope, body))?;
                         continue;
                     }
@@ -402,6 +413,7 @@ impl<'f> Names<'f> {
                         parameters,
                         numbers,
                         bodies,
+                        attributes: attributes.as_deref(),
                         is_abstract: false,
                         span,
                     });
@@ -414,7 +426,16 @@ impl<'f> Names<'f> {
                     let is_abstract = matches!(item, Item::Declare { .. });
                     let (bodies, span) = (Vec::new(), name.span.clone());
                     let (parameters, numbers): (&[Name<'_>], _) = (&[], HashMap::new());
-                    self.rules.push(Rule { name: global, parameters, numbers, bodies, is_abstract, span });
+                    let (name, attributes) = (global, None);
+                    self.rules.push(Rule {
+                        name,
+                        parameters,
+                        numbers,
+                        bodies,
+                        attributes,
+                        is_abstract,
+                        span,
+                    });
                 }
                 Item::Terminal { name, priority, body, change, declared } => {
                     let terminal = (Some((scope, body)), *priority, *declared);
@@ -517,10 +538,20 @@ impl<'f> Names<'f> {
         let tree = &self.trees[self.scopes[done.scope].file];
         let mut parts = HashMap::new();
         for item in &tree.items {
-            let (Item::Terminal { body, .. } | Item::Ignore { body } | Item::Reserve { body }) = item else {
-                continue;
-            };
-            for node in &tree.nodes[body.nodes.clone()] {
+            let mut bodies = Vec::new();
+            match item {
+                Item::Terminal { body, .. } | Item::Ignore { body } | Item::Reserve { body } => {
+                    bodies.push(body);
+                }
+                Item::Rule { body, attributes: Some(attributes), .. } => {
+                    bodies.push(body);
+                    if let Some(Stop::Suffix(end) | Stop::TakenBack(end)) = &attributes.stop {
+                        bodies.push(end);
+                    }
+                }
+                _ => continue,
+            }
+            for node in bodies.into_iter().flat_map(|body| &tree.nodes[body.nodes.clone()]) {
                 if let NodeKind::Terminal(name) = &node.kind
                     && !parts.contains_key(name.as_ref())
                     && let Some(part) =

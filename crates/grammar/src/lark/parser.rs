@@ -15,29 +15,39 @@
 
 use std::borrow::Cow;
 
-use super::ast::{Change, Expansions, File, Item, Name, Node, NodeId, NodeKind, Path};
+use super::LarkDialect;
+use super::ast::{
+    Attributes, Change, Expansions, File, Item, Name, Node, NodeId, NodeKind, Options, Path, Stop,
+};
 use super::lexer::{Lexer, Token, TokenKind};
+use super::text;
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::ir::{LexerMode, Span};
 
 type Result<T> = std::result::Result<T, GrammarError>;
 
+/// What the parameter of `name::_` is called; no other name is like it.
+pub(super) const OWN_PARAMETER: &str = "_";
+
 /// Reads a whole file, which is a part of a text.
-pub(crate) fn parse(source: &str, part: Span) -> Result<File<'_>> {
+pub(crate) fn parse(source: &str, part: Span, dialect: LarkDialect) -> Result<File<'_>> {
     let mut lexer = Lexer::new(source, part);
     let token = lexer.next()?;
-    let mut parser = Parser { source, lexer, token, nodes: Vec::new(), items: Vec::new() };
+    let (nodes, items, options) = (Vec::new(), Vec::new(), Options::default());
+    let mut parser = Parser { source, lexer, token, nodes, items, dialect, options };
     parser.file()?;
-    Ok(File { nodes: parser.nodes, items: parser.items })
+    Ok(File { nodes: parser.nodes, items: parser.items, dialect, options: parser.options })
 }
 
-struct Parser<'s> {
+pub(super) struct Parser<'s> {
     source: &'s str,
     lexer: Lexer<'s>,
     /// The token that comes next.
-    token: Token<'s>,
+    pub(super) token: Token<'s>,
     nodes: Vec<Node<'s>>,
     items: Vec<Item<'s>>,
+    dialect: LarkDialect,
+    options: Options,
 }
 
 /// An open parenthesis or the open braces of a template, or the whole right side.
@@ -74,17 +84,22 @@ impl Frame {
             aliased: false,
         }
     }
+
+    /// Whether the current alternative has its `%if`.
+    fn has_condition(&self, nodes: &[Node<'_>]) -> bool {
+        self.sequence.last().is_some_and(|&last| matches!(nodes[last].kind, NodeKind::Condition(_)))
+    }
 }
 
 impl<'s> Parser<'s> {
     /// Takes the token and reads the next one.
-    fn bump(&mut self) -> Result<Token<'s>> {
+    pub(super) fn bump(&mut self) -> Result<Token<'s>> {
         let next = self.lexer.next()?;
         Ok(std::mem::replace(&mut self.token, next))
     }
 
     /// Takes the token if it is this one.
-    fn eat(&mut self, kind: &TokenKind<'_>) -> Result<bool> {
+    pub(super) fn eat(&mut self, kind: &TokenKind<'_>) -> Result<bool> {
         let found = self.token.kind == *kind;
         if found {
             self.bump()?;
@@ -92,12 +107,12 @@ impl<'s> Parser<'s> {
         Ok(found)
     }
 
-    fn expect(&mut self, kind: &TokenKind<'_>, what: &str) -> Result<Token<'s>> {
+    pub(super) fn expect(&mut self, kind: &TokenKind<'_>, what: &str) -> Result<Token<'s>> {
         if self.token.kind == *kind { self.bump() } else { Err(self.expected(what)) }
     }
 
     /// "expected …, found …" at the token.
-    fn expected(&self, what: &str) -> GrammarError {
+    pub(super) fn expected(&self, what: &str) -> GrammarError {
         let found = self.found();
         GrammarError::new(
             ErrorKind::Syntax,
@@ -165,55 +180,162 @@ impl<'s> Parser<'s> {
             return Err(GrammarError::new(ErrorKind::Syntax, modifier, message).with_help("leave them out"));
         }
         let parameters = self.parameters(&name)?;
-        if self.token.kind == TokenKind::LeftBracket {
-            return Err(self.refuse_attribute()?);
-        }
         let priority = if self.eat(&TokenKind::Dot)? { self.priority()? } else { 0 };
+        let attributes = self.attributes(&name, &parameters)?;
         if self.token.kind != TokenKind::Colon {
             let help = "an alternative on a line of its own begins with `|`";
             return Err(self.expected(&format!("`:` after the name `{}`", name.text)).with_help(help));
         }
-        let colon = self.bump()?.span;
-        if self.token.kind == TokenKind::Colon && self.token.span.start == colon.end {
-            return Err(self.parametric());
-        }
+        self.bump()?;
         let body = self.expansions()?;
         self.items.push(match name.terminal {
             true => Item::Terminal { name, priority, body, change, declared },
-            false => Item::Rule { name, parameters, body, change },
+            false => Item::Rule { name, parameters, body, change, attributes },
         });
         Ok(())
     }
 
-    /// `name[capture, max_tokens=5]: …`, as llguidance has it; the error is about the first attribute.
-    fn refuse_attribute(&mut self) -> Result<GrammarError> {
+    /// `[capture, max_tokens=5]`, as llguidance has it, if it is there.
+    fn attributes(&mut self, name: &Name<'s>, parameters: &[Name<'s>]) -> Result<Option<Box<Attributes>>> {
+        if self.token.kind != TokenKind::LeftBracket {
+            return Ok(None);
+        }
+        if name.terminal || !parameters.is_empty() {
+            let what = if name.terminal { "terminals" } else { "rules with parameters" };
+            let help = "write a rule `name[…]: X` for it";
+            return Err(self.unsupported(&format!("attributes of {what} are"), help));
+        }
         self.bump()?;
-        let TokenKind::RuleName(attribute) = &self.token.kind else {
-            return Ok(self.unsupported("attributes of rules are", "leave out what stands in brackets"));
-        };
-        let help = match &**attribute {
-            "max_tokens" => "leave it out, and bound how often something is repeated: `/[a-z]{1,20}/`",
-            "lazy" => "leave it out, and leave the end out of the text before: `/[^<]*/ \"<end>\"`",
-            "stop" | "suffix" => {
-                "leave it out, and write the end into the rule: `/[^<]*/ \"<end>\"`; or leave texts out by \
-                 intersection: `TEXT: /(?s:.*)/ & ~/(?s:.*<end>.*)/`"
+        let mut attributes = Attributes::default();
+        while self.token.kind != TokenKind::RightBracket {
+            self.attribute(name, &mut attributes)?;
+            if !self.eat(&TokenKind::Comma)? {
+                break;
             }
-            _ => "leave it out: it says nothing about texts",
-        };
-        Ok(self.unsupported(&format!("the attribute `{attribute}` of a rule is"), help))
+        }
+        self.expect(&TokenKind::RightBracket, "`,` or `]`")?;
+        if attributes.hints.stop_capture.is_some() && !matches!(attributes.stop, Some(Stop::Suffix(_))) {
+            let message = "`stop_capture` names what `suffix` matches, which is not given";
+            return Err(GrammarError::new(ErrorKind::Syntax, name.span.clone(), message));
+        }
+        Ok(Some(Box::new(attributes)))
     }
 
-    /// `name::parameter`, of which one colon has been read.
-    fn parametric(&self) -> GrammarError {
-        self.unsupported(
-            "parametric rules (`name::parameter`) are",
-            "write a rule for each value of the parameter",
-        )
+    fn attribute(&mut self, name: &Name<'s>, attributes: &mut Attributes) -> Result<()> {
+        let TokenKind::RuleName(key) = self.token.kind.clone() else {
+            return Err(self.expected("an attribute"));
+        };
+        let span = self.bump()?.span;
+        let twice = || {
+            let message = "a rule has at most one of `lazy`, `suffix` and `stop`";
+            GrammarError::new(ErrorKind::Syntax, span.clone(), message)
+        };
+        match &*key {
+            "capture" => {
+                let given = if self.eat(&TokenKind::Equals)? { Some(self.simple_text()?) } else { None };
+                attributes.hints.capture = Some(given.unwrap_or_else(|| name.text.to_string()));
+            }
+            // As in llguidance it adds nothing to what makes the text short already.
+            "lazy" if matches!(attributes.stop, Some(Stop::Suffix(_) | Stop::Lazy)) => {}
+            "lazy" if attributes.stop.is_none() => attributes.stop = Some(Stop::Lazy),
+            "suffix" | "stop" if attributes.stop.is_none() => {
+                self.expect(&TokenKind::Equals, "`=`")?;
+                let value = self.attribute_value()?;
+                attributes.stop =
+                    Some(if &*key == "stop" { Stop::TakenBack(value) } else { Stop::Suffix(value) });
+            }
+            "lazy" | "suffix" | "stop" => return Err(twice()),
+            "stop_capture" => {
+                self.expect(&TokenKind::Equals, "`=`")?;
+                attributes.hints.stop_capture = Some(self.simple_text()?);
+            }
+            "max_tokens" => {
+                self.expect(&TokenKind::Equals, "`=`")?;
+                let (count, _) = self.count()?;
+                if count > 0 {
+                    let message = "the attribute `max_tokens` is not supported: texts have no tokens, and \
+                                   outputs do not count those in a part of them";
+                    return Err(GrammarError::new(ErrorKind::Unsupported, span, message)
+                        .with_help("bound the characters instead: `/[a-z]{1,20}/`, `/(?s:.){0,400}/`"));
+                }
+                attributes.is_empty = true;
+            }
+            "temperature" => {
+                self.expect(&TokenKind::Equals, "`=`")?;
+                attributes.hints.temperature = Some(self.temperature()?);
+            }
+            _ => {
+                let message = format!("unknown attribute `{key}`");
+                return Err(GrammarError::new(ErrorKind::Syntax, span, message).with_help(
+                    "there are `capture`, `lazy`, `suffix`, `stop`, `stop_capture`, `max_tokens` and \
+                     `temperature`",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A string without a flag.
+    fn simple_text(&mut self) -> Result<String> {
+        let TokenKind::Text { raw, ignore_case: false } = self.token.kind else {
+            return Err(self.expected("a string"));
+        };
+        let text = text::decode_as(raw, self.token.span.start + 1, self.dialect)?;
+        self.bump()?;
+        Ok(text)
+    }
+
+    /// A decimal number that is not negative, which the lexer cuts at its point.
+    fn temperature(&mut self) -> Result<String> {
+        let start = self.token.span.start;
+        let TokenKind::Number(_) = self.token.kind else { return Err(self.expected("a number")) };
+        let mut end = self.bump()?.span.end;
+        if self.token.kind == TokenKind::Dot {
+            self.bump()?;
+            if !matches!(self.token.kind, TokenKind::Number(_)) {
+                return Err(self.expected("digits"));
+            }
+            end = self.bump()?.span.end;
+        }
+        let digits = &self.source[start..end];
+        let is_number = digits.parse::<f32>().is_ok_and(|value| value >= 0.0);
+        is_number.then(|| digits.to_owned()).ok_or_else(|| {
+            let message = format!("`{digits}` is not a temperature: a number of at least 0");
+            GrammarError::new(ErrorKind::Syntax, start..end, message)
+        })
+    }
+
+    /// A string, a regular expression or the name of a terminal.
+    fn attribute_value(&mut self) -> Result<Expansions> {
+        let (first, start) = (self.nodes.len(), self.token.span.start);
+        let kind = match &self.token.kind {
+            TokenKind::TerminalName(name) => NodeKind::Terminal(name.clone()),
+            TokenKind::Text { raw, ignore_case } => NodeKind::Text { raw, ignore_case: *ignore_case },
+            TokenKind::Regex { raw, flags } => NodeKind::Regex { raw, flags },
+            TokenKind::RegexObject(object) => NodeKind::RegexObject(object),
+            _ => return Err(self.expected("a string, a regular expression or a terminal")),
+        };
+        let span = self.bump()?.span;
+        let node = self.add(kind, span.clone());
+        Ok(Expansions {
+            alternatives: vec![vec![node]],
+            nodes: first..self.nodes.len(),
+            span: start..span.end,
+        })
     }
 
     /// `{x, y}`, if it is there.
     fn parameters(&mut self, name: &Name<'s>) -> Result<Vec<Name<'s>>> {
         let mut parameters = Vec::new();
+        if self.token.kind == TokenKind::DoubleColon && !name.terminal {
+            self.bump()?;
+            let span = self.token.span.clone();
+            if !self.eat_own_parameter()? {
+                return Err(self.expected("`_`: a rule with a parameter is defined as `name::_: …`"));
+            }
+            parameters.push(Name { text: Cow::Borrowed(OWN_PARAMETER), terminal: false, span });
+            return Ok(parameters);
+        }
         if self.token.kind != TokenKind::LeftBrace {
             return Ok(parameters);
         }
@@ -340,68 +462,89 @@ impl<'s> Parser<'s> {
 
     fn unknown_directive(&self, name: &str) -> GrammarError {
         let error = |message: String| GrammarError::new(ErrorKind::Syntax, self.token.span.clone(), message);
-        let help = match name {
-            "%json" => return error("behind `%json` stands a schema: `%json {…}`".to_owned()),
-            "%lark" => "write the rules into this file, or import them: `%import .file.rule`",
-            "%regex" => "write the pattern as `/…/`; what may be any part of a text has to be written out",
-            "%if" => "write a rule for each value of the parameter",
+        match name {
+            "%json" => error("behind `%json` stands a schema: `%json {…}`".to_owned()),
+            "%lark" => error("behind `%lark` stands a grammar: `%lark {…}`".to_owned()),
+            "%regex" => error("behind `%regex` stands an object: `%regex {…}`".to_owned()),
+            "%if" => error("`%if` ends an alternative".to_owned()),
             "%ignore" | "%import" | "%reserve" | "%override" | "%extend" | "%anonymous" | "%nonterminal"
             | "%declare" | "%start" | "%lexer" | "%llguidance" => {
-                return error(format!("`{name}` begins a line of its own"));
+                error(format!("`{name}` begins a line of its own"))
             }
-            _ => {
-                return error(format!("unknown directive `{name}`")).with_help(
-                    "there are `%import`, `%ignore`, `%override`, `%extend`, `%reserve`, `%start` and \
-                     `%lexer`",
-                );
-            }
-        };
-        self.unsupported(&format!("`{name}` is"), help)
+            _ => error(format!("unknown directive `{name}`")).with_help(
+                "there are `%import`, `%ignore`, `%override`, `%extend`, `%reserve`, `%start` and `%lexer`",
+            ),
+        }
     }
 
-    /// `%llguidance {…}`: options of llguidance, as far as they change nothing here.
+    /// `%llguidance {…}`: options of llguidance. Those about ignored text count in its dialect only.
     fn llguidance(&mut self) -> Result<()> {
         self.bump()?;
         self.expect(&TokenKind::LeftBrace, "`{`")?;
         while self.token.kind != TokenKind::RightBrace {
-            let TokenKind::Text { raw: option, ignore_case: false } = self.token.kind else {
-                return Err(self.expected("the name of an option in quotes, or `}`"));
-            };
-            let option_span = self.bump()?.span;
-            if !["no_forcing", "allow_invalid_utf8", "allow_initial_skip"].contains(&option) {
-                let message = format!("the option `{option}` of llguidance is not supported");
-                let help =
-                    "leave it out; there are `no_forcing`, `allow_invalid_utf8` and `allow_initial_skip`";
-                return Err(GrammarError::new(ErrorKind::Unsupported, option_span, message).with_help(help));
-            }
-            self.expect(&TokenKind::Colon, "`:`")?;
-            let value = match &self.token.kind {
-                TokenKind::RuleName(word) if word == "true" => true,
-                TokenKind::RuleName(word) if word == "false" => false,
-                _ => return Err(self.expected("`true` or `false`")),
-            };
-            let refused = match (option, value) {
-                // Any tokenization of a text counts here; and what is ignored may stand first.
-                ("no_forcing", _) | ("allow_invalid_utf8", false) | ("allow_initial_skip", true) => None,
-                ("allow_invalid_utf8", true) => {
-                    Some("write the bytes where they may stand: `/(?-u:[\\x80-\\xff])/`")
-                }
-                _ => Some(
-                    "what is ignored may stand at the start here; name it in the rules where it may stand \
-                     instead",
-                ),
-            };
-            if let Some(help) = refused {
-                let span = option_span.start..self.token.span.end;
-                let message = format!("the option `{option}` with `{value}` is not supported");
-                return Err(GrammarError::new(ErrorKind::Unsupported, span, message).with_help(help));
-            }
-            self.bump()?;
+            self.llguidance_option()?;
             if !self.eat(&TokenKind::Comma)? {
                 break;
             }
         }
         self.expect(&TokenKind::RightBrace, "`,` or `}`")?;
+        Ok(())
+    }
+
+    fn llguidance_option(&mut self) -> Result<()> {
+        let TokenKind::Text { raw: option, ignore_case: false } = self.token.kind else {
+            return Err(self.expected("the name of an option in quotes, or `}`"));
+        };
+        let start = self.bump()?.span;
+        let known =
+            ["no_forcing", "allow_invalid_utf8", "allow_initial_skip", "skip_repetition", "ignore_once"];
+        if !known.contains(&option) {
+            let message = format!("the option `{option}` of llguidance is not supported");
+            return Err(GrammarError::new(ErrorKind::Unsupported, start, message)
+                .with_help(format!("leave it out; there are {}", known.join(", "))));
+        }
+        self.expect(&TokenKind::Colon, "`:`")?;
+        let value = match &self.token.kind {
+            TokenKind::RuleName(word) if word == "true" || word == "false" => word.to_string(),
+            TokenKind::Text { raw, ignore_case: false } => (*raw).to_owned(),
+            _ => return Err(self.expected("`true`, `false` or a word in quotes")),
+        };
+        let refuse = |help: &str| {
+            let message = format!("the option `{option}` with `{value}` is not supported");
+            GrammarError::new(ErrorKind::Unsupported, start.start..self.token.span.end, message)
+                .with_help(help)
+        };
+        let is_dialect = self.dialect == LarkDialect::Llguidance;
+        match (option, &*value, is_dialect) {
+            // Any tokenization of a text counts here.
+            ("no_forcing", "true" | "false", _) | ("allow_invalid_utf8", "false", _) => {}
+            ("allow_initial_skip", "true", _) => self.options.initial_skip = true,
+            ("allow_initial_skip", "false", true) => self.options.initial_skip = false,
+            ("ignore_once", "true", true) | ("skip_repetition", "once", true) => {
+                self.options.skip_once = true;
+            }
+            ("ignore_once", "false", _) | ("skip_repetition", "unbounded", _) => {
+                self.options.skip_once = false;
+            }
+            ("allow_invalid_utf8", "true", _) => {
+                return Err(refuse("write the bytes where they may stand: `/(?-u:[\\x80-\\xff])/`"));
+            }
+            ("allow_initial_skip", "false", false) => {
+                return Err(refuse(
+                    "what is ignored may stand at the start; choose the dialect `llguidance`, or name it \
+                     in the rules where it may stand instead",
+                ));
+            }
+            ("ignore_once", "true", false) | ("skip_repetition", "once", false) => {
+                return Err(refuse("it counts in the dialect `llguidance`"));
+            }
+            _ => {
+                return Err(refuse(
+                    "it can be `true` or `false`; `skip_repetition` is `unbounded` or `once`",
+                ));
+            }
+        }
+        self.bump()?;
         Ok(())
     }
 
@@ -524,6 +667,12 @@ impl<'s> Parser<'s> {
                     let node = self.add(kind, open.start..close.span.end);
                     self.add_atom(&mut frame, node);
                 }
+                TokenKind::Directive("%if") if frame.aliased && !frame.has_condition(&self.nodes) => {
+                    let start = self.bump()?.span.start;
+                    let condition = self.condition()?;
+                    let node = self.add(NodeKind::Condition(condition), start..self.token.span.start);
+                    frame.sequence.push(node);
+                }
                 _ if frame.aliased => {
                     return Err(self.expected("`|` or the end of the alternative after its alias"));
                 }
@@ -544,6 +693,14 @@ impl<'s> Parser<'s> {
                     self.refuse_dangling(&frame)?;
                     self.bump()?;
                     self.name()?;
+                    frame.aliased = true;
+                }
+                TokenKind::Directive("%if") => {
+                    self.refuse_dangling(&frame)?;
+                    let start = self.bump()?.span.start;
+                    let condition = self.condition()?;
+                    let node = self.add(NodeKind::Condition(condition), start..self.token.span.start);
+                    frame.sequence.push(node);
                     frame.aliased = true;
                 }
                 TokenKind::Tilde => self.tilde(&mut frame)?,
@@ -621,7 +778,11 @@ impl<'s> Parser<'s> {
             TokenKind::Text { raw, ignore_case } => NodeKind::Text { raw, ignore_case: *ignore_case },
             TokenKind::Regex { raw, flags } => NodeKind::Regex { raw, flags },
             TokenKind::Special(token) => NodeKind::Special(token.clone()),
+            TokenKind::TokenRanges(ranges) => NodeKind::TokenRanges(ranges.clone()),
             TokenKind::Json(schema) => NodeKind::Json(schema),
+            TokenKind::RegexObject(object) => NodeKind::RegexObject(object),
+            TokenKind::Lark(part) => NodeKind::Lark(part.clone()),
+            TokenKind::Named(name) => NodeKind::Named(name),
             _ => return Err(self.expected("an expression or the end of the line")),
         };
         let named = matches!(kind, NodeKind::Rule(_) | NodeKind::Terminal(_));
@@ -629,11 +790,18 @@ impl<'s> Parser<'s> {
         let first = self.bump()?;
         if named && self.token.kind == TokenKind::Colon {
             let error = self.expected("an expression or the end of the line");
-            let colon = self.bump()?.span;
-            if self.token.kind == TokenKind::Colon && self.token.span.start == colon.end {
-                return Err(self.parametric());
-            }
             return Err(error.with_help("a definition begins a line of its own"));
+        }
+        if self.token.kind == TokenKind::DoubleColon
+            && let NodeKind::Rule(name) = &kind
+        {
+            let name = name.clone();
+            self.bump()?;
+            let expression = self.parameter_expression()?;
+            let span = first.span.start..self.token.span.start;
+            let node = self.add(NodeKind::Parametric { name, expression }, span);
+            self.add_atom(frame, node);
+            return Ok(());
         }
         let node = if text && self.token.kind == TokenKind::DotDot {
             let (kind, span) = self.range(&first)?;
@@ -718,11 +886,14 @@ impl<'s> Parser<'s> {
         self.refuse_dangling(frame)?;
         let value = |kind: &NodeKind<'_>| match kind {
             NodeKind::Group(_) | NodeKind::Optional(_) | NodeKind::Repeat { .. } => false,
-            NodeKind::And(_) | NodeKind::Not(_) => false,
+            NodeKind::And(_) | NodeKind::Not(_) | NodeKind::Condition(_) => false,
+            NodeKind::TokenRanges(_) => false,
             NodeKind::Rule(_) | NodeKind::Terminal(_) | NodeKind::Text { .. } | NodeKind::Range { .. } => {
                 true
             }
             NodeKind::Regex { .. } | NodeKind::Special(_) | NodeKind::Json(_) | NodeKind::Use { .. } => true,
+            NodeKind::RegexObject(_) | NodeKind::Lark(_) | NodeKind::Named(_) => true,
+            NodeKind::Parametric { .. } => true,
         };
         match frame.sequence[..] {
             [argument] if frame.conjuncts.is_empty() && value(&self.nodes[argument].kind) => {

@@ -7,8 +7,10 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir};
 
+use super::LarkDialect;
 use super::ast::{Alternatives, File, Node, NodeId, NodeKind};
 use super::regex::{self, Flags};
+use super::substring;
 use super::text;
 use crate::diagnostic::{ErrorKind, GrammarError};
 use crate::expand::Budget;
@@ -58,20 +60,24 @@ impl Piece {
 }
 
 /// The expression of one text literal.
-pub(crate) fn text_piece(raw: &str, ignore_case: bool, span: &Span) -> Result<Piece> {
-    let text = text::decode(raw, span.start + 1)?;
+pub(crate) fn text_piece(raw: &str, ignore_case: bool, span: &Span, dialect: LarkDialect) -> Result<Piece> {
+    let text = text::decode_as(raw, span.start + 1, dialect)?;
     let hir = literal(&text, ignore_case);
     Ok(Piece::leaf(hir, Some(Key::Text { text, ignore_case })))
 }
 
 /// The expression of one regular expression literal.
-pub(crate) fn regex_piece(raw: &str, letters: &str, span: &Span) -> Result<Piece> {
+pub(crate) fn regex_piece(raw: &str, letters: &str, span: &Span, dialect: LarkDialect) -> Result<Piece> {
     let flags = Flags::from_letters(letters).map_err(|at| {
         let at = span.start + raw.len() + 2 + at;
         GrammarError::new(ErrorKind::Unsupported, at..at + 1, "the flag `l` (locale) is not supported")
             .with_help("leave it out: classes are those of Unicode")
     })?;
-    let hir = regex::parse(raw, flags).map_err(|error| {
+    let parsed = match dialect {
+        LarkDialect::Lark => regex::parse(raw, flags),
+        LarkDialect::Llguidance => regex::parse_rust(raw, flags),
+    };
+    let hir = parsed.map_err(|error| {
         let offset = span.start + 1;
         let error_span = offset + error.span.start..offset + error.span.end;
         let message = format!("in this regular expression: {}", error.message);
@@ -84,6 +90,35 @@ pub(crate) fn regex_piece(raw: &str, letters: &str, span: &Span) -> Result<Piece
     Ok(Piece::leaf(hir, Some(Key::Regex { raw: raw.to_owned(), flags })))
 }
 
+/// The expression of `%regex {…}`.
+pub(crate) fn substring_piece(object: &str, span: &Span) -> Result<Piece> {
+    let pattern = substring::pattern(object, span)?;
+    let size = match &pattern {
+        Pattern::Regex(hir) => hir_size(hir),
+        _ => object.len(),
+    };
+    Ok(Piece { pattern, key: None, size })
+}
+
+/// What is shortest of what a pattern matches: the texts of which no beginning but themselves is matched.
+/// Parts of characters are no beginnings, since a pattern matches whole ones.
+pub(crate) fn shortest(piece: Piece, span: &Span) -> Result<Piece> {
+    let size = 2 * piece.size + 3;
+    let longer = Pattern::concat(vec![piece.pattern.clone(), anything(1)]);
+    Piece::composed(Pattern::and(vec![piece.pattern, Pattern::Not(Box::new(longer))]), size, span)
+}
+
+/// At least so many characters.
+pub(crate) fn anything(min: u32) -> Pattern {
+    let all = ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)]);
+    Pattern::repeat(Pattern::Regex(Hir::class(Class::Unicode(all))), min, None)
+}
+
+/// One text after another, as one pattern.
+pub(crate) fn followed(first: Piece, second: Piece, span: &Span) -> Result<Piece> {
+    concat(vec![first, second], span)
+}
+
 /// The expression of a definition from a library.
 pub(crate) fn library_piece(pattern: &str) -> Piece {
     let hir = regex::parse(pattern, Flags::default()).expect("the library is tested");
@@ -91,9 +126,14 @@ pub(crate) fn library_piece(pattern: &str) -> Piece {
 }
 
 /// `"a".."z"`
-pub(crate) fn range_piece(from: &(&str, Span), to: &(&str, Span), span: &Span) -> Result<Piece> {
+pub(crate) fn range_piece(
+    from: &(&str, Span),
+    to: &(&str, Span),
+    span: &Span,
+    dialect: LarkDialect,
+) -> Result<Piece> {
     let bound = |(raw, place): &(&str, Span)| {
-        let text = text::decode(raw, place.start)?;
+        let text = text::decode_as(raw, place.start, dialect)?;
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
             (Some(c), None) => Ok(c),
@@ -146,9 +186,10 @@ impl<'s> Composer<'_, 's> {
     ) -> Result<Piece> {
         let span = &node.span;
         match &node.kind {
-            NodeKind::Text { raw, ignore_case } => text_piece(raw, *ignore_case, span),
-            NodeKind::Regex { raw, flags } => regex_piece(raw, flags, span),
-            NodeKind::Range { from, to } => range_piece(from, to, span),
+            NodeKind::Text { raw, ignore_case } => text_piece(raw, *ignore_case, span, self.file.dialect),
+            NodeKind::Regex { raw, flags } => regex_piece(raw, flags, span, self.file.dialect),
+            NodeKind::RegexObject(object) => substring_piece(object, span),
+            NodeKind::Range { from, to } => range_piece(from, to, span, self.file.dialect),
             NodeKind::Terminal(name) => {
                 // All others were found before.
                 let message =
@@ -162,12 +203,18 @@ impl<'s> Composer<'_, 's> {
                     "terminals are made of strings, regular expressions and terminals (upper case)",
                 ))
             }
-            NodeKind::Json(_) => {
-                let message = "a JSON schema is not a part of a terminal";
+            NodeKind::Json(_) | NodeKind::Lark(_) | NodeKind::Named(_) => {
+                let what = if matches!(node.kind, NodeKind::Json(_)) { "JSON schema" } else { "grammar" };
+                let message = format!("a {what} is not a part of a terminal");
                 Err(GrammarError::new(ErrorKind::Unsupported, node.span.clone(), message)
                     .with_help("name it in a rule (lower case)"))
             }
-            NodeKind::Special(_) => {
+            NodeKind::Parametric { .. } | NodeKind::Condition(_) => {
+                let message = "parameters and `%if` cannot be part of a terminal";
+                Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message)
+                    .with_help("make it a rule (lower case)"))
+            }
+            NodeKind::Special(_) | NodeKind::TokenRanges(_) => {
                 let message = "a token of the vocabulary cannot be part of a terminal";
                 Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message)
                     .with_help("name it in a rule"))

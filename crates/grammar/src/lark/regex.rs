@@ -82,6 +82,52 @@ pub fn parse(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
     within_depth(pattern, hir)
 }
 
+/// The same in the notation of Rust's `regex`, which llguidance reads.
+pub(crate) fn parse_rust(pattern: &str, flags: Flags) -> Result<Hir, RegexError> {
+    let parsed = regex_syntax::ParserBuilder::new()
+        .utf8(false)
+        .nest_limit(NEST_LIMIT)
+        .case_insensitive(flags.ignore_case)
+        .dot_matches_new_line(flags.dot_all)
+        .ignore_whitespace(flags.verbose)
+        .build()
+        .parse(pattern);
+    let hir = parsed.map_err(|error| {
+        let (span, message) = match &error {
+            regex_syntax::Error::Parse(error) => (error.span(), error.kind().to_string()),
+            regex_syntax::Error::Translate(error) => (error.span(), error.kind().to_string()),
+            error => return whole(pattern, ErrorKind::Syntax, error.to_string()),
+        };
+        let (kind, span) = (ErrorKind::Syntax, span.start.offset..span.end.offset);
+        RegexError { kind, span, message, help: None }
+    })?;
+    if !hir.properties().look_set().is_empty() {
+        let mut error = whole(pattern, ErrorKind::Unsupported, "anchors are not supported".to_owned());
+        error.help = Some(NO_LOOK);
+        return Err(error);
+    }
+    within_depth(pattern, without_groups(&hir))
+}
+
+/// The same without what captures.
+fn without_groups(hir: &Hir) -> Hir {
+    use regex_syntax::hir::{HirKind, Repetition};
+    match hir.kind() {
+        HirKind::Capture(capture) => without_groups(&capture.sub),
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(without_groups).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(without_groups).collect()),
+        HirKind::Repetition(repetition) => {
+            let sub = Box::new(without_groups(&repetition.sub));
+            Hir::repetition(Repetition { sub, greedy: true, ..repetition.clone() })
+        }
+        _ => hir.clone(),
+    }
+}
+
+fn whole(pattern: &str, kind: ErrorKind, message: String) -> RegexError {
+    RegexError { kind, span: 0..pattern.len(), message, help: None }
+}
+
 /// The same for a pattern that is matched as a whole. `^` and `\A` then hold where nothing has been read
 /// before, `$`, `\Z` and `\z` where nothing follows. (In Python `$` also holds before a last line end, and
 /// with the flag `m` both hold at lines: here that is refused.)

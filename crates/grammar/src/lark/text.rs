@@ -4,7 +4,62 @@
 //! stands for itself, so `"\d"` is two characters: Lark doubles unknown escapes before it applies Python's
 //! rules.
 
+use super::LarkDialect;
 use crate::diagnostic::{ErrorKind, GrammarError};
+
+/// The characters that a literal stands for in a dialect. llguidance reads JSON's escapes, and `\xHH`.
+pub(crate) fn decode_as(raw: &str, offset: usize, dialect: LarkDialect) -> Result<String, GrammarError> {
+    match dialect {
+        LarkDialect::Lark => decode(raw, offset),
+        LarkDialect::Llguidance => decode_json(raw, offset),
+    }
+}
+
+fn decode_json(raw: &str, offset: usize) -> Result<String, GrammarError> {
+    let mut out = String::with_capacity(raw.len());
+    let mut at = 0;
+    while let Some(c) = raw[at..].chars().next() {
+        let mut len = c.len_utf8();
+        let mut value = c;
+        if c == '\\' {
+            let error = |len: usize, message: String| {
+                let span = offset + at..offset + (at + len).min(raw.len());
+                GrammarError::new(ErrorKind::Syntax, span, message)
+            };
+            len = 2;
+            value = match raw[at + 1..].chars().next() {
+                Some('b') => '\u{8}',
+                Some('f') => '\u{c}',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some(same @ ('\\' | '"' | '/')) => same,
+                Some('u') => match ecma_code_point(&raw[at..]) {
+                    Some(Ok((value, pair))) if raw[at + 2..].starts_with(|c: char| c != '{') => {
+                        len = pair;
+                        value
+                    }
+                    _ => {
+                        len = 6;
+                        code_point(&raw[at..]).map_err(|message| error(6, message))?
+                    }
+                },
+                Some('x') => {
+                    len = 4;
+                    code_point(&raw[at..]).map_err(|message| error(4, message))?
+                }
+                other => {
+                    let escape = other.map_or_else(String::new, String::from);
+                    let message = format!("`\\{escape}` is no escape of a string in llguidance's dialect");
+                    return Err(error(1 + escape.len(), message).with_help("write `\\\\` for a backslash"));
+                }
+            };
+        }
+        out.push(value);
+        at += len;
+    }
+    Ok(out)
+}
 
 /// The characters that a literal stands for; `offset` is where `raw` begins in the file.
 pub(crate) fn decode(raw: &str, offset: usize) -> Result<String, GrammarError> {
