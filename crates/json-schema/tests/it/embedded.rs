@@ -37,6 +37,9 @@ const SCHEMAS: &[&str] = &[
     r#"{"type":"array","items":{"type":"integer"}}"#,
 ];
 
+/// The texts around them.
+const TEXTS: &[&str] = &["<t>", ",", "[", "]", "{", "}", "{\"a\":", " ", "x"];
+
 /// A grammar around schemas.
 #[derive(Debug)]
 enum Host {
@@ -58,7 +61,7 @@ impl Host {
         };
         match random.below(if depth == 0 { 8 } else { 14 }) {
             0..5 => Self::Json(random.below(SCHEMAS.len())),
-            5..7 => Self::Text(random.choose(&["<t>", ",", "[", "]", "{", "}", "{\"a\":", " ", "x"])),
+            5..7 => Self::Text(TEXTS[random.below(TEXTS.len())]),
             7 => Self::Free,
             8 | 9 => Self::Sequence(few(random)),
             10 | 11 => Self::Either(few(random)),
