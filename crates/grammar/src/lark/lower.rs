@@ -565,7 +565,12 @@ impl<'f> Lowering<'f> {
             for (scope, body) in self.names.rules[instance.rule].bodies.clone().into_iter().rev() {
                 let mut values =
                     Values { first: body.nodes.start, values: Vec::with_capacity(body.nodes.len()) };
+                let absent = self.absent(scope, body, &instance);
                 for id in body.nodes.clone() {
+                    if absent[id - body.nodes.start] {
+                        values.values.push(Some(Value::Alternatives(vec![])));
+                        continue;
+                    }
                     let at = At { scope, instance: &instance, name: &name };
                     let value = self.node(id, at, &mut values, &mut expander)?;
                     values.values.push(Some(value));
@@ -763,6 +768,40 @@ impl<'f> Lowering<'f> {
     fn own_parameter(&self, instance: &Instance) -> Option<Argument> {
         let number = self.names.rules[instance.rule].numbers.get(OWN_PARAMETER)?;
         instance.arguments.get(*number).cloned()
+    }
+
+    /// Which nodes of a body stand in alternatives whose conditions do not hold, so that nobody looks at them.
+    fn absent(&self, scope: ScopeId, body: &Expansions, instance: &Instance) -> Vec<bool> {
+        let (nodes, first) = (&self.tree(scope).nodes, body.nodes.start);
+        let mut absent = vec![false; body.nodes.len()];
+        let Some(Argument::Value(value)) = self.own_parameter(instance) else { return absent };
+        // Where the parts of each node begin; they stand before it without a gap.
+        let mut begins: Vec<NodeId> = Vec::with_capacity(body.nodes.len());
+        let mut leave_out = |alternatives: &[Vec<NodeId>], begins: &[NodeId]| {
+            for sequence in alternatives {
+                if let (Some(&start), Some(&last)) = (sequence.first(), sequence.last())
+                    && let NodeKind::Condition(condition) = &nodes[last].kind
+                    && !condition.holds(value)
+                {
+                    absent[begins[start - first] - first..=last - first].fill(true);
+                }
+            }
+        };
+        for id in body.nodes.clone() {
+            let part = match &nodes[id].kind {
+                NodeKind::Group(inner) | NodeKind::Optional(inner) => {
+                    leave_out(inner, &begins);
+                    inner.iter().flatten().min().copied()
+                }
+                NodeKind::And(inner) => inner.iter().flatten().min().copied(),
+                NodeKind::Use { template, .. } => Some(*template),
+                NodeKind::Repeat { inner, .. } | NodeKind::Not(inner) => Some(*inner),
+                _ => None,
+            };
+            begins.push(part.map_or(id, |part| begins[part - first]));
+        }
+        leave_out(&body.alternatives, &begins);
+        absent
     }
 
     /// The nonterminal of `name::expression`.
