@@ -79,9 +79,16 @@ pub fn explain(
     }
     let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
     let repeats = match text.get(length) {
-        Some(&byte) if language.grammar().remembers() => {
-            stepper.step(language, &frontier, byte, &mut next)?;
-            stepper.is_viable(language, &next)?
+        // Readings that repeat something may have been dropped some bytes before: a number has no end of its
+        // own.
+        Some(_) if language.grammar().remembers() => {
+            stepper.begin(language);
+            let mut plain = stepper.start(language)?.unwrap_or_default();
+            for &byte in &text[..=length] {
+                stepper.step(language, &plain, byte, &mut next)?;
+                std::mem::swap(&mut plain, &mut next);
+            }
+            stepper.is_viable(language, &plain)?
         }
         _ => false,
     };
