@@ -83,6 +83,9 @@ BYTES_PER_MASK = 1 << 15
 
 _RULE_OF_EBNF = re.compile(r"^[ \t]*[\w.-]+[ \t]*::=", re.MULTILINE)
 
+_BEGINS_AS_NLTK = re.compile(r"(?:[ \t]*(?:#[^\n]*|%start[^\n]*)?\r?\n)*[ \t]*[\w/^<>-]+[ \t]*->")
+"""A production. A text in Lark's notation begins with a rule, a terminal or a directive."""
+
 
 class Compiled(NamedTuple):
     """What a request gets."""
@@ -558,6 +561,8 @@ class CompileService:
             text = _choice(source)
         elif kind == "grammar" and _RULE_OF_EBNF.search(source):
             form = "ebnf"
+        elif kind == "grammar" and _BEGINS_AS_NLTK.match(source):
+            form = "nltk"
         own = {name: asked.pop(name) for name in COMPILER_OPTIONS if name in asked}
         own.update(options)
         limits = asked.pop("limits", None)
