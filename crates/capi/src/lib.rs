@@ -3,9 +3,9 @@
 //! For C, C++ and whatever calls C. `docs/c-api.md` has the promises (threads, ownership, versions) and
 //! examples; the header is made from this crate by `cargo xtask header`.
 //!
-//! Three layers keep the `unsafe` small: [`memory`] turns pointers of callers into slices, and checks what
-//! can be checked; [`handles`] keeps all objects, so that a handle that was freed or is of another kind is an
-//! error and not undefined behaviour; [`error`] catches panics and writes down what went wrong.
+//! Three layers keep the `unsafe` small: `memory` turns pointers of callers into slices, and checks what
+//! can be checked; `handles` keeps all objects, so that a handle that was freed or is of another kind is an
+//! error and not undefined behaviour; `error` catches panics and writes down what went wrong.
 
 #![allow(unsafe_code)]
 #![allow(non_camel_case_types, reason = "the names of C")]

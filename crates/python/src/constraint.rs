@@ -246,7 +246,8 @@ impl Constraint {
                 }
             };
             // All of them, also where one stays.
-            self.tables.iter().fold(true, |all, table| forget(table) && all)
+            let given_up: Vec<bool> = self.tables.iter().map(forget).collect();
+            given_up.into_iter().all(|is_given_up| is_given_up)
         })
     }
 
