@@ -260,9 +260,9 @@ impl Matcher {
         })
     }
 
-    /// Computes the masks along a text that is likely to come, so that they are looked up when it does: before
-    /// each of its tokens and behind the last, at most `most` of them, until a token is refused. The output
-    /// itself stays as it is. Returns how many masks those were.
+    /// Computes the masks along a text that is likely to come, so that they are looked up when it does:
+    /// before each of its tokens and behind the last, at most `most` of them, until a token is refused. The
+    /// output itself stays as it is. Returns how many masks those were.
     ///
     /// Masks are the same with and without. Fails where a mask does, and if it is cancelled between two.
     ///
@@ -349,8 +349,8 @@ impl Matcher {
         Ok(true)
     }
 
-    /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all that
-    /// the mask without a budget allows can be completed within this one.
+    /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all
+    /// that the mask without a budget allows can be completed within this one.
     pub fn known_mask_with_budget_into(
         &mut self,
         budget: u32,

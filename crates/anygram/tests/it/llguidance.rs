@@ -1,5 +1,5 @@
-//! llguidance's dialect of Lark: the cases of `testdata/llguidance.json`. `anygram-bench` gives the same cases
-//! to llguidance itself (feature `peers`).
+//! llguidance's dialect of Lark: the cases of `testdata/llguidance.json`. `anygram-bench` gives the same
+//! cases to llguidance itself (feature `peers`).
 
 use anygram::{Compiler, ErrorKind, GrammarFormat, LarkDialect, NamedGrammar};
 use serde_json::Value;

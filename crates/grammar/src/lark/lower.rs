@@ -770,7 +770,8 @@ impl<'f> Lowering<'f> {
         instance.arguments.get(*number).cloned()
     }
 
-    /// Which nodes of a body stand in alternatives whose conditions do not hold, so that nobody looks at them.
+    /// Which nodes of a body stand in alternatives whose conditions do not hold, so that nobody looks at
+    /// them.
     fn absent(&self, scope: ScopeId, body: &Expansions, instance: &Instance) -> Vec<bool> {
         let (nodes, first) = (&self.tree(scope).nodes, body.nodes.start);
         let mut absent = vec![false; body.nodes.len()];
