@@ -735,8 +735,8 @@ fn mistakes_have_a_kind_and_a_place() {
             Syntax,
             2,
             14,
-            "expected a condition, such as `is_ones`, `bit_clear`, `lt`, `bit_count_le`, `and` or `true`, found \
-             `odd`",
+            "expected a condition, such as `is_ones`, `bit_clear`, `lt`, `bit_count_le`, `and` or `true`, \
+             found `odd`",
         ),
         ("start: a::0\na::_: \"\" %if lt([3:3], 1)", Syntax, 2, 21, "expected an end beyond 3, found `]`"),
         (

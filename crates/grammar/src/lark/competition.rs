@@ -4,10 +4,10 @@
 //! A terminal `T` that competes with a lazy terminal `L` wherever it can come loses the texts that begin
 //! with one of `L` (if `T` is lazy too, with a shorter one); one that never competes with it keeps them. If
 //! it does in some places only, the grammar is refused. Where a terminal can come is known from the states of
-//! the rules' LR(0) automaton, each of which is the situation behind some sequence of terminals: in all of those with `T` there
-//! has to be `L`. That `T` and `L` are never together is known from the same automaton without its stack, which has more
-//! situations than there are. Pairs of which `L` cannot match a text of `T`'s characters alone need no
-//! answer.
+//! the rules' LR(0) automaton, each of which is the situation behind some sequence of terminals: in all of
+//! those with `T` there has to be `L`. That `T` and `L` are never together is known from the same automaton
+//! without its stack, which has more situations than there are. Pairs of which `L` cannot match a text of
+//! `T`'s characters alone need no answer.
 
 use std::collections::{BTreeSet, HashMap};
 
