@@ -36,11 +36,11 @@
 //! | `%anonymous X.1: …` | a terminal without a declaration, for printing: literals never mean it |
 //! | `%json {…}`, in rules | the texts of a JSON schema, which [`parse_with_schemas`] has read; the lexer mode is then `scannerless` |
 //! | `%llguidance {…}` | options of llguidance |
-//! | `%regex {…}` | any part of a list of chunks ([`substring`]) |
+//! | `%regex {…}` | any part of a list of chunks (`substring`) |
 //! | `%lark {…}`, `@name`, in rules | another grammar, with its own rules, terminals and ignored text |
 //! | `<[1-5,7]>`, `<[^1-5]>`, `<[*]>` | any of these tokens, any token but these, any token |
 //! | `x[…]: …` | attributes of a rule: `lazy`, `suffix`, `stop`, `max_tokens`, `capture`, `temperature` |
-//! | `x::_: … %if lt(_, 3)`, `x::incr(_)` | rules with a parameter ([`parametric`]) |
+//! | `x::_: … %if lt(_, 3)`, `x::incr(_)` | rules with a parameter (`parametric`) |
 //!
 //! What shapes trees in Lark (`?`, `!`, a leading `_`, aliases, priorities of rules) is read and means
 //! nothing: a grammar is its language. Files are imported only from the folder that [`LarkOptions::imports`]
