@@ -4,10 +4,14 @@ masks are computed as far as it is."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
+
+from anygram._errors import AnygramError
+from anygram._native import Compiler
 
 MAX_DEPTH = 12
 """How deep values are nested."""
@@ -18,17 +22,18 @@ MAX_VALUES = 400
 PLAIN = "The name, of 12 a"
 """A string: blanks, digits, a capital and a comma lead to other masks than letters."""
 
-FORMATS: Mapping[str, str] = {
-    "date": "2024-05-16",
-    "date-time": "2024-05-16T07:08:09Z",
-    "email": "jane.doe@example.com",
-    "hostname": "www.example.com",
-    "ipv4": "192.168.1.1",
-    "ipv6": "2001:db8::1",
-    "time": "07:08:09Z",
-    "uri": "https://www.example.com/a",
-    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "date": ("2024-05-16", "2023-12-31"),
+    "date-time": ("2024-05-16T07:08:09Z", "2023-12-31T14:35:50.123Z", "2024-10-02T23:00:00+00:00"),
+    "email": ("jane.doe@example.com",),
+    "hostname": ("www.example.com",),
+    "ipv4": ("192.168.1.1",),
+    "ipv6": ("2001:db8::1",),
+    "time": ("07:08:09Z", "14:35:50.123Z"),
+    "uri": ("https://www.example.com/a",),
+    "uuid": ("123e4567-e89b-12d3-a456-426614174000",),
 }
+"""Strings of formats; those of a text take turns."""
 
 ANY = {"name": PLAIN, "items": [{"id": 12, "ok": True}, None, -1.5], "more": ["a", "b"]}
 """Where anything is allowed."""
@@ -53,11 +58,17 @@ def texts(kind: str, source: str) -> list[str]:
             return [text for text in asked if isinstance(text, str)][:MAX_VALUES]
         # All that is listed, with the first of what can be chosen; and what is required, with the second.
         made = (_Guess(asked, second).value(asked) for second in (False, True))
-        found = [json.dumps(value, ensure_ascii=False) for value in made]
+        found = [_spelled(value) for value in made]
     except (ValueError, RecursionError, OverflowError):
         # The compiler says what is wrong with it, if anything is.
         return [""]
     return list(dict.fromkeys(found))
+
+
+def _spelled(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    # Half of a pair of surrogates is a string, but no text.
+    return text if text.encode(errors="replace").decode() == text else json.dumps(value)
 
 
 class _Guess:
@@ -67,6 +78,7 @@ class _Guess:
         self.root = root
         self.is_second = is_second
         self.left = MAX_VALUES
+        self.n_strings = int(is_second)
 
     def value(self, schema: Any, depth: int = 0) -> Any:
         schema = self._resolved(schema)
@@ -90,7 +102,8 @@ class _Guess:
             return _number(schema, kind == "integer")
         if kind in ("boolean", "null"):
             return None if kind == "null" else not self.is_second
-        return _string(schema)
+        self.n_strings += 1
+        return _string(schema, self.n_strings)
 
     def _chosen(self, options: list[Any]) -> Any:
         return options[int(self.is_second) % len(options)]
@@ -148,7 +161,12 @@ class _Guess:
                 break
             made[name] = self.value(properties.get(name), depth + 1)
         more: Any = schema.get("additionalProperties")
-        if not properties and isinstance(more, dict):
+        of_patterns: Any = schema.get("patternProperties")
+        if isinstance(of_patterns, dict):
+            for pattern, value in cast("dict[str, Any]", of_patterns).items():
+                key = _of_known_pattern(json.dumps({"type": "string", "pattern": pattern}), ("a",))[-1]
+                made.setdefault(key, self.value(value, depth + 1))
+        elif not properties and isinstance(more, dict):
             made.setdefault("a", self.value(more, depth + 1))
         return made
 
@@ -191,11 +209,33 @@ def _number(schema: dict[str, Any], is_whole: bool) -> int | float:
     return math.ceil(value / step) * step if step and step > 0 else value
 
 
-def _string(schema: dict[str, Any]) -> str:
+def _string(schema: dict[str, Any], turn: int) -> str:
     form: Any = schema.get("format")
     known = FORMATS.get(form) if isinstance(form, str) else None
-    if known is not None:
-        return known
+    if known is None and "pattern" in schema:
+        named: list[Any] = schema["examples"] if _listed(schema.get("examples")) else []
+        likely = [text for text in (*named, schema.get("default")) if isinstance(text, str)]
+        asked = {name: schema[name] for name in ("minLength", "maxLength", "pattern") if name in schema}
+        known = _of_known_pattern(json.dumps({"type": "string", **asked}), (*likely, PLAIN))
+    if known:
+        return known[turn % len(known)]
     least, most = _whole(schema, "minLength", 0), _whole(schema, "maxLength", MAX_VALUES)
     text = PLAIN + "a" * (min(least, MAX_VALUES) - len(PLAIN))
     return text[: min(most, MAX_VALUES)]
+
+
+def _of_pattern(schema: str, likely: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of some strings that a schema of strings allows, or others that it does."""
+    try:
+        language = Compiler().compile(schema, "json-schema")
+        for text in likely:
+            if language.read(json.dumps(text)).is_sentence:
+                return (text,)
+        return tuple(json.loads(text) for text in language.examples(2)) or (PLAIN,)
+    except AnygramError:
+        # The compiler of the whole schema says so.
+        return (PLAIN,)
+
+
+_of_known_pattern: Callable[[str, tuple[str, ...]], tuple[str, ...]]
+_of_known_pattern = functools.lru_cache(maxsize=1024)(_of_pattern)

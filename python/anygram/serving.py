@@ -32,7 +32,7 @@ from typing import Any, Literal, NamedTuple, cast
 from anygram import _likely
 from anygram._errors import AnygramError, Cancelled, GrammarError, LimitError, RefusedError
 from anygram._metrics import Histogram, Metrics
-from anygram._native import Cancel, Compiler, Constraint, Language, MaskTimes, Vocabulary
+from anygram._native import Cancel, Compiler, Constraint, Language, MaskTimes, TablesBound, Vocabulary
 
 __all__ = ["Compilation", "CompileService", "Compiled"]
 
@@ -75,11 +75,11 @@ POLL_SECONDS = 0.02
 """How often a request that waits asks whether it was aborted."""
 
 SLACK = 4
-"""Constraints are given up until so large a part of the bound, one quarter, is free: tables grow on between
-two looks at all of them, and some masks let them grow by mebibytes."""
+"""So large a part of the bound, one quarter, is left free: languages grow a little with masks, and are looked
+at twice a second. Tables are within the rest at any time."""
 
-BYTES_PER_MASK = 1 << 15
-"""By how much tables grow with a mask, before it was measured."""
+FOR_TABLES = 4
+"""So large a part of the bound is for tables at least, one quarter: without them each mask is computed."""
 
 _RULE_OF_EBNF = re.compile(r"^[ \t]*[\w.-]+[ \t]*::=", re.MULTILINE)
 
@@ -227,12 +227,10 @@ class CompileService:
         self._executor: tuple[int, ThreadPoolExecutor] | None = None
         self._watches = False
         self._ticks = 0
-        # As of the last look at all of them, and what came since.
+        self._tables = TablesBound(max_bytes - max_bytes // SLACK)
+        # Bytes of languages and sources as of the last look at all of them, and what came since.
         self._bytes = 0
         self._swept = self._written = 0.0
-        # As of then, and at how many masks it is time to look again.
-        self._masks_at_sweep, self._due = 0, 1
-        self._bytes_per_mask = float(BYTES_PER_MASK)
         self._sweeping = threading.Lock()
         self._sweeps = False
         self._is_closed = False
@@ -322,31 +320,30 @@ class CompileService:
             executor[1].shutdown(wait=False, cancel_futures=False)
 
     def tick(self) -> None:
-        """Tells the service that masks were computed, so tables have grown. Adapters call it each 64 masks;
-        mostly it takes a microsecond."""
-        if self._is_due() and not self._sweeping.locked():
-            # Here, and not on another thread: that may get no turn while tables grow on.
-            self._sweep()
+        """Looks at the memory of languages, twice a second. Adapters call it each 64 masks; mostly it takes a
+        microsecond."""
+        self._sweep_soon()
 
     @property
     def stats(self) -> dict[str, int]:
         """How many requests compiled, found a constraint (`hits`) or an error, joined another request, were
         cancelled, reached their deadline or a limit; how many constraints and tables were given up; what is
-        there now, and its bytes: `leaving` are those of constraints that only requests use any more."""
+        there now, and its bytes: `leaving` are those of languages that only requests use any more."""
         with self._lock:
             counted = dict(self._n)
             known = list(self._known.values())
             waiting, compiling = self._n_waiting, len(self._at_work)
             leaving = self._leaving_now()
-        sizes = [_size(one) for one in known]
+        languages, tables = sum(map(_size, known)), self._tables.bytes
+        counted["tables_evicted"] += self._tables.emptied
         return {
             **counted,
             "entries": len(known),
             "waiting": waiting,
             "compiling": compiling,
-            "bytes": sum(map(sum, sizes)) + leaving,
-            "language_bytes": sum(language for language, _ in sizes),
-            "tables_bytes": sum(tables for _, tables in sizes),
+            "bytes": languages + tables + leaving,
+            "language_bytes": languages,
+            "tables_bytes": tables,
             "leaving_bytes": leaving,
             "masks_looked_up": self.mask_times.looked_up,
             "masks_computed": self.mask_times.computed,
@@ -486,7 +483,7 @@ class CompileService:
             if self._is_closed:
                 work.cancel.cancel()
             language, asked = self._language(kind, source, options, work.cancel)
-            constraint = Constraint(language, vocabulary, times=self.mask_times)
+            constraint = Constraint(language, vocabulary, times=self.mask_times, bound=self._tables)
             self._prepare(constraint, kind, source, work.cancel)
             compiled = Compiled(constraint, asked)
         except AnygramError as raised:
@@ -496,9 +493,9 @@ class CompileService:
         took = time.perf_counter() - began
         known = _Known(compiled, error, sys.getsizeof(source))
         is_kept = compiled is not None or isinstance(error, GrammarError)
-        if is_kept and (self._is_due() or self._bytes + sum(_size(known)) > self._target()):
+        if is_kept and (self._is_due() or self._is_full(_size(known))):
             # There is room for it before it comes.
-            self._sweep(sum(_size(known)))
+            self._sweep(_size(known))
         with self._lock:
             self._compile_times.count(took)
             self._at_work.pop(work.key, None)
@@ -513,12 +510,13 @@ class CompileService:
                 self._n["errors"] += max(len(waiting), 1)
             if is_kept and not self._is_closed:
                 self._known[work.key] = known
-                self._bytes += sum(_size(known))
+                self._bytes += _size(known)
+                self._leave_to_tables(self._bytes)
         for one in waiting:
             _answer(one, compiled, copy.copy(error) if error is not None else failure)
         with self._lock:
             self._drop_oldest(max(self.max_entries, 1))
-        if self._bytes > self.max_bytes:
+        if self._is_full(0):
             self._sweep()
 
     def _prepare(self, constraint: Constraint, kind: str, source: str, cancel: Cancel) -> None:
@@ -625,15 +623,20 @@ class CompileService:
     def _target(self) -> int:
         return self.max_bytes - self.max_bytes // SLACK
 
-    def _n_masks(self) -> int:
-        times = self.mask_times
-        return times.looked_up + times.computed + self._n["masks_prepared"]
+    def _is_full(self, coming: int) -> bool:
+        """Whether there is no room for so many bytes."""
+        of_tables = max(self._tables.bytes, self.max_bytes // FOR_TABLES)
+        return self._bytes + coming + of_tables > self._target()
+
+    def _leave_to_tables(self, bytes: int) -> None:
+        """Tables may have what languages leave."""
+        most = max(self._target() - bytes, 0)
+        if most != self._tables.most:
+            self._tables.most = most
 
     def _is_due(self) -> bool:
-        """Whether to look at the memory: twice a second, and before tables can have grown by what is free."""
-        if self._is_closed:
-            return False
-        return self._n_masks() >= self._due or time.monotonic() - self._swept > 0.5
+        """Whether to look at all languages, which is done twice a second."""
+        return not self._is_closed and time.monotonic() - self._swept > 0.5
 
     def _sweep_soon(self) -> None:
         """Looks at the memory on a thread of the service, if it is time to."""
@@ -650,58 +653,48 @@ class CompileService:
             self._sweep_now(coming)
 
     def _sweep_now(self, coming: int) -> None:
-        self._swept, n_masks = time.monotonic(), self._n_masks()
+        self._swept = time.monotonic()
         target = self._target() - coming
         try:
             with self._lock:
                 known = list(self._known.items())
-                total = self._leaving_now()
-            # Tables grow while masks are computed, so all are asked again.
+                leaving = self._leaving_now()
+            # Languages grow while masks are computed, so all are asked again.
             sizes: dict[_Key, int] = {}
             for n, (key, one) in enumerate(known):
-                sizes[key] = sum(_size(one))
+                sizes[key] = _size(one)
                 if n % 8 == 7:
                     # Others may have the interpreter's lock: they have masks to compute.
                     time.sleep(0)
-            total += sum(sizes.values())
-            self._measure(total, n_masks)
-            for key, one in known:
-                if total <= target:
+            languages = leaving + sum(sizes.values())
+            # What only saves work goes first, the longest unused tables before others.
+            self._leave_to_tables(languages + coming)
+            for _, one in known:
+                if languages + self._tables.bytes <= target:
                     break
                 constraint = one.compiled.constraint if one.compiled is not None else None
                 if constraint is not None and constraint.tables_memory:
-                    # Who works on them may take long; their size is looked at again.
+                    # Also the states of outputs that are gone. Who works on them may take long.
                     constraint.forget_tables(wait=False)
-                    left = sum(_size(one))
-                    total += left - sizes[key]
-                    sizes[key] = left
                     with self._lock:
                         self._n["tables_evicted"] += 1
             dropped: list[_Known] = []
             with self._lock:
                 for key, size in sizes.items():
-                    if total <= target or len(self._known) == int(coming == 0):
+                    is_last = len(self._known) == int(coming == 0)
+                    self._bytes = languages
+                    if is_last or not self._is_full(coming):
                         break
                     if key in self._known:
                         dropped.append(self._drop(key))
-                        total -= size
-                self._bytes = total
-            # Half of the masks after which the bound would be reached, if tables grow as they did.
-            free = max(self.max_bytes - total - coming, 0)
-            self._due = n_masks + 64 + int(free / self._bytes_per_mask / 2)
+                        languages -= size
+                self._bytes = languages
             # Large objects are freed without the lock.
             del dropped, known
+            self._leave_to_tables(languages + coming)
             self._write()
         finally:
             self._sweeps = False
-
-    def _measure(self, total: int, n_masks: int) -> None:
-        """By how much tables grew with each mask since the last look."""
-        before, self._masks_at_sweep = self._masks_at_sweep, n_masks
-        if n_masks > before:
-            grown = max(total - self._bytes, 0) / (n_masks - before)
-            # It may grow so fast again.
-            self._bytes_per_mask = max(grown, 0.9 * self._bytes_per_mask, 1.0)
 
     def _drop_oldest(self, n_kept: int) -> None:
         while len(self._known) > n_kept:
@@ -716,10 +709,10 @@ class CompileService:
         return one
 
     def _leaving_now(self) -> int:
-        """Bytes of constraints that are not kept any more, and that requests still use."""
+        """Bytes of languages that are not kept any more, and that requests still use."""
         alive = [(one, constraint) for one in self._leaving if (constraint := one()) is not None]
         self._leaving = [one for one, _ in alive]
-        return sum(constraint.language.memory_usage + constraint.tables_memory for _, constraint in alive)
+        return sum(constraint.language.memory_usage for _, constraint in alive)
 
     def _write(self) -> None:
         now = time.monotonic()
@@ -809,12 +802,11 @@ def _answer(waiting: Compilation, compiled: Compiled | None, error: BaseExceptio
         waiting.set_exception(error)
 
 
-def _size(known: _Known) -> tuple[int, int]:
-    """Bytes of the language with its source, and of the tables."""
+def _size(known: _Known) -> int:
+    """Bytes of the language with its source."""
     if known.compiled is None:
-        return known.bytes + 1024, 0
-    constraint = known.compiled.constraint
-    return known.bytes + constraint.language.memory_usage, constraint.tables_memory
+        return known.bytes + 1024
+    return known.bytes + known.compiled.constraint.language.memory_usage
 
 
 def _stand_back() -> None:

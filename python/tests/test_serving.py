@@ -214,13 +214,14 @@ PREPARED: list[tuple[str, str, str]] = [
                     "name": {"type": "string", "minLength": 2, "maxLength": 40},
                     "when": {"type": "string", "format": "date"},
                     "count": {"type": "integer", "minimum": 3, "exclusiveMaximum": 40},
+                    "code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$"},
                     "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}},
                     "value": {"anyOf": [{"type": "number"}, {"type": "null"}]},
                 },
                 "required": ["name"],
             }
         ),
-        '{"name": "Ada", "when": "2025-11-02", "count": 7, "tags": ["green"], "value": 1.5}',
+        '{"name": "Ada", "when": "2025-11-02", "count": 7, "code": "AB-17", "tags": ["green"], "value": 1.5}',
     ),
     ("json_object", "", '{"a": 1}'),
     ("choice", '["yes", "no"]', "no"),
@@ -258,6 +259,9 @@ HOSTILE: list[Any] = [
     {"type": "number", "minimum": 1e308, "multipleOf": 1e-300},
     {"type": "number", "multipleOf": 1e-320, "minimum": "a"},
     {"type": "string", "minLength": 10**12, "format": 7},
+    {"type": "string", "pattern": "^[\\ud800-\\udfff]$", "enum": ["\ud800"]},
+    {"type": "string", "pattern": "(", "default": 3, "examples": "x"},
+    {"type": "object", "patternProperties": {"(": True, "^a+$": {"pattern": "^(a|b)*c$"}}},
     {"type": [], "enum": [], "anyOf": {}, "properties": [], "required": "x", "$ref": 1},
     {"properties": {"a": True, "b": False}, "additionalProperties": {}},
     [],
@@ -273,6 +277,7 @@ def test_likely_texts_of_any_schema(schema: Any) -> None:
     for text in _likely.texts("json", json.dumps(schema)):
         assert len(text) < 100_000
         assert not text or json.loads(text) != schema
+        text.encode()
 
 
 def test_likely_texts_of_no_schema() -> None:

@@ -28,6 +28,7 @@
 //! | [`tools`] | tools of a model as a structural tag ([`GrammarFormat::StructuralTag`]) |
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
+//! | [`TablesBound`] | one bound on the memory of the tables of many constraints |
 //! | [`batch_masks`] | the masks of many outputs, on several threads |
 //! | [`Canvas`] | a row of slots that is filled in any order: tokens, holes, gaps |
 //! | [`batch_canvases`] | questions about many canvases, on several threads |
@@ -89,8 +90,8 @@ pub use anygram_left_to_right::language::{Reader, Reading};
 pub use anygram_left_to_right::tree::{Tree, TreeNode};
 pub use anygram_left_to_right::{
     BatchOptions, CompileError, Constraint, Draft, Forced, Language, LanguageOptions, Limits, MaskRows,
-    MatchError, Matcher, MemoCounts, Refusal, StepError, TokenSet, Warm, batch_masks, batch_masks_into,
-    batch_masks_timed,
+    MatchError, Matcher, MemoCounts, Refusal, StepError, TablesBound, TokenSet, Warm, batch_masks,
+    batch_masks_into, batch_masks_timed,
 };
 pub use anygram_lexer::LexerLimits;
 pub use anygram_recognizer::probe::Probe;

@@ -1,11 +1,12 @@
 //! A language and a vocabulary together, and the outputs that they constrain.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use anygram_grammar::ir::{SpecialToken, TerminalId, TerminalKind};
 use anygram_vocab::{TokenId, Vocabulary};
 
 use crate::batch::BatchOptions;
+use crate::bound::TablesBound;
 use crate::error::{CompileCause, CompileError, MatchError};
 use crate::language::Language;
 use crate::mask::{self, MASK_BITS};
@@ -37,7 +38,7 @@ use crate::session::Session;
 #[derive(Clone, Debug)]
 pub struct Constraint(Arc<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     language: Arc<Language>,
     vocabulary: Vocabulary,
@@ -47,6 +48,7 @@ struct Inner {
     sets: Vec<TokenSet>,
     longest: OnceLock<Option<Constraint>>,
     height: usize,
+    bound: Option<Arc<TablesBound>>,
 }
 
 /// A terminal that is any one token but some.
@@ -121,7 +123,19 @@ impl Constraint {
         sets: Vec<TokenSet>,
     ) -> Self {
         let height = if language.lexing().is_growing() { vocabulary.trie().height() } else { 0 };
-        Self(Arc::new(Inner { language, vocabulary, specials, sets, longest: OnceLock::new(), height }))
+        let longest = OnceLock::new();
+        Self(Arc::new(Inner { language, vocabulary, specials, sets, longest, height, bound: None }))
+    }
+
+    /// The same constraint, whose tables from now on are within a bound that many constraints share.
+    pub fn bounded(&self, bound: &Arc<TablesBound>) -> Self {
+        // The one that is made of it has its bound too.
+        Self(Arc::new(Inner { bound: Some(bound.clone()), longest: OnceLock::new(), ..(*self.0).clone() }))
+    }
+
+    /// The bound on its tables.
+    pub fn bound(&self) -> Option<&Arc<TablesBound>> {
+        self.0.bound.as_ref()
     }
 
     /// For a `contextual` constraint: the same grammar in mode `longest`. Its sentences are sentences here
@@ -129,13 +143,10 @@ impl Constraint {
     /// states. Built on first use.
     pub fn longest(&self) -> Option<&Self> {
         let make = || {
-            let language = self.language().longest()?;
-            Some(Self::of(
-                Arc::new(language),
-                self.vocabulary().clone(),
-                self.specials().to_vec(),
-                self.0.sets.clone(),
-            ))
+            let language = Arc::new(self.language().longest()?);
+            let (specials, sets) = (self.specials().to_vec(), self.0.sets.clone());
+            let made = Self::of(language, self.vocabulary().clone(), specials, sets);
+            Some(self.bound().map_or(made.clone(), |bound| made.bounded(bound)))
         };
         self.0.longest.get_or_init(make).as_ref()
     }
@@ -205,6 +216,6 @@ impl Constraint {
     /// To reuse the tables of earlier outputs, keep a matcher per thread and [`Matcher::reset`] it, or
     /// [`Matcher::fork`] it for each new output.
     pub fn matcher(&self) -> Result<Matcher, MatchError> {
-        Matcher::new(self.clone(), Arc::new(Mutex::new(Session::new(self, self.language().choice())?)))
+        Matcher::new(self.clone(), Session::new(self, self.language().choice())?.shared(self))
     }
 }

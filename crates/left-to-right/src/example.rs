@@ -11,6 +11,7 @@ use anygram_lexer::words::Words;
 use anygram_recognizer::Edge;
 use rustc_hash::FxHashSet;
 
+use crate::error::MatchError;
 use crate::frontier::{Stepper, Symbol};
 use crate::language::{Language, Reader, StepError};
 use crate::shortest;
@@ -57,6 +58,26 @@ pub fn contexts(language: &Language) -> Result<(Vec<BitSet>, bool), StepError> {
         }
     }
     Ok((contexts, is_cut))
+}
+
+impl Language {
+    /// At most `n` different sentences, of growing size; fewer, or none, where no more are found in a bounded
+    /// time. Sentences that need special tokens are none of them.
+    ///
+    /// ```
+    /// # use anygram_left_to_right::{Language, LanguageOptions};
+    /// # let grammar = anygram_grammar::lark::parse(r#"start: /[0-9]{2}:[0-9]{2}/"#, &Default::default())?;
+    /// # let language = Language::new(grammar, &LanguageOptions::default())?;
+    /// // The language of  start: /[0-9]{2}:[0-9]{2}/
+    /// let found = language.examples(3, 7)?;
+    /// assert_eq!(found.len(), 3);
+    /// assert!(found.iter().all(|text| text.len() == 5 && text[2] == b':'));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn examples(&self, n: usize, seed: u64) -> Result<Vec<Vec<u8>>, MatchError> {
+        let words = Words::new(&self.lexing().lexicon);
+        Ok(Examples::new(self, &words)?.random(n, seed))
+    }
 }
 
 /// Makes examples of one language.

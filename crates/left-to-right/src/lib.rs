@@ -14,6 +14,7 @@
 //! | [`constraint`] | a language and a vocabulary |
 //! | [`matcher`] | the state of one output: mask, advance, rollback, fork |
 //! | `session`, `batch` | the tables that outputs share; many outputs and their masks in parallel |
+//! | `bound` | one bound on the memory of many tables |
 //! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
 //! | [`budget`] | what fits into a budget of tokens, exactly |
 //! | [`forced`] | what every continuation begins with |
@@ -29,6 +30,7 @@
 mod ample;
 mod batch;
 mod beside;
+mod bound;
 pub mod budget;
 mod common;
 pub mod constraint;
@@ -55,6 +57,7 @@ pub mod tree;
 
 pub use anygram_bits::ErrorKind;
 pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into, batch_masks_timed};
+pub use bound::TablesBound;
 pub use constraint::{Constraint, TokenSet};
 pub use error::{CompileError, MatchError, StepError};
 pub use forced::Forced;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use anygram_bits::work::{Cancel, Stopped, Work};
 use anygram_grammar::ir::TerminalId;
@@ -10,6 +10,7 @@ use anygram_lexer::LexerError;
 use anygram_recognizer::{Choice, Mark, RecognizerError};
 use anygram_vocab::{TokenId, TokenMask};
 
+use crate::bound::Share;
 use crate::budget::{Budgets, MaskKey, Question};
 use crate::constraint::Constraint;
 use crate::error::{MatchError, StepCause, StepError};
@@ -220,8 +221,7 @@ impl Matcher {
         {
             *self = Self { eos: self.eos.take(), ..fresh };
         }
-        if let Some(session) = Arc::get_mut(&mut self.session) {
-            let session = session.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut session) = Session::alone(&self.session) {
             session.stepper.release(self.first);
         }
     }
@@ -654,6 +654,17 @@ impl Matcher {
     /// Runs an operation. If the shared tables are full, replaces them and runs it again.
     pub(crate) fn renewing<T>(
         &mut self,
+        operation: impl FnMut(&Self) -> Result<T, MatchError>,
+    ) -> Result<T, MatchError> {
+        let result = self.renewing_uncounted(operation);
+        if self.constraint.bound().is_some() {
+            Session::count(&self.session);
+        }
+        result
+    }
+
+    fn renewing_uncounted<T>(
+        &mut self,
         mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
     ) -> Result<T, MatchError> {
         if let Some(better) = self.better_choice() {
@@ -699,16 +710,16 @@ impl Matcher {
     /// Moves the output to the tables of another engine, until it is reset.
     fn switch(&mut self, choice: Choice) -> Result<(), MatchError> {
         let heavy = self.session().heavy.take();
-        let (mut heavy, first) = match heavy {
+        let (heavy, first) = match heavy {
             Some(heavy) => heavy,
             None => {
                 let session = Session::new(&self.constraint, choice)?;
-                let fresh = Self::new(self.constraint.clone(), Arc::new(Mutex::new(session)))?;
+                let fresh = Self::new(self.constraint.clone(), session.shared(&self.constraint))?;
                 (fresh.session, fresh.first)
             }
         };
-        if let Some(unused) = Arc::get_mut(&mut heavy) {
-            unused.get_mut().unwrap_or_else(PoisonError::into_inner).stepper.release(first);
+        if let Some(mut unused) = Session::alone(&heavy) {
+            unused.stepper.release(first);
         }
         self.session().heavy = Some((heavy.clone(), first));
         let fresh = self.reread(heavy)?;
@@ -720,16 +731,16 @@ impl Matcher {
     /// Replaces the shared tables by new ones that hold only the parser states that this output needs. Cost:
     /// that of reading it again. What is known of tokens and masks stays, if asked for and no fork shares it.
     fn renew(&mut self, keep: bool) -> Result<(), MatchError> {
-        let old = Arc::get_mut(&mut self.session).filter(|_| keep);
-        let mut old = old.map(|session| session.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let session = match &mut old {
-            Some(old) => Session::renewed(&self.constraint, old)?,
-            None => {
-                let choice = self.session().choice;
-                Session::new(&self.constraint, choice)?
+        let is_alone = keep && Arc::strong_count(&self.session) == 1;
+        let session = {
+            let mut old = self.session();
+            if is_alone {
+                Session::renewed(&self.constraint, &mut old)?
+            } else {
+                Session::new(&self.constraint, old.choice)?
             }
         };
-        let session = Arc::new(Mutex::new(session));
+        let session = session.shared(&self.constraint);
         let result = self.reread(session.clone());
         match result {
             Ok(fresh) => {
@@ -741,9 +752,8 @@ impl Matcher {
                 Ok(())
             }
             Err(error) => {
-                if let Some(old) = Arc::get_mut(&mut self.session).filter(|_| keep) {
-                    let old = old.get_mut().unwrap_or_else(PoisonError::into_inner);
-                    old.stepper.take_lexemes(&mut lock(&session).stepper);
+                if is_alone {
+                    self.session().stepper.take_lexemes(&mut lock(&session).stepper);
                 }
                 Err(error)
             }
@@ -843,7 +853,8 @@ impl Matcher {
         ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
     ) -> Result<T, MatchError> {
         let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
-        let Session { stepper, budgets, .. } = &mut *self.session();
+        let Session { stepper, budgets, share, .. } = &mut *self.session();
+        share.iter_mut().for_each(Share::ask_budgets);
         let budgets =
             budgets.get_or_insert_with(|| Box::new(Budgets::new(language, self.constraint.vocabulary())));
         stepper.begin(language);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anygram_recognizer::{Choice, Mark, Recognizer};
 
+use crate::bound::Share;
 use crate::budget::Budgets;
 use crate::constraint::Constraint;
 use crate::error::{MatchError, StepError};
@@ -23,6 +24,8 @@ pub(crate) struct Session {
     pub heavy: Option<(Arc<Mutex<Session>>, Mark)>,
     /// Made when a budget is first asked about.
     pub budgets: Option<Box<Budgets>>,
+    /// What a bound on many tables knows of these.
+    pub share: Option<Share>,
 }
 
 impl Session {
@@ -30,7 +33,49 @@ impl Session {
         let stepper = Stepper::with(constraint.language(), Self::recognizer(constraint, choice)?);
         let walks = Walks::of(constraint.vocabulary());
         let (memo, selections) = (Memo::default(), Selections::default());
-        Ok(Self { stepper, choice, walks, memo, selections, heavy: None, budgets: None })
+        Ok(Self { stepper, choice, walks, memo, selections, heavy: None, budgets: None, share: None })
+    }
+
+    /// Tables that outputs can share, counted where the constraint has a bound.
+    pub fn shared(self, constraint: &Constraint) -> Arc<Mutex<Self>> {
+        match constraint.bound() {
+            Some(bound) => bound.register(self),
+            None => Arc::new(Mutex::new(self)),
+        }
+    }
+
+    /// Locks tables that no other output is on.
+    pub fn alone(session: &Arc<Mutex<Self>>) -> Option<MutexGuard<'_, Self>> {
+        (Arc::strong_count(session) == 1).then(|| lock(session))
+    }
+
+    /// Counts the tables of a constraint with a bound, and empties others if all are too large.
+    pub fn count(session: &Mutex<Self>) {
+        let bound = {
+            let mut locked = lock(session);
+            let Some(mut share) = locked.share.take() else { return };
+            let budgets = || locked.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage());
+            share.count(locked.memory_of_masks(), budgets);
+            locked.share.insert(share).bound().clone()
+        };
+        bound.make_room();
+    }
+
+    /// Drops what only saves work, unless a thread works on it; says whether it did.
+    pub fn try_empty(session: &Mutex<Self>) -> bool {
+        let Some(mut locked) = free(session) else { return false };
+        let dropped = locked.empty();
+        let bytes = locked.memory_usage();
+        if let Some(share) = &mut locked.share {
+            share.count_emptied(bytes);
+        }
+        drop(locked);
+        drop(dropped);
+        true
+    }
+
+    fn empty(&mut self) -> impl Sized + use<> {
+        (self.walks.forget(), self.memo.forget(), self.budgets.take())
     }
 
     fn recognizer(constraint: &Constraint, choice: Choice) -> Result<Box<dyn Recognizer>, MatchError> {
@@ -41,10 +86,11 @@ impl Session {
 
     /// Bytes on the heap, roughly, without the tables of another engine.
     pub fn memory_usage(&self) -> usize {
-        self.stepper.memory_usage()
-            + self.walks.memory_usage()
-            + self.memo.memory_usage()
-            + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
+        self.memory_of_masks() + self.budgets.as_ref().map_or(0, |budgets| budgets.memory_usage())
+    }
+
+    fn memory_of_masks(&self) -> usize {
+        self.stepper.memory_usage() + self.walks.memory_usage() + self.memo.memory_usage()
     }
 
     /// Bytes on the heap, with the tables of another engine; `None` if a thread works on them.
@@ -63,7 +109,7 @@ impl Session {
     pub fn forget(session: &Mutex<Self>) {
         let forget = |session: &Mutex<Self>| {
             let mut locked = lock(session);
-            let dropped = (locked.walks.forget(), locked.memo.forget(), locked.budgets.take());
+            let dropped = locked.empty();
             let heavy = locked.heavy.as_ref().map(|(heavy, _)| heavy.clone());
             // Many small tables: nobody has to wait until they are gone.
             drop(locked);
@@ -88,6 +134,7 @@ impl Session {
             selections: std::mem::take(&mut old.selections),
             heavy: old.heavy.take(),
             budgets: old.budgets.take(),
+            share: None,
         })
     }
 }

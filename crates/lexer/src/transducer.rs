@@ -360,6 +360,8 @@ pub struct Transducer {
     /// Of each lexeme, once it was stepped: by byte class where it stays and what it is cut to, as raw ids,
     /// or one of the two marks.
     steps: Vec<Option<Row>>,
+    /// Of rows and of sets that are wanted.
+    bytes: usize,
     wanted: Vec<CompactSet>,
     wanted_ids: FxHashMap<CompactSet, WantedId>,
     /// The start states of the sets of wanted outcomes, where there are several.
@@ -378,6 +380,7 @@ impl Default for Transducer {
             lexemes: Vec::new(),
             lexeme_ids: FxHashMap::default(),
             steps: Vec::new(),
+            bytes: 0,
             wanted: Vec::new(),
             wanted_ids: FxHashMap::default(),
             starts: FxHashMap::default(),
@@ -693,10 +696,7 @@ impl Transducer {
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        let rows = self.steps.iter().flatten().map(|row| size_of_val(&**row)).sum::<usize>();
-        let sets =
-            2 * self.wanted.iter().map(|set| set.memory_usage() + size_of::<CompactSet>()).sum::<usize>();
-        rows + sets + self.lexemes.len() * 64 + self.cuts.len() * 128 + self.obligation_steps.len() * 24
+        self.bytes + self.lexemes.len() * 64 + self.cuts.len() * 128 + self.obligation_steps.len() * 24
     }
 
     #[cold]
@@ -713,8 +713,11 @@ impl Transducer {
             }
         };
         let n_classes = lexing.lexicon.union.n_classes();
-        let row =
-            self.steps[lexeme.index()].get_or_insert_with(|| vec![(NOT_YET, NOT_YET); n_classes].into());
+        let row = self.steps[lexeme.index()].get_or_insert_with(|| {
+            let row: Row = vec![(NOT_YET, NOT_YET); n_classes].into();
+            self.bytes += size_of_val(&*row);
+            row
+        });
         row[class] = (step.stay.map_or(NONE, |id| id.0), step.cut.map_or(NONE, |id| id.0));
         Ok(step)
     }
@@ -896,6 +899,7 @@ impl Transducer {
             return id;
         }
         let id = WantedId::new(self.wanted.len());
+        self.bytes += 2 * (set.memory_usage() + size_of::<CompactSet>());
         self.wanted.push(set.clone());
         self.wanted_ids.insert(set, id);
         id

@@ -7,10 +7,11 @@ use std::time::Duration;
 use anygram::{CompileError, Engine, GrammarFormat, LarkDialect, LexerMode, Limits, Ties, json_schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::error::{Raise, invalid, of_compile, shown};
 use crate::gate::{outside, work};
+use crate::number::{Drawn, Seed};
 use crate::tokens::Text;
 
 /// Stops work that another thread does.
@@ -362,6 +363,26 @@ impl Language {
     fn read(&self, py: Python<'_>, text: Text) -> PyResult<Reading> {
         let inner = work(py, || self.inner.read(&text.0)).raise(py)?;
         Ok(Reading { inner })
+    }
+
+    /// Random texts of the language, each different, of growing size. Fewer, or none, where no more are found
+    /// in a bounded time; texts that need special tokens are none of them.
+    ///
+    /// >>> import anygram
+    /// >>> language = anygram.Compiler().compile(r'[0-9]{2}:[0-9]{2}', "regex")
+    /// >>> [len(text) for text in language.examples(3)]
+    /// [5, 5, 5]
+    ///
+    /// Args:
+    ///     n: at most so many.
+    ///     seed: other texts for another number.
+    ///
+    /// Raises:
+    ///     LimitError: a limit is too low even for the empty text.
+    #[pyo3(signature = (n = Drawn(1), *, seed = Seed(0)), text_signature = "($self, n=1, *, seed=0)")]
+    fn examples<'py>(&self, py: Python<'py>, n: Drawn, seed: Seed) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let found = work(py, || self.inner.examples(n.0, seed.0)).raise(py)?;
+        Ok(found.iter().map(|text| PyBytes::new(py, text)).collect())
     }
 
     /// The text of the grammar; a schema as JSON.

@@ -14,6 +14,7 @@ use crate::gate::work;
 use crate::mask_times::{Made, MaskTimes};
 use crate::matcher::Matcher;
 use crate::number::{Masks, Tables};
+use crate::tables_bound::TablesBound;
 use crate::tokens::{Text, Tokens};
 use crate::vocabulary::Vocabulary;
 
@@ -26,6 +27,7 @@ use crate::vocabulary::Vocabulary;
 ///         same tables, but only one thread works on a set at a time. Give as many as threads that compute
 ///         masks at once; each costs memory, and is cold at first.
 ///     times: where the times of its masks are counted.
+///     bound: the bound on its tables and those of others.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile('start: "yes" | "no"', "lark")
@@ -45,6 +47,7 @@ pub struct Constraint {
     vocabulary: Py<Vocabulary>,
     tables: Vec<Table>,
     times: Option<Py<MaskTimes>>,
+    bound: Option<Py<TablesBound>>,
 }
 
 /// Tables, and how many outputs use them.
@@ -69,8 +72,8 @@ impl Constraint {
 impl Constraint {
     #[new]
     #[pyo3(
-        signature = (language, vocabulary, *, tables = Tables(1), times = None),
-        text_signature = "(language, vocabulary, *, tables=1, times=None)"
+        signature = (language, vocabulary, *, tables = Tables(1), times = None, bound = None),
+        text_signature = "(language, vocabulary, *, tables=1, times=None, bound=None)"
     )]
     fn new(
         py: Python<'_>,
@@ -78,13 +81,18 @@ impl Constraint {
         vocabulary: Py<Vocabulary>,
         tables: Tables,
         times: Option<Py<MaskTimes>>,
+        bound: Option<Py<TablesBound>>,
     ) -> PyResult<Self> {
         let (of, tokens) = (language.get().inner.clone(), vocabulary.get().inner.clone());
         let made = work(py, || anygram::Constraint::new(of, tokens));
         let inner = made.map_err(|error| of_compile(py, &error, None))?;
+        let inner = match &bound {
+            Some(bound) => inner.bounded(&bound.get().0),
+            None => inner,
+        };
         let table = || Table { warm: Mutex::default(), users: Arc::default(), bytes: AtomicUsize::default() };
         let tables = (0..tables.0).map(|_| table()).collect();
-        Ok(Self { inner, language, vocabulary, tables, times })
+        Ok(Self { inner, language, vocabulary, tables, times, bound })
     }
 
     /// The state of a new output, on the tables that the fewest outputs use.
@@ -255,6 +263,12 @@ impl Constraint {
     #[getter]
     fn times(&self, py: Python<'_>) -> Option<Py<MaskTimes>> {
         self.times.as_ref().map(|times| times.clone_ref(py))
+    }
+
+    /// The bound on its tables.
+    #[getter]
+    fn bound(&self, py: Python<'_>) -> Option<Py<TablesBound>> {
+        self.bound.as_ref().map(|bound| bound.clone_ref(py))
     }
 
     /// It never changes, so it is its own copy.

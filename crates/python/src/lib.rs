@@ -10,7 +10,7 @@
 //! | [`array`], [`mask_buffer`] | memory of others |
 //! | [`number`], [`tokens`] | numbers, token ids and texts as arguments |
 //! | [`tools`] | tools as structural tags |
-//! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`], [`mask_times`] | left to right |
+//! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`], [`mask_times`], [`tables_bound`] | left to right |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
 //!
@@ -35,6 +35,7 @@ mod mask_times;
 mod matcher;
 mod number;
 mod solver;
+mod tables_bound;
 mod tokens;
 mod tools;
 mod vocabulary;
@@ -64,6 +65,8 @@ mod _native {
     use crate::matcher::{Forced, Matcher};
     #[pymodule_export]
     use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided, batch_canvases};
+    #[pymodule_export]
+    use crate::tables_bound::TablesBound;
     #[pymodule_export]
     use crate::tools::tool_tag;
     #[pymodule_export]

@@ -54,7 +54,7 @@ numbers! {
     Masks(usize): "the number of masks", 0..=MAX_PLACES;
     Threads(usize): "the number of threads", 1..=MAX_THREADS;
     Address(usize): "the address", 0..=usize::MAX;
-    Length(usize): "the number of rows or words", 0..=usize::MAX;
+    Length(usize): "the number of rows, words or bytes", 0..=usize::MAX;
     IdOffset(u32): "id_offset", 0..=u32::MAX;
     Size(usize): "the size of the vocabulary", 0..=MAX_TOKENS;
     Drawn(usize): "the number of samples", 0..=MAX_PLACES;

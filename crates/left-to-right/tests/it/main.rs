@@ -2,6 +2,7 @@
 
 mod automata;
 mod batch;
+mod bound;
 mod budget;
 mod budget_workloads;
 mod cases;

@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let mut output = anstream::stdout().lock();
     let words = Words::new(&language.lexing().lexicon);
     if let Some(n) = args.examples {
-        return report::examples(&language, &words, n, args.seed, &mut output);
+        return report::examples(&language, n, args.seed, &mut output);
     }
     if args.files.is_empty() {
         let name = args.grammar.grammar.display().to_string();

@@ -63,14 +63,8 @@ pub fn report(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
 }
 
 /// Random sentences, one a line if they have no line ends; `false` if there are none.
-pub fn examples(
-    language: &Language,
-    words: &Words<'_>,
-    n: usize,
-    seed: u64,
-    output: &mut dyn Write,
-) -> Result<bool> {
-    let found = Examples::new(language, words)?.random(n, seed);
+pub fn examples(language: &Language, n: usize, seed: u64, output: &mut dyn Write) -> Result<bool> {
+    let found = language.examples(n, seed)?;
     for text in &found {
         let is_plain = !text.is_empty() && !text.iter().any(u8::is_ascii_control);
         let line =
