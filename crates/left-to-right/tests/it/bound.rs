@@ -59,7 +59,7 @@ fn step(random: &mut Random, bounded: &mut Matcher, plain: &mut Matcher) {
 fn masks_are_the_same_and_tables_within_it() {
     // With few items, so that tables are renewed too.
     for limits in [Limits::default(), Limits { mask_bytes: 1 << 16, ..Limits::default() }] {
-        let plain = GRAMMARS.map(|grammar| constraint(grammar, limits.clone()));
+        let plain = GRAMMARS.map(|grammar| constraint(grammar, limits));
         let mut without: Vec<Matcher> = plain.iter().map(|one| one.matcher().unwrap()).collect();
         let bound = TablesBound::new(usize::MAX);
         let (mut warm, bounded) = (Warm::default(), plain.each_ref().map(|one| one.bounded(&bound)));
