@@ -314,7 +314,12 @@ impl GrammarArgs {
     /// The compiled grammar, perhaps for the device.
     pub fn language_of_any_engine(&self) -> Result<Arc<Language>> {
         let (source, format) = self.source()?;
-        self.compiler()?.compile(format, &source).map_err(|error| self.explain(error, &source))
+        self.compile(format, &source)
+    }
+
+    /// Compiles what [`GrammarArgs::source`] read.
+    pub fn compile(&self, format: GrammarFormat, source: &str) -> Result<Arc<Language>> {
+        self.compiler()?.compile(format, source).map_err(|error| self.explain(error, source))
     }
 
     /// The grammar with a vocabulary.
@@ -380,6 +385,12 @@ fn special(text: &str) -> Result<(u32, String), String> {
 }
 
 impl VocabArgs {
+    /// What people call it: the name of its file.
+    pub fn name(&self) -> String {
+        let name = self.vocab.file_name().unwrap_or(self.vocab.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
     /// The vocabulary.
     pub fn vocabulary(&self) -> Result<Vocabulary> {
         if self.vocab == Path::new("builtin") {

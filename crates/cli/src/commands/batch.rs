@@ -1,24 +1,30 @@
 mod canvas;
 mod failure;
+mod grammar;
+mod mask;
 mod replay;
+mod shown;
 mod subject;
+mod text;
+mod tokens;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anygram::{Constraint, MatchError, TokenId, TokenMask, Vocabulary};
+use anygram::{Constraint, GrammarFormat, TokenId, Vocabulary};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::decoder::{Decoder, Stop};
+use crate::decoder::Decoder;
 use crate::input::{GrammarArgs, ReadingArgs, VocabArgs};
 use failure::Failure;
-use subject::{Subject, Subjects};
+use subject::{Origin, Subject, Subjects};
 
 /// Answer questions in JSON Lines
 ///
@@ -45,6 +51,10 @@ use subject::{Subject, Subjects};
 ///    -> {"id":7,"sentence":true,"viable":true,"compile_us":310,"us":…}
 ///   {"id":8,"op":"replay","ids":[…]}
 ///    -> {"id":8,"steps":57,"rejected_at":null,"sentence":true,"mask_us":[…],"advance_us":[…],"us":…}
+///   {"id":9,"op":"grammar","want":["warnings","hints","facts","examples"],"count":3,"seed":1}
+///    -> {"id":9,"warnings":[{"message":…}],"hints":[…],"facts":[[…,…]],"examples":["…"],"us":…}
+///   {"id":10,"op":"tokens","text":"…"}
+///    -> {"id":10,"size":4096,"eos_ids":[0],"pad_id":1,"tokens":[…],"shown":["…"],"us":…}
 ///
 /// A question of any op may bring its own grammar, and then --grammar is not needed:
 ///
@@ -57,7 +67,8 @@ use subject::{Subject, Subjects};
 /// "compile_us" are the CPU microseconds of compiling. Whoever asks about the same grammar again in the
 /// next question finds it compiled, and warm; no more than one is kept. A refusal to compile is an
 /// "error" with "kind" (unsupported, unsatisfiable, limit or syntax), "at" and "message"; so is a limit
-/// that an answer reached. "at" is a JSON pointer into the schema, or {"line":…,"column":…} in a grammar.
+/// that an answer reached. "at" is a JSON pointer into the schema, or {"line":…,"column":…} in a grammar;
+/// "span" is the place in bytes, and "help" and "label" (a second place) say more, where they are known.
 ///
 /// "replay" reads tokens as `anygram replay` does: at each step it computes the mask, looks whether the
 /// true token is in it, and advances. At the first that is not it stops: "rejected_at" is the index of
@@ -74,6 +85,17 @@ use subject::{Subject, Subjects};
 ///                                   vocabulary cannot), and "forced":{"text":"…","bytes":"…",
 ///                                   "tokens":[…]}, with which every continuation begins ("bytes" in
 ///                                   hexadecimal). The mask is left out unless you want "allowed" too
+///
+/// A mask can be asked after "text" in place of "tokens"; then "want":["counts"] adds how many tokens may
+/// follow each beginning of the text: "counts":[[0,17],[1,4],…], by bytes.
+///
+/// "show":{"most":50,"order":"id","search":"…"} is for people: in place of the tokens of a mask, or of a
+/// hole, the answer has "count", "found" (how many have the searched text) and "shown", pairs of a token and
+/// its text. The order is id, shortest, longest or varied (the shortest of each first byte).
+///
+/// More wants of the op text: "explain" says where the text stops ("at", a byte, "line" and "column"), what
+/// is expected there, in the words of the grammar, and what the text is in the middle of; "tree" lists the
+/// nodes of the parse tree, each before those below it, or is null if the text is not a sentence.
 ///
 /// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number of tokens). "end"
 /// is "sentence", the default, or "prefix", with an optional "remaining": at most so many more tokens
@@ -110,9 +132,6 @@ Examples:
   anygram batch -g sql.lark -v tokenizer.json --eos 2 < questions.jsonl > answers.jsonl
   echo '{\"op\":\"text\",\"schema\":{\"type\":\"integer\"},\"text\":\"17\"}' | anygram batch";
 
-/// More than any output takes.
-const LARGEST_BUDGET: u32 = 1 << 30;
-
 /// An answer as it is written: the `id`, then what was asked for or an error, then `us`.
 #[derive(Serialize)]
 struct Reply<'q> {
@@ -128,30 +147,13 @@ struct Reply<'q> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Text { sentence: bool, viable: bool },
-    Mask(MaskAnswer),
+    Text(text::Answers),
+    Mask(mask::Answers),
     Canvas(canvas::Answers),
     Replay(replay::Replayed),
+    Grammar(grammar::Answers),
+    Tokens(tokens::Answers),
     Error { error: Failure },
-}
-
-#[derive(Serialize)]
-struct MaskAnswer {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed: Option<Vec<usize>>,
-    eos: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    minimum: Option<Option<u32>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forced: Option<ForcedAnswer>,
-}
-
-#[derive(Serialize)]
-struct ForcedAnswer {
-    /// Bytes that are no characters are replaced.
-    text: String,
-    bytes: String,
-    tokens: Vec<u32>,
 }
 
 /// The fields of a question, each read when it is needed.
@@ -162,25 +164,20 @@ pub fn run(args: Args) -> Result<bool> {
     let mut questions;
     if let Some(grammar) = grammar {
         let grammar = GrammarArgs { grammar, reading };
-        let constraint = grammar.constraint(grammar.language_of_any_engine()?, vocab.vocabulary()?)?;
+        let (source, format) = grammar.source()?;
+        let language = grammar.compile(format, &source)?;
+        let constraint = grammar.constraint(language, vocab.vocabulary()?)?;
         let device = grammar.is_for_device().then(|| Decoder::new(&grammar, &constraint, 1)).transpose()?;
         questions = Questions::new(&grammar.reading, constraint.vocabulary().clone())?;
-        questions.subjects.given = Some(Subject::new(constraint, device)?);
+        let mut subject = Subject::new(constraint, device)?;
+        let is_schema = format == GrammarFormat::JsonSchema;
+        let schema = is_schema.then(|| grammar.schema()).transpose()?;
+        subject.origin = Origin { source, schema };
+        questions.subjects.given = Some(subject);
     } else {
         questions = Questions::new(&reading, vocab.vocabulary()?)?;
     }
-    let mut input = std::io::stdin().lock();
-    let mut output = std::io::stdout().lock();
-    let (mut line, mut reply) = (Vec::new(), Vec::new());
-    while input.read_until(b'\n', &mut line).context("standard input")? > 0 {
-        if !line.trim_ascii().is_empty() {
-            reply.clear();
-            questions.respond(&line, &mut reply)?;
-            output.write_all(&reply)?;
-            output.flush()?;
-        }
-        line.clear();
-    }
+    questions.respond_all()?;
     let device = questions.subjects.given.and_then(|given| given.device);
     if let Some(notice) = device.and_then(|device| device.on_device()?.notice()) {
         let _ = writeln!(anstream::stderr(), "{notice}");
@@ -195,7 +192,7 @@ pub struct Questions {
 
 impl Questions {
     /// Questions that bring their own grammars, which are read by these options where they name no others.
-    fn new(reading: &ReadingArgs, vocabulary: Vocabulary) -> Result<Self> {
+    pub(super) fn new(reading: &ReadingArgs, vocabulary: Vocabulary) -> Result<Self> {
         Ok(Self { subjects: Subjects::new(reading, vocabulary)? })
     }
 
@@ -204,6 +201,23 @@ impl Questions {
         let mut questions = Self::new(&ReadingArgs::default(), constraint.vocabulary().clone())?;
         questions.subjects.given = Some(Subject::new(constraint.clone(), None)?);
         Ok(questions)
+    }
+
+    /// Answers the lines of standard input until it ends.
+    pub(super) fn respond_all(&mut self) -> Result<()> {
+        let mut input = std::io::stdin().lock();
+        let mut output = std::io::stdout().lock();
+        let (mut line, mut reply) = (Vec::new(), Vec::new());
+        while input.read_until(b'\n', &mut line).context("standard input")? > 0 {
+            if !line.trim_ascii().is_empty() {
+                reply.clear();
+                self.respond(&line, &mut reply)?;
+                output.write_all(&reply)?;
+                output.flush()?;
+            }
+            line.clear();
+        }
+        Ok(())
     }
 
     /// Answers one line, whatever it is: appends a line of JSON.
@@ -227,17 +241,19 @@ impl Questions {
     }
 
     fn answer(&mut self, question: &Question) -> Result<(Answer, Option<f64>)> {
-        const KNOWN: &str = "known: text, mask, canvas, replay";
+        const KNOWN: &str = "known: text, mask, canvas, replay, grammar, tokens";
         let op = question.string("op").context(KNOWN)?;
-        let answer = match &*op {
-            "text" => text,
-            "mask" => mask,
-            "canvas" => |subject: &mut Subject, question: &Question<'_>| {
-                canvas::answer(subject, question).map(Answer::Canvas)
-            },
-            "replay" => |subject: &mut Subject, question: &Question<'_>| {
-                replay::answer(subject, question).map(Answer::Replay)
-            },
+        if op == "tokens" {
+            // The only question that is about no grammar.
+            let answers = tokens::answer(self.subjects.vocabulary(), question)?;
+            return Ok((Answer::Tokens(answers), None));
+        }
+        let answer: fn(&mut Subject, &Question<'_>) -> Result<Answer> = match &*op {
+            "text" => |subject, question| text::answer(subject, question).map(Answer::Text),
+            "mask" => |subject, question| mask::answer(subject, question).map(Answer::Mask),
+            "canvas" => |subject, question| canvas::answer(subject, question).map(Answer::Canvas),
+            "replay" => |subject, question| replay::answer(subject, question).map(Answer::Replay),
+            "grammar" => |subject, question| grammar::answer(subject, question).map(Answer::Grammar),
             other => bail!("unknown op `{other}`; {KNOWN}"),
         };
         let subject = self.subjects.of(question)?;
@@ -247,75 +263,32 @@ impl Questions {
     }
 }
 
+/// The answer to a line that nobody could answer: a line of JSON, with why.
+pub(super) fn unanswered(line: &[u8], why: Unanswered, took: Duration) -> Result<Vec<u8>> {
+    let question = Question::parse(line);
+    let id = question.as_ref().ok().and_then(|question| question.0.get("id").copied());
+    let error = match why {
+        Unanswered::Late(message) => Failure::late(message),
+        Unanswered::Broken(message) => Failure::Question(message),
+    };
+    let us = (took.as_secs_f64() * 1e7).round() / 10.0;
+    let id = id.unwrap_or(RawValue::NULL);
+    let mut reply = serde_json::to_vec(&Reply { id, answer: Answer::Error { error }, compile_us: None, us })?;
+    reply.push(b'\n');
+    Ok(reply)
+}
+
+/// Why nobody could answer.
+pub(super) enum Unanswered {
+    /// It would have taken too long.
+    Late(String),
+    /// Who was to answer is gone.
+    Broken(String),
+}
+
 /// Microseconds of this thread since then, to a tenth.
 fn us(start: ThreadTime) -> f64 {
     (start.elapsed().as_secs_f64() * 1e7).round() / 10.0
-}
-
-fn text(subject: &mut Subject, question: &Question<'_>) -> Result<Answer> {
-    let reading = subject.reader()?.read(question.string("text")?.as_bytes())?;
-    Ok(Answer::Text { sentence: reading.is_sentence, viable: reading.is_viable })
-}
-
-fn mask(subject: &mut Subject, question: &Question<'_>) -> Result<Answer> {
-    let Subject { constraint, matcher, device, .. } = subject;
-    let budget = question.number("budget")?;
-    let wants = question.wants(&["allowed", "minimum", "forced"])?;
-    if let Some(device) = device
-        && budget.is_none()
-        && wants.iter().all(|want| want == "allowed")
-    {
-        let answer = plain_mask(constraint, device, question);
-        device.reset(0);
-        return answer;
-    }
-    let is_wanted = |name: &str| wants.iter().any(|want| want == name);
-    for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
-        matcher.advance(token).map_err(|error| match error {
-            MatchError::Refused(_) => anyhow!("tokens[{at}]: not viable: {error}"),
-            error => anyhow!("tokens[{at}]: {error}"),
-        })?;
-    }
-    let vocabulary = constraint.vocabulary();
-    let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
-    let allowed = if wants.is_empty() || is_wanted("allowed") {
-        let mask = match budget {
-            None => matcher.mask()?,
-            Some(budget) => matcher.mask_with_budget(budget)?,
-        };
-        Some(mask.iter().map(TokenId::index).filter(|&id| !is_eos(id)).collect())
-    } else {
-        None
-    };
-    let minimum = is_wanted("minimum").then(|| matcher.minimum_tokens(LARGEST_BUDGET)).transpose()?;
-    let forced = is_wanted("forced").then(|| matcher.forced()).transpose()?.map(|forced| ForcedAnswer {
-        text: String::from_utf8_lossy(&forced.bytes).into_owned(),
-        bytes: forced.bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        tokens: forced.tokens.iter().map(|token| token.0).collect(),
-    });
-    Ok(Answer::Mask(MaskAnswer { allowed, eos: matcher.is_sentence(), minimum, forced }))
-}
-
-/// A mask without a budget, by the device.
-fn plain_mask(constraint: &Constraint, device: &mut Decoder, question: &Question<'_>) -> Result<Answer> {
-    for (at, token) in question.tokens("tokens")?.into_iter().enumerate() {
-        device.advance(0, token).map_err(|stop| match stop {
-            Stop::Refused(error) => anyhow!("tokens[{at}]: not viable: {error}"),
-            Stop::Error(error) => anyhow!("tokens[{at}]: {error}"),
-        })?;
-    }
-    let mut words = vec![0; device.mask_words()];
-    device.masks_into(1, &mut words).remove(0)?;
-    let vocabulary = constraint.vocabulary();
-    let is_eos = |id: usize| vocabulary.eos().iter().any(|eos| eos.index() == id);
-    let mask = TokenMask::from_words(words, vocabulary.len());
-    let allowed = mask.iter().map(TokenId::index).filter(|&id| !is_eos(id)).collect();
-    Ok(Answer::Mask(MaskAnswer {
-        allowed: Some(allowed),
-        eos: device.is_sentence(0),
-        minimum: None,
-        forced: None,
-    }))
 }
 
 impl<'q> Question<'q> {
@@ -339,7 +312,7 @@ impl<'q> Question<'q> {
     /// A number that may be left out; beyond any output it is the largest.
     fn number(&self, field: &str) -> Result<Option<u32>> {
         let number = |value: &RawValue| match value.get().parse::<u64>() {
-            Ok(number) => Ok(u32::try_from(number).unwrap_or(LARGEST_BUDGET).min(LARGEST_BUDGET)),
+            Ok(number) => Ok(u32::try_from(number).unwrap_or(mask::LARGEST_BUDGET).min(mask::LARGEST_BUDGET)),
             Err(_) => bail!("\"{field}\" is {}, not a number of tokens", abbreviated(value.get())),
         };
         self.get(field).map(number).transpose()

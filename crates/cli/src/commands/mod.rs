@@ -9,6 +9,7 @@ mod eval;
 mod fill;
 mod generate;
 mod replay;
+mod serve;
 mod tools;
 
 use anyhow::Result;
@@ -23,6 +24,7 @@ pub enum Command {
     Replay(replay::Args),
     Batch(batch::Args),
     Fill(fill::Args),
+    Serve(serve::Args),
     Eval(Box<eval::Args>),
     Tools(tools::Args),
     Debug(debug::Args),
@@ -37,6 +39,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Replay(args) => replay::run(&args),
         Command::Batch(args) => batch::run(args),
         Command::Fill(args) => fill::run(&args),
+        Command::Serve(args) => serve::run(args),
         Command::Eval(args) => eval::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Debug(args) => debug::run(&args),

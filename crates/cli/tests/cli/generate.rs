@@ -2,6 +2,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::browser;
 use crate::run::{Folder, Output, anygram};
 
 fn generate(arguments: &[&str]) -> Output {
@@ -185,14 +186,7 @@ fn slots_of(dom: &str) -> Vec<String> {
 
 #[test]
 fn a_browser_replays_the_page() {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let is_there = |name: &&str| {
-        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
-    };
-    let Some(browser) = names.into_iter().find(is_there) else {
-        eprintln!("NOT TESTED: no {} here to open the page in", names.join(", "));
-        return;
-    };
+    let Some(browser) = browser::installed() else { return };
     let folder = Folder::new();
     let (path, data, _) = page(&folder, &["--task", "arithmetic", "--slots", "20", "--prompt", HOSTILE]);
     let shown = |slots: Vec<Option<u64>>| -> Vec<String> {

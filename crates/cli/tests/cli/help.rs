@@ -2,7 +2,8 @@ use crate::run::anygram;
 
 #[test]
 fn every_command_teaches_by_example() {
-    for command in ["demo", "generate", "check", "replay", "batch", "fill", "eval", "tools", "debug"] {
+    for command in ["demo", "generate", "check", "replay", "batch", "fill", "serve", "eval", "tools", "debug"]
+    {
         let output = anygram(&[command, "--help"]);
         assert_eq!(output.status, Some(0));
         let (_, examples) =

@@ -2,6 +2,7 @@
 //! status are looked at.
 
 mod batch;
+mod browser;
 mod check;
 mod debug;
 mod demo;
@@ -10,6 +11,7 @@ mod fill;
 mod formats;
 mod generate;
 mod help;
+mod playground;
 mod replay;
 mod run;
 mod schema;

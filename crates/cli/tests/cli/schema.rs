@@ -99,9 +99,13 @@ fn questions_bring_grammars() {
 fn refusals_are_objects() {
     let refused = |schema: Value| answer(&json!({"id": 1, "op": "text", "schema": schema, "text": "1"}));
     let error = |schema: Value| {
-        let answer = refused(schema);
+        let answer = refused(schema.clone());
         let fields = &answer["error"];
-        assert_eq!(fields.as_object().unwrap().len(), 3, "{answer}");
+        assert_eq!(fields.as_object().unwrap().len(), 4, "{answer}");
+        // The place that the pointer names, in the text of the schema.
+        let (start, end): (usize, usize) = serde_json::from_value(fields["span"].clone()).unwrap();
+        let place: Value = serde_json::from_str(&schema.to_string()[start..end]).unwrap();
+        assert_eq!(schema.pointer(fields["at"].as_str().unwrap()), Some(&place), "{answer}");
         assert!(fields["message"].as_str().is_some_and(|message| !message.is_empty()));
         (fields["kind"].as_str().unwrap().to_owned(), fields["at"].clone())
     };
@@ -119,6 +123,7 @@ fn refusals_are_objects() {
     let grammar = json!({"op": "text", "grammar": "start: \"a\"\n  | b", "format": "lark", "text": "a"});
     let error = &answer(&grammar)["error"];
     assert_eq!((&error["kind"], &error["at"]), (&json!("syntax"), &json!({"line": 2, "column": 5})));
+    assert_eq!(error["span"], json!([15, 16]));
     // The intersection needs what grows with the texts.
     let question =
         json!({"op": "canvas", "schema": {"type": "string"}, "slots": [null], "method": "intersection"});

@@ -2,13 +2,14 @@
 
 use anygram::{
     Assignment, Canvas, Decision, End, Filling, Floor, LogProbs, Lookahead, Method, Methods, SampleOptions,
-    Slot, Solver, Tail, TokenId, TokenMask, Undecided, Weigher, Witness,
+    Slot, Solver, Tail, TokenId, TokenMask, Undecided, Vocabulary, Weigher, Witness,
 };
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::shown::{Show, Shown};
 use super::subject::Subject;
 use super::{Question, abbreviated};
 
@@ -21,10 +22,10 @@ pub struct Answers {
     proven: Option<bool>,
     /// The tokens of each hole; of a row that was not wholly decided, null.
     #[serde(skip_serializing_if = "Option::is_none")]
-    admissible: Option<Vec<Option<Vec<usize>>>>,
+    admissible: Option<Vec<Option<Row>>>,
     /// Where not all was decided: the tokens of each hole that are certain.
     #[serde(skip_serializing_if = "Option::is_none")]
-    admissible_at_least: Option<Vec<Vec<usize>>>,
+    admissible_at_least: Option<Vec<Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<Option<Vec<Value>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,6 +38,14 @@ pub struct Answers {
     samples: Option<Option<Vec<Vec<u32>>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+}
+
+/// The tokens of a hole, or what of them is to be shown.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Row {
+    Tokens(Vec<usize>),
+    Shown(Shown),
 }
 
 #[derive(Serialize)]
@@ -64,6 +73,7 @@ const MOST_FILLINGS: usize = 1 << 16;
 pub fn answer(subject: &mut Subject, question: &Question<'_>) -> Result<Answers> {
     let canvas = Canvas::new(slots(question)?, end(question)?);
     let method = method(question)?;
+    let show = Show::new(question)?;
     let mut wants = question.wants(&WANTS)?;
     if question.get("want").is_none() {
         wants.push("completable".to_owned());
@@ -95,7 +105,10 @@ pub fn answer(subject: &mut Subject, question: &Question<'_>) -> Result<Answers>
     for want in &wants {
         match &**want {
             "completable" | "witness" => {}
-            "admissible" => admissible(solver, &canvas, &mut answers)?,
+            "admissible" => {
+                let vocabulary = subject.constraint.vocabulary();
+                admissible(solver, &canvas, (show.as_ref(), vocabulary), &mut answers)?;
+            }
             "minimum" => answers.minimum = Some(known(solver.minimum(&canvas)?, &mut answers)),
             "compatible" => {
                 let kept = solver.compatible(&canvas, &proposals)?;
@@ -277,9 +290,17 @@ fn filling(filling: &Filling) -> Value {
     }
 }
 
-fn admissible(solver: &mut Solver, canvas: &Canvas, answers: &mut Answers) -> Result<()> {
+fn admissible(
+    solver: &mut Solver,
+    canvas: &Canvas,
+    (show, vocabulary): (Option<&Show>, &Vocabulary),
+    answers: &mut Answers,
+) -> Result<()> {
     let admissible = solver.admissible(canvas)?;
-    let list = |mask: &TokenMask| mask.iter().map(TokenId::index).collect::<Vec<usize>>();
+    let list = |mask: &TokenMask| match show {
+        None => Row::Tokens(mask.iter().map(TokenId::index).collect()),
+        Some(show) => Row::Shown(show.of(mask.iter(), vocabulary)),
+    };
     let each = admissible.masks.iter().zip(&admissible.undecided);
     answers.admissible = Some(each.map(|(mask, why)| why.is_none().then(|| list(mask))).collect());
     if let Some(undecided) = admissible.undecided.iter().flatten().next() {

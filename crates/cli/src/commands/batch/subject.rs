@@ -3,8 +3,10 @@
 //! What stays true: of the grammars that questions bring at most one is kept, that of the last question, so
 //! thousands of them take no more memory than one. The vocabulary is shared by all.
 
+use std::fmt;
+
 use anygram::json_schema::Options;
-use anygram::{Compiler, Constraint, GrammarFormat, LexerMode, Matcher, Reader, Vocabulary};
+use anygram::{CompileError, Compiler, Constraint, GrammarFormat, LexerMode, Matcher, Reader, Vocabulary};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use cpu_time::ThreadTime;
 use serde_json::value::RawValue;
@@ -23,13 +25,24 @@ pub struct Subject {
     pub device: Option<Decoder>,
     /// What compiling it took, if a question brought it.
     pub compile_us: Option<f64>,
+    /// The text that it comes from.
+    pub origin: Origin,
+}
+
+/// The text of a grammar, as far as it is known: explanations quote it.
+#[derive(Default)]
+pub struct Origin {
+    pub source: String,
+    /// If it is a JSON schema, how that is read.
+    pub schema: Option<Options>,
 }
 
 impl Subject {
     pub fn new(constraint: Constraint, device: Option<Decoder>) -> Result<Self> {
         let matcher = constraint.matcher()?;
         let solvers = canvas::Solvers::default();
-        Ok(Self { constraint, matcher, reader: None, solvers, device, compile_us: None })
+        let origin = Origin::default();
+        Ok(Self { constraint, matcher, reader: None, solvers, device, compile_us: None, origin })
     }
 
     /// What reads texts.
@@ -52,6 +65,29 @@ pub struct Subjects {
     format: Option<GrammarFormat>,
     vocabulary: Vocabulary,
 }
+
+/// A grammar that a question brings.
+struct Brought {
+    compiler: Compiler,
+    format: GrammarFormat,
+    source: String,
+    schema: Option<Options>,
+}
+
+/// Why a grammar that a question brings is refused, and its text.
+#[derive(Debug)]
+pub struct Uncompiled {
+    pub error: CompileError,
+    pub source: String,
+}
+
+impl fmt::Display for Uncompiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Uncompiled {}
 
 /// The fields of a question that bring a grammar.
 const FIELDS: [&str; 7] = ["schema", "options", "documents", "grammar", "format", "start", "lexer"];
@@ -88,40 +124,59 @@ impl Subjects {
 
     /// The grammar that a question brings.
     fn compiled(&self, question: &Question<'_>) -> Result<Subject> {
-        let (compiler, format, source) = self.read(question)?;
+        let Brought { compiler, format, source, schema } = self.read(question)?;
         let start = ThreadTime::now();
-        let constraint = Constraint::new(compiler.compile(format, &source)?, self.vocabulary.clone())?;
+        let language = compiler.compile(format, &source);
+        let language = language.map_err(|error| Uncompiled { error, source: source.clone() })?;
+        let constraint = Constraint::new(language, self.vocabulary.clone())?;
         let mut subject = Subject::new(constraint, None)?;
         subject.compile_us = Some(us(start));
+        subject.origin = Origin { source, schema };
         Ok(subject)
     }
 
+    /// The vocabulary of all questions.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
     /// The text of the grammar that a question brings, and how to read it.
-    fn read(&self, question: &Question<'_>) -> Result<(Compiler, GrammarFormat, String)> {
+    fn read(&self, question: &Question<'_>) -> Result<Brought> {
         if let Some(schema) = question.get("schema") {
             let others = ["grammar", "format", "start", "lexer"];
             if let Some(other) = others.into_iter().find(|field| question.get(field).is_some()) {
                 bail!("\"schema\" and \"{other}\" do not go together: \"{other}\" is for a \"grammar\"");
             }
-            let compiler = self.compiler.clone().schema(self.options(question)?);
-            return Ok((compiler, GrammarFormat::JsonSchema, schema.get().to_owned()));
-        }
-        for field in ["options", "documents"] {
-            ensure!(
-                question.get(field).is_none(),
-                "\"{field}\" belongs to a \"schema\" in the same question, and there is none"
-            );
+            let (options, source) = (self.options(question)?, schema.get().to_owned());
+            let compiler = self.compiler.clone().schema(options.clone());
+            return Ok(Brought {
+                compiler,
+                format: GrammarFormat::JsonSchema,
+                source,
+                schema: Some(options),
+            });
         }
         let format = match question.get("format") {
             Some(_) => input::format(&question.string("format")?)?,
             None => self.format.context("no \"format\" of the grammar, such as \"lark\"")?,
         };
+        let is_schema = format == GrammarFormat::JsonSchema;
+        for field in ["options", "documents"] {
+            ensure!(
+                is_schema || question.get(field).is_none(),
+                "\"{field}\" belongs to a \"schema\" in the same question, and there is none"
+            );
+        }
         let source = match question.get("grammar").map(RawValue::get) {
             // A tag is JSON, so it need not be a text.
             Some(tag) if format == GrammarFormat::StructuralTag && tag.starts_with('{') => tag.to_owned(),
             _ => question.string("grammar")?.into_owned(),
         };
+        let schema = is_schema.then(|| self.options(question)).transpose()?;
         let mut compiler = self.compiler.clone();
+        if let Some(options) = &schema {
+            compiler = compiler.schema(options.clone());
+        }
         if question.get("start").is_some() {
             compiler = compiler.start(question.string("start")?);
         }
@@ -131,7 +186,7 @@ impl Subjects {
             let known = LexerMode::ALL.map(LexerMode::name).join(", ");
             compiler = compiler.lexer(mode.ok_or_else(|| anyhow!("no lexer `{name}`; known: {known}"))?);
         }
-        Ok((compiler, format, source))
+        Ok(Brought { compiler, format, source, schema })
     }
 
     /// The options of schemas: those of the command line, and those of the question over them.

@@ -1,8 +1,8 @@
-mod pointer;
-mod refusal;
-mod report;
+pub mod pointer;
+pub mod refusal;
+pub mod report;
 mod schema;
-mod tree;
+pub mod tree;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use anygram_lexer::words::Words;
 use anyhow::{Context, Result};
 
 use crate::input::{self, GrammarArgs};
+use refusal::Verdict;
 
 /// Explain a grammar, or check whether files are valid.
 ///
@@ -100,7 +101,7 @@ pub fn run(args: &Args) -> Result<bool> {
                     text: &source,
                     schema: schema.as_ref(),
                 };
-                refusal::verdict(&grammar, &text, &reading, &explanation)
+                Verdict::new(&grammar, &text, &reading, &explanation).render()
             }
         };
         writeln!(output, "{}: {verdict}", file.display())?;

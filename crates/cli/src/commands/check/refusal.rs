@@ -35,57 +35,92 @@ pub struct Source<'a> {
     pub schema: Option<&'a Options>,
 }
 
-/// What became of a text that is not a sentence, in several lines, without a line end.
-pub fn verdict(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation: &Explanation) -> String {
-    let Source { language, words, text: source, schema } = *grammar;
-    let excerpt = Excerpt::new(text, reading.length);
-    let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
-    let mut explanation = explanation.clone();
-    let mut missing = Vec::new();
-    if let Some(options) = schema {
-        let prefix = &text[..reading.length];
-        let pointer = pointer(prefix);
-        let pointer = if pointer.is_empty() { "the root" } else { &pointer };
-        let _ = write!(place, ", at {pointer}");
-        // Where the object is closed, or the text ends, keys are what is wrong.
-        if text[reading.length..].trim_ascii_start().first().is_none_or(|&byte| byte == b'}') {
-            let expected: Vec<&str> =
-                explanation.expected.iter().map(|&terminal| language.terminal_name(terminal)).collect();
-            let completion = explanation.completion.as_deref();
-            let keys = missing_keys(source, options, prefix, completion, &expected);
-            missing.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
+/// What became of a text that is not a sentence.
+pub struct Verdict {
+    /// Whether the text is the beginning of a sentence.
+    is_viable: bool,
+    /// Where the text stops.
+    pub excerpt: Excerpt,
+    /// The same as a sentence says it.
+    place: String,
+    /// What the grammar expected there, in its own words; may be nothing.
+    pub expected: Vec<String>,
+    /// What else there is to say, one thing a line.
+    pub notes: Vec<String>,
+}
+
+impl Verdict {
+    /// Why a text is not a sentence.
+    pub fn new(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation: &Explanation) -> Self {
+        let Source { language, words, text: source, schema } = *grammar;
+        let excerpt = Excerpt::new(text, reading.length);
+        let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
+        let mut explanation = explanation.clone();
+        let mut missing = Vec::new();
+        if let Some(options) = schema {
+            let pointer = pointer(&text[..reading.length]);
+            let pointer = if pointer.is_empty() { "the root" } else { &pointer };
+            let _ = write!(place, ", at {pointer}");
+            missing = wrong_keys(grammar, options, (text, reading.length), pointer, &explanation);
+            // The pointer says it better.
+            explanation.phrases.clear();
+        } else if explanation.repeats {
+            missing.push(REPEATS.to_owned());
         }
-        if explanation.repeats {
-            missing.push(match repeated_key(text, reading.length) {
-                Some(key) => format!("at {pointer}: the key {key:?} is there already"),
-                None => format!("at {pointer}: {REPEATS}"),
-            });
+        let expected = expected(language, words, source, &explanation.expected);
+        let mut notes = in_the_middle(language, text, reading, &explanation);
+        notes.extend(missing);
+        notes.extend(small_changes(language, text, reading));
+        Self { is_viable: reading.is_viable, excerpt, place, expected, notes }
+    }
+
+    /// Several lines, without a line end.
+    pub fn render(&self) -> String {
+        let mut lines = if self.is_viable {
+            format!("{NOT_YET}not a sentence yet{NOT_YET:#}: the text ends at {}\n", self.place)
+        } else {
+            format!("{NO}not a sentence{NO:#}: it stops at {}\n", self.place)
+        };
+        let expected = match &*self.expected {
+            [] => "nothing can follow".to_owned(),
+            names => format!("expected {}", listing(names, SHOWN)),
+        };
+        lines += &self.excerpt.render(&expected);
+        for note in &self.notes {
+            let _ = write!(lines, "\n  {note}");
         }
-        // The pointer says it better.
-        explanation.phrases.clear();
+        lines
     }
-    if explanation.repeats && schema.is_none() {
-        missing.push(REPEATS.to_owned());
+}
+
+/// Which keys a JSON text lacks or repeats where it stops.
+fn wrong_keys(
+    grammar: &Source<'_>,
+    options: &Options,
+    (text, length): (&[u8], usize),
+    pointer: &str,
+    explanation: &Explanation,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    // Where the object is closed, or the text ends, keys are what is wrong.
+    if text[length..].trim_ascii_start().first().is_none_or(|&byte| byte == b'}') {
+        let names = explanation.expected.iter().map(|&terminal| grammar.language.terminal_name(terminal));
+        let names: Vec<&str> = names.collect();
+        let completion = explanation.completion.as_deref();
+        let keys = missing_keys(grammar.text, options, &text[..length], completion, &names);
+        wrong.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
     }
-    let explanation = &explanation;
-    let mut lines = if reading.is_viable {
-        format!("{NOT_YET}not a sentence yet{NOT_YET:#}: the text ends at {place}\n")
-    } else {
-        format!("{NO}not a sentence{NO:#}: it stops at {place}\n")
-    };
-    let expected = expected(language, words, source, &explanation.expected);
-    let expected =
-        if expected.is_empty() { "nothing can follow".to_owned() } else { format!("expected {expected}") };
-    lines += &excerpt.render(&expected);
-    in_the_middle(language, text, reading, explanation, &mut lines);
-    for note in missing.into_iter().chain(notes(language, text, reading)) {
-        let _ = write!(lines, "\n  {note}");
+    if explanation.repeats {
+        wrong.push(match repeated_key(text, length) {
+            Some(key) => format!("at {pointer}: the key {key:?} is there already"),
+            None => format!("at {pointer}: {REPEATS}"),
+        });
     }
-    lines
+    wrong
 }
 
 /// Terminals in the grammar's own words: texts first, then names with what they look like.
-fn expected(language: &Language, words: &Words<'_>, source: &str, terminals: &[TerminalId]) -> String {
+fn expected(language: &Language, words: &Words<'_>, source: &str, terminals: &[TerminalId]) -> Vec<String> {
     let grammar = language.grammar();
     let is_text = |t: &TerminalId| {
         let terminal = &grammar.terminals[t.index()];
@@ -102,7 +137,7 @@ fn expected(language: &Language, words: &Words<'_>, source: &str, terminals: &[T
         names.push(look.map_or_else(|| name.to_owned(), |look| format!("{name} ({look})")));
     }
     names.extend(after);
-    listing(&names, SHOWN)
+    names
 }
 
 /// What a named terminal looks like: its definition if that is short, else an example.
@@ -132,8 +167,8 @@ fn in_the_middle(
     text: &[u8],
     reading: &Reading,
     explanation: &Explanation,
-    lines: &mut String,
-) {
+) -> Vec<String> {
+    let mut notes = Vec::new();
     let place = |at: usize| {
         let Excerpt { line, column, .. } = Excerpt::new(text, at);
         format!("{line}:{column}")
@@ -150,9 +185,10 @@ fn in_the_middle(
         shown.push(format!("`{}` at {}", language.grammar().nonterminals[n.index()].name, place(begin)));
     }
     if !shown.is_empty() {
-        let _ = write!(lines, "\n  while reading {}", shown.join(" → "));
+        notes.push(format!("while reading {}", shown.join(" → ")));
     } else if explanation.is_cut {
-        *lines += "\n  the text is too long or too ambiguous to say what it was in the middle of";
+        let why = "the text is too long or too ambiguous to say what it was in the middle of";
+        notes.push(why.to_owned());
     }
     if let Some(begin) = explanation.piece {
         let names: Vec<String> =
@@ -161,23 +197,20 @@ fn in_the_middle(
             [] => "a piece that is ignored".to_owned(),
             names => listing(names, 3),
         };
-        let _ = write!(
-            lines,
-            "\n  in the middle of {what}, begun at {}: {}",
-            place(begin),
-            quoted(&text[begin..reading.length], LONG)
-        );
+        let piece = quoted(&text[begin..reading.length], LONG);
+        notes.push(format!("in the middle of {what}, begun at {}: {piece}", place(begin)));
     }
     if let Some(completion) = &explanation.completion
         && !completion.is_empty()
     {
         let from = if reading.is_viable { "it" } else { "up to there it" };
-        let _ = write!(lines, "\n  {from} could go on {} and be valid", quoted(completion, LONG));
+        notes.push(format!("{from} could go on {} and be valid", quoted(completion, LONG)));
     }
+    notes
 }
 
 /// What often is the only thing that is wrong.
-fn notes(language: &Language, text: &[u8], reading: &Reading) -> Vec<String> {
+fn small_changes(language: &Language, text: &[u8], reading: &Reading) -> Vec<String> {
     let mut notes = Vec::new();
     let Ok(mut reader) = language.reader() else { return notes };
     let mut is_sentence = |text: &[u8]| reader.read(text).is_ok_and(|reading| reading.is_sentence);

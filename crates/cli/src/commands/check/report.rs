@@ -31,23 +31,39 @@ pub struct Subject<'a> {
 }
 
 /// One thing to say of a grammar, perhaps of a place in it.
-struct Remark {
-    span: Option<Span>,
-    message: String,
-    help: Option<String>,
+pub struct Remark {
+    pub span: Option<Span>,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+/// What is doubtful about a grammar.
+pub struct Doubts {
+    pub warnings: Vec<Remark>,
+    /// What makes sentences ambiguous.
+    pub hints: Vec<Remark>,
+}
+
+impl Doubts {
+    /// Of a grammar all that can be found in bounded time.
+    pub fn new(subject: &Subject<'_>) -> Result<Self> {
+        let (contexts, contexts_cut) = contexts(subject.language)?;
+        let lexicon = &subject.language.lexing().lexicon;
+        let overlaps = overlaps(lexicon, subject.words, &contexts);
+        let warnings = warnings(subject, &overlaps);
+        Ok(Self { warnings, hints: all_hints(subject, &overlaps, contexts_cut) })
+    }
 }
 
 pub fn report(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
-    facts(subject, output)?;
-    let (contexts, contexts_cut) = contexts(subject.language)?;
-    let lexicon = &subject.language.lexing().lexicon;
-    let overlaps = overlaps(lexicon, subject.words, &contexts);
-    let warnings = warnings(subject, &overlaps);
+    for (name, value) in facts(subject)? {
+        writeln!(output, "{name:<14}{value}")?;
+    }
+    let Doubts { warnings, hints } = Doubts::new(subject)?;
     for warning in &warnings {
         writeln!(output)?;
         remark(subject, &format!("{NOT_YET}warning{NOT_YET:#}: "), warning, output)?;
     }
-    let hints = all_hints(subject, &overlaps, contexts_cut);
     if !hints.is_empty() {
         writeln!(
             output,
@@ -77,31 +93,33 @@ pub fn examples(language: &Language, n: usize, seed: u64, output: &mut dyn Write
     Ok(!found.is_empty() || n == 0)
 }
 
-fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
+/// What there is to know, each with its name.
+pub fn facts(subject: &Subject<'_>) -> Result<Vec<(&'static str, String)>> {
     let language = subject.language;
     let (grammar, lexing) = (language.grammar(), language.lexing());
     let (cfg, union) = (&lexing.cfg, &lexing.lexicon.union);
-    let mut line = |name: &str, value: String| writeln!(output, "{name:<14}{value}");
+    let mut facts = Vec::new();
+    let mut line = |name: &'static str, value: String| facts.push((name, value));
 
     let ignored: Vec<String> =
         lexing.lexicon.ignored.iter().map(|at| grammar.terminals[at].name.clone()).collect();
-    line("start", grammar.nonterminals[grammar.start.index()].name.clone())?;
-    line("terminals", format!("{} used, {} in all", lexing.lexicon.used.count(), grammar.terminals.len()))?;
-    line("ignored", if ignored.is_empty() { "none".to_owned() } else { listing(&ignored, SHOWN) })?;
+    line("start", grammar.nonterminals[grammar.start.index()].name.clone());
+    line("terminals", format!("{} used, {} in all", lexing.lexicon.used.count(), grammar.terminals.len()));
+    line("ignored", if ignored.is_empty() { "none".to_owned() } else { listing(&ignored, SHOWN) });
     let written = grammar.nonterminals.iter().filter(|nonterminal| !nonterminal.is_synthetic()).count();
     let made_up = match grammar.nonterminals.len() - written {
         0 => String::new(),
         n => format!(", and {n} made up for groups and repetitions"),
     };
-    line("nonterminals", format!("{written}{made_up}"))?;
-    line("rules", format!("{} used, {} in all", cfg.rules.len(), grammar.rules.len()))?;
-    line("cyclic", names(grammar, &cfg.cyclic()))?;
-    line("nullable", names(grammar, &cfg.nullable()))?;
+    line("nonterminals", format!("{written}{made_up}"));
+    line("rules", format!("{} used, {} in all", cfg.rules.len(), grammar.rules.len()));
+    line("cyclic", names(grammar, &cfg.cyclic()));
+    line("nullable", names(grammar, &cfg.nullable()));
     let shortest = cfg.minimum_lengths()[cfg.start.index()];
     line(
         "shortest",
         format!("a sentence of {shortest} {}", if shortest == 1 { "terminal" } else { "terminals" }),
-    )?;
+    );
     let example = match Examples::new(language, subject.words)?.short() {
         Some(text) if text.is_empty() => {
             let random = Examples::new(language, subject.words)?.random(5, 1);
@@ -114,11 +132,11 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
         None if !lexing.specials().is_empty() => "none found that needs no special token".to_owned(),
         None => format!("none found within {} steps", language.limits().search_steps),
     };
-    line("example", example)?;
+    line("example", example);
     let mode = language.mode().name();
-    line("lexer", format!("{mode}, {} states, {} byte classes", union.n_states(), union.n_classes()))?;
+    line("lexer", format!("{mode}, {} states, {} byte classes", union.n_states(), union.n_classes()));
     if let Some(completions) = completions(language) {
-        line("completions", completions.to_owned())?;
+        line("completions", completions.to_owned());
     }
     let why = match (language.probe(), language.engine()) {
         (Some(probe), _) => format!(
@@ -130,10 +148,10 @@ fn facts(subject: &Subject<'_>, output: &mut dyn Write) -> Result<()> {
         (None, Engine::Reference) => ", the definition: slow".to_owned(),
         (None, _) => ", as asked for".to_owned(),
     };
-    line("engine", format!("{}{why}", language.engine().name()))?;
-    line("cuda", crate::decoder::about_device(language))?;
-    line("memory", format!("{} kB", language.memory_usage().div_ceil(1000)))?;
-    Ok(())
+    line("engine", format!("{}{why}", language.engine().name()));
+    line("cuda", crate::decoder::about_device(language));
+    line("memory", format!("{} kB", language.memory_usage().div_ceil(1000)));
+    Ok(facts)
 }
 
 /// Whether lexing can stand in the way of what the parser needs.

@@ -7,7 +7,7 @@ use anygram_grammar::ir::Symbol;
 use anygram_left_to_right::tree::{Tree, TreeNode};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::quoted;
 
@@ -28,6 +28,17 @@ pub fn read(language: &Language, text: &[u8]) -> Result<Tree> {
     Tree::read(language, text)?.context("it is a sentence and has no tree")
 }
 
+/// The nodes of a tree, each before those below it.
+pub fn nodes(language: &Language, tree: &Tree) -> Vec<Value> {
+    let node = |node: &TreeNode| {
+        let kind = if matches!(node.symbol, Symbol::Terminal(_)) { "terminal" } else { "rule" };
+        let name = language.grammar().symbol_name(node.symbol);
+        json!({"depth": node.depth, kind: name, "start": node.span.start, "end": node.span.end})
+    };
+    tree.nodes.iter().map(node).collect()
+}
+
+/// Prints a tree.
 pub fn print(
     language: &Language,
     text: &[u8],
@@ -37,12 +48,7 @@ pub fn print(
 ) -> Result<()> {
     let name = |node: &TreeNode| language.grammar().symbol_name(node.symbol);
     if style == Style::Json {
-        let nodes = tree.nodes.iter().map(|node| {
-            let kind = if matches!(node.symbol, Symbol::Terminal(_)) { "terminal" } else { "rule" };
-            json!({"depth": node.depth, kind: name(node), "start": node.span.start, "end": node.span.end})
-        });
-        let nodes: Vec<_> = nodes.collect();
-        writeln!(output, "{}", json!(nodes))?;
+        writeln!(output, "{}", json!(nodes(language, tree)))?;
         return Ok(());
     }
     for node in &tree.nodes {
