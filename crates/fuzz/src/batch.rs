@@ -50,6 +50,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         r#"{"id":4,"op":"mask","tokens":[],"budget":3}"#,
         r#"{"id":5,"op":"canvas","slots":[17,null,"*",5],"end":"sentence","want":["completable"]}"#,
         r#"{"id":{"a":[1]},"op":"text","text":"\ud83d\ude00"}"#,
+        r#"{"id":7,"op":"text","text":"[a, 1.","want":["explain","tree"]}"#,
+        r#"{"id":8,"op":"mask","text":"[é","want":["counts","allowed"],"show":{"most":3,"search":"a"}}"#,
+        r#"{"id":9,"op":"grammar","want":["facts","warnings","hints","examples"],"count":2,"seed":1}"#,
+        r#"{"id":10,"op":"tokens","text":"[a"}"#,
+        r#"{"id":11,"op":"text","grammar":"{\"type\":1}","format":"json-schema","text":"1"}"#,
         r#"[1,2"#,
     ];
     let mut seeds: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();

@@ -7,6 +7,7 @@ mod check;
 mod debug;
 mod demo;
 mod eval;
+mod explain;
 mod fill;
 mod formats;
 mod generate;

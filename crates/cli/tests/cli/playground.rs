@@ -1,5 +1,5 @@
-//! `anygram serve`: its answers are those of `batch`, it refuses who is no page of its own, and the page works
-//! in a browser.
+//! `anygram serve`: its answers are those of `batch`, it refuses who is no page of its own, and the page
+//! works in a browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -395,8 +395,14 @@ fn a_page_can_be_kept() {
     browser.open(&server.address);
     browser.wait("Boolean(document.getElementById('canvas')?.value)");
     assert_eq!(browser.value("document.getElementById('canvas').value"), text);
+    // Where tokens are others, the slots are cut again from the text.
+    let other = "({ ...JSON.parse(written()), vocabulary: 'another', slots: [[7, '\"x\"']], canvas: '▢[▢' })";
+    browser.value(&format!("open({other})"));
+    settle(&mut browser);
+    assert_eq!(browser.value("canvas.slots.length"), 3);
     // A hostile page: what it has is text, and what it lacks is as usual.
-    let hostile = json!({"grammar": "start: \"<img src=x onerror=document.title='x'>\"", "text": "<img src=x>", "slots": [[1]], "tab": 7});
+    let grammar = "start: \"<img src=x onerror=document.title='x'>\"";
+    let hostile = json!({"grammar": grammar, "text": "<img src=x>", "slots": [[1]], "tab": 7});
     browser.value(&format!("open({hostile})"));
     browser.wait("document.getElementById('text-verdict').innerText.includes('stops at 1:11')");
     assert!(shown(&mut browser, "notes").contains("onerror"));

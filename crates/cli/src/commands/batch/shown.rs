@@ -55,6 +55,7 @@ impl Show {
     /// What a question wants to be shown, if it does not want whole sets.
     pub fn new(question: &Question<'_>) -> Result<Option<Self>> {
         let Some(value) = question.get("show") else { return Ok(None) };
+        ensure!(value.get().starts_with('{'), "\"show\" is not an object");
         let show: Self = serde_json::from_str(value.get()).map_err(|error| {
             anyhow!(
                 "\"show\" is {{\"most\":50,\"order\":\"id\",\"search\":\"…\"}}, with the order id, shortest, \

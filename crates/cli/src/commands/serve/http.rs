@@ -202,7 +202,8 @@ impl Response {
              Connection: close\r\n\
              Cache-Control: no-store\r\n\
              Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
-             connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+             connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+             frame-ancestors 'none'\r\n\
              Cross-Origin-Resource-Policy: same-origin\r\n\
              Referrer-Policy: no-referrer\r\n\
              X-Content-Type-Options: nosniff\r\n\r\n",

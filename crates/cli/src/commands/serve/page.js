@@ -60,15 +60,20 @@ function later(milliseconds, act) {
 
 function notice(text) {
   $("notice").textContent = text;
-  setTimeout(() => { if ($("notice").textContent === text) $("notice").textContent = ""; }, 4000);
+  setTimeout(() => {
+    if ($("notice").textContent === text) $("notice").textContent = "";
+  }, 4000);
 }
 
 /** The text of a token as the vocabulary displays it; null if it is special or no whole characters. */
 function spelled(shown) {
   if (!shown.startsWith('"') || /(^|[^\\])(\\\\)*\\x/.test(shown)) return null;
   const escapes = { n: "\n", r: "\r", t: "\t", 0: "\0" };
-  return shown.slice(1, -1).replace(/\\u\{([0-9a-f]+)\}|\\(.)/gs, (_, code, plain) =>
-    code ? String.fromCodePoint(parseInt(code, 16)) : escapes[plain] ?? plain);
+  return shown
+    .slice(1, -1)
+    .replace(/\\u\{([0-9a-f]+)\}|\\(.)/gs, (_, code, plain) =>
+      code ? String.fromCodePoint(parseInt(code, 16)) : (escapes[plain] ?? plain),
+    );
 }
 
 /** What is shown of a token: without quotes, with blanks that can be seen. */
@@ -76,7 +81,10 @@ function visible(shown) {
   if (!shown.startsWith('"')) return [shown];
   const inner = shown.slice(1, -1).replaceAll('\\"', '"');
   if (inner === "") return ["(empty)"];
-  return inner.split(/( +)/).filter(Boolean).map((part) => (part.trim() ? part : element("span", "space", "␣".repeat(part.length))));
+  return inner
+    .split(/( +)/)
+    .filter(Boolean)
+    .map((part) => (part.trim() ? part : element("span", "space", "␣".repeat(part.length))));
 }
 
 // ---------------------------------------------------------------- 2. asking
@@ -84,10 +92,17 @@ function visible(shown) {
 /** Answers to questions of `anygram batch`, in order. */
 async function ask(questions) {
   const body = questions.map((question) => JSON.stringify(question)).join("\n");
-  const response = await fetch("/batch", { method: "POST", headers: { "Content-Type": "application/x-ndjson" }, body });
+  const response = await fetch("/batch", {
+    method: "POST",
+    headers: { "Content-Type": "application/x-ndjson" },
+    body,
+  });
   const text = await response.text();
   if (!response.ok) throw new Error(text.trim());
-  return text.trim().split("\n").map((line) => JSON.parse(line));
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 }
 
 /**
@@ -131,7 +146,9 @@ class Lane {
   }
 }
 
-const lanes = Object.fromEntries(["grammar", "text", "mask", "tree", "random", "canvas", "sample", "gap"].map((name) => [name, new Lane()]));
+const lanes = Object.fromEntries(
+  ["grammar", "text", "mask", "tree", "random", "canvas", "sample", "gap"].map((name) => [name, new Lane()]),
+);
 
 /** An error of an answer as a sentence. */
 const message = (error) => (typeof error === "string" ? error : error.message);
@@ -139,7 +156,18 @@ const message = (error) => (typeof error === "string" ? error : error.message);
 // ---------------------------------------------------------------- 3. what the page is about
 
 /** All that can be saved. A slot is null (a hole), "*" (a gap) or [token, text]. */
-const EMPTY = { format: "lark", grammar: "", lexer: "", start: "", options: "", text: "", canvas: "", slots: null, end: "sentence", tab: "text" };
+const EMPTY = {
+  format: "lark",
+  grammar: "",
+  lexer: "",
+  start: "",
+  options: "",
+  text: "",
+  canvas: "",
+  slots: null,
+  end: "sentence",
+  tab: "text",
+};
 let state = { ...EMPTY };
 let start = null;
 let examples = [];
@@ -156,9 +184,15 @@ function subject() {
   return fields;
 }
 
+/** The vocabulary, by which the tokens of slots are numbered. */
+const vocabulary = () => `${start.vocabulary}, ${start.size}`;
+
+/** All of it as JSON. */
+const written = () => JSON.stringify({ anygram: "playground", vocabulary: vocabulary(), ...state }, null, 1);
+
 const remember = later(400, () => {
   try {
-    localStorage.setItem("anygram", JSON.stringify(state));
+    localStorage.setItem("anygram", written());
   } catch {
     // Without storage nothing is kept from one visit to the next.
   }
@@ -170,8 +204,12 @@ function sound(given) {
   for (const [name, otherwise] of Object.entries(EMPTY)) {
     if (otherwise !== null && typeof given?.[name] === typeof otherwise) clean[name] = given[name];
   }
-  if (Array.isArray(given?.slots)) {
-    const isSlot = (slot) => slot === null || slot === "*" || (Array.isArray(slot) && Number.isInteger(slot[0]) && typeof slot[1] === "string");
+  // With other tokens the text of the canvas is cut again.
+  if (Array.isArray(given?.slots) && given.vocabulary === vocabulary()) {
+    const isSlot = (slot) =>
+      slot === null ||
+      slot === "*" ||
+      (Array.isArray(slot) && Number.isInteger(slot[0]) && typeof slot[1] === "string");
     if (given.slots.every(isSlot)) clean.slots = given.slots;
   }
   if (!start.formats.includes(clean.format)) clean.format = EMPTY.format;
@@ -196,7 +234,7 @@ function open(given) {
 
 /** The page in an address: JSON, compressed, in the letters that addresses may have. */
 async function toFragment() {
-  const stream = new Blob([JSON.stringify(state)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const stream = new Blob([written()]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   let binary = "";
   for (const byte of bytes) binary += String.fromCharCode(byte);
@@ -208,7 +246,9 @@ async function fromFragment(fragment) {
   const [name, value] = fragment.split(/=(.*)/s);
   if (name === "example") return examples.find((example) => example.id === value) ?? null;
   if (name !== "page") return null;
-  const bytes = Uint8Array.from(atob(value.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(value.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
+    character.charCodeAt(0),
+  );
   const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
   const parts = [];
   // What is short in an address may be long when it is unpacked.
@@ -234,7 +274,7 @@ async function openFragment() {
 }
 
 function save() {
-  const address = URL.createObjectURL(new Blob([JSON.stringify({ anygram: "playground", ...state }, null, 1)], { type: "application/json" }));
+  const address = URL.createObjectURL(new Blob([written()], { type: "application/json" }));
   const link = element("a");
   [link.href, link.download] = [address, "playground.json"];
   link.click();
@@ -276,11 +316,17 @@ class Editor {
     const editor = this.area.closest(".editor");
     this.layer = editor.querySelector(".marks");
     this.numbers = editor.querySelector(".numbers");
-    this.area.addEventListener("input", () => { this.#marks.clear(); this.draw(); changed(); });
+    this.area.addEventListener("input", () => {
+      this.#marks.clear();
+      this.draw();
+      changed();
+    });
     this.area.addEventListener("scroll", () => this.#scroll());
   }
 
-  get text() { return this.area.value; }
+  get text() {
+    return this.area.value;
+  }
 
   setText(text) {
     this.area.value = text;
@@ -321,16 +367,29 @@ class Editor {
     const parts = [];
     for (let at = 0; at + 1 < cuts.length; at += 1) {
       const part = text.slice(cuts[at], cuts[at + 1]);
-      const names = all.filter(([from, to]) => from <= cuts[at] && cuts[at + 1] <= to).map(([, , name]) => name);
+      const names = all
+        .filter(([from, to]) => from <= cuts[at] && cuts[at + 1] <= to)
+        .map(([, , name]) => name);
       parts.push(names.length ? element("span", names.join(" "), part) : part);
     }
     // Marks behind the end, where something is missing.
-    const atEnd = [...this.#marks.values()].flat().filter(([from, to]) => from === to && from === text.length);
+    const atEnd = [...this.#marks.values()]
+      .flat()
+      .filter(([from, to]) => from === to && from === text.length);
     this.layer.replaceChildren(...parts, ...atEnd.map(([, , name]) => element("span", name, " ")), "\n");
     if (this.numbers) {
       const lines = text.split("\n").length;
-      const marked = new Map(all.filter(([, , name]) => name !== "hint").map(([from, , name]) => [text.slice(0, from).split("\n").length, name === "error" ? "no" : "maybe"]));
-      const digits = Array.from({ length: lines }, (_, line) => element("span", marked.get(line + 1) ?? "", `${line + 1}\n`));
+      const marked = new Map(
+        all
+          .filter(([, , name]) => name !== "hint")
+          .map(([from, , name]) => [
+            text.slice(0, from).split("\n").length,
+            name === "error" ? "no" : "maybe",
+          ]),
+      );
+      const digits = Array.from({ length: lines }, (_, line) =>
+        element("span", marked.get(line + 1) ?? "", `${line + 1}\n`),
+      );
       this.numbers.replaceChildren(...digits);
     }
     this.#scroll();
@@ -352,12 +411,22 @@ const MOST_SHOWN = 200;
 /** Arrow keys move among the buttons of a container, which is one stop of the Tab key. */
 function roving(container) {
   const all = () => [...container.querySelectorAll("button")];
-  const choose = (target) => all().forEach((each) => { each.tabIndex = each === target ? 0 : -1; });
+  const choose = (target) =>
+    all().forEach((each) => {
+      each.tabIndex = each === target ? 0 : -1;
+    });
   container.addEventListener("focusin", (event) => choose(event.target));
   container.addEventListener("keydown", (event) => {
     const buttons = all();
     const at = buttons.indexOf(document.activeElement);
-    const moves = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 };
+    const moves = {
+      ArrowRight: at + 1,
+      ArrowDown: at + 1,
+      ArrowLeft: at - 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: buttons.length - 1,
+    };
     const target = buttons[moves[event.key]];
     if (at < 0 || !target) return;
     event.preventDefault();
@@ -384,7 +453,9 @@ class Tokens {
   }
 
   /** What a question wants to be shown. */
-  get show() { return { most: MOST_SHOWN, order: this.order.value, search: this.search.value }; }
+  get show() {
+    return { most: MOST_SHOWN, order: this.order.value, search: this.search.value };
+  }
 
   /** Shows an answer of that, or a sentence in its place. */
   draw(answer) {
@@ -400,8 +471,12 @@ class Tokens {
       return made;
     });
     const left = (answer.found ?? answer.count) - buttons.length;
-    const found = answer.found === undefined ? [] : [element("span", "faint", `${number(answer.found)} of ${number(answer.count)} found`)];
-    const more = left > 0 ? [element("span", "faint", `and ${number(left)} more: search, or change the order`)] : [];
+    const found =
+      answer.found === undefined
+        ? []
+        : [element("span", "faint", `${number(answer.found)} of ${number(answer.count)} found`)];
+    const more =
+      left > 0 ? [element("span", "faint", `and ${number(left)} more: search, or change the order`)] : [];
     this.list.replaceChildren(...found, ...buttons, ...more);
     this.settle();
   }
@@ -413,7 +488,8 @@ let compiles = false;
 
 function showFields() {
   const isSchema = state.format === "json-schema";
-  for (const each of document.querySelectorAll(".only-rules")) each.hidden = isSchema || state.format === "structural-tag";
+  for (const each of document.querySelectorAll(".only-rules"))
+    each.hidden = isSchema || state.format === "structural-tag";
   for (const each of document.querySelectorAll(".only-schemas")) each.hidden = !isSchema;
 }
 
@@ -431,7 +507,8 @@ const grammarChanged = later(150, () => {
     ([answer]) => {
       if (answer.error) refuse(typeof answer.error === "string" ? { message: answer.error } : answer.error);
       else accept(answer);
-    });
+    },
+  );
 });
 
 /** A remark about a place of the grammar, which can be gone to. */
@@ -441,7 +518,10 @@ function remark(kind, { message: text, help, span, line, column }) {
     const [from, to] = span.map((bytes) => fromBytes(state.grammar, bytes));
     line ??= state.grammar.slice(0, from).split("\n").length;
     column ??= [...state.grammar.slice(state.grammar.lastIndexOf("\n", from - 1) + 1, from)].length + 1;
-    item.append(button(`${line}:${column}`, () => editors.grammar.select(from, to)), " ");
+    item.append(
+      button(`${line}:${column}`, () => editors.grammar.select(from, to)),
+      " ",
+    );
   }
   item.append(element("span", "kind", `${kind}: `), text);
   if (help) item.append(element("div", "help", help));
@@ -469,13 +549,22 @@ function excerpt(span) {
 function refuse(error) {
   compiles = false;
   const verdict = $("grammar-verdict");
-  const kind = { syntax: "not a grammar", unsupported: "not supported", unsatisfiable: "no text is valid", limit: "too much work" }[error.kind] ?? "refused";
+  const kind =
+    {
+      syntax: "not a grammar",
+      unsupported: "not supported",
+      unsatisfiable: "no text is valid",
+      limit: "too much work",
+    }[error.kind] ?? "refused";
   verdict.className = "no";
   verdict.textContent = `✗ ${kind}`;
   const span = error.span ?? jsonPlace(error.message);
-  const at = typeof error.at === "string" ? { line: undefined } : error.at ?? {};
+  const at = typeof error.at === "string" ? { line: undefined } : (error.at ?? {});
   // The message repeats the place and the help, which stand beside it.
-  const text = error.message.replace(/^\d+:\d+: /, "").replace(error.help ? ` (${error.help})` : "", "").replace(error.help ? `; ${error.help}` : "", "");
+  const text = error.message
+    .replace(/^\d+:\d+: /, "")
+    .replace(error.help ? ` (${error.help})` : "", "")
+    .replace(error.help ? `; ${error.help}` : "", "");
   const item = remark("error", { message: text, help: error.help, span, ...at });
   if (span) item.append(excerpt(span));
   const items = [item];
@@ -501,16 +590,37 @@ function accept(answer) {
   const { warnings, hints, facts } = answer;
   const verdict = $("grammar-verdict");
   const known = Object.fromEntries(facts);
-  const doubts = [[warnings, "warning"], [hints, "hint"]].filter(([list]) => list.length).map(([list, word]) => plural(list.length, word));
+  const doubts = [
+    [warnings, "warning"],
+    [hints, "hint"],
+  ]
+    .filter(([list]) => list.length)
+    .map(([list, word]) => plural(list.length, word));
   verdict.className = warnings.length ? "maybe" : "yes";
-  const time = answer.compile_us >= 1000 ? `${(answer.compile_us / 1000).toFixed(1)} ms` : `${Math.round(answer.compile_us)} µs`;
+  const time =
+    answer.compile_us >= 1000
+      ? `${(answer.compile_us / 1000).toFixed(1)} ms`
+      : `${Math.round(answer.compile_us)} µs`;
   verdict.textContent = `✓ compiled in ${time}${doubts.length ? ", " + doubts.join(", ") : ""}`;
-  const items = [...warnings.map((each) => remark("warning", each)), ...hints.map((each) => remark("hint", each))];
+  const items = [
+    ...warnings.map((each) => remark("warning", each)),
+    ...hints.map((each) => remark("hint", each)),
+  ];
   $("remarks").replaceChildren(...items);
-  const marks = [["warning", warnings], ["hint", hints]].flatMap(([name, list]) => list.filter(({ span }) => span).map(({ span }) => place(span, name)));
+  const marks = [
+    ["warning", warnings],
+    ["hint", hints],
+  ].flatMap(([name, list]) => list.filter(({ span }) => span).map(({ span }) => place(span, name)));
   editors.grammar.mark("grammar", marks);
   $("facts").hidden = false;
-  $("facts").querySelector("dl").replaceChildren(...Object.entries(known).flatMap(([name, value]) => [element("dt", "", name), element("dd", "", value)]));
+  $("facts")
+    .querySelector("dl")
+    .replaceChildren(
+      ...Object.entries(known).flatMap(([name, value]) => [
+        element("dt", "", name),
+        element("dd", "", value),
+      ]),
+    );
   askTab();
 }
 
@@ -535,8 +645,12 @@ const writing = {
 
   noGrammar() {
     this.known = null;
-    [$("text-verdict").className, $("text-verdict").textContent] = ["faint", "The grammar is to be corrected first."];
-    for (const id of ["notes", "expected", "mask", "steps", "tree", "mask-where", "mask-facts", "tree-what"]) $(id).replaceChildren();
+    [$("text-verdict").className, $("text-verdict").textContent] = [
+      "faint",
+      "The grammar is to be corrected first.",
+    ];
+    for (const id of ["notes", "expected", "mask", "steps", "tree", "mask-where", "mask-facts", "tree-what"])
+      $(id).replaceChildren();
     $("forced").hidden = true;
     editors.text.mark("verdict", []);
   },
@@ -548,18 +662,21 @@ const writing = {
     const wants = [{ op: "text", ...subject(), text, want: ["explain", "tree"] }];
     const counted = text.slice(0, MOST_COUNTED);
     wants.push({ op: "mask", ...subject(), text: counted, want: ["counts"] });
-    lanes.text.run(() => wants, async ([answer, counts]) => {
-      if (answer.error) {
-        $("text-verdict").className = "no";
-        $("text-verdict").textContent = message(answer.error);
-        return;
-      }
-      this.known = { text, stop: fromBytes(text, answer.explain.at), answer };
-      this.drawVerdict();
-      this.drawCounts(counted, counts, text.length > counted.length);
-      this.drawTree();
-      this.askMask();
-    });
+    lanes.text.run(
+      () => wants,
+      async ([answer, counts]) => {
+        if (answer.error) {
+          $("text-verdict").className = "no";
+          $("text-verdict").textContent = message(answer.error);
+          return;
+        }
+        this.known = { text, stop: fromBytes(text, answer.explain.at), answer };
+        this.drawVerdict();
+        this.drawCounts(counted, counts, text.length > counted.length);
+        this.drawTree();
+        this.askMask();
+      },
+    );
   },
 
   /** Asks for the mask at the caret, or where the text stops being viable. */
@@ -568,16 +685,28 @@ const writing = {
     this.at = Math.min($("text").selectionStart, this.known.stop);
     const prefix = state.text.slice(0, this.at);
     const fields = { ...subject(), text: prefix };
-    const questions = [{ op: "mask", ...fields, want: ["allowed", "forced", "minimum"], show: maskTokens.show }];
+    const questions = [
+      { op: "mask", ...fields, want: ["allowed", "forced", "minimum"], show: maskTokens.show },
+    ];
     if (this.at < state.text.length) questions.push({ op: "text", ...fields, want: ["explain"] });
-    lanes.mask.run(() => questions, ([mask, before]) => this.drawMask(mask, before ?? this.known.answer));
+    lanes.mask.run(
+      () => questions,
+      ([mask, before]) => this.drawMask(mask, before ?? this.known.answer),
+    );
   },
 
   drawVerdict() {
-    const { text, stop, answer: { sentence, viable, explain } } = this.known;
+    const {
+      text,
+      stop,
+      answer: { sentence, viable, explain },
+    } = this.known;
     const verdict = $("text-verdict");
-    const [name, words] = sentence ? ["yes", "✓ a sentence"] : viable ? ["maybe", "… not a sentence yet: it can go on"]
-      : ["no", `✗ not a sentence: it stops at ${explain.line}:${explain.column}`];
+    const [name, words] = sentence
+      ? ["yes", "✓ a sentence"]
+      : viable
+        ? ["maybe", "… not a sentence yet: it can go on"]
+        : ["no", `✗ not a sentence: it stops at ${explain.line}:${explain.column}`];
     [verdict.className, verdict.textContent] = [name, words];
     $("notes").replaceChildren(...explain.notes.map((note) => element("li", "", note)));
     const end = stop + ([...text.slice(stop)][0]?.length ?? 0);
@@ -587,21 +716,28 @@ const writing = {
   drawMask(mask, { explain }) {
     const where = $("mask-where");
     const before = state.text.slice(Math.max(0, this.at - 24), this.at);
-    where.textContent = this.at === 0 ? "at the beginning" : `after “${before.length < this.at ? "…" : ""}${before.replaceAll("\n", "⏎")}”`;
+    where.textContent =
+      this.at === 0
+        ? "at the beginning"
+        : `after “${before.length < this.at ? "…" : ""}${before.replaceAll("\n", "⏎")}”`;
     const expected = $("expected");
     expected.replaceChildren("Expected: ");
     if (explain?.expected.length) {
       const SHOWN = 24;
       expected.append(...explain.expected.slice(0, SHOWN).map((name) => element("span", "piece", name)));
       if (explain.expected.length > SHOWN) expected.append(` and ${explain.expected.length - SHOWN} more`);
-    } else expected.append("nothing");
+    } else expected.append(mask.count ? "only what the grammar ignores" : "nothing");
     if (mask.error) {
       $("mask-facts").textContent = "";
       $("forced").hidden = true;
       maskTokens.draw(message(mask.error));
       return;
     }
-    const end = mask.eos ? "The text may end here." : mask.minimum === null ? "No tokens of the vocabulary complete it." : `At least ${plural(mask.minimum, "token")} to a sentence.`;
+    const end = mask.eos
+      ? "The text may end here."
+      : mask.minimum === null
+        ? "No tokens of the vocabulary complete it."
+        : `At least ${plural(mask.minimum, "token")} to a sentence.`;
     const size = start.size ? ` of ${number(start.size)}` : "";
     $("mask-facts").textContent = `${plural(mask.count, "token")}${size} may come next. ${end}`;
     const forced = $("forced");
@@ -630,7 +766,12 @@ const writing = {
     const cells = [];
     let [bytes, index] = [0, 0];
     const cell = (shown, at, count) => {
-      const made = element("span", count === undefined ? "bad" : count === 1 ? "forced" : "", element("b", "", shown), element("i", "", count === undefined ? "✗" : count === null ? "?" : number(count)));
+      const made = element(
+        "span",
+        count === undefined ? "bad" : count === 1 ? "forced" : "",
+        element("b", "", shown),
+        element("i", "", count === undefined ? "✗" : count === null ? "?" : number(count)),
+      );
       made.dataset.at = at;
       made.style.setProperty("--share", count ? Math.log1p(count) / most : 0);
       made.title = count === undefined ? "not viable" : `${number(count ?? 0)} tokens may come next`;
@@ -658,7 +799,10 @@ const writing = {
     const { text, stop, answer } = this.known;
     const what = $("tree-what");
     what.textContent = "";
-    if (answer.tree) { drawTree(answer.tree, text, text.length); return; }
+    if (answer.tree) {
+      drawTree(answer.tree, text, text.length);
+      return;
+    }
     const completion = answer.explain.completion;
     if (completion === null) {
       $("tree").replaceChildren(element("span", "faint", "There is one when the text is a sentence."));
@@ -666,15 +810,18 @@ const writing = {
     }
     const whole = text.slice(0, stop) + completion;
     const question = { op: "text", ...subject(), text: whole, want: ["tree"] };
-    lanes.tree.run(() => [question], ([completed]) => {
-      if (!completed.tree) return;
-      what.textContent = `with “${completion}” added`;
-      drawTree(completed.tree, whole, stop);
-    });
+    lanes.tree.run(
+      () => [question],
+      ([completed]) => {
+        if (!completed.tree) return;
+        what.textContent = `with “${completion}” added`;
+        drawTree(completed.tree, whole, stop);
+      },
+    );
   },
 };
 
-/** Nodes come as a list, each before those below it. `length` is where the part begins that is not written. */
+/** Nodes come as a list, each before those below it. From `length` on the text is not written yet. */
 function drawTree(nodes, text, length) {
   const index = byteIndex(text);
   let n_open = 0;
@@ -690,7 +837,13 @@ function drawTree(nodes, text, length) {
     const ghost = from >= length && to > from ? " ghost" : "";
     const span = element("span", "span", ` ${node.start}–${node.end}`);
     if (node.terminal !== undefined) {
-      const leaf = element("div", "leaf" + ghost, element("span", "terminal", node.terminal + " "), ...visible(JSON.stringify(text.slice(from, to))), span);
+      const leaf = element(
+        "div",
+        "leaf" + ghost,
+        element("span", "terminal", node.terminal + " "),
+        ...visible(JSON.stringify(text.slice(from, to))),
+        span,
+      );
       leaf.tabIndex = -1;
       pointAt(leaf, from, to);
       return leaf;
@@ -708,8 +861,13 @@ function drawTree(nodes, text, length) {
       }
     };
     n_open += 1;
-    if (n_open <= OPEN_NODES) { unfold(); fold.open = true; }
-    fold.addEventListener("toggle", () => { if (fold.open) unfold(); });
+    if (n_open <= OPEN_NODES) {
+      unfold();
+      fold.open = true;
+    }
+    fold.addEventListener("toggle", () => {
+      if (fold.open) unfold();
+    });
     return fold;
   };
   $("tree").replaceChildren(branch(0));
@@ -729,9 +887,16 @@ function byteIndex(text) {
 
 // ---------------------------------------------------------------- 8. the canvas
 
-const HOLE = "▢", GAP = "…";
+const HOLE = "▢",
+  GAP = "…";
 /** Numbers of holes that are tried in the place of a gap. */
 const MOST_HOLES = 8;
+
+/** How many tokens are admissible, as far as that is known. */
+function inShort({ count, isWhole }) {
+  if (isWhole) return number(count);
+  return count ? `≥ ${number(count)}` : "?";
+}
 
 const canvas = {
   /** As in `state`; null while the text is being cut into tokens. */
@@ -765,7 +930,9 @@ const canvas = {
     this.slots = slots;
     state.slots = slots;
     this.chosen = Math.max(0, Math.min(chosen, slots.length - 1));
-    state.canvas = slots.map((slot) => (slot === null ? HOLE : slot === "*" ? GAP : spelled(slot[1]) ?? `⟨${slot[1]}⟩`)).join("");
+    state.canvas = slots
+      .map((slot) => (slot === null ? HOLE : slot === "*" ? GAP : (spelled(slot[1]) ?? `⟨${slot[1]}⟩`)))
+      .join("");
     editors.canvas.setText(state.canvas);
     this.draw();
     this.ask();
@@ -775,35 +942,63 @@ const canvas = {
   /** Cuts the text into tokens if that is to be done, then asks about the slots. */
   ask() {
     if (state.tab !== "canvas" || !compiles) return;
-    if (this.slots) { this.askSlots(); return; }
+    if (this.slots) {
+      this.askSlots();
+      return;
+    }
     const parts = state.canvas.split(/([▢…])/).filter((part) => part !== "");
     const fixed = parts.filter((part) => part !== HOLE && part !== GAP);
-    lanes.canvas.run(() => fixed.map((text) => ({ op: "tokens", text })).concat({ op: "tokens" }), (answers) => {
-      const error = answers.find((answer) => answer.error)?.error;
-      if (error) { this.say("no", message(error)); return; }
-      const tokens = fixed.map((_, at) => answers[at].tokens.map((token, index) => [token, answers[at].shown[index]]));
-      this.slots = parts.flatMap((part) => (part === HOLE ? [null] : part === GAP ? ["*"] : tokens.shift()));
-      this.chosen = Math.max(0, this.slots.findIndex((slot) => !Array.isArray(slot)));
-      this.answer = null;
-      this.askSlots();
-    });
+    lanes.canvas.run(
+      () => fixed.map((text) => ({ op: "tokens", text })).concat({ op: "tokens" }),
+      (answers) => {
+        const error = answers.find((answer) => answer.error)?.error;
+        if (error) {
+          this.say("no", message(error));
+          return;
+        }
+        const tokens = fixed.map((_, at) =>
+          answers[at].tokens.map((token, index) => [token, answers[at].shown[index]]),
+        );
+        this.slots = parts.flatMap((part) =>
+          part === HOLE ? [null] : part === GAP ? ["*"] : tokens.shift(),
+        );
+        this.chosen = Math.max(
+          0,
+          this.slots.findIndex((slot) => !Array.isArray(slot)),
+        );
+        this.answer = null;
+        this.askSlots();
+      },
+    );
   },
 
   question(slots, want) {
-    return { op: "canvas", ...subject(), slots: slots.map((slot) => (Array.isArray(slot) ? slot[0] : slot)), end: state.end, want };
+    return {
+      op: "canvas",
+      ...subject(),
+      slots: slots.map((slot) => (Array.isArray(slot) ? slot[0] : slot)),
+      end: state.end,
+      want,
+    };
   },
 
   askSlots() {
     const slots = this.slots;
     this.draw();
-    const question = { ...this.question(slots, ["completable", "witness", "minimum", "admissible"]), show: slotTokens.show };
-    lanes.canvas.run(() => [question], ([answer]) => {
-      if (this.slots !== slots) return;
-      this.answer = answer;
-      this.draw();
-      this.drawSample();
-      this.askGap();
-    });
+    const question = {
+      ...this.question(slots, ["completable", "witness", "minimum", "admissible"]),
+      show: slotTokens.show,
+    };
+    lanes.canvas.run(
+      () => [question],
+      ([answer]) => {
+        if (this.slots !== slots) return;
+        this.answer = answer;
+        this.draw();
+        this.drawSample();
+        this.askGap();
+      },
+    );
   },
 
   /** How many holes fit in the place of the gap that is chosen. */
@@ -812,20 +1007,29 @@ const canvas = {
     $("gap-counts").replaceChildren();
     if (!slots || slots[at] !== "*") return;
     const filled = (n) => [...slots.slice(0, at), ...Array(n).fill(null), ...slots.slice(at + 1)];
-    const questions = Array.from({ length: MOST_HOLES + 1 }, (_, n) => this.question(filled(n), ["completable"]));
-    lanes.gap.run(() => questions, (answers) => {
-      if (this.slots !== slots || this.chosen !== at) return;
-      const buttons = answers.map((answer, n) => {
-        const [name, mark, word] = { true: ["fits", "✓", "fit"], false: ["not", "✗", "do not fit"] }[answer.completable] ?? ["", "?", "may fit: not decided"];
-        const made = button(`${n} ${mark}`, () => this.changed(filled(n), at), name);
-        made.title = `${plural(n, "hole")} in its place ${word}`;
-        return made;
-      });
-      $("gap-counts").replaceChildren(element("span", "", "Holes that fit in its place: "), ...buttons);
-    });
+    const questions = Array.from({ length: MOST_HOLES + 1 }, (_, n) =>
+      this.question(filled(n), ["completable"]),
+    );
+    lanes.gap.run(
+      () => questions,
+      (answers) => {
+        if (this.slots !== slots || this.chosen !== at) return;
+        const buttons = answers.map((answer, n) => {
+          const [name, mark, word] = { true: ["fits", "✓", "fit"], false: ["not", "✗", "do not fit"] }[
+            answer.completable
+          ] ?? ["", "?", "may fit: not decided"];
+          const made = button(`${n} ${mark}`, () => this.changed(filled(n), at), name);
+          made.title = `${plural(n, "hole")} in its place ${word}`;
+          return made;
+        });
+        $("gap-counts").replaceChildren(element("span", "", "Holes that fit in its place: "), ...buttons);
+      },
+    );
   },
 
-  say(name, text) { [$("canvas-verdict").className, $("canvas-verdict").textContent] = [name, text]; },
+  say(name, text) {
+    [$("canvas-verdict").className, $("canvas-verdict").textContent] = [name, text];
+  },
 
   draw() {
     const slots = this.slots ?? [];
@@ -834,7 +1038,10 @@ const canvas = {
     else if (!answer) this.say("faint", "…");
     else if (answer.error) this.say("no", message(answer.error));
     else {
-      const [name, words] = { true: ["yes", "✓ it can be completed"], false: ["no", "✗ no choice of tokens completes it"] }[answer.completable] ?? ["maybe", `? not decided: ${answer.why}`];
+      const [name, words] = {
+        true: ["yes", "✓ it can be completed"],
+        false: ["no", "✗ no choice of tokens completes it"],
+      }[answer.completable] ?? ["maybe", `? not decided: ${answer.why}`];
       const least = answer.minimum ? `; the shortest completion has ${plural(answer.minimum, "token")}` : "";
       this.say(name, words + least);
     }
@@ -871,11 +1078,15 @@ const canvas = {
       names.push(slot === null ? "hole" : "gap");
       made.append(element("span", "", slot === null ? HOLE : GAP));
       const filling = this.answer?.witness?.[at];
-      const shown = row ? `${row.isWhole ? "" : "≥ "}${number(row.count)}` : slot === "*" && Array.isArray(filling) ? plural(filling.length, "token") : "";
+      const length = slot === "*" && Array.isArray(filling) ? plural(filling.length, "token") : "";
+      const shown = row ? inShort(row) : length;
       made.append(element("small", "", shown || " "));
       if (row?.isWhole && row.count === 1) names.push("single");
       if (row?.isWhole && row.count === 0) names.push("none");
-      made.title = slot === null ? `slot ${at}: a hole, one token${row ? `; ${shown} admissible` : ""}` : `slot ${at}: a gap, any number of tokens`;
+      made.title =
+        slot === null
+          ? `slot ${at}: a hole, one token${row ? `; ${shown} admissible` : ""}`
+          : `slot ${at}: a gap, any number of tokens`;
     }
     made.className = names.join(" ");
     made.tabIndex = at === this.chosen ? 0 : -1;
@@ -893,7 +1104,8 @@ const canvas = {
 
   drawChosen(rows) {
     const slot = this.slots?.[this.chosen];
-    for (const id of ["slot-before", "slot-after", "slot-hole", "slot-gap", "slot-remove"]) $(id).disabled = !this.slots || (slot === undefined && !["slot-after"].includes(id));
+    for (const id of ["slot-before", "slot-after", "slot-hole", "slot-gap", "slot-remove"])
+      $(id).disabled = !this.slots || (slot === undefined && !["slot-after"].includes(id));
     $("slot-hole").disabled ||= slot === null;
     $("slot-gap").disabled ||= slot === "*";
     $("slot-tokens").hidden = slot !== null;
@@ -903,7 +1115,12 @@ const canvas = {
     if (slot === undefined) title.textContent = "No slot is chosen";
     else if (slot === "*") title.textContent = `Slot ${this.chosen}: a gap, any number of tokens`;
     else if (slot !== null) title.textContent = `Slot ${this.chosen}: token ${slot[0]}, ${slot[1]}`;
-    else title.textContent = `Slot ${this.chosen}: ${row ? `${row.isWhole ? "" : "at least "}${plural(row.count, "admissible token")}` : "a hole"}`;
+    else {
+      const count = row && `${row.isWhole ? "" : "at least "}${plural(row.count, "admissible token")}`;
+      title.textContent = `Slot ${this.chosen}: ${count ?? "a hole"}`;
+      if (row && !row.isWhole)
+        title.append(element("small", "", ` the others are not decided: ${this.answer.why}`));
+    }
     slotTokens.draw(row ?? (this.answer && !this.answer.error ? "not known" : "…"));
   },
 
@@ -927,17 +1144,22 @@ const canvas = {
     const [slots, witness] = [this.slots, this.answer?.witness];
     $("completion").hidden = !witness || !slots.some((slot) => !Array.isArray(slot));
     if ($("completion").hidden) return;
-    lanes.sample.run(() => [{ op: "tokens", tokens: witness.flat() }], ([{ tokens, shown }]) => {
-      if (this.slots !== slots || !tokens) return;
-      const names = new Map(tokens.map((token, at) => [token, shown[at]]));
-      const fillings = slots.map((slot, at) => (Array.isArray(slot) ? [slot] : [witness[at]].flat().map((token) => [token, names.get(token), true])));
-      this.filled = fillings.flat();
-      const parts = fillings.map((filling, at) => {
-        const text = filling.map(([, name]) => spelled(name) ?? visible(name)[0]).join("");
-        return Array.isArray(slots[at]) ? text : element("b", "", text);
-      });
-      $("sample").replaceChildren(...parts);
-    });
+    lanes.sample.run(
+      () => [{ op: "tokens", tokens: witness.flat() }],
+      ([{ tokens, shown }]) => {
+        if (this.slots !== slots || !tokens) return;
+        const names = new Map(tokens.map((token, at) => [token, shown[at]]));
+        const fillings = slots.map((slot, at) =>
+          Array.isArray(slot) ? [slot] : [witness[at]].flat().map((token) => [token, names.get(token), true]),
+        );
+        this.filled = fillings.flat();
+        const parts = fillings.map((filling, at) => {
+          const text = filling.map(([, name]) => spelled(name) ?? visible(name)[0]).join("");
+          return Array.isArray(slots[at]) ? text : element("b", "", text);
+        });
+        $("sample").replaceChildren(...parts);
+      },
+    );
   },
 
   fill() {
@@ -962,28 +1184,58 @@ function showTab(name, isAsked = true) {
 }
 
 function wire() {
-  editors.grammar = new Editor("grammar", () => { state.grammar = editors.grammar.text; grammarChanged(); });
+  editors.grammar = new Editor("grammar", () => {
+    state.grammar = editors.grammar.text;
+    grammarChanged();
+  });
   const askText = later(60, () => writing.ask());
-  editors.text = new Editor("text", () => { state.text = editors.text.text; remember(); askText(); });
+  editors.text = new Editor("text", () => {
+    state.text = editors.text.text;
+    remember();
+    askText();
+  });
   const askCanvas = later(150, () => canvas.rewritten());
-  editors.canvas = new Editor("canvas", () => { remember(); askCanvas(); });
+  editors.canvas = new Editor("canvas", () => {
+    remember();
+    askCanvas();
+  });
   maskTokens = new Tokens({
-    list: "mask", search: "mask-search", order: "mask-order", changed: () => writing.askMask(),
+    list: "mask",
+    search: "mask-search",
+    order: "mask-order",
+    changed: () => writing.askMask(),
     chosen: (_, shown) => {
       const text = spelled(shown);
       if (text === null) notice("this token is no text that can be written here");
       else writing.insert(text);
     },
   });
-  slotTokens = new Tokens({ list: "admissible", search: "slot-search", order: "slot-order", changed: () => canvas.askSlots(), chosen: (token, shown) => canvas.set(token, shown) });
+  slotTokens = new Tokens({
+    list: "admissible",
+    search: "slot-search",
+    order: "slot-order",
+    changed: () => canvas.askSlots(),
+    chosen: (token, shown) => canvas.set(token, shown),
+  });
 
   for (const name of ["format", "lexer", "start", "options"]) {
-    $(name).addEventListener("input", () => { state[name] = $(name).value; showFields(); grammarChanged(); });
+    $(name).addEventListener("input", () => {
+      state[name] = $(name).value;
+      showFields();
+      grammarChanged();
+    });
   }
-  $("end").addEventListener("change", () => { state.end = $("end").value; remember(); canvas.ask(); });
+  $("end").addEventListener("change", () => {
+    state.end = $("end").value;
+    remember();
+    canvas.ask();
+  });
   $("example").addEventListener("change", () => {
     const chosen = examples.find(({ id }) => id === $("example").value);
-    if (chosen) { history.replaceState(null, "", `#example=${chosen.id}`); open(chosen); }
+    if (chosen) {
+      history.replaceState(null, "", `#example=${chosen.id}`);
+      open(chosen);
+    }
   });
   $("save").addEventListener("click", save);
   $("load").addEventListener("click", () => $("file").click());
@@ -999,8 +1251,13 @@ function wire() {
   for (const tab of ["text", "canvas"]) $(`${tab}-tab`).addEventListener("click", () => showTab(tab));
 
   // The mask follows the caret.
-  const caret = later(40, () => { writing.markStep(); writing.askMask(); });
-  document.addEventListener("selectionchange", () => { if (document.activeElement === $("text")) caret(); });
+  const caret = later(40, () => {
+    writing.markStep();
+    writing.askMask();
+  });
+  document.addEventListener("selectionchange", () => {
+    if (document.activeElement === $("text")) caret();
+  });
   $("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !$("forced").hidden) {
       event.preventDefault();
@@ -1015,11 +1272,17 @@ function wire() {
   let seed = 0;
   $("random").addEventListener("click", () => {
     seed += 1;
-    lanes.random.run(() => (compiles ? [{ op: "grammar", ...subject(), want: ["examples"], count: 8, seed }] : null), ([answer]) => {
-      const sentence = answer.examples?.[seed % answer.examples.length];
-      if (sentence === undefined) { notice("no sentence was found"); return; }
-      editors.text.insert(0, $("text").value.length, sentence);
-    });
+    lanes.random.run(
+      () => (compiles ? [{ op: "grammar", ...subject(), want: ["examples"], count: 8, seed }] : null),
+      ([answer]) => {
+        const sentence = answer.examples?.[seed % answer.examples.length];
+        if (sentence === undefined) {
+          notice("no sentence was found");
+          return;
+        }
+        editors.text.insert(0, $("text").value.length, sentence);
+      },
+    );
   });
 
   roving($("slots"));
@@ -1037,14 +1300,18 @@ function wire() {
       canvas.changed(canvas.spliced(canvas.chosen, 1, null), canvas.chosen);
     }
   });
-  const edit = (id, change) => $(id).addEventListener("click", () => canvas.changed(...change(canvas.chosen)));
+  const edit = (id, change) =>
+    $(id).addEventListener("click", () => canvas.changed(...change(canvas.chosen)));
   edit("slot-before", (at) => [canvas.spliced(at, 0, null), at]);
   edit("slot-after", (at) => [canvas.spliced(at + 1, 0, null), at + 1]);
   edit("slot-hole", (at) => [canvas.spliced(at, 1, null), at]);
   edit("slot-gap", (at) => [canvas.spliced(at, 1, "*"), at]);
   edit("slot-remove", (at) => [canvas.spliced(at, 1), at]);
   $("fill").addEventListener("click", () => canvas.fill());
-  const put = (id, text) => $(id).addEventListener("click", () => editors.canvas.insert($("canvas").selectionStart, $("canvas").selectionEnd, text));
+  const put = (id, text) =>
+    $(id).addEventListener("click", () =>
+      editors.canvas.insert($("canvas").selectionStart, $("canvas").selectionEnd, text),
+    );
   put("put-hole", HOLE);
   put("put-gap", GAP);
 }
@@ -1057,7 +1324,8 @@ async function begin() {
   for (const name of start.lexers) $("lexer").append(new Option(name, name));
   if (start.opened) $("example").append(new Option("the file that was given", ""));
   else $("example").append(new Option("choose…", ""));
-  for (const { id, name, about } of examples) $("example").append(Object.assign(new Option(name, id), { title: about }));
+  for (const { id, name, about } of examples)
+    $("example").append(Object.assign(new Option(name, id), { title: about }));
   wire();
   const [{ size }] = await ask([{ op: "tokens" }]);
   start.size = size;

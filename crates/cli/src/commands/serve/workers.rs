@@ -67,8 +67,8 @@ enum Stop {
 }
 
 impl Workers {
-    /// Workers that are given up when a request takes longer. The first is started, so that it is said what is
-    /// wrong with the vocabulary or the options.
+    /// Workers that are given up when a request takes longer. The first is started, so that it is said what
+    /// is wrong with the vocabulary or the options.
     pub fn new(patience: Duration) -> Result<Self> {
         let first = Worker::start()?;
         Ok(Self {
