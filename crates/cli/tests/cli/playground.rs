@@ -205,6 +205,42 @@ fn what_takes_too_long_is_a_limit() {
     assert_eq!(server.ask(&[ask("a")])[0]["sentence"], true);
 }
 
+/// The processes that answer are ended from outside: between questions, and within one.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_answers_may_be_ended() {
+    let server = Server::start(&["--engine", "reference", "--limit", "mask_steps=1000000000000000"]);
+    let end_all = || {
+        let id = server.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        let children: Vec<&str> = children.split_whitespace().collect();
+        assert!(!children.is_empty());
+        assert!(std::process::Command::new("kill").arg("-9").args(&children).status().unwrap().success());
+        // Until nothing is left of them, or all but their exit status.
+        for child in children {
+            let is_there = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            while !["", "Z"].contains(&is_there().rsplit(") ").next().unwrap().get(..1).unwrap_or_default()) {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        }
+    };
+    let ask = |text: &str| {
+        json!({"id": 1, "op": "text", "text": text, "format": "lark",
+            "grammar": "start: start start | start start start | \"a\"", "want": ["explain"]})
+    };
+    assert_eq!(server.ask(&[ask("a")])[0]["sentence"], true);
+    end_all();
+    assert_eq!(server.ask(&[ask("aa")])[0]["sentence"], true);
+    let answer = std::thread::scope(|scope| {
+        let long = scope.spawn(|| server.ask(&[ask(&"a".repeat(20_000))]).remove(0));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        end_all();
+        long.join().unwrap()
+    });
+    assert!(answer["error"].as_str().is_some_and(|error| error.contains("has ended")), "{answer}");
+    assert_eq!(server.ask(&[ask("aaa")])[0]["sentence"], true);
+}
+
 #[test]
 fn what_cannot_be_served_is_bad_input() {
     let server = Server::start(&[]);

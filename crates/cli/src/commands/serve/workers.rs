@@ -130,8 +130,12 @@ impl Workers {
             return Err(Busy::Workers);
         }
         state.n_lent += 1;
-        if let Some(worker) = state.idle.pop() {
-            return Ok(worker);
+        while let Some(mut worker) = state.idle.pop() {
+            // Somebody may have ended it meanwhile, such as a system without memory.
+            if matches!(worker.child.try_wait(), Ok(None)) {
+                return Ok(worker);
+            }
+            worker.end();
         }
         drop(state);
         Worker::start().map_err(|error| {
