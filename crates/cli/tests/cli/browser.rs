@@ -172,6 +172,13 @@ impl Browser {
         self.call("Input.dispatchKeyEvent", params);
     }
 
+    /// Chooses a file where one is asked for.
+    pub fn choose_file(&mut self, id: &str, path: &str) {
+        let expression = json!({"expression": format!("document.getElementById('{id}')")});
+        let object = self.call("Runtime.evaluate", expression)["result"]["objectId"].clone();
+        self.call("DOM.setFileInputFiles", json!({"files": [path], "objectId": object}));
+    }
+
     /// The size of the window, and whether it is that of a phone.
     pub fn resize(&mut self, width: u32, height: u32, is_phone: bool) {
         let params = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});

@@ -338,12 +338,14 @@ fn the_page_works_by_keyboard() {
     let remarks = shown(&mut browser, "remarks");
     assert!(remarks.contains("2:7") && remarks.contains("    | word\n      ^^^^"), "{remarks}");
     assert_eq!(browser.value("document.querySelector('#grammar-pane .marks .error').textContent"), "word");
+    assert_eq!(browser.value("document.getElementById('text-panel').className"), "stale");
     // It is corrected, and the text is one of another language now.
     browser.key("a", true);
     browser.text("start: \"(\" start \")\" | word\nword: \"x\"\nunused: word\n");
     browser.wait("document.getElementById('grammar-verdict').innerText.includes('1 warning')");
     assert!(shown(&mut browser, "remarks").contains("3:1 warning: the rule `unused` is never used"));
     browser.wait("document.getElementById('text-verdict').innerText.includes('stops at 1:2')");
+    assert_eq!(browser.value("document.getElementById('text-panel').className"), "");
     // A text, its mask, and what it must go on with.
     tab_to(&mut browser, "text");
     browser.key("a", true);
@@ -414,7 +416,7 @@ fn by_keyboard_on_the_canvas(browser: &mut Browser) {
 #[test]
 fn a_page_can_be_kept() {
     let Some(mut browser) = Browser::start() else { return };
-    let server = Server::start(&[]);
+    let (server, folder) = (Server::start(&[]), Folder::new());
     browser.open(&format!("{}#example=canvas", server.address));
     browser.wait("document.getElementById('canvas-verdict')?.innerText.includes('can be completed')");
     browser.value("document.querySelectorAll('#admissible button')[1].click()");
@@ -431,6 +433,15 @@ fn a_page_can_be_kept() {
     browser.open(&server.address);
     browser.wait("Boolean(document.getElementById('canvas')?.value)");
     assert_eq!(browser.value("document.getElementById('canvas').value"), text);
+    // The same in a file; what is none is told apart.
+    let written = browser.value("written()");
+    browser.open(&format!("{}#example=sql", server.address));
+    browser.wait("document.getElementById('text-verdict')?.innerText.includes('stops at')");
+    browser.choose_file("file", &folder.file("mine.json", written.as_str().unwrap()));
+    browser.wait("document.getElementById('notice').innerText === 'opened mine.json'");
+    assert_eq!(browser.value("document.getElementById('canvas').value"), text);
+    browser.choose_file("file", &folder.file("other.json", "{}"));
+    browser.wait("document.getElementById('notice').innerText.includes('was not saved here')");
     // Where tokens are others, the slots are cut again from the text.
     let other = "({ ...JSON.parse(written()), vocabulary: 'another', slots: [[7, '\"x\"']], canvas: '▢[▢' })";
     browser.value(&format!("open({other})"));

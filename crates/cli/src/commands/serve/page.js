@@ -498,15 +498,26 @@ const grammarChanged = later(150, () => {
   lanes.grammar.run(
     () => {
       try {
-        return [{ op: "grammar", ...subject(), want: ["warnings", "hints", "facts"] }];
+        // Of a large grammar more can be asked than is answered: then it compiles all the same.
+        return [
+          { op: "grammar", ...subject(), want: ["warnings", "hints", "facts"] },
+          { op: "text", ...subject(), text: "" },
+        ];
       } catch (error) {
         refuse({ message: `the options are no JSON: ${error.message}` });
         return null;
       }
     },
-    ([answer]) => {
-      if (answer.error) refuse(typeof answer.error === "string" ? { message: answer.error } : answer.error);
-      else accept(answer);
+    ([answer, empty]) => {
+      const { error } = answer;
+      if (!error) accept(answer);
+      else if (empty.error) refuse(typeof error === "string" ? { message: error } : error);
+      else {
+        accept({ warnings: [], hints: [], facts: [], compile_us: empty.compile_us });
+        $("remarks").append(
+          remark("warning", { message: `it was not looked at as a whole: ${message(error)}` }),
+        );
+      }
     },
   );
 });
@@ -649,8 +660,9 @@ const writing = {
       "faint",
       "The grammar is to be corrected first.",
     ];
-    for (const id of ["notes", "expected", "mask", "steps", "tree", "mask-where", "mask-facts", "tree-what"])
-      $(id).replaceChildren();
+    // What was known stays, pale: who types is without a grammar for a moment only.
+    $("text-panel").classList.add("stale");
+    $("notes").replaceChildren();
     $("forced").hidden = true;
     editors.text.mark("verdict", []);
   },
@@ -701,6 +713,7 @@ const writing = {
       stop,
       answer: { sentence, viable, explain },
     } = this.known;
+    $("text-panel").classList.remove("stale");
     const verdict = $("text-verdict");
     const [name, words] = sentence
       ? ["yes", "✓ a sentence"]
