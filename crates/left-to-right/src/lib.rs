@@ -6,6 +6,7 @@
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`read`] | one token read from a frontier |
 //! | [`recall`] | what readings do not know of their text: which keys and items it has |
+//! | `counts` | how many tokens have bytes in the pieces in progress, where that is bounded |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | `sweep`, `rests` | what tokens do to a piece in progress, and what is left of them behind it |
 //! | `common`, `beside` | the same in automata in common use, once for a vocabulary, and what differs |
@@ -35,6 +36,7 @@ pub mod budget;
 mod common;
 pub mod constraint;
 pub mod costs;
+mod counts;
 pub mod error;
 pub mod example;
 pub mod explain;

@@ -415,6 +415,13 @@ impl Language {
         self.inner.warnings().iter().map(ToString::to_string).collect()
     }
 
+    /// Whether the grammar bounds the tokens in parts of a text (`max_tokens`): then there are no budgets and
+    /// no canvases.
+    #[getter]
+    fn counts_tokens(&self) -> bool {
+        self.inner.counts_tokens()
+    }
+
     /// What compiling took, in steps as limits count them: the same on every machine.
     #[getter]
     fn compile_steps(&self) -> u64 {

@@ -7,6 +7,7 @@ mod budget;
 mod budget_workloads;
 mod cases;
 mod characters;
+mod counts;
 mod example;
 mod limits;
 mod memo;

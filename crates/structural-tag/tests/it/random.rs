@@ -11,7 +11,7 @@ use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 use serde_json::{Value, json};
 
 use super::language;
-use super::reference::{belongs, tag_ends};
+use super::reference::{belongs, belongs_in_tokens, tag_ends};
 
 /// Texts are enumerated up to this length.
 const LONGEST: usize = 11;
@@ -154,6 +154,68 @@ fn random_tags_are_those_of_the_reference() {
             "{n_compared} {n_refused} {n_triggered}"
         );
     }
+}
+
+/// Bounds the tokens in the free texts of a format; how many there are.
+fn bound_tokens(random: &mut Random, format: &mut Value) -> usize {
+    let is_text = format["type"] == "any_text";
+    if is_text {
+        format["max_tokens"] = json!(random.below(4));
+    }
+    let parts: Vec<&mut Value> = match format {
+        Value::Array(parts) => parts.iter_mut().collect(),
+        Value::Object(fields) => fields.values_mut().collect(),
+        _ => Vec::new(),
+    };
+    let inside: usize = parts.into_iter().map(|part| bound_tokens(random, part)).sum();
+    usize::from(is_text) + inside
+}
+
+#[test]
+fn random_tags_with_few_tokens_are_those_of_the_reference() {
+    const LETTERS: usize = 3;
+    const TOKENS: [&[u8]; 7] = [b"a", b"b", b"aa", b"ab", b"ba", b"bb", b"aba"];
+    let (rests, mut n_compared) = (all_texts(2 * LETTERS), 0);
+    let eos = SpecialIds { eos: vec![TOKENS.len() as u32], ..SpecialIds::default() };
+    let vocabulary = Vocabulary::from_tokens(TOKENS.into_iter().chain([&b""[..]]), eos).unwrap();
+    for seed in seeds().into_iter().step_by(3) {
+        let mut random = Random::new(seed);
+        let format = loop {
+            let mut format = format(&mut random, 2);
+            if n_letters(&format) <= LETTERS && bound_tokens(&mut random, &mut format) > 0 {
+                break format;
+            }
+        };
+        let Ok(language) = language(&json!({"format": format}).to_string()) else { continue };
+        let mut matcher = Constraint::new(language, vocabulary.clone()).unwrap().matcher().unwrap();
+        let is_output = |tokens: &[usize], rest: &[u8]| {
+            let (mut text, mut ends) = (Vec::new(), Vec::new());
+            for token in tokens.iter().map(|&token| TOKENS[token]).chain([rest]) {
+                text.extend(token);
+                ends.push(text.len());
+            }
+            belongs_in_tokens(&format, &text, &ends)
+        };
+        n_compared += 1;
+        for _ in 0..4 {
+            matcher.reset();
+            let mut tokens = Vec::new();
+            while tokens.len() < 5 {
+                let is_next =
+                    |token: usize| rests.iter().any(|rest| is_output(&[&*tokens, &[token]].concat(), rest));
+                let mut right: Vec<usize> = (0..TOKENS.len()).filter(|&token| is_next(token)).collect();
+                right.extend(is_output(&tokens, b"").then_some(TOKENS.len()));
+                let found: Vec<usize> = matcher.mask().unwrap().iter().map(TokenId::index).collect();
+                assert_eq!(found, right, "seed {seed}, behind {tokens:?}: {format}");
+                let Some(&next) = right.iter().find(|&&next| next < TOKENS.len() && random.chance(50)) else {
+                    break;
+                };
+                matcher.advance(TokenId(next as u32)).unwrap();
+                tokens.push(next);
+            }
+        }
+    }
+    assert!(seeds().len() < 100 || n_compared > 50, "{n_compared}");
 }
 
 /// Whether the tag is one that has texts; what is wrong about it.

@@ -197,7 +197,7 @@ fn masks(
 #[test]
 fn canvases_refuse_sets_of_tokens() {
     let language = language(r#"{"format":{"type":"any_tokens"}}"#).unwrap();
-    let error = language.needs_named_tokens("canvases").unwrap_err();
+    let error = language.needs_texts_alone("canvases").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("canvases"), "{error}");
 }
