@@ -24,6 +24,7 @@
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
 //! | [`tree`] | the parse tree of a finished text |
+//! | [`captures`] | which part is which rule, while a text is being written |
 //!
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable
 //! prefix. The crate knows engines only through their trait, and nothing of grammar files.
@@ -33,6 +34,7 @@ mod batch;
 mod beside;
 mod bound;
 pub mod budget;
+pub mod captures;
 mod common;
 pub mod constraint;
 pub mod costs;

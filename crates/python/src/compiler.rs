@@ -9,6 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
+use crate::captures::{self, TreeNode};
 use crate::error::{Raise, invalid, of_compile, shown};
 use crate::gate::{outside, work};
 use crate::number::{Drawn, Seed};
@@ -383,6 +384,20 @@ impl Language {
     fn examples<'py>(&self, py: Python<'py>, n: Drawn, seed: Seed) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let found = work(py, || self.inner.examples(n.0, seed.0)).raise(py)?;
         Ok(found.iter().map(|text| PyBytes::new(py, text)).collect())
+    }
+
+    /// The parse tree of a text: its nodes, each before those below it; `None` if it is no sentence. Rules
+    /// that were made up for groups and repetitions are left out.
+    ///
+    /// >>> import anygram
+    /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
+    /// >>> [(node.name, node.start, node.end) for node in language.tree("(x)") if node.is_rule]
+    /// [('start', 0, 3), ('start', 1, 2)]
+    ///
+    /// Raises:
+    ///     LimitError: it takes more work than the limits allow.
+    fn tree(&self, py: Python<'_>, text: Text) -> PyResult<Option<Vec<TreeNode>>> {
+        captures::tree(py, &self.inner, &text.0)
     }
 
     /// The text of the grammar; a schema as JSON.

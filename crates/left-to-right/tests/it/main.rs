@@ -5,6 +5,7 @@ mod batch;
 mod bound;
 mod budget;
 mod budget_workloads;
+mod captures;
 mod cases;
 mod characters;
 mod counts;
