@@ -167,6 +167,7 @@ class Compiler:
         extra_keys: Literal["schema", "none"] | None = None,
         documents: dict[str, Any] | None = None,
         dialect: Literal["lark", "llguidance"] | None = None,
+        named: dict[str, Any] | None = None,
     ) -> Compiler: ...
     def compile(
         self, source: Any, format: _Format = "lark", *, start: str | None = None, cancel: Cancel | None = None

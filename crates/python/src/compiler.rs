@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anygram::{CompileError, Engine, GrammarFormat, LarkDialect, LexerMode, Limits, Ties, json_schema};
+use anygram::{
+    CompileError, Engine, GrammarFormat, LarkDialect, LexerMode, Limits, NamedGrammar, Ties, json_schema,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -63,6 +65,7 @@ impl Cancel {
 ///     extra_keys: `"schema"` or `"none"`: whether keys that a schema does not declare are allowed.
 ///     documents: what references of schemas point into, by address: dicts or texts. Nothing is fetched.
 ///     dialect: `"lark"` or `"llguidance"`: whose meaning Lark grammars follow where the two differ.
+///     named: what Lark grammars call `@name`, by name: grammars in Lark as texts, and schemas as dicts or types.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile({"type": "integer"}, "json-schema")
@@ -155,6 +158,15 @@ impl Compiler {
             let all = LarkDialect::ALL.map(|dialect| (dialect.name(), dialect));
             inner = inner.dialect(named(py, "dialect", &name.extract::<String>()?, all)?);
         }
+        if let Some(grammars) = given_of("named")? {
+            for (name, grammar) in grammars.cast::<PyDict>()? {
+                let grammar = match grammar.extract::<String>() {
+                    Ok(text) => NamedGrammar::Lark(text),
+                    Err(_) => NamedGrammar::Schema(text_of(&grammar)?),
+                };
+                inner = inner.named(name.extract::<String>()?, grammar);
+            }
+        }
         if let Some(folder) = given_of("imports")? {
             inner = inner.imports(folder.extract::<std::path::PathBuf>()?);
         }
@@ -173,7 +185,7 @@ impl Compiler {
     #[pyo3(signature = (
         lexer = None, *, ties = None, engine = None, imports = None, limits = None, key_order = None,
         whitespace = None, formats = None, escapes = None, extra_keys = None, documents = None,
-        dialect = None,
+        dialect = None, named = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new<'py>(
@@ -190,6 +202,7 @@ impl Compiler {
         extra_keys: Option<Bound<'py, PyAny>>,
         documents: Option<Bound<'py, PyAny>>,
         dialect: Option<Bound<'py, PyAny>>,
+        named: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let given = PyDict::new(py);
         let all = [
@@ -205,6 +218,7 @@ impl Compiler {
             ("extra_keys", extra_keys),
             ("documents", documents),
             ("dialect", dialect),
+            ("named", named),
         ];
         for (name, value) in all {
             value.map(|value| given.set_item(name, value)).transpose()?;
