@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
 import signal
 import threading
 
@@ -260,3 +261,13 @@ def test_a_dialect_of_lark() -> None:
     assert language.read("a b").is_sentence
     with pytest.raises(anygram.AnygramError):
         anygram.Compiler(dialect="yacc")  # type: ignore[arg-type]
+
+
+def test_grammars_with_names() -> None:
+    made = anygram.Compiler(named={"word": "start: /[a-z]+/", "age": {"type": "integer"}})
+    language = made.compile('start: @word "=" @age')
+    assert language.read("ada=36").is_sentence and not language.read("ada=x").is_viable
+    again = pickle.loads(pickle.dumps(language))
+    assert again.read("ada=36").is_sentence
+    with pytest.raises(anygram.GrammarError, match="name"):
+        anygram.Compiler().compile("start: @word")

@@ -111,7 +111,7 @@ const MOST_EXPANDED: usize = 64;
 impl Tables {
     pub fn new(constraint: &Constraint) -> Result<Self, StepError> {
         let language = constraint.language();
-        language.needs_named_tokens("canvases")?;
+        language.needs_texts_alone("canvases")?;
         let mut work = Work::new(language.limits().compile_steps, "compile_steps");
         let outline = Outline::new(language.lexing(), &mut work)?.map(Arc::new);
         Ok(Self {

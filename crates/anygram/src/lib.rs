@@ -25,6 +25,7 @@
 //! | [`Language`] | a compiled grammar; immutable, shared, knows texts but no tokens |
 //! | [`Vocabulary`] | the tokens of a model |
 //! | [`Tree`] | the parse tree of a finished text |
+//! | [`Captures`] | which part of a text is which rule, while it is being written |
 //! | [`tools`] | tools of a model as a structural tag ([`GrammarFormat::StructuralTag`]) |
 //! | [`Constraint`] | a language and a vocabulary; cheap to clone |
 //! | [`Matcher`] | the state of one output: mask, advance, rollback, fork, validate, masks after drafts |
@@ -86,6 +87,7 @@ pub use anygram_grammar::ir::Span;
 pub use anygram_grammar::ir::{Grammar, LexerMode, Ties};
 pub use anygram_grammar::lark::{LarkDialect, NamedGrammar};
 pub use anygram_grammar::{GrammarError, Warning};
+pub use anygram_left_to_right::captures::{CaptureEvent, Captures};
 pub use anygram_left_to_right::language::{Reader, Reading};
 pub use anygram_left_to_right::tree::{Tree, TreeNode};
 pub use anygram_left_to_right::{

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -320,6 +321,11 @@ impl TerminalKind {
             Self::Special(_) | Self::Automaton { .. } => None,
         }
     }
+
+    /// Whether it is one token of the vocabulary, whatever its bytes.
+    pub fn is_token(&self) -> bool {
+        matches!(self, Self::Special(_))
+    }
 }
 
 /// The expression that matches a text, perhaps in any case.
@@ -355,6 +361,9 @@ pub struct Terminal {
     pub span: Option<Span>,
     /// What its pieces are to one of the grammar's [memories](crate::memory), if to any.
     pub memory: Option<Remembered>,
+    /// How many tokens may have bytes in a piece of it, if that is bounded. What the tokens of a text are is
+    /// no matter of the text, so a text is a sentence if it is one in some tokens.
+    pub max_tokens: Option<NonZeroU32>,
 }
 
 /// Whether this is the text of a token as the grammar writes it.
@@ -508,7 +517,8 @@ impl Grammar {
                 TerminalKind::Automaton { automaton, label } => Err((*automaton, *label)),
                 kind => Ok(kind.to_string()),
             };
-            joined[at] = *alike.entry((kind, terminal.priority, terminal.memory)).or_insert(at);
+            let key = (kind, terminal.priority, terminal.memory, terminal.max_tokens);
+            joined[at] = *alike.entry(key).or_insert(at);
         }
         let mut numbers: Vec<Option<TerminalId>> = vec![None; terminals.len()];
         let mut order = Vec::new();
@@ -596,7 +606,8 @@ impl Grammar {
         let name = |terminal: &Terminal| terminal.declared.then(|| terminal.name.clone());
         for (at, (a, b)) in self.terminals.iter().zip(&other.terminals).enumerate() {
             let flags = |terminal: &Terminal| {
-                (terminal.priority, terminal.ignored, terminal.reserved, terminal.memory)
+                let Terminal { priority, ignored, reserved, memory, max_tokens, .. } = *terminal;
+                (priority, ignored, reserved, memory, max_tokens)
             };
             if (name(a), &a.kind, flags(a)) != (name(b), &b.kind, flags(b)) {
                 return Some(format!("terminal {at}: {a:?} and {b:?}"));
@@ -689,6 +700,12 @@ impl Grammar {
                 }
                 TerminalKind::Automaton { .. } => Ok(()),
             };
+            let is_counted = terminal.max_tokens.is_some();
+            let kind = match is_counted && (terminal.kind.is_token() || terminal.ignored || terminal.reserved)
+            {
+                true => Err("a bound on the tokens of what is one token, ignored or reserved".to_owned()),
+                false => kind,
+            };
             kind.map_err(|message| format!("terminal {}: {message}", terminal.name))
         })
     }
@@ -705,7 +722,7 @@ impl Grammar {
             if terminal.declared && !names.insert(&terminal.name) {
                 return Err(format!("two terminals are called {:?}", terminal.name));
             }
-            let key = (terminal.kind.to_string(), terminal.priority, terminal.memory);
+            let key = (terminal.kind.to_string(), terminal.priority, terminal.memory, terminal.max_tokens);
             if !terminal.declared && !alike.insert(key) {
                 return Err(format!("two terminals without a declaration match {}", terminal.name));
             }
@@ -770,7 +787,8 @@ mod tests {
         let terminal = |name: &str, declared, text: &str, ignored| {
             let kind = TerminalKind::Literal(Pattern::literal(text.as_bytes()));
             let (name, reserved, span) = (name.to_owned(), false, None);
-            Terminal { name, declared, kind, priority: 0, ignored, reserved, span, memory: None }
+            let (priority, memory, max_tokens) = (0, None, None);
+            Terminal { name, declared, kind, priority, ignored, reserved, span, memory, max_tokens }
         };
         let names = ["\" \"", "B", "\"y\"", "\"x\"", "UNUSED", "A", "\"\\x79\""];
         let texts = [" ", "b", "y", "x", "u", "a", "y"];

@@ -384,6 +384,7 @@ fn other_word(file: &File<'_>) -> Terminal {
         reserved: true,
         span: None,
         memory: None,
+        max_tokens: None,
     }
 }
 

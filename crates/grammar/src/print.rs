@@ -90,6 +90,7 @@ impl Grammar {
         for (at, terminal) in self.terminals.iter().enumerate() {
             let inline = !terminal.declared
                 && terminal.priority == 0
+                && terminal.max_tokens.is_none()
                 && !meant.contains(kinds[at].as_str())
                 && match &terminal.kind {
                     TerminalKind::Literal(_) => kinds[at] != "\"\"",
@@ -128,6 +129,9 @@ fn declaration(f: &mut fmt::Formatter<'_>, name: &str, terminal: &Terminal, kind
     f.write_str(name)?;
     if terminal.priority != 0 {
         write!(f, ".{}", terminal.priority)?;
+    }
+    if let Some(most) = terminal.max_tokens {
+        write!(f, "[max_tokens={most}]")?;
     }
     writeln!(f, ": {kind}")
 }

@@ -59,5 +59,6 @@ pub(crate) fn anonymous(name: String, kind: TerminalKind, span: crate::ir::Span)
         reserved: false,
         span: Some(span),
         memory: None,
+        max_tokens: None,
     }
 }

@@ -103,8 +103,19 @@ impl Lowered {
                 Source::Regex(expression) => TerminalKind::Pattern(Pattern::Regex(expression)),
                 Source::Automaton(automaton, label) => TerminalKind::Automaton { automaton, label },
             };
-            let (declared, priority, ignored, reserved, span) = (false, 0, false, false, None);
-            terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span, memory });
+            let (declared, priority, ignored, reserved) = (false, 0, false, false);
+            let (span, max_tokens) = (None, None);
+            terminals.push(Terminal {
+                name,
+                declared,
+                kind,
+                priority,
+                ignored,
+                reserved,
+                span,
+                memory,
+                max_tokens,
+            });
         }
         let nonterminals =
             self.nonterminals.into_iter().map(|name| Nonterminal { name, span: None }).collect();

@@ -62,9 +62,11 @@ impl CompileError {
             CompileCause::Grammar(error) => error.kind(),
             CompileCause::Lexing(LexingError::Limit(error)) => error.kind(),
             CompileCause::Step(error) => error.kind(),
-            CompileCause::Lexing(LexingError::NeedsScannerless { .. } | LexingError::Automaton { .. }) => {
-                ErrorKind::Unsupported
-            }
+            CompileCause::Lexing(
+                LexingError::NeedsScannerless { .. }
+                | LexingError::Counts { .. }
+                | LexingError::Automaton { .. },
+            ) => ErrorKind::Unsupported,
             CompileCause::Lexing(_) | CompileCause::NoneCanBeCut { .. } => ErrorKind::Unsatisfiable,
             CompileCause::Schema { kind, .. } => *kind,
             CompileCause::Undecided { .. } => ErrorKind::Limit,

@@ -352,18 +352,31 @@ impl Language {
         if self.lexing.is_growing() {
             return Err(LexerError::Growing { what }.into());
         }
-        self.needs_named_tokens(what)
+        self.needs_texts_alone(what)
     }
 
-    /// Refuses what takes tokens one by one, if the grammar has terminals that are any token but some. `what`
-    /// is a plural.
-    pub fn needs_named_tokens(&self, what: &'static str) -> Result<(), StepError> {
+    /// Refuses what asks only which text tokens spell, if the grammar has terminals that are any token but
+    /// some, or bounds the tokens in a part of a text. `what` is a plural.
+    pub fn needs_texts_alone(&self, what: &'static str) -> Result<(), StepError> {
         let is_set =
             |terminal: &Terminal| matches!(terminal.kind, TerminalKind::Special(SpecialToken::Except(_)));
         match self.grammar.terminals.iter().any(is_set) {
             true => Err(LexerError::TokenSets { what }.into()),
-            false => Ok(()),
+            false => self.needs_no_counts(what),
         }
+    }
+
+    /// Refuses what does not count tokens, if the grammar bounds those in a part of a text. `what` is a
+    /// plural.
+    pub(crate) fn needs_no_counts(&self, what: &'static str) -> Result<(), StepError> {
+        if self.counts_tokens() { Err(LexerError::Counts { what }.into()) } else { Ok(()) }
+    }
+
+    /// Whether the grammar bounds the tokens in parts of a text
+    /// ([`Terminal::max_tokens`](anygram_grammar::ir::Terminal::max_tokens)): then outputs depend on their
+    /// tokens and not only on their text, and there are no budgets and no canvases.
+    pub fn counts_tokens(&self) -> bool {
+        self.lexing.counts_tokens()
     }
 
     /// The name of a terminal in the grammar's own words.

@@ -6,6 +6,7 @@
 //! | [`frontier`] | all that a text read so far can mean: pairs of a parser state and a lexeme in progress, stepped byte by byte |
 //! | [`read`] | one token read from a frontier |
 //! | [`recall`] | what readings do not know of their text: which keys and items it has |
+//! | `counts` | how many tokens have bytes in the pieces in progress, where that is bounded |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | `sweep`, `rests` | what tokens do to a piece in progress, and what is left of them behind it |
 //! | `common`, `beside` | the same in automata in common use, once for a vocabulary, and what differs |
@@ -23,6 +24,7 @@
 //! | [`example`] | sentences to look at, each verified |
 //! | [`explain`] | why a text stops where it does |
 //! | [`tree`] | the parse tree of a finished text |
+//! | [`captures`] | which part is which rule, while a text is being written |
 //!
 //! The meaning is that of DESIGN.md, sections 2 and 3: a token is allowed iff the text with it is a viable
 //! prefix. The crate knows engines only through their trait, and nothing of grammar files.
@@ -32,9 +34,11 @@ mod batch;
 mod beside;
 mod bound;
 pub mod budget;
+pub mod captures;
 mod common;
 pub mod constraint;
 pub mod costs;
+mod counts;
 pub mod error;
 pub mod example;
 pub mod explain;

@@ -406,7 +406,7 @@ pub fn add_tokens(
             walk.stay.iter().for_each(|tokens| tokens.add_to(words));
         }
         return follow_together(stepper, language, trie, frontier, words, |stepper, readings| {
-            stepper.is_viable(language, readings)
+            stepper.is_viable_behind_token(language, readings)
         });
     }
     memo.begin_mask();
@@ -684,6 +684,7 @@ impl Walks {
             let step = transducer.step_to(lexing, lexeme, group.place)?;
             if let Some(next) = step.stay
                 && !group.tokens.is_empty()
+                && !transducer.ends_with_token(next)
             {
                 match transducer.prospect(next) {
                     Prospect::Completable => staying.push(&group.tokens),

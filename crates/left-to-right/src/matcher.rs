@@ -23,6 +23,9 @@ use crate::recall::{Recall, Value};
 use crate::rows::MaskRows;
 use crate::session::{Session, lock};
 
+/// What grammars that bound the tokens in a part of a text refuse.
+const BUDGETS: &str = "budgets of tokens";
+
 /// A token that may come, see [`Matcher::draft_masks`].
 ///
 /// ```
@@ -61,7 +64,8 @@ pub struct Refusal {
     pub display: String,
     /// The number of its bytes that could still be read.
     pub accepted_bytes: usize,
-    /// The first byte that is not allowed; `None` for a special token.
+    /// The first byte that is not allowed; `None` for a special token, and where all bytes could be read but a
+    /// part of the text has used up its tokens.
     pub refused_byte: Option<u8>,
     /// The number of bytes of text before the refused one.
     pub text_offset: usize,
@@ -88,6 +92,14 @@ impl fmt::Display for Refusal {
                     f,
                     "token {} ({display}) is refused at its byte {accepted_bytes} ('{byte}'), offset \
                      {text_offset} of the text",
+                    token.0
+                )?;
+            }
+            None if *accepted_bytes > 0 => {
+                write!(
+                    f,
+                    "token {} ({display}) is refused: a part of the text has used up its tokens with it \
+                     (`max_tokens`) and is not complete",
                     token.0
                 )?;
             }
@@ -426,7 +438,8 @@ impl Matcher {
 
     /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
     /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS is allowed,
-    /// and only at a sentence. [`Matcher::advance`] does not look at budgets.
+    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Refused where the grammar bounds
+    /// the tokens in a part of a text ([`ErrorKind::Unsupported`](crate::ErrorKind)).
     ///
     /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
     /// nothing is known of it yet a search ([`crate::budget`]).
@@ -438,6 +451,7 @@ impl Matcher {
 
     /// As [`Matcher::mask_with_budget`], into a buffer as for [`Matcher::mask_into`].
     pub fn mask_with_budget_into(&mut self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
+        self.constraint.language().needs_no_counts(BUDGETS)?;
         self.filling(words, |this, words| {
             this.mask_into(words)?;
             if this.has_ended() {
@@ -450,7 +464,9 @@ impl Matcher {
 
     /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence,
     /// EOS not counted. `None` if the vocabulary spells no continuation, or if it takes more than `limit`.
+    /// Refused as [`Matcher::mask_with_budget`] is.
     pub fn minimum_tokens(&mut self, limit: u32) -> Result<Option<u32>, MatchError> {
+        self.constraint.language().needs_no_counts(BUDGETS)?;
         if self.has_ended() {
             return Ok(Some(0));
         }
@@ -477,7 +493,13 @@ impl Matcher {
             session.stepper.release(mark);
             Ok(bytes?)
         })?;
-        Ok(Forced::new(bytes, self.constraint.vocabulary()))
+        let mut forced = Forced::new(bytes, self.constraint.vocabulary());
+        if self.constraint.language().counts_tokens() {
+            // Written in more tokens than a part of the text may have, what is forced leads nowhere.
+            let n_allowed = self.validate(&forced.tokens)?;
+            forced.tokens.truncate(n_allowed);
+        }
+        Ok(forced)
     }
 
     /// Appends a text, as the tokens that the vocabulary's encoder makes of it; returns how many. A refusal
@@ -833,11 +855,15 @@ impl Matcher {
         if !are_bytes_read {
             recall.leave_values();
         }
+        let is_read = !readings.is_empty();
+        let readings = recall.count_token(stepper, language, readings)?;
         if readings.is_empty() && recall.values().is_empty()
             || n_bytes == 0 && !stepper.is_viable(language, &readings)?
         {
             let (at, byte, before) = match refused {
                 Some((at, byte, before)) => (at, Some(byte), before),
+                // All of it is read, but with it a part of the text has too many tokens.
+                None if is_read => (n_bytes, None, position.readings().into_owned()),
                 None => (0, None, position.readings().into_owned()),
             };
             let (expected, could_end) = (stepper.expected(language, &before), stepper.is_sentence(&before));

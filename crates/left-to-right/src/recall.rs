@@ -20,6 +20,7 @@ use anygram_grammar::memory::{ByteSet, Memory, Remembers, Rests, TokenTest};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::counts::Counts;
 use crate::error::StepCause;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
@@ -32,6 +33,8 @@ pub struct Recall {
     memory: Option<Arc<dyn Memory>>,
     /// Where values within texts are remembered.
     inside: Option<Inside>,
+    /// Where tokens are counted: for the readings outside of values, which hold nothing that is counted.
+    counts: Option<Counts>,
 }
 
 /// The values that some readings are within.
@@ -64,12 +67,13 @@ impl Recall {
     pub fn new(language: &Language) -> Self {
         let memory = language.grammar().memory.as_ref().map(|memory| memory.0.clone());
         let embedded = &language.grammar().embedded;
-        Self { memory, inside: (!embedded.is_empty()).then(|| Inside { last: 0, values: Vec::new() }) }
+        let inside = (!embedded.is_empty()).then(|| Inside { last: 0, values: Vec::new() });
+        Self { memory, inside, counts: Counts::new(language) }
     }
 
     /// Of a value that a byte has opened.
     fn of_value(memory: &Remembers, opened_by: u8) -> Self {
-        let mut recall = Self { memory: Some(memory.0.clone()), inside: None };
+        let mut recall = Self { memory: Some(memory.0.clone()), inside: None, counts: None };
         recall.step(opened_by);
         recall
     }
@@ -77,6 +81,20 @@ impl Recall {
     /// The values that some readings are within.
     pub fn values(&self) -> &[Value] {
         self.inside.as_ref().map_or(&[], |inside| &inside.values)
+    }
+
+    /// Ends a token: of the readings outside of values, those are left in which no part of the text has more
+    /// tokens than it may.
+    pub(crate) fn count_token(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        outside: Frontier,
+    ) -> Result<Frontier, StepError> {
+        match &mut self.counts {
+            Some(counts) => stepper.count_token(language, outside, counts),
+            None => Ok(outside),
+        }
     }
 
     /// Forgets the readings within values.
@@ -151,6 +169,9 @@ impl Stepper {
         byte: u8,
         next: &mut Frontier,
     ) -> Result<(), StepError> {
+        if let Some(counts) = &mut recall.counts {
+            self.step_counts(language, frontier, counts, byte)?;
+        }
         if let Some(inside) = &mut recall.inside {
             return self.step_inside(language, (frontier, inside), byte, next);
         }

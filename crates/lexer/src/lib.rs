@@ -109,6 +109,15 @@ pub enum LexerError {
         /// What needs to know it.
         what: &'static str,
     },
+    /// Something that does not count the tokens in a part of a text, in a grammar that bounds them.
+    #[error(
+        "{what} do not count the tokens in a part of a text, and this grammar bounds them (`max_tokens`); use \
+         the masks of an output, left to right and without a budget"
+    )]
+    Counts {
+        /// What does not count; a plural.
+        what: &'static str,
+    },
     /// Compiling takes too long, or is no longer wanted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -135,7 +144,7 @@ impl LexerError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Stopped(stopped) => stopped.kind(),
-            Self::Growing { .. } | Self::TokenSets { .. } => ErrorKind::Unsupported,
+            Self::Growing { .. } | Self::TokenSets { .. } | Self::Counts { .. } => ErrorKind::Unsupported,
             _ => ErrorKind::Limit,
         }
     }
@@ -150,7 +159,9 @@ impl LexerError {
             }
             Self::Stopped(stopped) => stopped.limit(),
             Self::TooManyStates(TooManyStates { limit, option, .. }) => Some((option, limit as u64)),
-            Self::TooDeep { .. } | Self::Growing { .. } | Self::TokenSets { .. } => None,
+            Self::TooDeep { .. } | Self::Growing { .. } | Self::TokenSets { .. } | Self::Counts { .. } => {
+                None
+            }
         }
     }
 }

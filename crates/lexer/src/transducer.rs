@@ -23,6 +23,7 @@
 //! of other grammars. Otherwise its [`Prospect`] is unknown, and the parser has to be asked: whether what it
 //! needs can be spelled from here.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anygram_bits::work::{Stopped, Work};
@@ -68,6 +69,18 @@ pub enum LexingError {
         mode.name()
     )]
     NeedsScannerless {
+        /// The terminal's name.
+        terminal: String,
+        /// The mode that was asked for.
+        mode: LexerMode,
+    },
+    /// A terminal has a bound on its tokens, which only `scannerless` keeps.
+    #[error(
+        "terminal {terminal} has a bound on its tokens (`max_tokens`), which ends its pieces before their \
+         longest match, so the lexer mode {} cannot keep it; add `%lexer scannerless`",
+        mode.name()
+    )]
+    Counts {
         /// The terminal's name.
         terminal: String,
         /// The mode that was asked for.
@@ -121,6 +134,8 @@ pub struct Lexing {
     empty: BitSet,
     /// The terminals that automata give.
     given: BitSet,
+    /// What there is to count, if anything is.
+    counts: Option<Arc<Counts>>,
     delimited: bool,
     limits: LexerLimits,
 }
@@ -141,6 +156,12 @@ impl Lexing {
             && let Some(at) = given.iter().next()
         {
             return Err(LexingError::NeedsScannerless { terminal: grammar.terminals[at].name.clone(), mode });
+        }
+        let is_counted = |&at: &usize| grammar.terminals[at].max_tokens.is_some();
+        if mode != LexerMode::Scannerless
+            && let Some(at) = (0..n_terminals).find(is_counted)
+        {
+            return Err(LexingError::Counts { terminal: grammar.terminals[at].name.clone(), mode });
         }
         let patterns = Patterns::new(grammar, &limits, work)?;
         work.spend(grammar.n_rule_symbols()).map_err(LexerError::from)?;
@@ -165,7 +186,8 @@ impl Lexing {
         let delimited = grammar.delimited;
         let boundaries = boundaries.map(Arc::new);
         let cfg = Arc::new(cfg);
-        Ok(Self { lexicon, cfg, boundaries, specials, patterns, empty, given, delimited, limits })
+        let counts = Counts::new(grammar, cfg.n_terminals).map(Arc::new);
+        Ok(Self { lexicon, cfg, boundaries, specials, patterns, empty, given, counts, delimited, limits })
     }
 
     /// The same lexing in `scannerless`, where every cut counts: what is a sentence in another mode is one
@@ -202,6 +224,11 @@ impl Lexing {
     /// ([`delimited`](anygram_grammar::ir::Grammar::delimited)).
     pub fn merges_ends(&self) -> bool {
         self.mode() == LexerMode::Scannerless && !self.delimited
+    }
+
+    /// Whether some terminals have a bound on their tokens.
+    pub fn counts_tokens(&self) -> bool {
+        self.counts.is_some()
     }
 
     /// Whether some terminals are given by automata that grow.
@@ -272,6 +299,31 @@ impl Lexing {
     }
 }
 
+/// The terminals that have a bound on their tokens.
+#[derive(Clone, Debug)]
+struct Counts {
+    /// Each with its bound.
+    bounds: Vec<(usize, NonZeroU32)>,
+    /// All of them.
+    counted: CompactSet,
+    /// Those whose pieces are within one token, if there are any.
+    single: Option<CompactSet>,
+}
+
+impl Counts {
+    fn new(grammar: &Grammar, n_terminals: usize) -> Option<Self> {
+        let terminals = grammar.terminals.iter().enumerate();
+        let bounds: Vec<(usize, NonZeroU32)> =
+            terminals.filter_map(|(at, terminal)| Some((at, terminal.max_tokens?))).collect();
+        let set = |most: u32| {
+            let members = bounds.iter().filter(|bound| bound.1.get() <= most).map(|bound| bound.0 as u32);
+            CompactSet::from_sorted(n_terminals + 1, members.collect())
+        };
+        let (counted, single) = (set(u32::MAX), Some(set(1)).filter(|single| !single.is_empty()));
+        (!bounds.is_empty()).then_some(Self { bounds, counted, single })
+    }
+}
+
 /// Whether a lexeme that a viable parser state wants can be completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prospect {
@@ -330,6 +382,9 @@ struct Key {
     state: State,
     wanted: WantedId,
     obligations: ObligationsId,
+    /// Those of what is wanted whose pieces may not be in progress when the present token ends; at a boundary
+    /// this is about the piece that begins. `None` if there are none.
+    last: Option<WantedId>,
 }
 
 /// What is known of a lexeme.
@@ -338,6 +393,8 @@ struct Lexeme {
     key: Key,
     prospect: Prospect,
     is_boundary: bool,
+    /// Whether the piece is in progress and may not be when the present token ends.
+    ends_with_token: bool,
 }
 
 /// A state that must not accept any of a set of terminals (in `longest`: any at all, and the set is of no
@@ -421,8 +478,10 @@ impl Transducer {
         wanted: WantedId,
         obligations: ObligationsId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        let start = self.start(lexing, wanted)?;
-        self.lexeme(lexing, start, wanted, obligations)
+        let state = self.start(lexing, wanted)?;
+        let single = lexing.counts.as_ref().and_then(|counts| counts.single.clone());
+        let last = single.map(|single| self.intern_wanted(single));
+        self.lexeme(lexing, Key { state, wanted, obligations, last })
     }
 
     /// The state before the first byte where this is wanted.
@@ -444,13 +503,13 @@ impl Transducer {
         if !lexing.is_growing() {
             return Ok(lexeme);
         }
-        let Key { state, wanted, obligations } = self.lexemes[lexeme.index()].key;
-        let other = lexing.lexicon.union.alike(state, bytes)?;
-        if other == state {
+        let key = self.lexemes[lexeme.index()].key;
+        let state = lexing.lexicon.union.alike(key.state, bytes)?;
+        if state == key.state {
             return Ok(lexeme);
         }
         // What is wanted may come in both, so there is one.
-        Ok(self.lexeme(lexing, other, wanted, obligations)?.unwrap_or(lexeme))
+        Ok(self.lexeme(lexing, Key { state, ..key })?.unwrap_or(lexeme))
     }
 
     /// The lexeme at a place for this set of wanted outcomes; `None` if none of them is reachable.
@@ -460,7 +519,50 @@ impl Transducer {
         place: Place,
         wanted: WantedId,
     ) -> Result<Option<LexemeId>, LexerError> {
-        self.lexeme(lexing, place.state, wanted, place.obligations)
+        let Place { state, obligations } = place;
+        self.lexeme(lexing, Key { state, wanted, obligations, last: None })
+    }
+
+    /// Whether a piece is in progress whose tokens count.
+    pub fn is_counted(&self, lexing: &Lexing, lexeme: LexemeId) -> bool {
+        let Lexeme { key, is_boundary, .. } = self.lexemes[lexeme.index()];
+        let wanted = &self.wanted[key.wanted.index()];
+        !is_boundary && lexing.counts.as_ref().is_some_and(|counts| counts.counted.intersects(wanted))
+    }
+
+    /// Whether a piece is in progress that may not be when the present token ends, since it may have no more
+    /// tokens.
+    pub fn ends_with_token(&self, lexeme: LexemeId) -> bool {
+        self.lexemes[lexeme.index()].ends_with_token
+    }
+
+    /// What a piece in progress is between two tokens, so many of which have bytes in it: terminals that may
+    /// have no more tokens are no longer wanted. `None` if nothing is left.
+    pub fn count(
+        &mut self,
+        lexing: &Lexing,
+        lexeme: LexemeId,
+        n_tokens: u32,
+    ) -> Result<Option<LexemeId>, LexerError> {
+        let (Some(counts), false) = (&lexing.counts, self.is_boundary(lexeme)) else {
+            return Ok(Some(lexeme));
+        };
+        let key = self.lexemes[lexeme.index()].key;
+        let counted = |terminal: usize| {
+            counts.bounds.iter().find(|bound| bound.0 == terminal).map_or(u32::MAX, |bound| bound.1.get())
+        };
+        let whole: Vec<u32> = self.wanted[key.wanted.index()].iter().map(|outcome| outcome as u32).collect();
+        let left = |at_least: u32| {
+            let members = whole.iter().copied();
+            members.filter(move |&outcome| counted(outcome as usize).saturating_sub(n_tokens) >= at_least)
+        };
+        let wanted: Vec<u32> = left(1).collect();
+        let more: Vec<u32> = left(2).collect();
+        let last: Vec<u32> = wanted.iter().copied().filter(|outcome| !more.contains(outcome)).collect();
+        let mut set = |members| self.intern_wanted(CompactSet::from_sorted(lexing.end() + 1, members));
+        let last = (!last.is_empty()).then(|| set(last));
+        let wanted = set(wanted);
+        self.lexeme(lexing, Key { wanted, last, ..key })
     }
 
     /// Whether no byte of the piece was read.
@@ -620,7 +722,7 @@ impl Transducer {
         let stay = if lexing.lexicon.union.live(state).is_empty() {
             None
         } else {
-            self.lexeme(lexing, state, key.wanted, obligations)?
+            self.lexeme(lexing, Key { state, obligations, ..key })?
         };
         Ok(Step { stay, cut: self.cut_here(lexing, state, &key, obligations) })
     }
@@ -707,7 +809,7 @@ impl Transducer {
             Some(obligations) => {
                 let state = lexing.lexicon.union.try_step(key.state, class)?;
                 Step {
-                    stay: self.lexeme(lexing, state, key.wanted, obligations)?,
+                    stay: self.lexeme(lexing, Key { state, obligations, ..key })?,
                     cut: self.cut_here(lexing, state, &key, obligations),
                 }
             }
@@ -801,13 +903,8 @@ impl Transducer {
     }
 
     /// Interns a lexeme in progress or a boundary; `None` if nothing wanted can come of it.
-    fn lexeme(
-        &mut self,
-        lexing: &Lexing,
-        state: State,
-        wanted: WantedId,
-        obligations: ObligationsId,
-    ) -> Result<Option<LexemeId>, LexerError> {
+    fn lexeme(&mut self, lexing: &Lexing, key: Key) -> Result<Option<LexemeId>, LexerError> {
+        let Key { state, wanted, obligations, last } = key;
         let (end, is_boundary) = (lexing.end(), lexing.lexicon.union.is_start(state));
         let whole = &self.wanted[wanted.index()];
         let ends = whole.contains(end);
@@ -852,8 +949,13 @@ impl Transducer {
                 set
             }
         };
+        // Of what may not be in progress, what still can be.
+        let last = last.map(|last| self.wanted[last.index()].intersection(&set, end + 1));
+        let last = last.filter(|last| !last.is_empty());
+        let ends_with_token = !is_boundary && last.as_ref() == Some(&set);
+        let last = last.map(|last| self.intern_wanted(last));
         let wanted = self.intern_wanted(set);
-        let key = Key { state, wanted, obligations };
+        let key = Key { state, wanted, obligations, last };
         if let Some(&id) = self.lexeme_ids.get(&key) {
             return Ok(Some(id));
         }
@@ -861,7 +963,7 @@ impl Transducer {
             return Err(LexerError::TooManyLexemes { limit: lexing.limits.lexemes });
         }
         let id = LexemeId::new(self.lexemes.len());
-        self.lexemes.push(Lexeme { key, prospect, is_boundary });
+        self.lexemes.push(Lexeme { key, prospect, is_boundary, ends_with_token });
         self.steps.push(None);
         self.lexeme_ids.insert(key, id);
         Ok(Some(id))

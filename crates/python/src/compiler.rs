@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anygram::{CompileError, Engine, GrammarFormat, LarkDialect, LexerMode, Limits, Ties, json_schema};
+use anygram::{
+    CompileError, Engine, GrammarFormat, LarkDialect, LexerMode, Limits, NamedGrammar, Ties, json_schema,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
+use crate::captures::{self, TreeNode};
 use crate::error::{Raise, invalid, of_compile, shown};
 use crate::gate::{outside, work};
 use crate::number::{Drawn, Seed};
@@ -62,6 +65,7 @@ impl Cancel {
 ///     extra_keys: `"schema"` or `"none"`: whether keys that a schema does not declare are allowed.
 ///     documents: what references of schemas point into, by address: dicts or texts. Nothing is fetched.
 ///     dialect: `"lark"` or `"llguidance"`: whose meaning Lark grammars follow where the two differ.
+///     named: what Lark grammars call `@name`, by name: grammars in Lark as texts, and schemas as dicts or types.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile({"type": "integer"}, "json-schema")
@@ -154,6 +158,15 @@ impl Compiler {
             let all = LarkDialect::ALL.map(|dialect| (dialect.name(), dialect));
             inner = inner.dialect(named(py, "dialect", &name.extract::<String>()?, all)?);
         }
+        if let Some(grammars) = given_of("named")? {
+            for (name, grammar) in grammars.cast::<PyDict>()? {
+                let grammar = match grammar.extract::<String>() {
+                    Ok(text) => NamedGrammar::Lark(text),
+                    Err(_) => NamedGrammar::Schema(text_of(&grammar)?),
+                };
+                inner = inner.named(name.extract::<String>()?, grammar);
+            }
+        }
         if let Some(folder) = given_of("imports")? {
             inner = inner.imports(folder.extract::<std::path::PathBuf>()?);
         }
@@ -172,7 +185,7 @@ impl Compiler {
     #[pyo3(signature = (
         lexer = None, *, ties = None, engine = None, imports = None, limits = None, key_order = None,
         whitespace = None, formats = None, escapes = None, extra_keys = None, documents = None,
-        dialect = None,
+        dialect = None, named = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new<'py>(
@@ -189,6 +202,7 @@ impl Compiler {
         extra_keys: Option<Bound<'py, PyAny>>,
         documents: Option<Bound<'py, PyAny>>,
         dialect: Option<Bound<'py, PyAny>>,
+        named: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let given = PyDict::new(py);
         let all = [
@@ -204,6 +218,7 @@ impl Compiler {
             ("extra_keys", extra_keys),
             ("documents", documents),
             ("dialect", dialect),
+            ("named", named),
         ];
         for (name, value) in all {
             value.map(|value| given.set_item(name, value)).transpose()?;
@@ -385,6 +400,20 @@ impl Language {
         Ok(found.iter().map(|text| PyBytes::new(py, text)).collect())
     }
 
+    /// The parse tree of a text: its nodes, each before those below it; `None` if it is no sentence. Rules
+    /// that were made up for groups and repetitions are left out.
+    ///
+    /// >>> import anygram
+    /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
+    /// >>> [(node.name, node.start, node.end) for node in language.tree("(x)") if node.is_rule]
+    /// [('start', 0, 3), ('start', 1, 2)]
+    ///
+    /// Raises:
+    ///     LimitError: it takes more work than the limits allow.
+    fn tree(&self, py: Python<'_>, text: Text) -> PyResult<Option<Vec<TreeNode>>> {
+        captures::tree(py, &self.inner, &text.0)
+    }
+
     /// The text of the grammar; a schema as JSON.
     #[getter]
     fn source(&self) -> &str {
@@ -413,6 +442,13 @@ impl Language {
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.inner.warnings().iter().map(ToString::to_string).collect()
+    }
+
+    /// Whether the grammar bounds the tokens in parts of a text (`max_tokens`): then there are no budgets and
+    /// no canvases.
+    #[getter]
+    fn counts_tokens(&self) -> bool {
+        self.inner.counts_tokens()
     }
 
     /// What compiling took, in steps as limits count them: the same on every machine.

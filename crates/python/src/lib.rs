@@ -11,6 +11,7 @@
 //! | [`number`], [`tokens`] | numbers, token ids and texts as arguments |
 //! | [`tools`] | tools as structural tags |
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`], [`mask_times`], [`tables_bound`] | left to right |
+//! | [`captures`] | which part of a text is which rule |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
 //!
@@ -23,6 +24,7 @@ use pyo3::prelude::*;
 mod array;
 mod batch;
 mod canvas;
+mod captures;
 mod compiler;
 mod constraint;
 mod decoder;
@@ -47,6 +49,8 @@ mod _native {
     use crate::batch::fill_masks;
     #[pymodule_export]
     use crate::canvas::{Canvas, Gap};
+    #[pymodule_export]
+    use crate::captures::{CaptureEvent, Captures, TreeNode};
     #[pymodule_export]
     use crate::compiler::{Cancel, Compiler, Language, Reading};
     #[pymodule_export]

@@ -37,8 +37,8 @@ pub enum Format {
     AnyText {
         /// What may not stand in it.
         excludes: Vec<String>,
-        /// The most characters, if there is a bound.
-        max_chars: Option<u32>,
+        /// What bounds its length.
+        most: Most,
     },
     /// One after the other.
     Sequence(Vec<Node>),
@@ -103,6 +103,15 @@ pub enum Format {
         /// What may not stand among free tokens.
         excludes: Vec<SpecialToken>,
     },
+}
+
+/// Bounds on the length of free text, if there are any.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Most {
+    /// The most characters.
+    pub chars: Option<u32>,
+    /// The most tokens that have bytes in it.
+    pub tokens: Option<u32>,
 }
 
 /// A JSON schema as a format.
@@ -300,15 +309,8 @@ fn bounds(fields: &Object<'_>) -> Result<(u32, Option<u32>)> {
 
 fn any_text(fields: &Object<'_>) -> Result<Format> {
     fields.only(&["type", "excludes", "max_tokens", "max_chars"])?;
-    if fields.count("max_tokens")?.is_some() {
-        let message = "a bound on tokens belongs to the tokens that were written and not to the text, and \
-                       matchers do not count them inside of a text yet; `max_chars` bounds characters";
-        return Err(unsupported(&fields.place("max_tokens"), message));
-    }
-    Ok(Format::AnyText {
-        excludes: fields.optional_marks("excludes")?,
-        max_chars: fields.count("max_chars")?,
-    })
+    let most = Most { chars: fields.count("max_chars")?, tokens: fields.count("max_tokens")? };
+    Ok(Format::AnyText { excludes: fields.optional_marks("excludes")?, most })
 }
 
 fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {

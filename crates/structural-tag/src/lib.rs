@@ -49,9 +49,9 @@ impl Default for Options {
 ///
 /// let tag = r#"{"format":{"type":"tag","begin":"<t>","content":{"type":"any_text"},"end":"</t>"}}"#;
 /// assert!(grammar(tag, &Options::default()).is_ok());
-/// let tag = r#"{"format":{"type":"any_text","max_tokens":9}}"#;
+/// let tag = r#"{"format":{"type":"any_text","max_words":9}}"#;
 /// let refusal = grammar(tag, &Options::default()).unwrap_err();
-/// assert_eq!(refusal.at, "/format/max_tokens");
+/// assert_eq!(refusal.at, "/format/max_words");
 /// ```
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 mod members;
 mod unordered;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anygram_grammar::ErrorKind;
@@ -24,7 +25,7 @@ use anygram_json_schema::refusal::{Kind, Refusal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Options;
-use crate::format::{Format, Mark, Node, SchemaFormat, Tag, Triggered};
+use crate::format::{Format, Mark, Most, Node, SchemaFormat, Tag, Triggered};
 use crate::free::{FREE, FreeText, ShortText};
 use crate::style::Style;
 
@@ -108,7 +109,8 @@ impl Lowering<'_> {
     }
 
     fn terminal(&mut self, name: String, kind: TerminalKind) -> Symbol {
-        let (declared, priority, ignored, reserved, span, memory) = (false, 0, false, false, None, None);
+        let (declared, priority, ignored, reserved) = (false, 0, false, false);
+        let (span, memory, max_tokens) = (None, None, None);
         self.parts.terminals.push(Terminal {
             name,
             declared,
@@ -118,6 +120,7 @@ impl Lowering<'_> {
             reserved,
             span,
             memory,
+            max_tokens,
         });
         Symbol::Terminal(TerminalId::new(self.parts.terminals.len() - 1))
     }
@@ -178,7 +181,10 @@ impl Lowering<'_> {
                 self.embed(grammar.map_err(|error| of_grammar(error, at, "grammar"))?, at, "")
             }
             Format::Schema(schema) => self.schema(schema, at),
-            Format::AnyText { excludes, max_chars } => self.any_text(excludes, *max_chars, (&ends.texts, at)),
+            Format::AnyText { excludes, most } => {
+                let excludes = with_ends(excludes, &ends.texts);
+                self.free_text(&excludes, *most, (at, ""))
+            }
             Format::Sequence(elements) => {
                 let elements = elements.iter().map(|element| self.format(element, ends));
                 let sequence = elements.collect::<Result<Vec<_>>>()?;
@@ -261,30 +267,25 @@ impl Lowering<'_> {
         self.embed(grammar, at, part)
     }
 
-    fn any_text(
-        &mut self,
-        excludes: &[String],
-        max_chars: Option<u32>,
-        (ends, at): (&[&str], &str),
-    ) -> Result<NonterminalId> {
-        let excludes = with_ends(excludes, ends);
-        self.free_text(&excludes, max_chars, (at, ""))
-    }
-
     /// Free text, perhaps none.
     fn free_text(
         &mut self,
         excludes: &[&str],
-        max_chars: Option<u32>,
+        most: Most,
         (at, part): (&str, &str),
     ) -> Result<NonterminalId> {
         self.spend(excludes.iter().map(|text| text.len()).sum(), at)?;
-        let automaton: Arc<dyn PieceAutomaton> = match max_chars {
-            Some(0) => return self.any_of(at, part, vec![Vec::new()]),
+        if most.chars == Some(0) || most.tokens == Some(0) {
+            return self.any_of(at, part, vec![Vec::new()]);
+        }
+        let automaton: Arc<dyn PieceAutomaton> = match most.chars {
             Some(most) => Arc::new(ShortText::new(excludes, most, self.options.schema.schema_states)),
             None => Arc::new(FreeText::new(&[], excludes)),
         };
         let free = self.piece(automaton, FREE, "free text".to_owned());
+        if let Some(terminal) = self.parts.terminals.last_mut() {
+            terminal.max_tokens = most.tokens.and_then(NonZeroU32::new);
+        }
         self.any_of(at, part, vec![Vec::new(), vec![free]])
     }
 

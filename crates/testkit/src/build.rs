@@ -63,8 +63,18 @@ impl Build {
     pub fn terminal(mut self, name: &str, kind: TerminalKind) -> Self {
         let (name, declared) = (name.to_owned(), true);
         let (priority, ignored, reserved, span) = (0, false, false, None);
-        let memory = None;
-        self.terminals.push(Terminal { name, declared, kind, priority, ignored, reserved, span, memory });
+        let (memory, max_tokens) = (None, None);
+        self.terminals.push(Terminal {
+            name,
+            declared,
+            kind,
+            priority,
+            ignored,
+            reserved,
+            span,
+            memory,
+            max_tokens,
+        });
         self
     }
 

@@ -88,7 +88,9 @@ fn lists_of_grammars() {
 #[test]
 fn what_is_missing_is_named() {
     for (grammar, kind, message) in [
-        ("start[max_tokens=5]: /a*/", ErrorKind::Unsupported, "max_tokens"),
+        ("start: a\na[max_tokens=5]: b\nb: \"x\"", ErrorKind::Unsupported, "part of a terminal"),
+        ("start: a\na[max_tokens=5]: %lark {\nstart: \"x\"\n}", ErrorKind::Unsupported, "a terminal"),
+        ("%lexer longest\nstart[max_tokens=5]: /a*/", ErrorKind::Unsupported, "max_tokens"),
         ("start: a\na[stop=/x/]: /a*/", ErrorKind::Unsupported, "`stop`"),
         ("%llguidance {\"allow_invalid_utf8\": true}\nstart: \"a\"", ErrorKind::Unsupported, "utf8"),
         ("start: %regex {\"type\": \"number\"}", ErrorKind::Unsupported, "`type`"),
@@ -101,6 +103,26 @@ fn what_is_missing_is_named() {
         assert_eq!(error.kind(), kind, "{grammar}: {error}");
         assert!(error.to_string().contains(message), "{grammar}: {error}");
     }
+}
+
+#[test]
+fn rules_with_few_tokens() {
+    let source = "start: thought \"</t>\" answer\nthought[max_tokens=2]: /(.|\\n)*/\nanswer: %json {\"type\": \"null\"}";
+    let language = compiler().compile(GrammarFormat::Lark, source).unwrap();
+    assert!(language.counts_tokens() && language.read(b"a b</t>null").unwrap().is_sentence);
+    let constraint = anygram::Constraint::new(language, anygram::Vocabulary::builtin()).unwrap();
+    let mut matcher = constraint.matcher().unwrap();
+    let tokens = |text: &str| constraint.vocabulary().encode(text).unwrap();
+    for _ in 0..2 {
+        matcher.advance(tokens("a")[0]).unwrap();
+    }
+    assert!(
+        matcher.mask().unwrap().iter().all(|token| {
+            constraint.vocabulary().bytes(token).is_some_and(|bytes| bytes.starts_with(b"<"))
+        })
+    );
+    matcher.advance_all(&tokens("</t>null")).unwrap();
+    assert!(matcher.is_sentence());
 }
 
 #[test]

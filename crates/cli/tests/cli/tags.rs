@@ -31,9 +31,9 @@ fn tags_are_explained_and_refused_by_their_place() {
     let tag = r#"{"format":{"type":"tag","begin":"<a>","content":{"type":"any_text"},"end":"</a>"}}"#;
     let report = anygram(&["check", "-g", &folder.file("g.tag.json", tag)]).stdout;
     assert!(report.contains("start         /format") && report.contains("scannerless"), "{report}");
-    let tag = r#"{"format":{"type":"sequence","elements":[{"type":"any_text","max_tokens":5}]}}"#;
+    let tag = r#"{"format":{"type":"sequence","elements":[{"type":"any_text","max_words":5}]}}"#;
     anygram(&["check", "-g", &folder.file("h.tag.json", tag)])
-        .is_bad_input(&["/format/elements/0/max_tokens", "max_chars"]);
+        .is_bad_input(&["/format/elements/0/max_words", "max_tokens"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! other.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use super::LarkDialect;
@@ -136,8 +137,8 @@ pub(crate) enum Stop {
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     pub stop: Option<Stop>,
-    /// `max_tokens=0`: the text is empty.
-    pub is_empty: bool,
+    /// How many tokens may have bytes in the text; with none it is empty.
+    pub max_tokens: Option<u32>,
     pub hints: Hints,
 }
 
@@ -178,6 +179,8 @@ pub(crate) enum Item<'s> {
         change: Change,
         /// Not so with `%anonymous`.
         declared: bool,
+        /// How many tokens may have bytes in a piece of it.
+        max_tokens: Option<NonZeroU32>,
     },
     /// `%nonterminal name`: one without rules.
     Nonterminal {

@@ -7,6 +7,7 @@
 //! ([`Grammar::new`]).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
 
 use super::ast::{Attributes, Expansions, File, Item, Name, NodeId, NodeKind, Stop};
 use super::files::Files;
@@ -110,6 +111,8 @@ struct Entry {
     reserved: bool,
     /// Whether its texts are as short as they can be.
     is_lazy: bool,
+    /// How many tokens may have bytes in a piece of it.
+    max_tokens: Option<NonZeroU32>,
 }
 
 impl Entry {
@@ -124,6 +127,7 @@ impl Entry {
             ignored: false,
             reserved: false,
             is_lazy: false,
+            max_tokens: terminal.max_tokens,
         }
     }
 }
@@ -386,6 +390,11 @@ impl<'f> Lowering<'f> {
             for node in &self.tree(scope).nodes[body.nodes.clone()] {
                 let NodeKind::Terminal(name) = &node.kind else { continue };
                 match self.names.scopes[scope].parts.get(name.as_ref()) {
+                    Some(&part) if self.entries[part].max_tokens.is_some() => {
+                        let message =
+                            format!("`{name}` has a bound on its tokens, and so is part of no other");
+                        return Err(GrammarError::new(ErrorKind::Unsupported, node.span.clone(), message));
+                    }
                     Some(&part) => parts.push((part, node.span.clone())),
                     None => return Err(self.undefined(name, &node.span)),
                 }
@@ -490,6 +499,7 @@ impl<'f> Lowering<'f> {
             ignored: false,
             reserved: false,
             is_lazy: false,
+            max_tokens: None,
         });
     }
 
@@ -855,21 +865,28 @@ impl<'f> Lowering<'f> {
         if attributes.hints != Hints::default() {
             self.hints.push((instance.lhs, attributes.hints.clone()));
         }
-        if attributes.is_empty {
+        if attributes.max_tokens == Some(0) {
             expander.define(instance.lhs, vec![vec![]], &span)?;
             return Ok(true);
         }
-        let (Some(stop), [(scope, body)]) = (&attributes.stop, &bodies[..]) else { return Ok(false) };
+        let max_tokens = attributes.max_tokens.and_then(NonZeroU32::new);
+        let is_terminal = attributes.stop.is_some() || max_tokens.is_some();
+        let (true, [(scope, body)]) = (is_terminal, &bodies[..]) else { return Ok(false) };
         let scope = *scope;
         self.budget = expander.budget.clone();
-        let mut piece = self.pattern(scope, body)?;
-        piece = match stop {
-            Stop::Lazy => shortest(piece, &span)?,
-            Stop::Suffix(end) => {
+        let mut piece = self.pattern(scope, body).map_err(|error| {
+            let help =
+                "`max_tokens` bounds one terminal: strings, regular expressions, terminals (upper case)";
+            if max_tokens.is_some() { error.with_help(help) } else { error }
+        })?;
+        piece = match &attributes.stop {
+            None => piece,
+            Some(Stop::Lazy) => shortest(piece, &span)?,
+            Some(Stop::Suffix(end)) => {
                 let end = self.pattern(scope, end)?;
                 shortest(followed(piece, end, &span)?, &span)?
             }
-            Stop::TakenBack(end) => {
+            Some(Stop::TakenBack(end)) => {
                 let is_empty = matches!(&self.pattern(scope, end)?.key,
                     Some(Key::Text { text, .. }) if text.is_empty());
                 if !is_empty {
@@ -884,7 +901,8 @@ impl<'f> Lowering<'f> {
         expander.budget = self.budget.clone();
         let at = self.entries.len();
         self.add_anonymous(Content::Pattern(Piece { key: None, ..piece }), &span);
-        self.entries[at].is_lazy = !matches!(stop, Stop::TakenBack(_));
+        self.entries[at].is_lazy = matches!(attributes.stop, Some(Stop::Lazy | Stop::Suffix(_)));
+        self.entries[at].max_tokens = max_tokens;
         expander.define(instance.lhs, vec![vec![symbol_of(at)]], &span)?;
         Ok(true)
     }
@@ -1041,7 +1059,7 @@ impl<'f> Lowering<'f> {
                 Content::Unknown => TerminalKind::Pattern(crate::ir::Pattern::alternate(vec![])),
             };
             let (name, span) = (std::mem::take(&mut entry.name), entry.span.take().and_then(here));
-            let Entry { declared, priority, ignored, reserved, .. } = *entry;
+            let Entry { declared, priority, ignored, reserved, max_tokens, .. } = *entry;
             terminals.push(Terminal {
                 name,
                 declared,
@@ -1051,6 +1069,7 @@ impl<'f> Lowering<'f> {
                 reserved,
                 span,
                 memory: None,
+                max_tokens,
             });
         }
         let (mut rules, mut nonterminals) = (expander.rules, expander.nonterminals);
@@ -1062,10 +1081,12 @@ impl<'f> Lowering<'f> {
         for nonterminal in &mut nonterminals {
             nonterminal.span = nonterminal.span.take().and_then(here);
         }
-        // The terminals of schemas grow with the texts, which no other mode can do.
+        // The terminals of schemas grow with the texts, and a bound on tokens ends pieces before their longest
+        // match: no other mode can do that.
         let is_scannerless =
             |(_, grammar): &(NonterminalId, Grammar)| grammar.default_lexer == LexerMode::Scannerless;
-        let default = match self.embedded.values().any(is_scannerless) {
+        let is_counted = terminals.iter().any(|terminal| terminal.max_tokens.is_some());
+        let default = match is_counted || self.embedded.values().any(is_scannerless) {
             true => LexerMode::Scannerless,
             false => LexerMode::Contextual,
         };

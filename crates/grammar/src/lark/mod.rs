@@ -33,7 +33,7 @@
 //! | `%start name` | the rule to start from, unless the caller names one; `start` without it |
 //! | `%reserve X` | a terminal or terminal expression that competes for the longest piece though no rule names it |
 //! | `%nonterminal x` | a nonterminal without rules; it derives nothing |
-//! | `%anonymous X.1: …` | a terminal without a declaration, for printing: literals never mean it |
+//! | `%anonymous X.1[max_tokens=2]: …` | a terminal without a declaration, for printing: literals never mean it |
 //! | `%json {…}`, in rules | the texts of a JSON schema, which [`parse_with_schemas`] has read; the lexer mode is then `scannerless` |
 //! | `%llguidance {…}` | options of llguidance |
 //! | `%regex {…}` | any part of a list of chunks (`substring`) |

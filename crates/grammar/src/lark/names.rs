@@ -13,6 +13,7 @@
 //! Imports are walked with a stack of our own. A scope costs the size of its file, paid from the [`Budget`].
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 
 use super::ast::{Attributes, Change, Expansions, File, Item, Name, NodeKind, Path, Stop};
 use super::files::{FileId, Files};
@@ -70,7 +71,12 @@ pub(crate) struct Terminal<'f> {
     pub span: Span,
     /// Where the grammar itself declares or imports it.
     pub position: usize,
+    /// How many tokens may have bytes in a piece of it.
+    pub max_tokens: Option<NonZeroU32>,
 }
+
+/// The right side of a terminal, its priority, whether it is declared, and its bound on tokens.
+type Defined<'f> = (Option<(ScopeId, &'f Expansions)>, i32, bool, Option<NonZeroU32>);
 
 /// The definitions with a name, in order.
 #[derive(Default)]
@@ -277,6 +283,7 @@ impl<'f> Names<'f> {
                 is_abstract,
                 span,
                 position,
+                max_tokens: None,
             });
         }
         Ok(())
@@ -393,7 +400,7 @@ impl<'f> Names<'f> {
                     self.check_change(name, *change, first)?;
                     if let (Change::Extend, Some(at)) = (change, known) {
                         let of = self.rules[at].attributes.or(attributes.as_deref());
-                        if of.is_some_and(|of| of.stop.is_some() || of.is_empty) {
+                        if of.is_some_and(|of| of.stop.is_some() || of.max_tokens.is_some()) {
                             let message = "a rule with attributes cannot be extended";
                             return Err(GrammarError::new(
                                 ErrorKind::Unsupported,
@@ -437,12 +444,12 @@ impl<'f> Names<'f> {
                         span,
                     });
                 }
-                Item::Terminal { name, priority, body, change, declared } => {
-                    let terminal = (Some((scope, body)), *priority, *declared);
+                Item::Terminal { name, priority, body, change, declared, max_tokens } => {
+                    let terminal = (Some((scope, body)), *priority, *declared, *max_tokens);
                     self.define_terminal(open, name, *change, terminal, budget)?;
                 }
                 Item::Declare { name } => {
-                    self.define_terminal(open, name, Change::Define, (None, 0, true), budget)?;
+                    self.define_terminal(open, name, Change::Define, (None, 0, true, None), budget)?;
                 }
                 _ => {}
             }
@@ -477,7 +484,7 @@ impl<'f> Names<'f> {
         open: &mut Open<'f>,
         name: &Name<'f>,
         change: Change,
-        (body, priority, declared): (Option<(ScopeId, &'f Expansions)>, i32, bool),
+        (body, priority, declared, max_tokens): Defined<'f>,
         budget: &mut Budget,
     ) -> Result<()> {
         let global = self.global(open.scope, &name.text, true, budget)?;
@@ -504,6 +511,7 @@ impl<'f> Names<'f> {
             is_abstract,
             span,
             position,
+            max_tokens,
         });
         Ok(())
     }

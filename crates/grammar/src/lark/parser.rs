@@ -14,6 +14,7 @@
 //! repetition.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 use super::LarkDialect;
 use super::ast::{
@@ -181,6 +182,7 @@ impl<'s> Parser<'s> {
         }
         let parameters = self.parameters(&name)?;
         let priority = if self.eat(&TokenKind::Dot)? { self.priority()? } else { 0 };
+        let max_tokens = if name.terminal && !declared { self.own_max_tokens()? } else { None };
         let attributes = self.attributes(&name, &parameters)?;
         if self.token.kind != TokenKind::Colon {
             let help = "an alternative on a line of its own begins with `|`";
@@ -189,10 +191,28 @@ impl<'s> Parser<'s> {
         self.bump()?;
         let body = self.expansions()?;
         self.items.push(match name.terminal {
-            true => Item::Terminal { name, priority, body, change, declared },
+            true => Item::Terminal { name, priority, body, change, declared, max_tokens },
             false => Item::Rule { name, parameters, body, change, attributes },
         });
         Ok(())
+    }
+
+    /// `[max_tokens=5]` of a terminal without a declaration, as grammars are printed, if it is there.
+    fn own_max_tokens(&mut self) -> Result<Option<NonZeroU32>> {
+        if !self.eat(&TokenKind::LeftBracket)? {
+            return Ok(None);
+        }
+        match &self.token.kind {
+            TokenKind::RuleName(name) if name == "max_tokens" => _ = self.bump()?,
+            _ => return Err(self.expected("`max_tokens`")),
+        }
+        self.expect(&TokenKind::Equals, "`=`")?;
+        let (count, span) = self.count()?;
+        self.expect(&TokenKind::RightBracket, "`]`")?;
+        let most = NonZeroU32::new(count);
+        most.map(Some).ok_or_else(|| {
+            GrammarError::new(ErrorKind::Syntax, span, "a terminal has at least one byte, hence one token")
+        })
     }
 
     /// `[capture, max_tokens=5]`, as llguidance has it, if it is there.
@@ -251,14 +271,7 @@ impl<'s> Parser<'s> {
             }
             "max_tokens" => {
                 self.expect(&TokenKind::Equals, "`=`")?;
-                let (count, _) = self.count()?;
-                if count > 0 {
-                    let message = "the attribute `max_tokens` is not supported: texts have no tokens, and \
-                                   outputs do not count those in a part of them";
-                    return Err(GrammarError::new(ErrorKind::Unsupported, span, message)
-                        .with_help("bound the characters instead: `/[a-z]{1,20}/`, `/(?s:.){0,400}/`"));
-                }
-                attributes.is_empty = true;
+                attributes.max_tokens = Some(self.count()?.0);
             }
             "temperature" => {
                 self.expect(&TokenKind::Equals, "`=`")?;

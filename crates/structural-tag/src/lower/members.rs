@@ -10,7 +10,7 @@ use regex_syntax::hir::Hir;
 
 use super::unordered::Unordered;
 use super::{Lowering, Result};
-use crate::format::{SchemaFormat, escape, unsupported};
+use crate::format::{Most, SchemaFormat, escape, unsupported};
 use crate::style::{Style, Wrapper};
 
 /// What says nothing about values.
@@ -136,7 +136,7 @@ impl Lowering<'_> {
         let key = regex_syntax::parse("[A-Za-z_][A-Za-z0-9_.-]*").expect("it is an expression");
         let key = self.terminal("a key".to_owned(), TerminalKind::Pattern(Pattern::Regex(key)));
         let inner = self.inner(inner, blanks, at)?;
-        let value = self.free_text(&[close], None, (at, "value"))?;
+        let value = self.free_text(&[close], Most::default(), (at, "value"))?;
         let close = self.literal(close, at)?;
         let some = self.add(at, "members")?;
         self.rule(some, Vec::new())?;
@@ -172,7 +172,8 @@ impl Lowering<'_> {
         side.extend(self.inner(inner, blanks, at)?);
         match written {
             Written::Raw(most) => {
-                side.push(Symbol::Nonterminal(self.free_text(&[close], *most, (at, "value"))?));
+                let most = Most { chars: *most, tokens: None };
+                side.push(Symbol::Nonterminal(self.free_text(&[close], most, (at, "value"))?));
             }
             Written::Text(text) if text.contains(close) => {
                 return Err(unsupported(place, format!("a value holds {close:?}, which ends it")));

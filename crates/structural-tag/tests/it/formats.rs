@@ -275,7 +275,7 @@ fn refusals_say_where_and_what() {
         (r#"{"type":"any_text","exclude":[]}"#, Kind::Syntax, "/format/exclude", "excludes"),
         (r#"{"type":"any_text","excludes":[""]}"#, Kind::Syntax, "/format/excludes/0", "empty"),
         (r#"{"type":"any_text","max_chars":-1}"#, Kind::Syntax, "/format/max_chars", "count"),
-        (r#"{"type":"any_text","max_tokens":5}"#, Kind::Unsupported, "/format/max_tokens", "max_chars"),
+        (r#"{"type":"any_text","max_tokens":"5"}"#, Kind::Syntax, "/format/max_tokens", "count"),
         (r#"{"type":"sequence","elements":[]}"#, Kind::Syntax, "/format/elements", "at least one"),
         (r#"{"type":"regex","pattern":"a("}"#, Kind::Syntax, "/format/pattern", ""),
         (r#"{"type":"regex","pattern":"a(?=b)"}"#, Kind::Unsupported, "/format/pattern", ""),

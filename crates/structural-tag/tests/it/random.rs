@@ -11,7 +11,7 @@ use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 use serde_json::{Value, json};
 
 use super::language;
-use super::reference::{belongs, tag_ends};
+use super::reference::{belongs, belongs_in_tokens, tag_ends};
 
 /// Texts are enumerated up to this length.
 const LONGEST: usize = 11;
@@ -115,13 +115,24 @@ fn n_letters(format: &Value) -> usize {
         + rules.map(|rule| of(&rule[0]) + n_letters(&rule[1])).sum::<usize>()
 }
 
-fn all_texts(longest: usize) -> Vec<Vec<u8>> {
+/// All texts of some letters up to a length, the shortest first.
+pub fn all_texts(letters: &[u8], longest: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     for at in 0.. {
         let Some(text) = all.get(at).filter(|text: &&Vec<u8>| text.len() < longest).cloned() else { break };
-        all.extend([b'a', b'b'].map(|letter| text.iter().copied().chain([letter]).collect()));
+        all.extend(letters.iter().map(|&letter| [&*text, &[letter]].concat()));
     }
     all
+}
+
+/// Fails with the first of some failures.
+pub fn none_of(failures: &[String]) {
+    assert!(
+        failures.is_empty(),
+        "{} wrong\n{}",
+        failures.len(),
+        failures[..failures.len().min(5)].join("\n")
+    );
 }
 
 #[test]
@@ -142,12 +153,7 @@ fn random_tags_are_those_of_the_reference() {
         }
         n_triggered += usize::from(format.to_string().contains("trigger"));
     }
-    assert!(
-        failures.is_empty(),
-        "{} wrong\n{}",
-        failures.len(),
-        failures[..failures.len().min(5)].join("\n")
-    );
+    none_of(&failures);
     if seeds().len() >= 100 {
         assert!(
             n_compared > 5 * n_refused && n_triggered * 6 > n_compared,
@@ -156,9 +162,71 @@ fn random_tags_are_those_of_the_reference() {
     }
 }
 
+/// Bounds the tokens in the free texts of a format; how many there are.
+fn bound_tokens(random: &mut Random, format: &mut Value) -> usize {
+    let is_text = format["type"] == "any_text";
+    if is_text {
+        format["max_tokens"] = json!(random.below(4));
+    }
+    let parts: Vec<&mut Value> = match format {
+        Value::Array(parts) => parts.iter_mut().collect(),
+        Value::Object(fields) => fields.values_mut().collect(),
+        _ => Vec::new(),
+    };
+    let inside: usize = parts.into_iter().map(|part| bound_tokens(random, part)).sum();
+    usize::from(is_text) + inside
+}
+
+#[test]
+fn random_tags_with_few_tokens_are_those_of_the_reference() {
+    const LETTERS: usize = 3;
+    const TOKENS: [&[u8]; 7] = [b"a", b"b", b"aa", b"ab", b"ba", b"bb", b"aba"];
+    let (rests, mut n_compared) = (all_texts(b"ab", 2 * LETTERS), 0);
+    let eos = SpecialIds { eos: vec![TOKENS.len() as u32], ..SpecialIds::default() };
+    let vocabulary = Vocabulary::from_tokens(TOKENS.into_iter().chain([&b""[..]]), eos).unwrap();
+    for seed in seeds().into_iter().step_by(3) {
+        let mut random = Random::new(seed);
+        let format = loop {
+            let mut format = format(&mut random, 2);
+            if n_letters(&format) <= LETTERS && bound_tokens(&mut random, &mut format) > 0 {
+                break format;
+            }
+        };
+        let Ok(language) = language(&json!({"format": format}).to_string()) else { continue };
+        let mut matcher = Constraint::new(language, vocabulary.clone()).unwrap().matcher().unwrap();
+        let is_output = |tokens: &[usize], rest: &[u8]| {
+            let (mut text, mut ends) = (Vec::new(), Vec::new());
+            for token in tokens.iter().map(|&token| TOKENS[token]).chain([rest]) {
+                text.extend(token);
+                ends.push(text.len());
+            }
+            belongs_in_tokens(&format, &text, &ends)
+        };
+        n_compared += 1;
+        for _ in 0..4 {
+            matcher.reset();
+            let mut tokens = Vec::new();
+            while tokens.len() < 5 {
+                let is_next =
+                    |token: usize| rests.iter().any(|rest| is_output(&[&*tokens, &[token]].concat(), rest));
+                let mut right: Vec<usize> = (0..TOKENS.len()).filter(|&token| is_next(token)).collect();
+                right.extend(is_output(&tokens, b"").then_some(TOKENS.len()));
+                let found: Vec<usize> = matcher.mask().unwrap().iter().map(TokenId::index).collect();
+                assert_eq!(found, right, "seed {seed}, behind {tokens:?}: {format}");
+                let Some(&next) = right.iter().find(|&&next| next < TOKENS.len() && random.chance(50)) else {
+                    break;
+                };
+                matcher.advance(TokenId(next as u32)).unwrap();
+                tokens.push(next);
+            }
+        }
+    }
+    assert!(seeds().len() < 100 || n_compared > 50, "{n_compared}");
+}
+
 /// Whether the tag is one that has texts; what is wrong about it.
 fn compare(format: &Value) -> Result<bool, String> {
-    let texts = all_texts(LONGEST);
+    let texts = all_texts(b"ab", LONGEST);
     let sentences: HashSet<&[u8]> =
         texts.iter().map(Vec::as_slice).filter(|text| belongs(format, text)).collect();
     let viable: HashSet<&[u8]> =
@@ -179,11 +247,11 @@ fn compare(format: &Value) -> Result<bool, String> {
             return Err(format!("{text:?} is {ours:?}, and not {theirs:?} (sentence, viable)"));
         }
     }
-    let tokens: Vec<Vec<u8>> = all_texts(LONGEST_TOKEN).split_off(1);
+    let tokens: Vec<Vec<u8>> = all_texts(b"ab", LONGEST_TOKEN).split_off(1);
     let eos = SpecialIds { eos: vec![tokens.len() as u32], ..SpecialIds::default() };
     let vocabulary = Vocabulary::from_tokens(tokens.iter().cloned().chain([Vec::new()]), eos).unwrap();
     let mut matcher = Constraint::new(language, vocabulary).unwrap().matcher().unwrap();
-    for prefix in all_texts(LONGEST_PREFIX).iter().filter(|prefix| viable.contains(&***prefix)) {
+    for prefix in all_texts(b"ab", LONGEST_PREFIX).iter().filter(|prefix| viable.contains(&***prefix)) {
         masks(&mut matcher, &tokens, prefix, (&sentences, &viable))?;
     }
     Ok(true)

@@ -8,13 +8,20 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Whether a text belongs to a format.
+/// Whether a text belongs to a format, in some tokens: in one, if the format bounds them.
 pub fn belongs(format: &Value, text: &[u8]) -> bool {
-    Reference { text }.ends(format, 0, (&[], false)).contains(&text.len())
+    belongs_in_tokens(format, text, &[text.len()])
+}
+
+/// The same of a text that is written in tokens, which end at these places.
+pub fn belongs_in_tokens(format: &Value, text: &[u8], tokens: &[usize]) -> bool {
+    Reference { text, tokens }.ends(format, 0, (&[], false)).contains(&text.len())
 }
 
 struct Reference<'t> {
     text: &'t [u8],
+    /// Where its tokens end.
+    tokens: &'t [usize],
 }
 
 type Ends = BTreeSet<usize>;
@@ -142,7 +149,12 @@ impl Reference<'_> {
         let mut excludes = texts(&format["excludes"]);
         excludes.extend(of_kind(closing, false));
         let most = format["max_chars"].as_u64();
+        let tokens = |to: usize| {
+            let begins = [0].into_iter().chain(self.tokens.iter().copied());
+            begins.zip(self.tokens).filter(|&(begin, &end)| begin.max(at) < end.min(to)).count() as u64
+        };
         (at..=self.text.len())
+            .filter(|&to| format["max_tokens"].as_u64().is_none_or(|most| tokens(to) <= most))
             .filter(|&to| !self.text[at..to].iter().any(u8::is_ascii_uppercase))
             .filter(|&to| !self.holds(at, to, &excludes))
             .filter(|&to| match (most, std::str::from_utf8(&self.text[at..to])) {

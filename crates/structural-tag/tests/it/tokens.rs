@@ -12,7 +12,7 @@ use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
 use serde_json::{Value, json};
 
 use super::language;
-use super::random::seeds;
+use super::random::{all_texts, none_of, seeds};
 use super::reference::belongs;
 
 /// Sequences are enumerated up to this length.
@@ -102,18 +102,9 @@ fn n_asked(format: &Value) -> usize {
     parts + marks + content + usize::from(own)
 }
 
-fn sequences(longest: usize) -> Vec<Vec<u8>> {
-    let mut all = vec![Vec::new()];
-    for at in 0.. {
-        let Some(text) = all.get(at).filter(|text: &&Vec<u8>| text.len() < longest).cloned() else { break };
-        all.extend(TOKENS.map(|token| text.iter().copied().chain([token]).collect()));
-    }
-    all
-}
-
 #[test]
 fn random_tags_of_tokens_are_those_of_the_reference() {
-    let all = sequences(LONGEST);
+    let all = all_texts(TOKENS, LONGEST);
     let (mut n_compared, mut failures) = (0, Vec::new());
     for seed in seeds() {
         let mut random = Random::new(seed);
@@ -128,12 +119,7 @@ fn random_tags_of_tokens_are_those_of_the_reference() {
             Err(message) => failures.push(format!("seed {seed}: {message}\n{format}")),
         }
     }
-    assert!(
-        failures.is_empty(),
-        "{} wrong\n{}",
-        failures.len(),
-        failures[..failures.len().min(5)].join("\n")
-    );
+    none_of(&failures);
     assert!(seeds().len() < 100 || n_compared * 2 > seeds().len(), "{n_compared}");
 }
 
@@ -197,7 +183,7 @@ fn masks(
 #[test]
 fn canvases_refuse_sets_of_tokens() {
     let language = language(r#"{"format":{"type":"any_tokens"}}"#).unwrap();
-    let error = language.needs_named_tokens("canvases").unwrap_err();
+    let error = language.needs_texts_alone("canvases").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("canvases"), "{error}");
 }

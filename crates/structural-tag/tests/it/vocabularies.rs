@@ -44,6 +44,31 @@ fn tokens_straddle_marks_and_split_characters() {
 }
 
 #[test]
+fn bounds_on_tokens_beside_values_that_are_remembered() {
+    const TAG: &str = r#"{"type":"sequence","elements":[{"type":"any_text","max_tokens":2},
+        {"type":"json_schema","json_schema":{"type":"array","uniqueItems":true,"items":{"type":"integer"}}}]}"#;
+    let tokens: [&[u8]; 9] = [b"[", b"1", b",", b"]", b"1,", b"1]", b"[1", b"[1,1]", b",1"];
+    let mut matcher = matcher(TAG, vocabulary(&tokens, &[]));
+    let mut agenda = vec![Vec::new()];
+    while let Some(written) = agenda.pop() {
+        matcher.go_to(&written).unwrap();
+        let mask = allowed(&mut matcher);
+        for token in 0..9 {
+            let is_allowed = matcher.fork().advance(TokenId(token)).is_ok();
+            assert_eq!(mask.contains(&token), is_allowed, "{token} behind {written:?}");
+            if is_allowed && written.len() < 4 {
+                agenda.push([&*written, &[TokenId(token)]].concat());
+            }
+        }
+    }
+    // Free text of two tokens, and a list whose items differ.
+    matcher.go_to(&[7, 1, 0].map(TokenId)).unwrap();
+    assert_eq!(allowed(&mut matcher), [1, 3, 4, 5]);
+    matcher.advance(TokenId(4)).unwrap();
+    assert_eq!(allowed(&mut matcher), [1]);
+}
+
+#[test]
 fn special_tokens_stand_where_tags_name_them() {
     const TAG: &str = r#"{"type":"tag","begin":{"type":"token","token":"<|a|>"},"content":{"type":"any_text"},
         "end":{"token":4}}"#;

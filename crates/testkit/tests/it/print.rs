@@ -167,6 +167,7 @@ fn terminal(random: &mut Random, at: usize) -> Terminal {
         reserved: random.chance(15),
         span: None,
         memory: None,
+        max_tokens: None,
     }
 }
 

@@ -84,6 +84,11 @@ pub fn run(args: &Args) -> Result<bool> {
             explain(&language, &words, &text).with_context(|| file.display().to_string())?;
         all &= reading.is_sentence;
         if let Some(style) = args.tree.filter(|_| reading.is_sentence) {
+            if style == tree::Style::Events {
+                tree::events(language.clone(), &text, &mut output)
+                    .with_context(|| file.display().to_string())?;
+                continue;
+            }
             let read = tree::read(&language, &text).with_context(|| file.display().to_string())?;
             tree::print(&language, &text, &read, style, &mut output)?;
             continue;

@@ -1,8 +1,9 @@
 //! Parse trees of texts.
 
 use std::io::Write;
+use std::sync::Arc;
 
-use anygram::Language;
+use anygram::{CaptureEvent, Captures, Language};
 use anygram_grammar::ir::Symbol;
 use anygram_left_to_right::tree::{Tree, TreeNode};
 use anyhow::{Context, Result};
@@ -21,6 +22,36 @@ pub enum Style {
     Pretty,
     /// One line of JSON: a list of nodes, each before those below it.
     Json,
+    /// A line of JSON for each rule that is entered or left, after as many bytes as it is certain by.
+    Events,
+}
+
+/// The events of a sentence that is written byte by byte.
+pub fn events(language: Arc<Language>, text: &[u8], output: &mut dyn Write) -> Result<()> {
+    let mut captures = Captures::new(language.clone())?;
+    for (at, &byte) in text.iter().enumerate() {
+        let events = captures.read(&[byte])?;
+        print_events(&language, &events, at + 1, output)?;
+    }
+    let rest = captures.finish()?.context("it is a sentence and has no tree")?;
+    print_events(&language, &rest, text.len(), output)
+}
+
+fn print_events(
+    language: &Language,
+    events: &[CaptureEvent],
+    at: usize,
+    output: &mut dyn Write,
+) -> Result<()> {
+    for &CaptureEvent { rule, start, end } in events {
+        let name = language.grammar().symbol_name(Symbol::Nonterminal(rule));
+        let event = match end {
+            None => json!({"at": at, "enter": name, "start": start}),
+            Some(end) => json!({"at": at, "leave": name, "start": start, "end": end}),
+        };
+        writeln!(output, "{event}")?;
+    }
+    Ok(())
 }
 
 /// The tree of a sentence.

@@ -1,0 +1,297 @@
+//! Bounds on the tokens that have bytes in a part of a text, against all ways to read sequences of tokens.
+//!
+//! A sequence of tokens is the beginning of an output if some text behind it makes one: as a single token,
+//! since in more tokens no part of the text has fewer. `ANYGRAM_SEED` and `ANYGRAM_SEEDS` as in `oracle.rs`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anygram_bits::ErrorKind;
+use anygram_grammar::lark::{self, LarkOptions};
+use anygram_left_to_right::{
+    Constraint, Draft, Language, LanguageOptions, MaskRows, MatchError, Matcher, batch_masks,
+};
+use anygram_testkit::random::Random;
+use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+
+use super::budget::seeds;
+
+const TOKENS: [&str; 9] = ["a", "b", "aa", "ab", "ba", "bb", "aab", "abb", "baba"];
+const EOS: u32 = 9;
+
+/// The texts of a part, and how many letters the shortest has.
+type Pattern = (&'static str, fn(&str) -> bool, usize);
+
+const PATTERNS: [Pattern; 8] = [
+    ("[ab]+", |text| !text.is_empty(), 1),
+    ("[ab]*", |_| true, 0),
+    ("a+", |text| !text.is_empty() && !text.contains('b'), 1),
+    ("(ab)+", |text| !text.is_empty() && text.replace("ab", "").is_empty(), 2),
+    ("a[ab]*b", |text| text.len() > 1 && text.starts_with('a') && text.ends_with('b'), 2),
+    ("[ab]{1,3}", |text| (1..=3).contains(&text.len()), 1),
+    ("b", |text| text == "b", 1),
+    ("aab", |text| text == "aab", 3),
+];
+
+/// An expression over parts.
+enum Node {
+    /// A pattern, and how many tokens may have bytes in its text.
+    Part(Pattern, Option<usize>),
+    Sequence(Vec<Node>),
+    Any(Vec<Node>),
+    Repeated(Box<Node>),
+}
+
+impl Node {
+    fn random(random: &mut Random, depth: usize) -> Self {
+        let two =
+            |random: &mut Random| vec![Self::random(random, depth - 1), Self::random(random, depth - 1)];
+        match random.below(if depth == 0 { 1 } else { 5 }) {
+            0 => Self::Part(*random.choose(&PATTERNS), random.chance(70).then(|| random.below(4))),
+            1 => Self::Any(two(random)),
+            2 => Self::Repeated(Box::new(Self::random(random, depth - 1))),
+            _ => Self::Sequence(two(random)),
+        }
+    }
+
+    fn n_letters(&self) -> usize {
+        match self {
+            Self::Part((_, _, shortest), _) => *shortest,
+            Self::Sequence(nodes) | Self::Any(nodes) => nodes.iter().map(Self::n_letters).sum(),
+            Self::Repeated(node) => node.n_letters(),
+        }
+    }
+
+    /// In Lark's notation; parts are rules of their own.
+    fn write(&self, rules: &mut Vec<String>) -> String {
+        match self {
+            Self::Part((pattern, ..), most) => {
+                let name = format!("p{}", rules.len());
+                let most = most.map_or(String::new(), |most| format!("[max_tokens={most}]"));
+                rules.push(format!("{name}{most}: /{pattern}/"));
+                name
+            }
+            Self::Sequence(nodes) => {
+                let parts: Vec<String> = nodes.iter().map(|node| node.write(rules)).collect();
+                format!("({})", parts.join(" "))
+            }
+            Self::Any(nodes) => {
+                let parts: Vec<String> = nodes.iter().map(|node| node.write(rules)).collect();
+                format!("({})", parts.join(" | "))
+            }
+            Self::Repeated(node) => format!("({})*", node.write(rules)),
+        }
+    }
+
+    /// Where it can end that begins at a place.
+    fn ends(&self, text: &Written, at: usize) -> BTreeSet<usize> {
+        match self {
+            // As llguidance has it.
+            Self::Part(_, Some(0)) => BTreeSet::from([at]),
+            Self::Part((_, matches, _), most) => (at..=text.letters.len())
+                .filter(|&to| matches(&text.letters[at..to]))
+                .filter(|&to| most.is_none_or(|most| text.n_tokens(at, to) <= most))
+                .collect(),
+            Self::Sequence(nodes) => nodes.iter().fold(BTreeSet::from([at]), |ends, node| {
+                ends.into_iter().flat_map(|at| node.ends(text, at)).collect()
+            }),
+            Self::Any(nodes) => nodes.iter().flat_map(|node| node.ends(text, at)).collect(),
+            Self::Repeated(node) => {
+                let (mut all, mut agenda) = (BTreeSet::new(), vec![at]);
+                while let Some(at) = agenda.pop() {
+                    if all.insert(at) {
+                        agenda.extend(node.ends(text, at));
+                    }
+                }
+                all
+            }
+        }
+    }
+}
+
+/// A text and the tokens that it was written in.
+#[derive(Default)]
+struct Written {
+    letters: String,
+    ends: Vec<usize>,
+}
+
+impl Written {
+    fn new(tokens: impl Iterator<Item = &'static str>) -> Self {
+        let mut written = Self::default();
+        tokens.for_each(|token| written.push(token));
+        written
+    }
+
+    fn push(&mut self, token: &str) {
+        self.letters.push_str(token);
+        self.ends.push(self.letters.len());
+    }
+
+    /// How many tokens have a letter in a part.
+    fn n_tokens(&self, from: usize, to: usize) -> usize {
+        let begins = [0].into_iter().chain(self.ends.iter().copied());
+        begins.zip(&self.ends).filter(|&(begin, &end)| begin.max(from) < end.min(to)).count()
+    }
+}
+
+/// All texts that may have to follow.
+fn rests() -> Vec<String> {
+    let mut all = vec![String::new()];
+    for at in 0.. {
+        let Some(text) = all.get(at).filter(|text: &&String| text.len() < MOST_LETTERS).cloned() else {
+            break;
+        };
+        all.extend(["a", "b"].map(|letter| text.clone() + letter));
+    }
+    all
+}
+
+const MOST_LETTERS: usize = 5;
+
+fn is_output(node: &Node, tokens: &[u32], rest: &str) -> bool {
+    let mut written = Written::new(tokens.iter().map(|&id| TOKENS[id as usize]));
+    if !rest.is_empty() {
+        written.push(rest);
+    }
+    node.ends(&written, 0).contains(&written.letters.len())
+}
+
+fn vocabulary() -> Vocabulary {
+    let special = SpecialIds { eos: vec![EOS], ..SpecialIds::default() };
+    Vocabulary::from_tokens(TOKENS.into_iter().chain([""]), special).unwrap()
+}
+
+fn constraint(grammar: &str) -> Constraint {
+    let grammar = lark::parse(grammar, &LarkOptions::default()).unwrap();
+    grammar.validate().unwrap();
+    let again = lark::parse(&grammar.to_string(), &LarkOptions::default()).unwrap();
+    assert_eq!(grammar.difference(&again), None, "{grammar}");
+    let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
+    Constraint::new(Arc::new(language), vocabulary()).unwrap()
+}
+
+fn found(matcher: &mut Matcher) -> Vec<u32> {
+    matcher.mask().unwrap().iter().map(|token| token.0).collect()
+}
+
+#[test]
+fn masks_are_those_of_all_ways_to_read_the_tokens() {
+    let (rests, mut n_counted) = (rests(), 0);
+    for seed in seeds() {
+        let mut random = Random::new(seed);
+        let node = loop {
+            let node = Node::random(&mut random, 3);
+            if node.n_letters() <= MOST_LETTERS {
+                break node;
+            }
+        };
+        let mut rules = Vec::new();
+        let start = node.write(&mut rules);
+        let grammar = format!("%lexer scannerless\nstart: {start}\n{}", rules.join("\n"));
+        let is_viable = |tokens: &[u32]| rests.iter().any(|rest| is_output(&node, tokens, rest));
+        if !is_viable(&[]) {
+            continue;
+        }
+        let mut matcher = constraint(&grammar).matcher().unwrap();
+        let plain = grammar.replace("max_tokens", "temperature").replace("temperature=0", "max_tokens=0");
+        let mut uncounted = constraint(&plain).matcher().unwrap();
+        for _ in 0..8 {
+            matcher.reset();
+            uncounted.reset();
+            let (mut tokens, mut masks) = (Vec::new(), Vec::new());
+            while tokens.len() < 7 {
+                let next = |&id: &u32| is_viable(&[&*tokens, &[id]].concat());
+                let mut right: Vec<u32> = (0..EOS).filter(next).collect();
+                right.extend(is_output(&node, &tokens, "").then_some(EOS));
+                assert_eq!(found(&mut matcher), right, "seed {seed}, behind {tokens:?}\n{grammar}");
+                assert_eq!(matcher.is_sentence(), right.last() == Some(&EOS), "seed {seed}");
+                n_counted += usize::from(found(&mut uncounted) != right);
+                check(&mut matcher, &right, &mut random);
+                masks.push(right.clone());
+                let Some(&next) = right.iter().find(|_| random.chance(40)).filter(|&&id| id != EOS) else {
+                    break;
+                };
+                matcher.advance(TokenId(next)).unwrap();
+                uncounted.advance(TokenId(next)).unwrap();
+                tokens.push(next);
+            }
+            let back = random.below(tokens.len() + 1);
+            matcher.rollback(back).unwrap();
+            if let Some(mask) = masks.get(tokens.len() - back) {
+                assert_eq!(&found(&mut matcher), mask, "seed {seed}, {back} tokens back");
+            }
+        }
+    }
+    assert!(seeds().len() < 40 || n_counted > 100, "{n_counted}");
+}
+
+/// What else is said of the tokens that may come.
+fn check(matcher: &mut Matcher, right: &[u32], random: &mut Random) {
+    let mut words = vec![0; matcher.constraint().mask_words()];
+    assert!(matcher.known_mask_into(&mut words).unwrap());
+    let id = random.below(EOS as usize) as u32;
+    let mut fork = matcher.fork();
+    match fork.advance(TokenId(id)) {
+        Ok(()) => assert!(right.contains(&id)),
+        Err(MatchError::Refused(refusal)) => {
+            assert!(!right.contains(&id));
+            if refusal.refused_byte.is_none() {
+                assert!(refusal.to_string().contains("max_tokens"), "{refusal}");
+            }
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let draft = [Draft { token: TokenId(id), after: None }];
+    let (mut row, n_words) = (vec![0; words.len()], words.len());
+    let allowed = matcher.draft_masks(&draft, MaskRows::new(&mut row, n_words)).unwrap();
+    assert_eq!(allowed, [right.contains(&id)]);
+    if allowed[0] {
+        assert_eq!(row, fork.mask().unwrap().words());
+    }
+    let forced = matcher.forced().unwrap().tokens;
+    assert_eq!(matcher.validate(&forced).unwrap(), forced.len());
+    let (mut both, mut rows) = ([matcher.fork(), fork], vec![0; 2 * n_words]);
+    batch_masks(&mut both, MaskRows::new(&mut rows, n_words)).into_iter().for_each(Result::unwrap);
+    assert_eq!(rows[..n_words], words);
+}
+
+#[test]
+fn a_text_with_few_tokens_ends() {
+    let mut matcher =
+        constraint("%lexer scannerless\nstart: p \"b\"\np[max_tokens=2]: /[ab]+/").matcher().unwrap();
+    matcher.advance_all(&[TokenId(0), TokenId(0)]).unwrap();
+    // Of the others one letter would be the third token of the text.
+    assert_eq!(found(&mut matcher), [1]);
+    matcher.advance(TokenId(1)).unwrap();
+    assert_eq!(found(&mut matcher), [EOS]);
+    // The same text in two tokens may go on.
+    matcher.reset();
+    matcher.advance_all(&[TokenId(6)]).unwrap();
+    assert_eq!(found(&mut matcher).len(), TOKENS.len() + 1);
+}
+
+#[test]
+fn refusals_say_that_tokens_are_used_up() {
+    let mut matcher = constraint("%lexer scannerless\nstart: p\np[max_tokens=1]: /a+b/").matcher().unwrap();
+    let error = matcher.advance(TokenId(2)).unwrap_err();
+    assert!(error.to_string().contains("max_tokens"), "{error}");
+    assert_eq!(found(&mut matcher), [3, 6]);
+    for error in [matcher.mask_with_budget(5).unwrap_err(), matcher.minimum_tokens(5).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("max_tokens"), "{error}");
+    }
+    let error = matcher.constraint().language().needs_texts_alone("canvases").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn modes_with_longest_match_are_refused() {
+    for mode in ["longest", "contextual"] {
+        let source = format!("%lexer {mode}\nstart: p\np[max_tokens=1]: /a+b/");
+        let grammar = lark::parse(&source, &LarkOptions::default()).unwrap();
+        let error = Language::new(grammar, &LanguageOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("scannerless"), "{error}");
+    }
+}
