@@ -49,12 +49,25 @@ function fromBytes(text, bytes) {
   return index;
 }
 
+let n_working = 0;
+
+/** Counts what the page is about to ask or to show; who looks at it, or hears it read, can wait for the end. */
+function working(change) {
+  n_working += change;
+  document.body.setAttribute("aria-busy", n_working > 0);
+}
+
 /** Calls once nothing has happened for a while. */
 function later(milliseconds, act) {
-  let timer;
+  let timer = null;
   return () => {
+    if (timer === null) working(1);
     clearTimeout(timer);
-    timer = setTimeout(act, milliseconds);
+    timer = setTimeout(() => {
+      timer = null;
+      act();
+      working(-1);
+    }, milliseconds);
   };
 }
 
@@ -121,7 +134,7 @@ class Lane {
 
   async #work() {
     this.#busy = true;
-    Lane.#count(1);
+    working(1);
     while (this.#next) {
       const { make, show } = this.#next;
       this.#next = null;
@@ -135,14 +148,7 @@ class Lane {
       }
     }
     this.#busy = false;
-    Lane.#count(-1);
-  }
-
-  /** Says to all who look whether something is being asked. */
-  static #n_busy = 0;
-  static #count(change) {
-    Lane.#n_busy += change;
-    document.body.setAttribute("aria-busy", Lane.#n_busy > 0);
+    working(-1);
   }
 }
 
@@ -190,7 +196,7 @@ const vocabulary = () => `${start.vocabulary}, ${start.size}`;
 /** All of it as JSON. */
 const written = () => JSON.stringify({ anygram: "playground", vocabulary: vocabulary(), ...state }, null, 1);
 
-const remember = later(400, () => {
+const remember = later(200, () => {
   try {
     localStorage.setItem("anygram", written());
   } catch {
@@ -645,6 +651,8 @@ function askTab() {
 
 /** Characters of a text after each of which it is counted; for each there is a mask to compute. */
 const MOST_COUNTED = 300;
+/** Characters of a text whose tree is asked for. */
+const MOST_PARSED = 20_000;
 /** Nodes of a tree that are there at once; others are made when they are unfolded. */
 const OPEN_NODES = 120;
 
@@ -671,7 +679,9 @@ const writing = {
   ask() {
     if (!compiles || state.tab !== "text") return;
     const text = state.text;
-    const wants = [{ op: "text", ...subject(), text, want: ["explain", "tree"] }];
+    const wants = [
+      { op: "text", ...subject(), text, want: text.length > MOST_PARSED ? ["explain"] : ["explain", "tree"] },
+    ];
     const counted = text.slice(0, MOST_COUNTED);
     wants.push({ op: "mask", ...subject(), text: counted, want: ["counts"] });
     lanes.text.run(
@@ -814,6 +824,11 @@ const writing = {
     what.textContent = "";
     if (answer.tree) {
       drawTree(answer.tree, text, text.length);
+      return;
+    }
+    if (text.length > MOST_PARSED) {
+      const words = `The text has more than ${number(MOST_PARSED)} characters: use anygram check --tree.`;
+      $("tree").replaceChildren(element("span", "faint", words));
       return;
     }
     const completion = answer.explain.completion;
@@ -1330,6 +1345,7 @@ function wire() {
 }
 
 async function begin() {
+  working(1);
   const get = async (path) => (await fetch(path)).json();
   [start, examples] = await Promise.all([get("/start.json"), get("/examples.json")]);
   for (const name of start.formats) $("format").append(new Option(name, name));
@@ -1353,4 +1369,6 @@ async function begin() {
   open(start.opened ?? kept ?? examples[0]);
 }
 
-begin().catch((error) => notice(`the page could not be started: ${error.message}`));
+begin()
+  .catch((error) => notice(`the page could not be started: ${error.message}`))
+  .finally(() => working(-1));
