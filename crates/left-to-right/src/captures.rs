@@ -44,13 +44,17 @@ pub struct CaptureEvent {
 /// use anygram_left_to_right::captures::Captures;
 /// use anygram_left_to_right::{Language, LanguageOptions};
 ///
-/// let source = "%lexer scannerless\nstart: \"call \" name \"(\" value \")\"\nname: /[a-z]+/\nvalue: /[0-9]+/";
+/// let source = r#"%lexer scannerless
+///     start: "call " name "(" value ")"
+///     name: /[a-z]+/
+///     value: /[0-9]+/
+/// "#;
 /// let grammar = anygram_grammar::lark::parse(source, &Default::default())?;
 /// let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
 /// let mut captures = Captures::new(language.clone())?;
 /// let mut read = |text: &str| -> Result<Vec<_>, Box<dyn std::error::Error>> {
 ///     let events = captures.read(text.as_bytes())?.into_iter();
-///     let name = |rule| language.grammar().nonterminals[rule].name.clone();
+///     let name = |rule: usize| language.grammar().nonterminals[rule].name.clone();
 ///     Ok(events.map(|event| (name(event.rule.index()), event.start, event.end)).collect())
 /// };
 /// assert_eq!(read("call f")?, [("start".to_owned(), 0, None), ("name".to_owned(), 5, None)]);
