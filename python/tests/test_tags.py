@@ -32,9 +32,9 @@ def test_tags_are_dicts_or_texts() -> None:
 
 
 def test_refusals_have_a_pointer() -> None:
-    with pytest.raises(anygram.GrammarError, match="max_chars") as refused:
-        anygram.Compiler().compile({"format": {"type": "any_text", "max_tokens": 5}}, "structural-tag")
-    assert refused.value.pointer == "/format/max_tokens"
+    with pytest.raises(anygram.GrammarError, match="max_tokens") as refused:
+        anygram.Compiler().compile({"format": {"type": "any_text", "max_words": 5}}, "structural-tag")
+    assert refused.value.pointer == "/format/max_words"
 
 
 def test_tools() -> None:

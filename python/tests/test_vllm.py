@@ -369,7 +369,7 @@ def test_tags_that_count_tokens_do_not_close(engine: SimpleNamespace) -> None:
     assert grammar.accept_tokens("r", [*VOCABULARY.encode("<"), *VOCABULARY.encode("a") * 2])
     masks = rows(1)
     grammar.fill_bitmask(masks, 0)
-    assert all(VOCABULARY.decode([token]).startswith(">") for token in allowed(masks[0]))
+    assert all(VOCABULARY.decode([token]).startswith(b">") for token in allowed(masks[0]))
 
 
 def test_outputs_close_from_so_many_left_tokens_on(engine: SimpleNamespace) -> None:

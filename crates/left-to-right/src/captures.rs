@@ -44,17 +44,21 @@ pub struct CaptureEvent {
 /// use anygram_left_to_right::captures::Captures;
 /// use anygram_left_to_right::{Language, LanguageOptions};
 ///
-/// let source = "%lexer scannerless\nstart: \"call \" name \"(\" argument \")\"\nname: /[a-z]+/\nargument: /[0-9]+/";
+/// let source = r#"%lexer scannerless
+///     start: "call " name "(" value ")"
+///     name: /[a-z]+/
+///     value: /[0-9]+/
+/// "#;
 /// let grammar = anygram_grammar::lark::parse(source, &Default::default())?;
 /// let language = Arc::new(Language::new(grammar, &LanguageOptions::default())?);
 /// let mut captures = Captures::new(language.clone())?;
 /// let mut read = |text: &str| -> Result<Vec<_>, Box<dyn std::error::Error>> {
 ///     let events = captures.read(text.as_bytes())?.into_iter();
-///     let name = |rule| language.grammar().nonterminals[rule].name.clone();
+///     let name = |rule: usize| language.grammar().nonterminals[rule].name.clone();
 ///     Ok(events.map(|event| (name(event.rule.index()), event.start, event.end)).collect())
 /// };
 /// assert_eq!(read("call f")?, [("start".to_owned(), 0, None), ("name".to_owned(), 5, None)]);
-/// assert_eq!(read("(1")?, [("name".to_owned(), 5, Some(6)), ("argument".to_owned(), 7, None)]);
+/// assert_eq!(read("(1")?, [("name".to_owned(), 5, Some(6)), ("value".to_owned(), 7, None)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -325,7 +329,8 @@ impl Captures {
                 }
             }
             if skip {
-                // What was predicted there is predicted again here, so that nodes begin with their first piece.
+                // What was predicted there is predicted again here, so that nodes begin with their first
+                // piece.
                 let carried = before.items.iter().filter(|(item, _)| item.origin != from);
                 for (item, shared) in carried.filter(|(item, _)| self.next(*item).is_some()) {
                     set.add(*item, shared.clone());
@@ -436,7 +441,8 @@ impl Captures {
         Ok(())
     }
 
-    /// What all ways share that lead to an item of a set, its own rule entered; `None` if no way is known yet.
+    /// What all ways share that lead to an item of a set, its own rule entered; `None` if no way is known
+    /// yet.
     fn way_to(&mut self, set: &Set, here: usize, at: usize) -> Option<Events> {
         let (item, shared) = &set.items[at];
         let lhs = self.lhs(*item);

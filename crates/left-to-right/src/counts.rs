@@ -68,7 +68,8 @@ impl Stepper {
         Ok(())
     }
 
-    /// The readings behind a token: those in which a part of the text has more tokens than it may are dropped.
+    /// The readings behind a token: those in which a part of the text has more tokens than it may are
+    /// dropped.
     pub(crate) fn count_token(
         &mut self,
         language: &Language,

@@ -64,8 +64,8 @@ pub struct Refusal {
     pub display: String,
     /// The number of its bytes that could still be read.
     pub accepted_bytes: usize,
-    /// The first byte that is not allowed; `None` for a special token, and where all bytes could be read but a
-    /// part of the text has used up its tokens.
+    /// The first byte that is not allowed; `None` for a special token, and where all bytes could be read but
+    /// a part of the text has used up its tokens.
     pub refused_byte: Option<u8>,
     /// The number of bytes of text before the refused one.
     pub text_offset: usize,
@@ -438,8 +438,8 @@ impl Matcher {
 
     /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
     /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS is allowed,
-    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Refused where the grammar bounds
-    /// the tokens in a part of a text ([`ErrorKind::Unsupported`](crate::ErrorKind)).
+    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Refused where the grammar
+    /// bounds the tokens in a part of a text ([`ErrorKind::Unsupported`](crate::ErrorKind)).
     ///
     /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
     /// nothing is known of it yet a search ([`crate::budget`]).

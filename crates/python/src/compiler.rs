@@ -65,7 +65,8 @@ impl Cancel {
 ///     extra_keys: `"schema"` or `"none"`: whether keys that a schema does not declare are allowed.
 ///     documents: what references of schemas point into, by address: dicts or texts. Nothing is fetched.
 ///     dialect: `"lark"` or `"llguidance"`: whose meaning Lark grammars follow where the two differ.
-///     named: what Lark grammars call `@name`, by name: grammars in Lark as texts, and schemas as dicts or types.
+///     named: what Lark grammars call `@name`, by name: grammars in Lark as texts, and schemas as dicts or
+///         types.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile({"type": "integer"}, "json-schema")

@@ -107,7 +107,8 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn rules_with_few_tokens() {
-    let source = "start: thought \"</t>\" answer\nthought[max_tokens=2]: /(.|\\n)*/\nanswer: %json {\"type\": \"null\"}";
+    let source = "start: thought \"</t>\" answer\nthought[max_tokens=2]: /(.|\\n)*/\n\
+                  answer: %json {\"type\": \"null\"}";
     let language = compiler().compile(GrammarFormat::Lark, source).unwrap();
     assert!(language.counts_tokens() && language.read(b"a b</t>null").unwrap().is_sentence);
     let constraint = anygram::Constraint::new(language, anygram::Vocabulary::builtin()).unwrap();

@@ -1081,8 +1081,8 @@ impl<'f> Lowering<'f> {
         for nonterminal in &mut nonterminals {
             nonterminal.span = nonterminal.span.take().and_then(here);
         }
-        // The terminals of schemas grow with the texts, and a bound on tokens ends pieces before their longest
-        // match: no other mode can do that.
+        // The terminals of schemas grow with the texts, and a bound on tokens ends pieces before their
+        // longest match: no other mode can do that.
         let is_scannerless =
             |(_, grammar): &(NonterminalId, Grammar)| grammar.default_lexer == LexerMode::Scannerless;
         let is_counted = terminals.iter().any(|terminal| terminal.max_tokens.is_some());

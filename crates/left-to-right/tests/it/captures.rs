@@ -236,8 +236,8 @@ fn named(language: &Language, events: Vec<CaptureEvent>) -> Vec<String> {
 #[test]
 fn a_call_is_known_before_it_ends() {
     let language = language(
-        "start: call (\";\" call)*\ncall: NAME \"(\" argument \")\"\nargument: NUMBER | call\nNAME: /[a-z]+/\n\
-         NUMBER: /[0-9]+/\n%ignore / +/",
+        "start: call (\";\" call)*\ncall: NAME \"(\" argument \")\"\nargument: NUMBER | call\n\
+         NAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore / +/",
     );
     let mut captures = Captures::new(language.clone()).unwrap();
     let mut read = |text: &str| named(&language, captures.read(text.as_bytes()).unwrap());

@@ -46,7 +46,8 @@ fn tokens_straddle_marks_and_split_characters() {
 #[test]
 fn bounds_on_tokens_beside_values_that_are_remembered() {
     const TAG: &str = r#"{"type":"sequence","elements":[{"type":"any_text","max_tokens":2},
-        {"type":"json_schema","json_schema":{"type":"array","uniqueItems":true,"items":{"type":"integer"}}}]}"#;
+        {"type":"json_schema","json_schema":
+            {"type":"array","uniqueItems":true,"items":{"type":"integer"}}}]}"#;
     let tokens: [&[u8]; 9] = [b"[", b"1", b",", b"]", b"1,", b"1]", b"[1", b"[1,1]", b",1"];
     let mut matcher = matcher(TAG, vocabulary(&tokens, &[]));
     let mut agenda = vec![Vec::new()];
