@@ -658,7 +658,7 @@ class CompileService:
         try:
             with self._lock:
                 known = list(self._known.items())
-                leaving = self._leaving_now()
+                leaving, before = self._leaving_now(), self._bytes
             # Languages grow while masks are computed, so all are asked again.
             sizes: dict[_Key, int] = {}
             for n, (key, one) in enumerate(known):
@@ -680,15 +680,16 @@ class CompileService:
                         self._n["tables_evicted"] += 1
             dropped: list[_Known] = []
             with self._lock:
+                # With those that came meanwhile.
+                self._bytes += languages - before
                 for key, size in sizes.items():
                     is_last = len(self._known) == int(coming == 0)
-                    self._bytes = languages
                     if is_last or not self._is_full(coming):
                         break
                     if key in self._known:
                         dropped.append(self._drop(key))
-                        languages -= size
-                self._bytes = languages
+                        self._bytes -= size
+                languages = self._bytes
             # Large objects are freed without the lock.
             del dropped, known
             self._leave_to_tables(languages + coming)
