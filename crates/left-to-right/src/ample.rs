@@ -70,6 +70,9 @@ impl Way {
     }
 }
 
+/// An upper bound, and the text that costs so much, if it is known.
+pub(crate) type Bound = (u32, Option<Arc<[u8]>>);
+
 /// The bounds; see the module.
 #[derive(Debug)]
 pub(crate) struct Ample {
@@ -139,7 +142,7 @@ impl Ample {
         stepper: &mut Stepper,
         (language, trie): (&Language, &TokenTrie),
         config: Config,
-    ) -> Result<(u32, Option<Arc<[u8]>>), StepError> {
+    ) -> Result<Bound, StepError> {
         let way = self.ending(stepper, (language, trie), config)?;
         Ok((way.tokens(trie), way.text))
     }

@@ -18,6 +18,7 @@
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
@@ -30,7 +31,7 @@ use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use crate::ample::Ample;
+use crate::ample::{Ample, Bound};
 use crate::costs::{Costs, Leftover, NEVER, Subtrees};
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
@@ -75,6 +76,9 @@ struct Rest {
 
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
+
+/// Bytes that are tried to make a piece in progress another one.
+const DETOURS: usize = 24;
 
 /// Lexemes beyond which it is found out again where pieces end in tokens.
 const MOST_CUTS: usize = 500;
@@ -476,15 +480,16 @@ impl Budgets {
         }
         let grammar = question.language.grammar();
         let own = self.outlooks.of(start, &[], true);
-        let table = self.table(question, own)?;
-        let mut left = tokens.all_outside(decided);
-        left.retain(|token| {
-            let is_alone = self.outlooks.is_lost(table[token.index()]);
-            if is_alone {
+        let all = tokens.all_outside(decided);
+        let behind = self.behind_tokens(question, text, (own, &all))?;
+        let mut left = Vec::with_capacity(all.len());
+        for (token, behind) in all.into_iter().zip(behind) {
+            if self.outlooks.is_lost(behind) {
                 mask::set_bit(alone, token.index());
+            } else {
+                left.push(token);
             }
-            !is_alone
-        });
+        }
         while let Some(&token) = left.first() {
             let recalled = start.read(grammar, text.vocabulary.bytes(token).unwrap_or_default());
             let answer = self.answer_within(question, (config, &recalled), limit)?;
@@ -495,11 +500,13 @@ impl Budgets {
                 Answer::Yes(_, values) => (values, true),
             };
             let from = self.outlooks.of(start, values, fits);
-            let table = self.table(question, from)?;
-            let own = table[token.index()];
+            let behind = self.behind_tokens(question, text, (from, &left))?;
+            let own = behind[0];
             let is_one = self.outlooks.is_lost(own);
+            let mut behind = behind.into_iter();
             left.retain(|&other| {
-                let is_alike = other == token || !is_one && table[other.index()] == own;
+                let is_same = behind.next() == Some(own) && !is_one;
+                let is_alike = other == token || is_same;
                 if is_alike && fits {
                     mask::set_bit(decided, other.index());
                 }
@@ -509,10 +516,16 @@ impl Budgets {
         Ok(())
     }
 
-    fn table(&mut self, question: &mut Question<'_>, from: Outlook) -> Result<Arc<[Outlook]>, StepError> {
-        let (table, n_steps) = self.outlooks.table(question.language.grammar(), question.trie, from);
+    fn behind_tokens(
+        &mut self,
+        question: &mut Question<'_>,
+        text: Text<'_>,
+        from: (Outlook, &[TokenId]),
+    ) -> Result<Vec<Outlook>, StepError> {
+        let grammar = question.language.grammar();
+        let (behind, n_steps) = self.outlooks.behind_tokens(grammar, text.vocabulary, from);
         question.work.spend(n_steps)?;
-        Ok(table)
+        Ok(behind)
     }
 
     /// Adds those of some tokens that are within a limit, one by one.
@@ -580,15 +593,11 @@ impl Budgets {
         (config, recalled): (Config, &Recalled),
         (limit, any): (u32, bool),
     ) -> Result<Answer, StepError> {
-        if any && !matches!(recalled, Recalled::Nothing) {
-            // Nearly always that is enough.
-            let (cost, ending) = self.ending(question, config)?;
-            if cost <= limit && ending.is_some() {
-                let route = Route { from: (config, Outlook::NONE), nodes: Vec::new(), ending };
-                if let Ok(written) = self.write(question, &route, recalled)? {
-                    return Ok(Answer::Yes(cost, written.new));
-                }
-            }
+        if any
+            && !matches!(recalled, Recalled::Nothing)
+            && let Some((cost, new)) = self.nearest(question, (config, recalled), limit)?
+        {
+            return Ok(Answer::Yes(cost, new));
         }
         let upper = if any { self.upper(question, config)? } else { NEVER };
         let found = match upper <= limit {
@@ -671,6 +680,39 @@ impl Budgets {
         }
     }
 
+    /// What nearly always is enough of an ample budget: the ending that takes no search, at once or behind one
+    /// more byte. Its cost and its new values.
+    fn nearest(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, recalled): (Config, &Recalled),
+        limit: u32,
+    ) -> Result<Option<(u32, Arc<[Watched]>)>, StepError> {
+        let language = question.language;
+        let samples = language.lexing().lexicon.union.samples().iter().copied();
+        let bytes = samples.filter(u8::is_ascii_graphic).take(DETOURS).map(Some);
+        for byte in [None].into_iter().chain(bytes) {
+            let (mut at, mut recalled) = (config, Cow::Borrowed(recalled));
+            if let Some(byte) = byte {
+                let step = question.stepper.transducer_mut().step(language.lexing(), config.lexeme, byte)?;
+                let Some(lexeme) = step.stay else { continue };
+                at = Config { lexeme, ..config };
+                recalled = Cow::Owned(recalled.step(language.grammar(), byte));
+            }
+            let (cost, ending) = self.ending(question, at)?;
+            // Where there is such a bound, every byte is a token.
+            let cost = cost.saturating_add(u32::from(byte.is_some()));
+            if cost > limit || ending.is_none() {
+                continue;
+            }
+            let route = Route { from: (at, Outlook::NONE), nodes: Vec::new(), ending };
+            if let Ok(written) = self.write(question, &route, &recalled)? {
+                return Ok(Some((cost, written.new)));
+            }
+        }
+        Ok(None)
+    }
+
     /// A completion of which an upper bound is known.
     fn route(&mut self, question: &mut Question<'_>, config: Config) -> Result<Route, StepError> {
         let (mut nodes, mut at) = (Vec::new(), config);
@@ -695,11 +737,7 @@ impl Budgets {
     }
 
     /// The upper bound that takes no search, and its text, if there is one.
-    fn ending(
-        &mut self,
-        question: &mut Question<'_>,
-        config: Config,
-    ) -> Result<(u32, Option<Arc<[u8]>>), StepError> {
+    fn ending(&mut self, question: &mut Question<'_>, config: Config) -> Result<Bound, StepError> {
         let Question { stepper, language, trie, work } = question;
         let ample = match &mut self.ample {
             Some(ample) => ample,

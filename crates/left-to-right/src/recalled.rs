@@ -13,7 +13,7 @@ use anygram_grammar::memory::{ByteSet, Ended, Memory, Remembered, Watch, Watched
 use anygram_lexer::dfa::DEAD;
 use anygram_lexer::transducer::{Cut, CutId};
 use anygram_recognizer::StateId;
-use anygram_vocab::TokenTrie;
+use anygram_vocab::{Alphabet, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::FxHashMap;
 
 use crate::frontier::{Config, Stepper};
@@ -155,15 +155,21 @@ pub(crate) struct Outlooks {
     list_ids: FxHashMap<(u64, bool), u32>,
     all: Vec<(Recalled<Arc<dyn Watch>>, u32)>,
     ids: FxHashMap<(u32, (u32, u64)), Outlook>,
-    steps: Vec<Box<[u32; 256]>>,
+    steps: Vec<[u32; 256]>,
     /// The bytes that open values.
     openers: ByteSet,
     tables: FxHashMap<Outlook, Arc<[Outlook]>>,
+    staying: FxHashMap<Outlook, Alphabet>,
 }
 
 /// Outlooks beyond which all are made anew, and tables of what tokens lead to.
 const MOST_OUTLOOKS: usize = 50_000;
 const MOST_TABLES: usize = 16;
+
+/// One of so many nodes of the trie a token: then a table is worth it. Nodes below one that are worth finding
+/// out whether all leads back.
+const MANY: usize = 32;
+const LARGE: u32 = 64;
 
 impl Outlooks {
     pub fn new(language: &Language) -> Self {
@@ -175,6 +181,7 @@ impl Outlooks {
             steps: Vec::new(),
             openers: openers(language),
             tables: FxHashMap::default(),
+            staying: FxHashMap::default(),
         };
         this.clear();
         this
@@ -185,8 +192,9 @@ impl Outlooks {
         self.list_ids.clear();
         self.ids.clear();
         self.tables.clear();
+        self.staying.clear();
         self.all = vec![(Recalled::Nothing, 0)];
-        self.steps = vec![Box::new([0; 256])];
+        self.steps = vec![[0; 256]];
     }
 
     /// Makes room; whether all outlooks are gone.
@@ -232,7 +240,7 @@ impl Outlooks {
         let id = *self.ids.entry((list, print)).or_insert(fresh);
         if id == fresh {
             self.all.push((recalled, list));
-            self.steps.push(Box::new([UNKNOWN; 256]));
+            self.steps.push([UNKNOWN; 256]);
         }
         id
     }
@@ -291,23 +299,60 @@ impl Outlooks {
         }
     }
 
-    /// Where each token of a vocabulary leads, by its number; it stays where something was lost. And the
-    /// nodes of the trie that were looked at for that.
-    pub fn table(&mut self, grammar: &Grammar, trie: &TokenTrie, from: Outlook) -> (Arc<[Outlook]>, usize) {
+    /// Where tokens lead, one by one; it stays where something was lost. Cost: their bytes, or where they are
+    /// many what [`Outlooks::table`] takes, once. Says how many steps that were.
+    pub fn behind_tokens(
+        &mut self,
+        grammar: &Grammar,
+        vocabulary: &Vocabulary,
+        (from, tokens): (Outlook, &[TokenId]),
+    ) -> (Vec<Outlook>, usize) {
+        if from == Outlook::NONE {
+            return (vec![from; tokens.len()], 0);
+        }
+        if tokens.len() >= vocabulary.trie().n_nodes() / MANY {
+            let (table, n_steps) = self.table(grammar, vocabulary.trie(), from);
+            return (tokens.iter().map(|token| table[token.index()]).collect(), n_steps);
+        }
+        let mut n_steps = 0;
+        let lead = |token: &TokenId| {
+            let mut at = from;
+            for &byte in vocabulary.bytes(*token).unwrap_or_default() {
+                n_steps += 1;
+                at = self.step(grammar, at, byte);
+                if self.is_lost(at) {
+                    break;
+                }
+            }
+            at
+        };
+        (tokens.iter().map(lead).collect(), n_steps)
+    }
+
+    /// The same of all tokens, by number. Cost: those nodes of the trie below which not all leads back to
+    /// where it comes from.
+    fn table(&mut self, grammar: &Grammar, trie: &TokenTrie, from: Outlook) -> (Arc<[Outlook]>, usize) {
         if let Some(known) = self.tables.get(&from) {
             return (known.clone(), 0);
         }
         let n_tokens = trie.order().iter().map(|token| token.index() + 1).max().unwrap_or(0);
         let mut table = vec![from; n_tokens];
+        let mut n_steps = n_tokens / 16;
         // Nothing stops it.
         let walked: Result<(), StepError> = trie.descend(trie.below_root(), from, |&before, at| {
+            n_steps += 1;
             let next = self.step(grammar, before, trie.byte(at));
-            if self.is_lost(next) {
-                trie.tokens_below(at).iter().for_each(|token| table[token.index()] = next);
-                return Ok(None);
+            let is_large = trie.end(at).0 - at.0 > LARGE;
+            let is_all = self.is_lost(next)
+                || is_large && trie.alphabet(at).is_text() && {
+                    let staying = self.staying(grammar, next);
+                    trie.alphabet(at).is_subset(staying)
+                };
+            let tokens = if is_all { trie.tokens_below(at) } else { trie.tokens_at(at) };
+            if next != from {
+                tokens.iter().for_each(|token| table[token.index()] = next);
             }
-            trie.tokens_at(at).iter().for_each(|token| table[token.index()] = next);
-            Ok(Some(next))
+            Ok((!is_all).then_some(next))
         });
         debug_assert!(walked.is_ok());
         if self.tables.len() >= MOST_TABLES {
@@ -315,7 +360,23 @@ impl Outlooks {
         }
         let table: Arc<[Outlook]> = table.into();
         self.tables.insert(from, table.clone());
-        (table, trie.n_nodes())
+        (table, n_steps)
+    }
+
+    /// The characters that change nothing.
+    fn staying(&mut self, grammar: &Grammar, at: Outlook) -> Alphabet {
+        if let Some(known) = self.staying.get(&at) {
+            return *known;
+        }
+        let mut found = Alphabet::EMPTY;
+        for byte in (0..0x80).filter(|&byte| self.step(grammar, at, byte) == at) {
+            found.insert_ascii(byte);
+        }
+        if (0x80..=u8::MAX).all(|byte| self.step(grammar, at, byte) == at) {
+            found.insert_others();
+        }
+        self.staying.insert(at, found);
+        found
     }
 }
 
