@@ -10,8 +10,8 @@
 //! least, and ends as soon as one of them is within the budget.
 //!
 //! Where the grammar has a memory, all of this holds as if what may not be repeated could be. So a completion
-//! that is found is written ([`crate::witness`]). If it cannot be without repeating something, another one is
-//! searched for in which these values are told apart ([`Outlook`]): places are readings with what is recalled
+//! that is found is written (`witness`). If it cannot be without repeating something, another one is
+//! searched for in which these values are told apart (`recalled`): places are readings with what is recalled
 //! of those values. That goes on until one can be written, or there is none. Tokens that lead to one reading
 //! need not recall the same, so for a mask they are told apart too, as far as it matters.
 //!
@@ -296,7 +296,7 @@ impl Budgets {
 
     /// The same of readings that recall what may not be repeated, which [`Budgets::minimum`] takes for
     /// nothing.
-    pub fn minimum_recalling(
+    pub(crate) fn minimum_recalling(
         &mut self,
         question: &mut Question<'_>,
         readings: &[(Config, Recalled)],
@@ -595,9 +595,9 @@ impl Budgets {
     ) -> Result<Answer, StepError> {
         if any
             && !matches!(recalled, Recalled::Nothing)
-            && let Some((cost, new)) = self.nearest(question, (config, recalled), limit)?
+            && let Some(answer) = self.nearest(question, (config, recalled), limit)?
         {
-            return Ok(Answer::Yes(cost, new));
+            return Ok(answer);
         }
         let upper = if any { self.upper(question, config)? } else { NEVER };
         let found = match upper <= limit {
@@ -680,14 +680,14 @@ impl Budgets {
         }
     }
 
-    /// What nearly always is enough of an ample budget: the ending that takes no search, at once or behind one
-    /// more byte. Its cost and its new values.
+    /// What nearly always is enough of an ample budget: the ending that takes no search, at once or behind
+    /// one more byte.
     fn nearest(
         &mut self,
         question: &mut Question<'_>,
         (config, recalled): (Config, &Recalled),
         limit: u32,
-    ) -> Result<Option<(u32, Arc<[Watched]>)>, StepError> {
+    ) -> Result<Option<Answer>, StepError> {
         let language = question.language;
         let samples = language.lexing().lexicon.union.samples().iter().copied();
         let bytes = samples.filter(u8::is_ascii_graphic).take(DETOURS).map(Some);
@@ -707,7 +707,7 @@ impl Budgets {
             }
             let route = Route { from: (at, Outlook::NONE), nodes: Vec::new(), ending };
             if let Ok(written) = self.write(question, &route, &recalled)? {
-                return Ok(Some((cost, written.new)));
+                return Ok(Some(Answer::Yes(cost, written.new)));
             }
         }
         Ok(None)

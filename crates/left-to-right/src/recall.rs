@@ -99,7 +99,7 @@ impl Recall {
     }
 
     /// What readings recall that are outside of values.
-    pub fn outside(&self) -> Recalled {
+    pub(crate) fn outside(&self) -> Recalled {
         match (&self.inside, &self.memory) {
             (Some(inside), _) => Recalled::Outside(inside.last),
             (None, Some(memory)) => Recalled::Within(None, memory.clone()),
@@ -108,7 +108,7 @@ impl Recall {
     }
 
     /// All readings of a text, each with what it recalls.
-    pub fn along(&self, outside: &[Config]) -> Vec<(Config, Recalled)> {
+    pub(crate) fn along(&self, outside: &[Config]) -> Vec<(Config, Recalled)> {
         let of_all = self.outside();
         let mut all: Vec<_> = outside.iter().map(|&config| (config, of_all.clone())).collect();
         for Value { of, readings, recall, .. } in self.values() {

@@ -270,8 +270,8 @@ const SCARCE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        r#"{"type":"array","items":{"uniqueItems":true,"type":"array","minItems":2,"items":{"type":"boolean"}},
-            "minItems":1}"#,
+        r#"{"type":"array","minItems":1,"items":{"uniqueItems":true,"type":"array","minItems":2,
+            "items":{"type":"boolean"}}}"#,
         &["[", "]", ",", "true", "false", "[[", "true,true", ",true]", "]]", "true],[true", "true,false"],
     ),
 ];
