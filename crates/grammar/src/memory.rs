@@ -11,6 +11,7 @@
 //! stands outside of values is in no memory. Which parts of a text are values depends on the reading, and so
 //! does what may not be repeated.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -164,7 +165,60 @@ pub trait Memory: Debug + Send + Sync {
         false
     }
 
-    /// Equal for places that are alike: told apart by nothing that is in progress.
+    /// Equal for places that are alike: told apart by nothing that follows.
+    fn fingerprint(&self) -> u64;
+
+    /// What ends here and is held against others beside it; if a piece can go on, what it is if it does not.
+    fn ended(&self) -> Option<Ended>;
+
+    /// From here on, what begins is [new](Ended::is_new).
+    fn mark(&mut self);
+
+    /// What is known here of a memory that tells nothing but some values apart, and with `keeps` those that
+    /// were written, from all others.
+    fn watching(&self, values: &[Watched], keeps: bool) -> Arc<dyn Watch>;
+}
+
+/// A value that others are held against, of a memory's own type. Two are equal if their prints are.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Tells values apart.
+    pub print: u64,
+    /// The value.
+    pub value: Arc<dyn Any + Send + Sync>,
+}
+
+/// Something that ended and is held against others beside it.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What it is.
+    pub value: Watched,
+    /// Whether it began behind the [mark](Memory::mark).
+    pub is_new: bool,
+}
+
+/// A [`Memory`] that forgets whatever is none of the values that it watches for.
+///
+/// What stays true: what repeats something here does so in the text. If it *keeps* what was written before it
+/// began to watch, two texts after which it is the same, and not [lost](Watch::is_lost), differ for the
+/// memory in nothing but values that are none of those, and that nothing else in them is held against; so
+/// what can follow the one without repeating anything can follow the other, if all that is new in it and
+/// held against others is watched for.
+pub trait Watch: Debug + Send + Sync {
+    /// What is known after a byte.
+    fn step(&self, byte: u8) -> Arc<dyn Watch>;
+
+    /// Whether a piece that ends here repeats an earlier one.
+    fn repeats(&self) -> bool;
+
+    /// Whether the value that was opened first is closed.
+    fn is_over(&self) -> bool;
+
+    /// Whether something was repeated, or something was forgotten that others are held against. Only where
+    /// it keeps what was written; it stays so.
+    fn is_lost(&self) -> bool;
+
+    /// Equal where equal things are known.
     fn fingerprint(&self) -> u64;
 }
 

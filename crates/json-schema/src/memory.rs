@@ -12,7 +12,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::PieceAutomaton;
-use anygram_grammar::memory::{ByteSet, Memory, Remembered, Rests, Risk, Role, TokenTest};
+use anygram_grammar::memory::{
+    ByteSet, Ended, Memory, Remembered, Rests, Risk, Role, TokenTest, Watch, Watched,
+};
 use rpds::{ListSync, RedBlackTreeSetSync};
 use rustc_hash::FxHasher;
 
@@ -22,6 +24,9 @@ use crate::held::{Digits, Held};
 use crate::numbers::NumberPieces;
 use crate::pieces::{Escapes, Part};
 use crate::strings::Text;
+use watching::Watching;
+
+mod watching;
 
 /// The pieces that a terminal has.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -141,8 +146,11 @@ struct Frame {
     /// Whether a string here is a key.
     expects_key: bool,
     key: Option<Arc<str>>,
-    /// The keys, or the items.
+    /// How many are around it.
+    depth: u32,
+    /// The keys, or the items, and what tells such sets apart.
     seen: RedBlackTreeSetSync<Held>,
+    seen_print: u64,
     /// The items, or members, the last first.
     done: ListSync<(Option<Arc<str>>, Held)>,
     n: usize,
@@ -153,12 +161,14 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(shape: Shape, twins: Vec<Held>, print: u64) -> Self {
+    fn new(shape: Shape, depth: u32, twins: Vec<Held>, print: u64) -> Self {
         Self {
             shape,
             expects_key: shape == Shape::Object,
             key: None,
+            depth,
             seen: RedBlackTreeSetSync::default(),
+            seen_print: 0,
             done: ListSync::default(),
             n: 0,
             twins: twins.into(),
@@ -168,25 +178,16 @@ impl Frame {
 
     /// What the value or key in progress would be in a twin.
     fn in_twins(&self) -> Vec<Held> {
-        if self.twins.is_empty() {
-            return Vec::new();
+        let expects_new_key = self.expects_key.then_some(&self.seen);
+        in_twins(&self.twins, self.shape, (expects_new_key, self.key.as_deref()), self.n)
+    }
+
+    fn insert(&mut self, held: Held) {
+        let print = hash(&held);
+        if !self.seen.contains(&held) {
+            self.seen_print = self.seen_print.wrapping_add(print);
+            self.seen.insert_mut(held);
         }
-        let mut found = Vec::new();
-        for twin in self.twins.iter() {
-            match (self.shape, twin) {
-                (Shape::Object, Held::Object(members)) if self.expects_key => {
-                    let keys = members.iter().map(|(key, _)| Held::Text(key.clone()));
-                    found.extend(keys.filter(|key| !self.seen.contains(key)));
-                }
-                (Shape::Object, twin) => {
-                    found.extend(self.key.as_ref().and_then(|key| twin.member(key)).cloned());
-                }
-                (_, twin) => found.extend(twin.item(self.n).cloned()),
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
     }
 
     fn keep_twins(&mut self, keep: impl Fn(&Held) -> bool) {
@@ -197,7 +198,7 @@ impl Frame {
 
     fn add_key(&mut self, key: Arc<str>) {
         self.keep_twins(|twin| twin.member(&key).is_some());
-        self.seen.insert_mut(Held::Text(key.clone()));
+        self.insert(Held::Text(key.clone()));
         self.key = Some(key);
     }
 
@@ -215,7 +216,7 @@ impl Frame {
             let n = self.n;
             self.keep_twins(|twin| key.as_ref().map_or(twin.item(n), |key| twin.member(key)) == Some(&value));
             if self.shape == Shape::Array {
-                self.seen.insert_mut(value.clone());
+                self.insert(value.clone());
             }
             self.done.push_front_mut((key, value));
         }
@@ -235,8 +236,41 @@ impl Frame {
     }
 }
 
+/// What the value or key in progress would be in values that an array or object may come to equal: the next
+/// item, the value of a key, or where a key is expected one that is not there yet.
+fn in_twins(
+    twins: &[Held],
+    shape: Shape,
+    (expects_new_key, key): (Option<&RedBlackTreeSetSync<Held>>, Option<&str>),
+    n: usize,
+) -> Vec<Held> {
+    if twins.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for twin in twins {
+        match (shape, twin, expects_new_key) {
+            (Shape::Object, Held::Object(members), Some(seen)) => {
+                let keys = members.iter().map(|(key, _)| Held::Text(key.clone()));
+                found.extend(keys.filter(|key| !seen.contains(key)));
+            }
+            (Shape::Object, twin, _) => found.extend(key.and_then(|key| twin.member(key)).cloned()),
+            (_, twin, _) => found.extend(twin.item(n).cloned()),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn watched(value: &Held) -> Watched {
+    Watched { print: hash(value), value: Arc::new(value.clone()) }
+}
+
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = FxHasher::default();
+    // Zeros change nothing before something else does.
+    hasher.write_u64(0x9e37_79b9_7f4a_7c15);
     value.hash(&mut hasher);
     hasher.finish()
 }
@@ -256,6 +290,12 @@ pub struct JsonMemory {
     frame: Arc<Frame>,
     piece: Piece,
     repeats: bool,
+    /// The key or item that the last byte ended, but for numbers and literals; and whether it is new.
+    ended: Option<(Held, bool)>,
+    /// How deep were the arrays and objects that were open at the mark and still are, and whether the piece
+    /// in progress began before it.
+    old_depth: u32,
+    is_piece_old: bool,
 }
 
 impl fmt::Debug for JsonMemory {
@@ -273,10 +313,19 @@ impl JsonMemory {
     /// Before a text. `kinds` are what terminals remember by number; `holds_items` says whether items of
     /// arrays have to differ somewhere.
     pub fn new(chars: Arc<Mutex<Chars>>, kinds: Vec<Kind>, (holds_items, escapes): (bool, Escapes)) -> Self {
-        let frame = Arc::new(Frame::new(Shape::Top, Vec::new(), 0));
+        let frame = Arc::new(Frame::new(Shape::Top, 0, Vec::new(), 0));
         let (ample, blanks) = (OnceLock::new(), BLANKS.iter().copied().collect());
         let shared = Arc::new(Shared { chars, kinds, holds_items, ample, escapes, blanks });
-        Self { shared, outer: None, frame, piece: Piece::Between, repeats: false }
+        Self {
+            shared,
+            outer: None,
+            frame,
+            piece: Piece::Between,
+            repeats: false,
+            ended: None,
+            old_depth: 0,
+            is_piece_old: false,
+        }
     }
 
     /// The same for values within other texts, where more than blanks of JSON can stand between pieces.
@@ -392,8 +441,14 @@ impl JsonMemory {
             twins.sort_unstable();
             twins.dedup();
         }
-        let print = hash(&(self.frame.print, &self.frame.key, self.frame.n));
-        let outer = std::mem::replace(&mut self.frame, Arc::new(Frame::new(shape, twins, print)));
+        let Frame { print, key, n, expects_key, seen_print, depth, .. } = &*self.frame;
+        // Where items need not differ, no more of what is around it matters than which keys it has.
+        let print = match self.shared.holds_items {
+            true => hash(&(print, key, n)),
+            false => hash(&(print, self.frame.shape == Shape::Object, expects_key, seen_print)),
+        };
+        let frame = Frame::new(shape, depth + 1, twins, print);
+        let outer = std::mem::replace(&mut self.frame, Arc::new(frame));
         self.outer = Some(Arc::new(Link { frame: outer, outer: self.outer.take() }));
     }
 
@@ -404,7 +459,22 @@ impl JsonMemory {
         let value = self.shared.holds_items.then(|| inner.value());
         self.repeats =
             self.has_siblings() && value.as_ref().is_some_and(|value| self.frame.seen.contains(value));
-        self.frame_mut().add(value);
+        let is_new = inner.depth > self.old_depth;
+        self.old_depth = self.old_depth.min(self.frame.depth);
+        self.ended = value.clone().filter(|_| self.has_siblings()).map(|value| (value, is_new));
+        self.add(value);
+    }
+
+    /// A value is written.
+    fn add(&mut self, value: Option<Held>) {
+        let holds_items = self.shared.holds_items;
+        let frame = self.frame_mut();
+        if holds_items {
+            frame.add(value);
+        } else {
+            frame.key = None;
+            frame.n += 1;
+        }
     }
 
     /// A byte between pieces.
@@ -434,8 +504,8 @@ impl JsonMemory {
 
     fn end_bare(&mut self) {
         let value = self.bare().and_then(Held::bare).filter(|_| self.shared.holds_items);
-        self.piece = Piece::Between;
-        self.frame_mut().add(value);
+        (self.piece, self.is_piece_old) = (Piece::Between, false);
+        self.add(value);
     }
 
     fn end_text(&mut self, written: &Written) {
@@ -443,10 +513,12 @@ impl JsonMemory {
         self.piece = Piece::Between;
         let held = Held::Text(text.clone());
         self.repeats = self.has_siblings() && self.frame.seen.contains(&held);
+        let is_new = !std::mem::take(&mut self.is_piece_old);
+        self.ended = self.has_siblings().then(|| (held.clone(), is_new));
         if self.is_key() {
             self.frame_mut().add_key(text);
         } else {
-            self.frame_mut().add(Some(held));
+            self.add(Some(held));
         }
     }
 
@@ -754,13 +826,13 @@ impl Memory for JsonMemory {
     }
 
     fn step(&mut self, byte: u8) {
-        self.repeats = false;
+        (self.repeats, self.ended) = (false, None);
         match &mut self.piece {
             Piece::Between => self.between(byte),
             Piece::Skipped(part) => {
                 if part.is_none() && byte == b'"' {
-                    self.piece = Piece::Between;
-                    self.frame_mut().add(None);
+                    (self.piece, self.is_piece_old) = (Piece::Between, false);
+                    self.add(None);
                 } else {
                     Self::character(part, byte);
                 }
@@ -950,7 +1022,29 @@ impl Memory for JsonMemory {
             Piece::Text { written, part, .. } => (2, written.text().into_bytes(), *part),
             Piece::Bare(text) => (3, text.clone(), None),
         };
-        let Frame { print, n, key, expects_key, .. } = &*self.frame;
-        hash(&(piece, print, n, key, expects_key, self.repeats))
+        let Frame { print, n, key, expects_key, seen_print, shape, .. } = &*self.frame;
+        match self.shared.holds_items {
+            true => hash(&(piece, print, n, key, expects_key, self.repeats)),
+            false => hash(&(piece, print, *shape == Shape::Object, expects_key, seen_print, self.repeats)),
+        }
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        if let Some((held, is_new)) = &self.ended {
+            return Some(Ended { value: watched(held), is_new: *is_new });
+        }
+        let is_held = self.shared.holds_items && self.has_siblings();
+        let held = self.bare().filter(|_| is_held).and_then(Held::bare)?;
+        Some(Ended { value: watched(&held), is_new: !self.is_piece_old })
+    }
+
+    fn mark(&mut self) {
+        self.old_depth = self.frame.depth;
+        self.is_piece_old = !self.is_between();
+    }
+
+    fn watching(&self, values: &[Watched], keeps: bool) -> Arc<dyn Watch> {
+        let values = values.iter().filter_map(|value| value.value.downcast_ref::<Held>().cloned());
+        Arc::new(Watching::new(self, values.collect(), keeps))
     }
 }

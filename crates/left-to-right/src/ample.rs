@@ -70,6 +70,9 @@ impl Way {
     }
 }
 
+/// An upper bound, and the text that costs so much, if it is known.
+pub(crate) type Bound = (u32, Option<Arc<[u8]>>);
+
 /// The bounds; see the module.
 #[derive(Debug)]
 pub(crate) struct Ample {
@@ -132,15 +135,26 @@ impl Ample {
         self.begun.clear();
     }
 
-    /// An upper bound on the cost of completing a reading at a token boundary; [`NEVER`] if none is known.
+    /// An upper bound on the cost of completing a reading at a token boundary, [`NEVER`] if none is known;
+    /// and the text that this is the cost of, if that is known.
     pub fn upper(
         &mut self,
         stepper: &mut Stepper,
         (language, trie): (&Language, &TokenTrie),
         config: Config,
-    ) -> Result<u32, StepError> {
+    ) -> Result<Bound, StepError> {
+        let way = self.ending(stepper, (language, trie), config)?;
+        Ok((way.tokens(trie), way.text))
+    }
+
+    fn ending(
+        &mut self,
+        stepper: &mut Stepper,
+        (language, trie): (&Language, &TokenTrie),
+        config: Config,
+    ) -> Result<Way, StepError> {
         if stepper.transducer().is_boundary(config.lexeme) {
-            return Ok(self.at_boundary(stepper, language, config).tokens(trie));
+            return Ok(self.at_boundary(stepper, language, config));
         }
         let nearest = match self.nearest.get(&config.lexeme) {
             Some(known) => known.clone(),
@@ -154,10 +168,10 @@ impl Ample {
         for (text, cut) in &*nearest {
             if let Some(config) = stepper.end(language, (config.state, *cut))? {
                 let end = Way { cost: spelled(trie, text), text: has_text.then(|| text.clone()) };
-                return Ok(end.then(&self.at_boundary(stepper, language, config)).tokens(trie));
+                return Ok(end.then(&self.at_boundary(stepper, language, config)));
             }
         }
-        Ok(NEVER)
+        Ok(Way::NONE)
     }
 
     fn at_boundary(&mut self, stepper: &Stepper, language: &Language, config: Config) -> Way {

@@ -9,25 +9,36 @@
 //! too little. Whether a budget is enough takes less: the search goes where the upper bounds of `Ample` are
 //! least, and ends as soon as one of them is within the budget.
 //!
+//! Where the grammar has a memory, all of this holds as if what may not be repeated could be. So a completion
+//! that is found is written (`witness`). If it cannot be without repeating something, another one is
+//! searched for in which these values are told apart (`recalled`): places are readings with what is recalled
+//! of those values. That goes on until one can be written, or there is none. Tokens that lead to one reading
+//! need not recall the same, so for a mask they are told apart too, as far as it matters.
+//!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{LexerMode, TerminalId};
+use anygram_grammar::memory::Watched;
 use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use crate::ample::Ample;
+use crate::ample::{Ample, Bound};
 use crate::costs::{Costs, Leftover, NEVER, Subtrees};
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{self, Tokens};
+use crate::recall::Recall;
+use crate::recalled::{Outlook, Outlooks, Recalled};
+use crate::witness::{self, Cuts, Node, Route, Written};
 
 /// A reading, and what is left of the tokens in which it stands.
 type Place = (Config, Leftover);
@@ -35,9 +46,9 @@ type Place = (Config, Leftover);
 /// What tokens, or what is left of them, do to a lexeme in progress.
 struct Walk {
     /// The lexemes that are in progress at the end of a token.
-    stays: Box<[LexemeId]>,
+    stays: Box<[(LexemeId, Outlook)]>,
     /// How the piece can end: whether with a token, and what is left otherwise.
-    exits: Box<[(CutId, bool, Leftover)]>,
+    exits: Box<[(CutId, Outlook, bool, Leftover)]>,
 }
 
 /// The same with the tokens themselves.
@@ -66,6 +77,12 @@ struct Rest {
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
+/// Bytes that are tried to make a piece in progress another one.
+const DETOURS: usize = 24;
+
+/// Lexemes beyond which it is found out again where pieces end in tokens.
+const MOST_CUTS: usize = 500;
+
 /// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a
 /// search that needs many has to end before there is no room for others.
 const GROWTH: usize = 8_000;
@@ -83,18 +100,59 @@ struct Search {
     limit: u32,
     any: bool,
     /// What it cost to come to a place, and from where.
-    costs: FxHashMap<Place, (u32, Option<Place>)>,
+    costs: FxHashMap<Node, (u32, Option<Node>)>,
     /// What comes next: first the least key, then the latest.
-    queue: BinaryHeap<(Reverse<u32>, u32, Place)>,
+    queue: BinaryHeap<(Reverse<u32>, u32, Node)>,
     n_pushed: u32,
     /// Places that were gone on from.
-    closed: Vec<(Place, u32)>,
+    closed: Vec<(Node, u32)>,
+}
+
+/// What a search has found.
+struct Found {
+    total: u32,
+    /// The place from where it is known how to go on.
+    last: Node,
+    /// What comes behind it; empty at a sentence, and where nothing is told apart.
+    ending: Option<Arc<[u8]>>,
+}
+
+/// An upper bound on the cost of a reading.
+#[derive(Clone)]
+struct Upper {
+    cost: u32,
+    /// How a completion begins of this cost, up to a token boundary where one goes on of which is known how;
+    /// `None` if it is that of [`Ample`], or a sentence, and where nobody asks.
+    next: Option<Arc<[Node]>>,
+    /// Such a completion, if one was written.
+    text: Option<Arc<[u8]>>,
+}
+
+/// What is known of completions within a limit that repeat nothing.
+#[derive(Clone)]
+enum Answer {
+    /// There are none; what was told apart to know that.
+    No(Arc<[Watched]>),
+    /// The cost of one, and the values in it that were begun in it and are held against others.
+    Yes(u32, Arc<[Watched]>),
 }
 
 impl Search {
-    fn push(&mut self, place: Place, key: u32) {
+    fn push(&mut self, node: Node, key: u32) {
         self.n_pushed += 1;
-        self.queue.push((Reverse(key), self.n_pushed, place));
+        self.queue.push((Reverse(key), self.n_pushed, node));
+    }
+
+    /// The nodes that lead to one.
+    fn path(&self, last: Node) -> Vec<Node> {
+        let mut path = vec![last];
+        let mut at = last;
+        while let Some(&(_, Some(before))) = self.costs.get(&at) {
+            path.push(before);
+            at = before;
+        }
+        path.reverse();
+        path
     }
 }
 
@@ -104,7 +162,7 @@ pub struct Budgets {
     subtrees: Arc<Subtrees>,
     /// `None` until it is known whether there are such bounds.
     ample: Option<Option<Ample>>,
-    walks: FxHashMap<(LexemeId, Leftover), Arc<Walk>>,
+    walks: FxHashMap<(LexemeId, Leftover, Outlook), Arc<Walk>>,
     groups: FxHashMap<(LexemeId, u32), Arc<Groups>>,
     rests: FxHashMap<Box<[NodeId]>, Arc<Rest>>,
     n_rests: u32,
@@ -112,7 +170,12 @@ pub struct Budgets {
     /// The parser states as of which the rest holds.
     generation: u64,
     lower: FxHashMap<Place, u32>,
-    upper: FxHashMap<Config, u32>,
+    upper: FxHashMap<Config, Upper>,
+    outlooks: Outlooks,
+    /// Answers about one limit, by what is recalled.
+    answers: FxHashMap<(Config, (u32, u64)), Answer>,
+    /// Where pieces end in tokens.
+    cuts: FxHashMap<LexemeId, Cuts>,
     /// Of readings what is enough behind any token of a mask, and which mask; see [`Budgets::is_ample`].
     ample_for_all: FxHashMap<Box<[Config]>, (u32, MaskKey)>,
     /// The most that was seen to be enough since the last question began.
@@ -131,6 +194,17 @@ pub struct Question<'a> {
     pub work: Work,
 }
 
+/// The text whose tokens are asked about.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    /// Its readings outside of remembered values.
+    pub frontier: &'a [Config],
+    /// What is recalled of it.
+    pub recall: &'a Recall,
+    /// The tokens.
+    pub vocabulary: &'a Vocabulary,
+}
+
 impl AsMut<Stepper> for Question<'_> {
     fn as_mut(&mut self) -> &mut Stepper {
         self.stepper
@@ -142,13 +216,15 @@ impl AsMut<Stepper> for Question<'_> {
 pub struct MaskKey(u64);
 
 impl MaskKey {
-    /// Of a mask. Cost: its words, where the language has a memory.
-    pub fn new(language: &Language, mask: &[u32]) -> Self {
-        let grammar = language.grammar();
-        if grammar.memory.is_none() && grammar.embedded.is_empty() {
+    /// Of a mask of readings, and what these recall. Cost: its words, where the language has a memory.
+    pub fn new(language: &Language, mask: &[u32], frontier: &[Config], recall: &Recall) -> Self {
+        if !language.grammar().remembers() {
             return Self(0);
         }
         let mut hasher = FxHasher::default();
+        for (config, recalled) in recall.along(frontier) {
+            (config, recalled.print()).hash(&mut hasher);
+        }
         mask.chunks(2).for_each(|pair| {
             hasher.write_u64(pair.iter().fold(0, |word, &half| word << 32 | u64::from(half)));
         });
@@ -175,6 +251,9 @@ impl Budgets {
             generation: 0,
             lower: FxHashMap::default(),
             upper: FxHashMap::default(),
+            outlooks: Outlooks::new(language),
+            answers: FxHashMap::default(),
+            cuts: FxHashMap::default(),
             ample_for_all: FxHashMap::default(),
             enough: 0,
         }
@@ -194,6 +273,7 @@ impl Budgets {
             + ample
             + walks
             + self.group_bytes
+            + self.outlooks.memory_usage()
             + 40 * (self.lower.len() + self.upper.len())
             + self.ample_for_all.keys().map(|readings| 32 + size_of_val(&**readings)).sum::<usize>()
     }
@@ -212,6 +292,28 @@ impl Budgets {
             self.costs.clear();
         }
         result
+    }
+
+    /// The same of readings that recall what may not be repeated, which [`Budgets::minimum`] takes for
+    /// nothing.
+    pub(crate) fn minimum_recalling(
+        &mut self,
+        question: &mut Question<'_>,
+        readings: &[(Config, Recalled)],
+        limit: u32,
+    ) -> Result<Option<u32>, StepError> {
+        self.begin(question);
+        let (mut least, mut limit) = (None, limit);
+        for (config, recalled) in readings {
+            let answer = self.answer(question, (*config, recalled), (limit, false));
+            if answer.is_err() {
+                self.costs.clear();
+            }
+            if let Answer::Yes(cost, _) = answer? {
+                (least, limit) = (Some(cost), cost);
+            }
+        }
+        Ok(least)
     }
 
     /// Whether a sentence can be made within `limit` tokens behind each token of a mask of some readings, as
@@ -242,16 +344,17 @@ impl Budgets {
     pub fn add_tokens(
         &mut self,
         question: &mut Question<'_>,
-        frontier: &[Config],
+        text: Text<'_>,
         limit: u32,
         plain: &[u32],
         words: &mut [u32],
     ) -> Result<Option<u32>, StepError> {
         self.begin(question);
         self.enough = 0;
+        self.answers.clear();
         // Bits that need no further look: those that are set, and those that never will be.
         let mut decided: Vec<u32> = plain.iter().zip(&*words).map(|(&plain, &word)| word | !plain).collect();
-        let result = self.decide(question, frontier, limit, &mut decided);
+        let result = self.decide(question, text, limit, &mut decided);
         if result.is_err() {
             self.costs.clear();
         }
@@ -269,6 +372,9 @@ impl Budgets {
         self.costs.tidy();
         if self.costs.is_full() {
             *self = Self::beside(question.language, question.trie, self.subtrees.clone());
+        }
+        if self.outlooks.tidy() {
+            self.walks.clear();
         }
         let generation = question.stepper.generation();
         if self.generation != generation || self.n_bounds() > ENTRIES {
@@ -288,18 +394,22 @@ impl Budgets {
     fn decide(
         &mut self,
         question: &mut Question<'_>,
-        frontier: &[Config],
+        text: Text<'_>,
         limit: u32,
         decided: &mut [u32],
     ) -> Result<(), StepError> {
-        let together = question.language.lexing().merges_ends();
-        let mut agenda: Vec<(Config, Option<Arc<Rest>>)> =
-            frontier.iter().map(|&config| (config, None)).collect();
-        let mut seen: FxHashSet<(Config, u32)> = FxHashSet::default();
-        while let Some((config, rest)) = agenda.pop() {
+        let language = question.language;
+        let (together, remembers) = (language.lexing().merges_ends(), language.grammar().remembers());
+        let starts = text.recall.along(text.frontier);
+        let mut agenda: Vec<(Config, Option<Arc<Rest>>, usize)> =
+            starts.iter().enumerate().map(|(at, &(config, _))| (config, None, at)).collect();
+        let mut seen: FxHashSet<(Config, u32, usize)> = FxHashSet::default();
+        // Tokens that have to be looked at one by one.
+        let mut alone = vec![0; if remembers { decided.len() } else { 0 }];
+        while let Some((config, rest, at)) = agenda.pop() {
             let id = rest.as_ref().map_or(0, |rest| rest.id);
-            if !seen.insert((config, id)) || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided))
-            {
+            let is_new = seen.insert((config, id, if remembers { at } else { 0 }));
+            if !is_new || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided)) {
                 continue;
             }
             // Where the budget is ample for the reading, it will be for most of what comes of it.
@@ -311,10 +421,11 @@ impl Budgets {
             }
             question.work.spend(1 + decided.len() / 16)?;
             let groups = self.groups(question, config.lexeme, rest.as_deref(), decided.len())?;
+            let start = &starts[at].1;
             for (lexeme, tokens) in &groups.stays {
                 let config = Config { lexeme: *lexeme, ..config };
-                if !tokens.is_subset(decided) && self.fits(question, &[config], limit)? {
-                    tokens.add_to(decided);
+                if !tokens.is_subset(decided) {
+                    self.admit(question, (text, start, config), tokens, limit, (decided, &mut alone))?;
                 }
             }
             for Exit { cut, ends, rest } in &groups.exits {
@@ -323,24 +434,348 @@ impl Budgets {
                 if ends_left.is_none() && rest_left.is_none() {
                     continue;
                 }
-                let Some(config) = question.stepper.end(question.language, (config.state, *cut))? else {
+                let Some(config) = question.stepper.end(language, (config.state, *cut))? else {
                     continue;
                 };
-                if let Some(ends) = ends_left
-                    && self.fits(question, &[config], limit)?
-                {
-                    ends.add_to(decided);
+                if let Some(ends) = ends_left {
+                    self.admit(question, (text, start, config), ends, limit, (decided, &mut alone))?;
                 }
-                agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()))));
+                agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()), at)));
             }
+        }
+        if remembers {
+            if together {
+                alone.iter_mut().zip(&*decided).for_each(|(alone, decided)| *alone = !decided);
+            }
+            return self.look_at(question, text, limit, (decided, &alone));
         }
         if !together {
             return Ok(());
         }
+        mask::follow_together(
+            question,
+            language,
+            question.trie,
+            text.frontier,
+            decided,
+            |question, readings| self.fits(question, readings, limit),
+        )
+    }
+
+    /// Adds those of some tokens, which lead to one reading, that are within a limit. Those that have to be
+    /// looked at alone are noted.
+    fn admit(
+        &mut self,
+        question: &mut Question<'_>,
+        (text, start, config): (Text<'_>, &Recalled, Config),
+        tokens: &Tokens,
+        limit: u32,
+        (decided, alone): (&mut [u32], &mut [u32]),
+    ) -> Result<(), StepError> {
+        if let Recalled::Nothing = start {
+            if self.fits(question, &[config], limit)? {
+                tokens.add_to(decided);
+            }
+            return Ok(());
+        }
+        let grammar = question.language.grammar();
+        let own = self.outlooks.of(start, &[], true);
+        let all = tokens.all_outside(decided);
+        let behind = self.behind_tokens(question, text, (own, &all))?;
+        let mut left = Vec::with_capacity(all.len());
+        for (token, behind) in all.into_iter().zip(behind) {
+            if self.outlooks.is_lost(behind) {
+                mask::set_bit(alone, token.index());
+            } else {
+                left.push(token);
+            }
+        }
+        while let Some(&token) = left.first() {
+            let recalled = start.read(grammar, text.vocabulary.bytes(token).unwrap_or_default());
+            let answer = self.answer_within(question, (config, &recalled), limit)?;
+            // Of those that differ in nothing that matters here, all have the same answer.
+            let (values, fits) = match &answer {
+                Answer::No(values) if values.is_empty() => break,
+                Answer::No(values) => (values, false),
+                Answer::Yes(_, values) => (values, true),
+            };
+            let from = self.outlooks.of(start, values, fits);
+            let behind = self.behind_tokens(question, text, (from, &left))?;
+            let own = behind[0];
+            let is_one = self.outlooks.is_lost(own);
+            let mut behind = behind.into_iter();
+            left.retain(|&other| {
+                let is_same = behind.next() == Some(own) && !is_one;
+                let is_alike = other == token || is_same;
+                if is_alike && fits {
+                    mask::set_bit(decided, other.index());
+                }
+                !is_alike
+            });
+        }
+        Ok(())
+    }
+
+    fn behind_tokens(
+        &mut self,
+        question: &mut Question<'_>,
+        text: Text<'_>,
+        from: (Outlook, &[TokenId]),
+    ) -> Result<Vec<Outlook>, StepError> {
+        let grammar = question.language.grammar();
+        let (behind, n_steps) = self.outlooks.behind_tokens(grammar, text.vocabulary, from);
+        question.work.spend(n_steps)?;
+        Ok(behind)
+    }
+
+    /// Adds those of some tokens that are within a limit, one by one.
+    fn look_at(
+        &mut self,
+        question: &mut Question<'_>,
+        text: Text<'_>,
+        limit: u32,
+        (decided, alone): (&mut [u32], &[u32]),
+    ) -> Result<(), StepError> {
         let (language, trie) = (question.language, question.trie);
-        mask::follow_together(question, language, trie, frontier, decided, |question, readings| {
-            self.fits(question, readings, limit)
+        let root = (text.frontier.to_vec(), text.recall.clone());
+        trie.descend(trie.below_root(), root, |(frontier, recall), at| {
+            let is_asked = |token: &TokenId| {
+                mask::get_bit(alone, token.index()) && !mask::get_bit(decided, token.index())
+            };
+            if !trie.tokens_below(at).iter().any(is_asked) {
+                return Ok(None);
+            }
+            let (mut next, mut recall) = (Vec::new(), recall.clone());
+            question.stepper.step_recalling(language, frontier, &mut recall, trie.byte(at), &mut next)?;
+            if next.is_empty() && recall.values().is_empty() {
+                return Ok(None);
+            }
+            if trie.tokens_at(at).iter().any(is_asked) {
+                for (config, recalled) in recall.along(&next) {
+                    if let Answer::Yes(..) = self.answer_within(question, (config, &recalled), limit)? {
+                        trie.tokens_at(at).iter().for_each(|token| mask::set_bit(decided, token.index()));
+                        break;
+                    }
+                }
+            }
+            Ok(Some((next, recall)))
         })
+    }
+
+    /// Whether at most `limit` tokens complete a reading without repeating anything; as long as the question
+    /// lasts it is kept.
+    fn answer_within(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, recalled): (Config, &Recalled),
+        limit: u32,
+    ) -> Result<Answer, StepError> {
+        let key = (config, recalled.print());
+        let answer = match self.answers.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let answer = self.answer(question, (config, recalled), (limit, true))?;
+                self.answers.insert(key, answer.clone());
+                answer
+            }
+        };
+        if let Answer::Yes(cost, _) = answer {
+            self.enough = self.enough.max(cost);
+        }
+        Ok(answer)
+    }
+
+    /// The least cost of completing a reading at a token boundary without repeating anything, if it is at
+    /// most `limit`; or, if `any` is enough, some cost.
+    fn answer(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, recalled): (Config, &Recalled),
+        (limit, any): (u32, bool),
+    ) -> Result<Answer, StepError> {
+        if any
+            && !matches!(recalled, Recalled::Nothing)
+            && let Some(answer) = self.nearest(question, (config, recalled), limit)?
+        {
+            return Ok(answer);
+        }
+        let upper = if any { self.upper(question, config)? } else { NEVER };
+        let found = match upper <= limit {
+            true => Some(upper),
+            false => self.least(question, &[config], (limit, any))?,
+        };
+        let Some(cost) = found else { return Ok(Answer::No(Arc::from([]))) };
+        if let Recalled::Nothing = recalled {
+            return Ok(Answer::Yes(cost, Arc::from([])));
+        }
+        if let Some(text) = self.upper.get(&config).and_then(|upper| upper.text.clone()) {
+            let route = Route { from: (config, Outlook::NONE), nodes: Vec::new(), ending: Some(text) };
+            if let Ok(written) = self.write(question, &route, recalled)? {
+                return Ok(Answer::Yes(cost, written.new));
+            }
+        }
+        let route = self.route(question, config)?;
+        let written = self.write(question, &route, recalled)?;
+        if let Ok(Written { texts, .. }) = &written {
+            self.keep_texts(&route, texts);
+        }
+        let mut watched: Vec<Watched> = Vec::new();
+        let mut written = (cost, written);
+        loop {
+            let repeated = match written {
+                (cost, Ok(Written { new, .. })) => return Ok(Answer::Yes(cost, new)),
+                (_, Err(repeated)) => repeated,
+            };
+            let n_before = watched.len();
+            for value in repeated {
+                if watched.iter().all(|known| known.print != value.print) {
+                    watched.push(value);
+                }
+            }
+            // Where nothing new is learned it would go on forever.
+            question.work.spend(if watched.len() > n_before { GROWTH } else { usize::MAX / 2 })?;
+            let start = ((config, Leftover::NONE), self.outlooks.of(recalled, &watched, false));
+            let mut search = Search { limit, any, ..Search::default() };
+            search.costs.insert(start, (0, None));
+            search.push(start, 0);
+            let Some(found) = self.run(question, &mut search)? else {
+                return Ok(Answer::No(watched.into()));
+            };
+            let mut nodes = search.path(found.last);
+            nodes.remove(0);
+            let route = Route { from: (config, start.1), nodes, ending: found.ending };
+            written = (found.total, self.write(question, &route, recalled)?);
+        }
+    }
+
+    /// Writes a route, if that repeats nothing; else the values that stand in the way.
+    fn write(
+        &mut self,
+        question: &mut Question<'_>,
+        route: &Route,
+        recalled: &Recalled,
+    ) -> Result<Result<Written, Vec<Watched>>, StepError> {
+        let Self { outlooks, cuts, .. } = self;
+        witness::write(question, outlooks, (route, recalled), &mut |question, lexeme| {
+            if let Some(known) = cuts.get(&lexeme) {
+                return Ok(known.clone());
+            }
+            let found: Cuts = cuts_in_tokens(question, lexeme)?.into();
+            if cuts.len() >= MOST_CUTS {
+                cuts.clear();
+            }
+            cuts.insert(lexeme, found.clone());
+            Ok(found)
+        })
+    }
+
+    /// Keeps the text of a completion.
+    fn keep_texts(&mut self, route: &Route, texts: &[Option<Arc<[u8]>>]) {
+        let boundaries = route.nodes.iter().filter(|((_, leftover), _)| *leftover == Leftover::NONE);
+        let configs = [route.from.0].into_iter().chain(boundaries.map(|((config, _), _)| *config));
+        for (config, text) in configs.zip(texts) {
+            if let Some(upper) = self.upper.get_mut(&config).filter(|upper| upper.next.is_some()) {
+                upper.text.clone_from(text);
+            }
+        }
+    }
+
+    /// What nearly always is enough of an ample budget: the ending that takes no search, at once or behind
+    /// one more byte.
+    fn nearest(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, recalled): (Config, &Recalled),
+        limit: u32,
+    ) -> Result<Option<Answer>, StepError> {
+        let language = question.language;
+        let samples = language.lexing().lexicon.union.samples().iter().copied();
+        let bytes = samples.filter(u8::is_ascii_graphic).take(DETOURS).map(Some);
+        for byte in [None].into_iter().chain(bytes) {
+            let (mut at, mut recalled) = (config, Cow::Borrowed(recalled));
+            if let Some(byte) = byte {
+                let step = question.stepper.transducer_mut().step(language.lexing(), config.lexeme, byte)?;
+                let Some(lexeme) = step.stay else { continue };
+                at = Config { lexeme, ..config };
+                recalled = Cow::Owned(recalled.step(language.grammar(), byte));
+            }
+            let (cost, ending) = self.ending(question, at)?;
+            // Where there is such a bound, every byte is a token.
+            let cost = cost.saturating_add(u32::from(byte.is_some()));
+            if cost > limit || ending.is_none() {
+                continue;
+            }
+            let route = Route { from: (at, Outlook::NONE), nodes: Vec::new(), ending };
+            if let Ok(written) = self.write(question, &route, &recalled)? {
+                return Ok(Some(Answer::Yes(cost, written.new)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A completion of which an upper bound is known.
+    fn route(&mut self, question: &mut Question<'_>, config: Config) -> Result<Route, StepError> {
+        let (mut nodes, mut at) = (Vec::new(), config);
+        let ending = loop {
+            if question.stepper.is_sentence(&[at]) {
+                break None;
+            }
+            let known = self.upper.get(&at);
+            // With that it begins nowhere.
+            if let Some(text) = known.and_then(|upper| upper.text.clone()).filter(|_| !nodes.is_empty()) {
+                break Some(text);
+            }
+            match known.and_then(|upper| upper.next.clone()) {
+                Some(next) => {
+                    nodes.extend(next.iter().copied());
+                    at = next.last().map_or(at, |node| node.0.0);
+                }
+                None => break self.ending(question, at)?.1,
+            }
+        };
+        Ok(Route { from: (config, Outlook::NONE), nodes, ending })
+    }
+
+    /// The upper bound that takes no search, and its text, if there is one.
+    fn ending(&mut self, question: &mut Question<'_>, config: Config) -> Result<Bound, StepError> {
+        let Question { stepper, language, trie, work } = question;
+        let ample = match &mut self.ample {
+            Some(ample) => ample,
+            unknown => unknown.insert(Ample::new(language, trie, work)?),
+        };
+        match ample {
+            Some(ample) => ample.upper(stepper, (language, trie), config),
+            None => Ok((NEVER, None)),
+        }
+    }
+
+    /// Whether a text makes a sentence of a reading, as far as values are told apart.
+    fn may_end(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, outlook): (Config, Outlook),
+        text: &[u8],
+    ) -> Result<bool, StepError> {
+        let (language, grammar) = (question.language, question.language.grammar());
+        let mut readings = vec![(config, outlook)];
+        for &byte in text {
+            let mut next = Vec::new();
+            for (Config { state, lexeme }, outlook) in readings {
+                question.work.spend(1)?;
+                let step = question.stepper.transducer_mut().step(language.lexing(), lexeme, byte)?;
+                let outlook = self.outlooks.step(grammar, outlook, byte);
+                next.extend(step.stay.map(|lexeme| (Config { state, lexeme }, outlook)));
+                let Some(cut) = step.cut else { continue };
+                let ending = self.outlooks.ending(grammar, outlook);
+                for (opened, config) in question.stepper.ends(language, (state, cut), ending)? {
+                    next.push((config, self.outlooks.behind(grammar, outlook, opened)));
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            readings = next;
+        }
+        Ok(readings.iter().any(|&(config, _)| question.stepper.is_sentence(&[config])))
     }
 
     /// The least cost of completing one of some readings at a token boundary, if it is at most `limit`; or,
@@ -358,7 +793,8 @@ impl Budgets {
             // Elsewhere the bound is not always the truth.
             let is_truth = lexing.mode() == LexerMode::Scannerless
                 && !lexing.is_growing()
-                && lexing.cfg.automata.is_empty();
+                && lexing.cfg.automata.is_empty()
+                && !question.language.grammar().remembers();
             let found = if is_truth {
                 self.bound(question, (config, Leftover::NONE), limit)?
             } else {
@@ -404,20 +840,15 @@ impl Budgets {
 
     /// An upper bound on the cost of a reading at a token boundary that takes no search.
     fn upper(&mut self, question: &mut Question<'_>, config: Config) -> Result<u32, StepError> {
-        if let Some(&known) = self.upper.get(&config) {
-            return Ok(known);
+        if let Some(known) = self.upper.get(&config) {
+            return Ok(known.cost);
         }
-        let Question { stepper, language, trie, work } = question;
-        let ample = match &mut self.ample {
-            Some(ample) => ample,
-            unknown => unknown.insert(Ample::new(language, trie, work)?),
-        };
-        let upper = match ample {
-            Some(ample) => ample.upper(stepper, (language, trie), config)?,
-            None => NEVER,
-        };
-        self.upper.insert(config, upper);
-        Ok(upper)
+        let (cost, text) = self.ending(question, config)?;
+        // Where nobody could write it, it is of no use.
+        let is_of_use = text.is_some() || !question.language.grammar().remembers();
+        let cost = if is_of_use { cost } else { NEVER };
+        self.upper.insert(config, Upper { cost, next: None, text: None });
+        Ok(cost)
     }
 
     /// Whether one of some readings at a token boundary can be completed by at most `limit` tokens.
@@ -528,88 +959,85 @@ impl Budgets {
         (limit, any): (u32, bool),
     ) -> Result<Option<u32>, StepError> {
         let start = (config, Leftover::NONE);
-        if let Some(&upper) = self.upper.get(&config)
-            && self.lower.get(&start) == Some(&upper)
+        if let Some(upper) = self.upper.get(&config)
+            && self.lower.get(&start) == Some(&upper.cost)
         {
-            return Ok((upper <= limit).then_some(upper));
+            return Ok((upper.cost <= limit).then_some(upper.cost));
         }
         let Some(least) = self.bound(question, start, limit)? else { return Ok(None) };
         let mut search = Search { limit, any, ..Search::default() };
-        search.costs.insert(start, (0, None));
+        let node = (start, Outlook::NONE);
+        search.costs.insert(node, (0, None));
         let key = self.key(question, &search, start, (0, least))?;
-        search.push(start, key);
+        search.push(node, key);
         let found = self.run(question, &mut search)?;
         if found.is_none() || !any {
             // What was looked at lacks at least what is left of the total.
-            let total = found.map_or(limit.saturating_add(1), |(total, _)| total);
-            for (place, cost) in search.closed {
+            let total = found.as_ref().map_or(limit.saturating_add(1), |found| found.total);
+            for &((place, _), cost) in &search.closed {
                 let known = self.lower.entry(place).or_insert(0);
                 *known = (*known).max(total - cost);
             }
         }
-        let Some((total, mut at)) = found else { return Ok(None) };
-        while let Some(&(cost, before)) = search.costs.get(&at) {
-            if at.1 == Leftover::NONE {
-                let known = self.upper.entry(at.0).or_insert(NEVER);
-                *known = (*known).min(total - cost);
+        let Some(Found { total, last, .. }) = found else { return Ok(None) };
+        let remembers = question.language.grammar().remembers();
+        // The places behind one, up to the next token boundary.
+        let mut next: Vec<Node> = Vec::new();
+        for node in search.path(last).into_iter().rev() {
+            let ((config, leftover), _) = node;
+            if leftover == Leftover::NONE {
+                let cost = total - search.costs.get(&node).map_or(0, |known| known.0);
+                let is_better = self.upper.get(&config).is_none_or(|known| known.cost > cost);
+                let route = (remembers && !next.is_empty()).then(|| next.iter().rev().copied().collect());
+                if is_better {
+                    self.upper.insert(config, Upper { cost, next: route, text: None });
+                }
+                next.clear();
             }
-            match before {
-                Some(before) => at = before,
-                None => break,
-            }
+            next.push(node);
         }
         Ok(Some(total))
     }
 
-    /// Goes on with a search until there is a completion: its cost, and the place from where it is known.
-    fn run(
-        &mut self,
-        question: &mut Question<'_>,
-        search: &mut Search,
-    ) -> Result<Option<(u32, Place)>, StepError> {
-        let mut is_closed: FxHashMap<Place, u32> = FxHashMap::default();
+    /// Goes on with a search until there is a completion.
+    fn run(&mut self, question: &mut Question<'_>, search: &mut Search) -> Result<Option<Found>, StepError> {
+        let mut is_closed: FxHashMap<Node, u32> = FxHashMap::default();
         let mut n_states_before = question.language.lexing().lexicon.union.n_states();
-        while let Some((Reverse(key), _, place)) = search.queue.pop() {
-            let Some(&(cost, _)) = search.costs.get(&place) else { continue };
-            if is_closed.get(&place).is_some_and(|&before| before <= cost) {
+        while let Some((Reverse(key), _, node)) = search.queue.pop() {
+            let Some(&(cost, _)) = search.costs.get(&node) else { continue };
+            if is_closed.get(&node).is_some_and(|&before| before <= cost) {
                 continue;
             }
-            let (config, leftover) = place;
+            let (place, _) = node;
             // No more is asked than whether it is its turn.
             let lower =
                 if search.any { self.bound(question, place, search.limit - cost)? } else { Some(key - cost) };
             let Some(lower) = lower else { continue };
             if !search.any && !self.is_possible(question, place, lower)? {
                 if key < search.limit {
-                    search.push(place, key + 1);
+                    search.push(node, key + 1);
                 }
                 continue;
             }
             if search.any && key >= GUESSED && GUESSED + lower > key {
-                search.push(place, GUESSED + lower);
+                search.push(node, GUESSED + lower);
                 continue;
             }
-            is_closed.insert(place, cost);
-            search.closed.push((place, cost));
-            if leftover == Leftover::NONE {
-                if question.stepper.is_sentence(&[config]) {
-                    return Ok(Some((cost, place)));
-                }
-                let upper = self.upper(question, config)?;
-                let most = if search.any { search.limit } else { cost + lower };
-                if cost.saturating_add(upper) <= most {
-                    return Ok(Some((cost + upper, place)));
-                }
+            is_closed.insert(node, cost);
+            search.closed.push((node, cost));
+            let most = if search.any { search.limit } else { cost + lower };
+            if let Some(found) = self.goal(question, node, (cost, most))? {
+                return Ok(Some(found));
             }
-            for (next, more) in self.successors(question, place)? {
+            for (next, more) in self.successors(question, node)? {
                 let next_cost = cost + more;
                 let is_known = search.costs.get(&next).is_some_and(|&(known, _)| known <= next_cost);
                 if next_cost > search.limit || is_known {
                     continue;
                 }
-                search.costs.insert(next, (next_cost, Some(place)));
+                search.costs.insert(next, (next_cost, Some(node)));
                 // The bound of the place before holds for now; its own is asked for when it comes up.
-                let key = self.key(question, search, next, (next_cost, lower.saturating_sub(more)))?;
+                let key = self.key(question, search, next.0, (next_cost, lower.saturating_sub(more)))?;
                 search.push(next, key);
             }
             let n_states = question.language.lexing().lexicon.union.n_states();
@@ -617,6 +1045,34 @@ impl Budgets {
             n_states_before = n_states;
         }
         Ok(None)
+    }
+
+    /// Whether it is known how to go on from a node to a sentence, at a total of no more than `most`.
+    fn goal(
+        &mut self,
+        question: &mut Question<'_>,
+        node: Node,
+        (cost, most): (u32, u32),
+    ) -> Result<Option<Found>, StepError> {
+        let ((config, leftover), outlook) = node;
+        if leftover != Leftover::NONE {
+            return Ok(None);
+        }
+        if question.stepper.is_sentence(&[config]) {
+            return Ok(Some(Found { total: cost, last: node, ending: None }));
+        }
+        let total = cost.saturating_add(self.upper(question, config)?);
+        if total > most {
+            return Ok(None);
+        }
+        if outlook == Outlook::NONE {
+            return Ok(Some(Found { total, last: node, ending: None }));
+        }
+        let (more, ending) = self.ending(question, config)?;
+        let total = cost.saturating_add(more);
+        let Some(text) = ending.filter(|_| total <= most) else { return Ok(None) };
+        let is_goal = self.may_end(question, (config, outlook), &text)?;
+        Ok(is_goal.then_some(Found { total, last: node, ending: Some(text) }))
     }
 
     /// When a place comes up that it took so much to come to and that lacks at least so much.
@@ -635,28 +1091,30 @@ impl Budgets {
     }
 
     /// The places that a token, or what is left of it, leads to, with what it costs.
-    fn successors(
-        &mut self,
-        question: &mut Question<'_>,
-        place: Place,
-    ) -> Result<Vec<(Place, u32)>, StepError> {
-        let (config, leftover) = place;
+    fn successors(&mut self, question: &mut Question<'_>, node: Node) -> Result<Vec<(Node, u32)>, StepError> {
+        let ((config, leftover), outlook) = node;
         let cost = u32::from(leftover == Leftover::NONE);
-        let walk = self.walk(question, config.lexeme, leftover)?;
+        let walk = self.walk(question, (config.lexeme, leftover), outlook)?;
         let Question { stepper, language, work, .. } = question;
+        let grammar = language.grammar();
         work.spend(walk.stays.len() + walk.exits.len())?;
         let mut found = Vec::with_capacity(walk.stays.len() + walk.exits.len());
-        let staying = |&lexeme: &LexemeId| ((Config { lexeme, ..config }, Leftover::NONE), cost);
+        let staying = |&(lexeme, outlook): &(LexemeId, Outlook)| {
+            (((Config { lexeme, ..config }, Leftover::NONE), outlook), cost)
+        };
         found.extend(walk.stays.iter().map(staying));
-        for &(cut, ends, rest) in &walk.exits {
-            let Some(config) = stepper.end(language, (config.state, cut))? else { continue };
-            found.extend((rest != Leftover::NONE).then_some(((config, rest), cost)));
-            found.extend(ends.then_some(((config, Leftover::NONE), cost)));
+        for &(cut, behind, ends, rest) in &walk.exits {
+            let ending = self.outlooks.ending(grammar, behind);
+            for (opened, config) in stepper.ends(language, (config.state, cut), ending)? {
+                let outlook = self.outlooks.behind(grammar, behind, opened);
+                found.extend((rest != Leftover::NONE).then_some((((config, rest), outlook), cost)));
+                found.extend(ends.then_some((((config, Leftover::NONE), outlook), cost)));
+            }
         }
         if leftover == Leftover::NONE {
             for &terminal in language.lexing().specials() {
                 let next = stepper.step_special(language, &[config], terminal)?;
-                found.extend(next.into_iter().map(|config| ((config, Leftover::NONE), 1)));
+                found.extend(next.into_iter().map(|config| (((config, Leftover::NONE), outlook), 1)));
             }
         }
         Ok(found)
@@ -665,10 +1123,10 @@ impl Budgets {
     fn walk(
         &mut self,
         question: &mut Question<'_>,
-        lexeme: LexemeId,
-        leftover: Leftover,
+        (lexeme, leftover): (LexemeId, Leftover),
+        outlook: Outlook,
     ) -> Result<Arc<Walk>, StepError> {
-        if let Some(known) = self.walks.get(&(lexeme, leftover)) {
+        if let Some(known) = self.walks.get(&(lexeme, leftover, outlook)) {
             return Ok(known.clone());
         }
         let tops: Vec<NodeId> = match leftover {
@@ -677,25 +1135,28 @@ impl Budgets {
         };
         let (mut stays, mut ends, mut below) =
             (FxHashSet::default(), FxHashSet::default(), FxHashMap::default());
-        walk_lexeme(question, lexeme, &tops, |_, stepped| match stepped {
-            Stepped::Stay(lexeme, true) => drop(stays.insert(lexeme)),
-            Stepped::Stay(_, false) => {}
-            Stepped::Cut { cut, is_token, tops } => {
-                let known: &mut Vec<NodeId> = below.entry(cut).or_default();
-                known.extend(tops);
-                if is_token {
-                    ends.insert(cut);
+        walk_lexeme(question, &mut self.outlooks, (lexeme, outlook), &tops, |_, stepped, outlook| {
+            match stepped {
+                Stepped::Stay(lexeme, true) => drop(stays.insert((lexeme, outlook))),
+                Stepped::Stay(_, false) => {}
+                Stepped::Cut { cut, is_token, tops } => {
+                    let known: &mut Vec<NodeId> = below.entry((cut, outlook)).or_default();
+                    known.extend(tops);
+                    if is_token {
+                        ends.insert((cut, outlook));
+                    }
                 }
             }
         })?;
-        let mut stays: Vec<LexemeId> = stays.into_iter().collect();
+        let mut stays: Vec<(LexemeId, Outlook)> = stays.into_iter().collect();
         stays.sort_unstable();
-        let exit = |(cut, tops)| (cut, ends.contains(&cut), self.costs.leftover(tops));
+        let exit =
+            |(at, tops): ((CutId, Outlook), _)| (at.0, at.1, ends.contains(&at), self.costs.leftover(tops));
         let mut exits: Vec<_> =
-            below.into_iter().map(exit).filter(|exit| exit.1 || exit.2 != Leftover::NONE).collect();
+            below.into_iter().map(exit).filter(|exit| exit.2 || exit.3 != Leftover::NONE).collect();
         exits.sort_unstable();
         let walk = Arc::new(Walk { stays: stays.into(), exits: exits.into() });
-        self.walks.insert((lexeme, leftover), walk.clone());
+        self.walks.insert((lexeme, leftover, outlook), walk.clone());
         Ok(walk)
     }
 
@@ -714,7 +1175,8 @@ impl Budgets {
         let tops = rest.map_or_else(|| trie.children(TokenTrie::ROOT).collect(), |rest| rest.tops.to_vec());
         let mut stays: FxHashMap<LexemeId, Vec<TokenId>> = FxHashMap::default();
         let mut cuts: FxHashMap<CutId, (Vec<TokenId>, Vec<NodeId>)> = FxHashMap::default();
-        walk_lexeme(question, lexeme, &tops, |node, stepped| match stepped {
+        let start = (lexeme, Outlook::NONE);
+        walk_lexeme(question, &mut self.outlooks, start, &tops, |node, stepped, _| match stepped {
             Stepped::Stay(lexeme, true) => {
                 stays.entry(lexeme).or_default().extend_from_slice(trie.tokens_at(node))
             }
@@ -790,20 +1252,38 @@ enum Stepped {
     Cut { cut: CutId, is_token: bool, tops: Vec<NodeId> },
 }
 
-/// Walks subtrees of the trie with one lexeme, as long as the piece goes on.
+/// Where a piece can end in tokens that it goes on with.
+fn cuts_in_tokens(question: &mut Question<'_>, lexeme: LexemeId) -> Result<Vec<(NodeId, CutId)>, StepError> {
+    let Question { stepper, language, trie, work } = question;
+    let mut cuts = Vec::new();
+    trie.descend(trie.below_root(), lexeme, |&before, at| {
+        work.spend(1)?;
+        let step = stepper.transducer_mut().step(language.lexing(), before, trie.byte(at))?;
+        cuts.extend(step.cut.map(|cut| (at, cut)));
+        Ok::<_, StepError>(step.stay)
+    })?;
+    Ok(cuts)
+}
+
+/// Walks subtrees of the trie with one lexeme, and what is watched for, as long as the piece goes on.
 fn walk_lexeme(
     question: &mut Question<'_>,
-    lexeme: LexemeId,
+    outlooks: &mut Outlooks,
+    from: (LexemeId, Outlook),
     tops: &[NodeId],
-    mut visit: impl FnMut(NodeId, Stepped),
+    mut visit: impl FnMut(NodeId, Stepped, Outlook),
 ) -> Result<(), StepError> {
     let Question { stepper, language, trie, work } = question;
-    let lexing = language.lexing();
+    let (lexing, grammar) = (language.lexing(), language.grammar());
     for &top in tops {
         let mut n_steps = 0;
-        trie.descend(trie.subtree(top), lexeme, |&before, at| {
+        trie.descend(trie.subtree(top), from, |&(before, outlook), at| {
             n_steps += 1;
             let step = stepper.transducer_mut().step(lexing, before, trie.byte(at))?;
+            if step.cut.is_none() && step.stay.is_none() {
+                return Ok(None);
+            }
+            let outlook = outlooks.step(grammar, outlook, trie.byte(at));
             let is_token = !trie.tokens_at(at).is_empty();
             if let Some(cut) = step.cut {
                 let obligations = stepper.transducer().cut(cut).obligations;
@@ -811,12 +1291,12 @@ fn walk_lexeme(
                     stepper.transducer_mut().survives(lexing, obligations, trie.byte(*child))
                 };
                 let tops = trie.children(at).filter(&mut survives).collect();
-                visit(at, Stepped::Cut { cut, is_token, tops });
+                visit(at, Stepped::Cut { cut, is_token, tops }, outlook);
             }
             if let Some(next) = step.stay {
-                visit(at, Stepped::Stay(next, is_token));
+                visit(at, Stepped::Stay(next, is_token), outlook);
             }
-            Ok::<_, StepError>(step.stay)
+            Ok::<_, StepError>(step.stay.map(|lexeme| (lexeme, outlook)))
         })?;
         work.spend(n_steps)?;
     }

@@ -4,6 +4,7 @@ use anygram_vocab::{TokenId, TokenTrie, Vocabulary};
 
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
+use crate::recall::Recall;
 
 /// The bytes that every continuation of a text must begin with, and tokens for them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,15 +51,16 @@ fn settled(bytes: &[u8], following: &Following, vocabulary: &Vocabulary) -> Opti
     Some(tokens)
 }
 
-/// The forced bytes after some readings, and what may follow them.
+/// The forced bytes after a text, of which these are the readings outside of remembered values and what is
+/// recalled; and what may follow them.
 pub(crate) fn bytes(
     stepper: &mut Stepper,
     language: &Language,
-    frontier: &[Config],
+    (frontier, recall): (&[Config], &Recall),
 ) -> Result<(Vec<u8>, Following), StepError> {
     let union = &language.lexing().lexicon.union;
-    let mut frontier: Frontier = frontier.to_vec();
-    let (mut forced, mut next, mut only) = (Vec::new(), Frontier::new(), Frontier::new());
+    let (mut frontier, mut recall): (Frontier, Recall) = (frontier.to_vec(), recall.clone());
+    let mut forced = Vec::new();
     loop {
         stepper.begin(language);
         let mut may_end = stepper.is_sentence(&frontier);
@@ -66,26 +68,40 @@ pub(crate) fn bytes(
             let next = stepper.step_special(language, &frontier, terminal)?;
             may_end |= stepper.is_viable(language, &next)?;
         }
-        let mut following = [false; 256];
+        let (mut following, mut only) = ([false; 256], None);
+        let mut try_byte = |byte: u8| {
+            let (mut next, mut recall) = (Frontier::new(), recall.clone());
+            stepper.step_recalling(language, &frontier, &mut recall, byte, &mut next)?;
+            let is_viable = (!next.is_empty() || !recall.values().is_empty())
+                && stepper.is_viable_recalling(language, &next, &recall)?;
+            if is_viable {
+                only = Some((next, recall));
+            }
+            Ok::<_, StepError>(is_viable)
+        };
         for &sample in union.samples() {
-            stepper.step(language, &frontier, sample, &mut next)?;
-            if !next.is_empty() && stepper.is_viable(language, &next)? {
-                let class = union.class(sample);
-                (0..=u8::MAX)
-                    .filter(|&byte| union.class(byte) == class)
-                    .for_each(|b| following[usize::from(b)] = true);
-                std::mem::swap(&mut only, &mut next);
+            let class = union.class(sample);
+            let alike = (0..=u8::MAX).filter(|&byte| union.class(byte) == class);
+            // The memory tells bytes apart that are alike for the lexer.
+            let (apart, alike): (Vec<u8>, Vec<u8>) = alike.partition(|&byte| recall.tells_apart(byte));
+            for byte in apart {
+                following[usize::from(byte)] = try_byte(byte)?;
+            }
+            if let Some(&byte) = alike.first()
+                && try_byte(byte)?
+            {
+                alike.iter().for_each(|&byte| following[usize::from(byte)] = true);
             }
         }
         let mut possible = (0..=u8::MAX).filter(|&byte| following[usize::from(byte)]);
-        let (Some(byte), None, false) = (possible.next(), possible.next(), may_end) else {
+        let (Some(byte), None, false, Some(next)) = (possible.next(), possible.next(), may_end, only) else {
             return Ok((forced, following));
         };
         if forced.len() >= language.limits().forced_bytes {
             return Ok((forced, [true; 256]));
         }
         forced.push(byte);
-        std::mem::swap(&mut frontier, &mut only);
+        (frontier, recall) = next;
     }
 }
 

@@ -610,7 +610,7 @@ impl Stepper {
         Ok(result)
     }
 
-    fn boundary(
+    pub(crate) fn boundary(
         &mut self,
         language: &Language,
         state: StateId,

@@ -7,6 +7,7 @@
 //! | [`read`] | one token read from a frontier |
 //! | [`recall`] | what readings do not know of their text: which keys and items it has |
 //! | `counts` | how many tokens have bytes in the pieces in progress, where that is bounded |
+//! | `recalled` | the same along one reading, or only as far as some values are told apart |
 //! | [`mask`] | a frontier walked over the trie of tokens |
 //! | `sweep`, `rests` | what tokens do to a piece in progress, and what is left of them behind it |
 //! | `common`, `beside` | the same in automata in common use, once for a vocabulary, and what differs |
@@ -18,6 +19,7 @@
 //! | `bound` | one bound on the memory of many tables |
 //! | [`costs`] | minimum costs in tokens: of terminals, nonterminals and parser states, between points inside tokens |
 //! | [`budget`] | what fits into a budget of tokens, exactly |
+//! | `witness` | completions written so that they repeat nothing |
 //! | [`forced`] | what every continuation begins with |
 //! | [`error`] | errors of compiling and of outputs, each with a kind |
 //! | [`sequences`] | the tree of terminal sequences that tokens can hold, searched by the parser: masks as many workers compute them |
@@ -51,6 +53,7 @@ pub mod matcher;
 pub mod memo;
 pub mod read;
 pub mod recall;
+mod recalled;
 mod rests;
 mod rows;
 pub mod sequences;
@@ -58,6 +61,7 @@ mod session;
 mod shortest;
 mod sweep;
 pub mod tree;
+mod witness;
 
 pub use anygram_bits::ErrorKind;
 pub use batch::{BatchOptions, Warm, batch_masks, batch_masks_into, batch_masks_timed};

@@ -177,6 +177,24 @@ impl Tokens {
         }
     }
 
+    /// Those that are not in a row, in order. Cost of a row: O(words), and that of those.
+    pub fn all_outside(&self, words: &[u32]) -> Vec<TokenId> {
+        let Some((own, gone)) = self.row() else {
+            let Self::Few(tokens) = self else { return Vec::new() };
+            return tokens.iter().copied().filter(|token| !get_bit(words, token.index())).collect();
+        };
+        let mut found = Vec::new();
+        for (at, (&own, &word)) in own.iter().zip(words).enumerate() {
+            let mut left = own & !word;
+            while left != 0 {
+                found.push(TokenId::new(at * MASK_BITS + left.trailing_zeros() as usize));
+                left &= left - 1;
+            }
+        }
+        found.retain(|token| gone.binary_search(token).is_err());
+        found
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Few(tokens) if tokens.is_empty())

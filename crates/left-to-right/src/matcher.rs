@@ -11,7 +11,7 @@ use anygram_recognizer::{Choice, Mark, RecognizerError};
 use anygram_vocab::{TokenId, TokenMask};
 
 use crate::bound::Share;
-use crate::budget::{Budgets, MaskKey, Question};
+use crate::budget::{Budgets, MaskKey, Question, Text};
 use crate::constraint::Constraint;
 use crate::error::{MatchError, StepCause, StepError};
 use crate::forced::Forced;
@@ -337,7 +337,12 @@ impl Matcher {
     /// ```
     pub fn known_mask_into(&mut self, words: &mut [u32]) -> Result<bool, MatchError> {
         let position = self.last();
-        if words.len() < self.constraint.mask_words() || position.recall.takes_work() {
+        // One reading of one value, as in most texts, is looked up like one of the whole text.
+        let (readings, recall) = match (&*position.frontier, position.recall.values()) {
+            ([], [Value { readings, recall, .. }]) => (&**readings, recall),
+            (frontier, _) => (frontier, &position.recall),
+        };
+        if words.len() < self.constraint.mask_words() || recall.takes_work() {
             return Ok(false);
         }
         let mut session = match self.session.try_lock() {
@@ -353,9 +358,12 @@ impl Matcher {
             self.mask_after_end(words);
             return Ok(true);
         }
-        let frontier = self.alike(&mut session.stepper, &position.frontier)?;
-        if !self.look_up(&mut session, &frontier, words)? {
+        let alike = self.alike(&mut session.stepper, readings)?;
+        if !self.look_up(&mut session, &alike, words)? {
             return Ok(false);
+        }
+        if !position.recall.values().is_empty() {
+            self.remove_within(&mut session, (readings, recall), words)?;
         }
         self.remove_repeating(&mut session, position, words)?;
         Ok(true)
@@ -375,7 +383,8 @@ impl Matcher {
         let position = self.last();
         let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
         let Ok(session) = self.session.try_lock() else { return Ok(false) };
-        let mask = MaskKey::new(self.constraint.language(), &words[..self.constraint.mask_words()]);
+        let mask = &words[..self.constraint.mask_words()];
+        let mask = MaskKey::new(self.constraint.language(), mask, &position.frontier, &position.recall);
         let (generation, of) = (session.stepper.generation(), (&*position.readings(), mask));
         let budgets = session.budgets.as_ref();
         Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
@@ -471,8 +480,8 @@ impl Matcher {
             return Ok(Some(0));
         }
         self.renewing(|this| {
-            let readings = this.last().readings();
-            this.with_budgets(|budgets, question| budgets.minimum(question, &readings, limit))
+            let readings = this.last().recall.along(&this.last().frontier);
+            this.with_budgets(|budgets, question| budgets.minimum_recalling(question, &readings, limit))
         })
     }
 
@@ -489,7 +498,8 @@ impl Matcher {
             let mut session = this.session();
             let mark = session.stepper.mark();
             let language = this.constraint.language();
-            let bytes = crate::forced::bytes(&mut session.stepper, language, &this.last().readings());
+            let Position { frontier, recall, .. } = this.last();
+            let bytes = crate::forced::bytes(&mut session.stepper, language, (frontier, recall));
             session.stepper.release(mark);
             Ok(bytes?)
         })?;
@@ -894,33 +904,45 @@ impl Matcher {
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
     fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
-        let (frontier, readings) = (&self.last().frontier, self.last().readings());
+        let (frontier, recall, readings) =
+            (&self.last().frontier, &self.last().recall, self.last().readings());
+        let vocabulary = self.constraint.vocabulary();
         let has_bytes_alone =
             self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
             let is_ample = self.with_budgets(|budgets, question| {
                 let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
-                let of = (&*readings, MaskKey::new(question.language, plain));
+                let of = (&*readings, MaskKey::new(question.language, plain, frontier, recall));
                 if has_bytes_alone && budgets.is_ample(question, of, left) {
                     return Ok(true);
                 }
-                let enough = budgets.add_tokens(question, &readings, left, plain, words)?;
+                let enough = budgets.add_tokens(
+                    question,
+                    Text { frontier, recall, vocabulary },
+                    left,
+                    plain,
+                    words,
+                )?;
                 if let Some(enough) = enough.filter(|_| has_bytes_alone) {
                     budgets.keep_ample(of, enough);
                 }
+                let fits = |budgets: &mut Budgets, question: &mut Question<'_>, next: &[Config]| {
+                    let next: Vec<_> = next.iter().map(|&config| (config, recall.outside())).collect();
+                    Ok::<_, StepError>(budgets.minimum_recalling(question, &next, left)?.is_some())
+                };
                 for &(token, terminal) in self.constraint.specials() {
                     if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
                         let next = question.stepper.step_special(question.language, frontier, terminal)?;
-                        if budgets.minimum(question, &next, left)?.is_some() {
+                        if fits(budgets, question, &next)? {
                             mask::set_bit(words, token.index());
                         }
                     }
                 }
                 for set in self.constraint.token_sets() {
                     let next = question.stepper.step_special(question.language, frontier, set.terminal)?;
-                    if !next.is_empty() && budgets.minimum(question, &next, left)?.is_some() {
-                        set.add_to(words, self.constraint.vocabulary().len());
+                    if !next.is_empty() && fits(budgets, question, &next)? {
+                        set.add_to(words, vocabulary.len());
                     }
                 }
                 Ok(false)

@@ -25,6 +25,7 @@ use crate::error::StepCause;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 use crate::mask::{self, MASK_BITS};
+use crate::recalled::Recalled;
 
 /// What is recalled of a text; nothing in a language without a memory. Copies share it until they read on.
 #[derive(Clone, Debug)]
@@ -97,6 +98,26 @@ impl Recall {
         }
     }
 
+    /// What readings recall that are outside of values.
+    pub(crate) fn outside(&self) -> Recalled {
+        match (&self.inside, &self.memory) {
+            (Some(inside), _) => Recalled::Outside(inside.last),
+            (None, Some(memory)) => Recalled::Within(None, memory.clone()),
+            (None, None) => Recalled::Nothing,
+        }
+    }
+
+    /// All readings of a text, each with what it recalls.
+    pub(crate) fn along(&self, outside: &[Config]) -> Vec<(Config, Recalled)> {
+        let of_all = self.outside();
+        let mut all: Vec<_> = outside.iter().map(|&config| (config, of_all.clone())).collect();
+        for Value { of, readings, recall, .. } in self.values() {
+            let Some(memory) = &recall.memory else { continue };
+            all.extend(readings.iter().map(|&config| (config, Recalled::Within(Some(*of), memory.clone()))));
+        }
+        all
+    }
+
     /// Forgets the readings within values.
     pub fn leave_values(&mut self) {
         self.inside.iter_mut().for_each(|inside| inside.values.clear());
@@ -135,6 +156,13 @@ impl Recall {
     /// Whether what may be repeated next takes more than a look at some tokens.
     pub fn takes_work(&self) -> bool {
         !self.values().is_empty() || self.memory.as_ref().is_some_and(|memory| memory.risk().is_some())
+    }
+
+    /// Whether the next byte can lead elsewhere than others that are alike for the lexer: something may come
+    /// to be repeated by it.
+    pub fn tells_apart(&self, byte: u8) -> bool {
+        let own = self.risk().is_some_and(|risk| risk.contains(byte));
+        own || self.values().iter().any(|value| value.recall.tells_apart(byte))
     }
 
     /// Whether nothing that changes anything was read between.

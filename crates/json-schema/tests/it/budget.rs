@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anygram_bits::Random;
-use anygram_json_schema::{Options, grammar};
+use anygram_grammar::lark::{LarkOptions, parse_with_schemas};
+use anygram_json_schema::lower::Whitespace;
+use anygram_json_schema::pieces::Escapes;
+use anygram_json_schema::{Options, embedded, grammar};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_schema_oracle::generate::Generator;
 use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
@@ -44,17 +47,15 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// A random schema, and an output of it; whether its memory keeps something from being repeated, of which
-/// budgets know nothing.
-fn case(seed: u64, vocabulary: &Vocabulary) -> Option<(String, Matcher, bool)> {
+/// A random schema, and an output of it.
+fn case(seed: u64, vocabulary: &Vocabulary) -> Option<(String, Matcher)> {
     let mut generator = Generator::new(seed);
     let schema = generator.schema(2);
     let schema = generator.spell(&schema);
     let grammar = grammar(&schema, &Options::default()).ok()?;
-    let remembers = grammar.remembers();
     let language = Language::new(grammar, &LanguageOptions::default()).ok()?;
     let matcher = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap().matcher().unwrap();
-    Some((schema, matcher, remembers))
+    Some((schema, matcher))
 }
 
 fn allowed(matcher: &Matcher, mask: &anygram_vocab::TokenMask) -> Vec<TokenId> {
@@ -64,7 +65,7 @@ fn allowed(matcher: &Matcher, mask: &anygram_vocab::TokenMask) -> Vec<TokenId> {
 
 /// The length of a shortest continuation that makes a sentence, of all in breadth: `Ok(None)` if there is
 /// none of at most [`DEEPEST`] tokens, and an error if there are too many.
-fn by_breadth(matcher: &Matcher) -> Result<Option<u32>, ()> {
+fn by_breadth(matcher: &Matcher, n_texts: usize) -> Result<Option<u32>, ()> {
     let bytes = |matcher: &Matcher| {
         let vocabulary = matcher.constraint().vocabulary();
         matcher
@@ -91,7 +92,7 @@ fn by_breadth(matcher: &Matcher) -> Result<Option<u32>, ()> {
                     next.push(after);
                 }
             }
-            if n > TEXTS {
+            if n > n_texts {
                 return Err(());
             }
         }
@@ -105,18 +106,16 @@ fn minimum_tokens_are_those_of_a_search_in_breadth() {
     let (mut n_asked, mut n_known) = (0, 0);
     for seed in seeds() {
         let vocabulary = vocabulary(seed % 2 == 1);
-        let Some((schema, mut matcher, remembers)) = case(seed, &vocabulary) else { continue };
+        let Some((schema, mut matcher)) = case(seed, &vocabulary) else { continue };
         let mut random = Random::new(seed);
         for _ in 0..6 {
             let text = || String::from_utf8_lossy(&vocabulary.decode(matcher.tokens()).unwrap()).into_owned();
             let context = format!("seed {seed}, {schema}, after {:?}", text());
             let found = matcher.minimum_tokens(DEEPEST).unwrap_or_else(|error| panic!("{context}: {error}"));
             n_asked += 1;
-            if let Ok(expected) = by_breadth(&matcher) {
+            if let Ok(expected) = by_breadth(&matcher, TEXTS) {
                 n_known += 1;
-                let is_right =
-                    found == expected || remembers && found.is_some() && found < expected.or(Some(99));
-                assert!(is_right, "{context}: {found:?}, in breadth {expected:?}");
+                assert_eq!(found, expected, "{context}");
             }
             let mask = matcher.mask().unwrap();
             let tokens = allowed(&matcher, &mask);
@@ -136,7 +135,7 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
     let (mut n_walks, mut n_bits, mut n_limits) = (0, 0, 0);
     for seed in seeds() {
         let vocabulary = if seed % 3 == 0 { builtin.clone() } else { vocabulary(seed % 3 == 1) };
-        let Some((schema, mut matcher, remembers)) = case(seed, &vocabulary) else { continue };
+        let Some((schema, mut matcher)) = case(seed, &vocabulary) else { continue };
         let mut random = Random::new(seed);
         let Some(least) =
             matcher.minimum_tokens(200).unwrap_or_else(|error| panic!("{seed} {schema}: {error}"))
@@ -159,9 +158,7 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
                 Err(error) => panic!("{}: {error}", context(&matcher)),
             };
             let tokens = allowed(&matcher, &mask);
-            if !remembers {
-                assert!(!tokens.is_empty() || matcher.is_sentence(), "{}: stuck", context(&matcher));
-            }
+            assert!(!tokens.is_empty() || matcher.is_sentence(), "{}: stuck", context(&matcher));
             let plain = matcher.mask().unwrap();
             assert!(mask.is_subset(&plain));
             let plain = allowed(&matcher, &plain);
@@ -215,4 +212,180 @@ fn halves_of_pairs_are_no_search() {
             assert_eq!(allowed(&matcher, &mask).is_empty(), budget < least, "{text} {budget} {least}");
         }
     }
+}
+
+/// Schemas whose keys or items can run out, or have to be chosen well, each with tokens of its own beside
+/// single bytes.
+const SCARCE: &[(&str, &[&str])] = &[
+    (
+        r#"{"type":"object","propertyNames":{"pattern":"^[ab]{1,2}$"},"minProperties":3,
+            "additionalProperties":{"const":1}}"#,
+        &["{", "}", ",", "\"", "a", "b", "\":1", ",\"a\":1", "{\"a\":1", "\"b", "\"b\":1,\"", "a\":1,\"a"],
+    ),
+    (
+        r#"{"type":"object","minProperties":2,"properties":{"k":{"type":"object","minProperties":1,
+            "additionalProperties":{"const":1}}},"required":["k"],"additionalProperties":{"const":1}}"#,
+        &["{", "}", ",", "\"", "k", "a", "\":1", "\":", "\":{\"a\":1},\"a", "{\"a\":1,\"k\":", "a\":1"],
+    ),
+    (
+        r#"{"type":"array","uniqueItems":true,"minItems":3,"items":{"type":["boolean","null"]}}"#,
+        &["[", "]", ",", "true", "false", "null", "[true,", "true,true", ",true]", "false,null]", "null,"],
+    ),
+    (
+        r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"integer"}}"#,
+        &["[", "]", ",", "7", "8", "1", "0", "7,7", ",7]", "[7,", "70", "0,7", "7]", "e0", ".0", "e-1"],
+    ),
+    (
+        r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"string","maxLength":1}}"#,
+        &[
+            "[", "]", ",", "\"", "a", "\"\"", "\"a\"", ",\"\"]", "\",\"", "a\",\"a", "\"a\",\"", "\"]",
+            "\\u0061",
+        ],
+    ),
+    (
+        r#"{"type":"array","uniqueItems":true,"minItems":2,"maxItems":3,"items":{"type":"array",
+            "uniqueItems":true,"maxItems":1,"items":{"type":"boolean"}}}"#,
+        &["[", "]", ",", "true", "false", "[]", "[[]", ",[]", "[true]", ",[true]]", "[],[true", "]]"],
+    ),
+    (
+        r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"object","minProperties":1,
+            "additionalProperties":{"type":"boolean"},"propertyNames":{"pattern":"^[ab]$"}}}"#,
+        &[
+            "[",
+            "]",
+            ",",
+            "{",
+            "}",
+            "\"",
+            "a",
+            "b",
+            "\":",
+            "true",
+            "false",
+            "{\"a\":true}",
+            ",{\"a\":true}]",
+            "},{\"",
+            "a\":true}]",
+            "\":true,\"a",
+        ],
+    ),
+    (
+        r#"{"type":"array","minItems":1,"items":{"uniqueItems":true,"type":"array","minItems":2,
+            "items":{"type":"boolean"}}}"#,
+        &["[", "]", ",", "true", "false", "[[", "true,true", ",true]", "]]", "true],[true", "true,false"],
+    ),
+];
+
+fn small(tokens: &[&str]) -> Vocabulary {
+    let all: BTreeSet<String> = tokens.iter().map(|&token| token.to_owned()).chain([String::new()]).collect();
+    let eos = vec![0];
+    Vocabulary::from_tokens(all.into_iter().collect::<Vec<_>>(), SpecialIds { eos, ..SpecialIds::default() })
+        .unwrap()
+}
+
+/// Compares minimum costs and masks within budgets with all continuations, along a random output. Returns how
+/// many figures were compared.
+fn compare(what: &str, mut matcher: Matcher, seed: u64, n_texts: usize) -> usize {
+    let vocabulary = matcher.constraint().vocabulary().clone();
+    let mut random = Random::new(seed);
+    let mut n_compared = 0;
+    for _ in 0..10 {
+        let text = String::from_utf8_lossy(&vocabulary.decode(matcher.tokens()).unwrap()).into_owned();
+        let context = format!("{what}, seed {seed}, after {text:?}");
+        let least = matcher.minimum_tokens(DEEPEST).unwrap_or_else(|error| panic!("{context}: {error}"));
+        if let Ok(expected) = by_breadth(&matcher, n_texts) {
+            n_compared += 1;
+            assert_eq!(least, expected, "{context}");
+        }
+        let plain = matcher.mask().unwrap();
+        let tokens = allowed(&matcher, &plain);
+        let mut costs = Vec::new();
+        for &token in &tokens {
+            let mut after = matcher.fork();
+            after.advance(token).unwrap();
+            costs.extend(by_breadth(&after, n_texts).map(|cost| (token, cost)));
+        }
+        for budget in 0..=DEEPEST + 1 {
+            let mask = matcher.mask_with_budget(budget).unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert!(mask.is_subset(&plain), "{context}");
+            for &(token, cost) in &costs {
+                let fits = cost.is_some_and(|cost| cost < budget);
+                let display = vocabulary.display_token(token);
+                assert_eq!(
+                    mask.contains(token),
+                    fits,
+                    "{context}: {display:?} within {budget}, takes {cost:?}"
+                );
+                n_compared += 1;
+            }
+            let mut words = vec![0; mask.words().len()];
+            if matcher.known_mask_with_budget_into(budget, &mut words).unwrap() {
+                assert_eq!(words, mask.words(), "{context}: looked up");
+            }
+        }
+        // Within an ample budget everything fits that can go on at all.
+        let ample = matcher.mask_with_budget(300).unwrap_or_else(|error| panic!("{context}: {error}"));
+        for &(token, cost) in &costs {
+            assert!(
+                cost.is_none() || ample.contains(token),
+                "{context}: {}",
+                vocabulary.display_token(token)
+            );
+        }
+        if tokens.is_empty() {
+            break;
+        }
+        matcher.advance(*random.choose(&tokens)).unwrap();
+    }
+    n_compared
+}
+
+#[test]
+fn budgets_know_what_was_written() {
+    let n_texts = 3_000;
+    let mut n_compared = 0;
+    for (schema, tokens) in SCARCE {
+        for compact in [true, false] {
+            let mut options = Options { escapes: Escapes::Any, ..Options::default() };
+            if compact {
+                options.whitespace = Whitespace::Compact;
+            }
+            let language = Language::new(grammar(schema, &options).unwrap(), &LanguageOptions::default());
+            let constraint = Constraint::new(Arc::new(language.unwrap()), small(tokens)).unwrap();
+            for seed in 0..seeds().len().div_ceil(6) as u64 {
+                n_compared += compare(schema, constraint.matcher().unwrap(), seed, n_texts);
+            }
+        }
+    }
+    assert!(n_compared > 1_000, "{n_compared}");
+}
+
+/// Grammars around a schema, and the tokens that they add.
+const HOSTS: &[(&str, &[&str])] = &[
+    ("start: \"<\" %json S \">\"", &["<", ">", "<[", "]>", "<{\"", "}>"]),
+    ("start: %json S | /[^x]{0,3}x/", &["x", "]x"]),
+    ("start: \"[\" (%json S \";\")+ \"]\" | /\\[+/ \"x\"", &[";", "[[", "];", "];]", "x", "};]"]),
+    ("start: (%json S | \"[\" | \"]\")+ \"x\"", &["x", "[[", "]x", "}x"]),
+    ("start: %json S\n%ignore /;/", &[";", "[;", ",;"]),
+];
+
+#[test]
+fn budgets_know_what_was_written_within_other_texts() {
+    let n_texts = 1_000;
+    let mut n_compared = 0;
+    let options = Options { whitespace: Whitespace::Compact, ..Options::default() };
+    for (at, (host, more)) in HOSTS.iter().enumerate() {
+        for (schema, tokens) in SCARCE {
+            let lark = host.replace('S', &schema.replace('\n', " "));
+            let schemas = |schema: &str| Ok(embedded(schema, &options).unwrap());
+            let grammar = parse_with_schemas(&lark, &LarkOptions::default(), &schemas).unwrap();
+            let language = Language::new(grammar, &LanguageOptions::default()).unwrap();
+            let tokens: Vec<&str> = tokens.iter().chain(*more).copied().collect();
+            let constraint = Constraint::new(Arc::new(language), small(&tokens)).unwrap();
+            for seed in 0..seeds().len().div_ceil(30) as u64 {
+                n_compared += compare(&lark, constraint.matcher().unwrap(), seed + at as u64, n_texts);
+            }
+        }
+    }
+    assert!(n_compared > 1_000, "{n_compared}");
 }

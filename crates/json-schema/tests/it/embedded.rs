@@ -264,7 +264,8 @@ fn vocabulary() -> Vocabulary {
     Vocabulary::from_tokens(all, SpecialIds { eos, ..SpecialIds::default() }).unwrap()
 }
 
-fn constraint(lark: &str, options: &Options) -> Constraint {
+/// A grammar in Lark's notation with schemas in it.
+pub fn constraint(lark: &str, options: &Options) -> Constraint {
     let schemas = |schema: &str| {
         embedded(schema, options).map_err(|refusal| (ErrorKind::Unsupported, refusal.to_string()))
     };

@@ -309,3 +309,58 @@ fn viable_is_what_some_value_begins_with() {
     }
     assert!(n_dead > 50, "{n_dead}");
 }
+
+/// What is forced is what a reader of whole texts says of each byte, one after another; and masks that are
+/// looked up are those that are computed.
+#[test]
+fn forced_text_knows_what_was_written() {
+    let schemas = [
+        r#"{"type":"object","propertyNames":{"pattern":"^[ab]$"},"minProperties":2,
+            "additionalProperties":{"const":1}}"#,
+        r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"array","minItems":1,"maxItems":1,
+            "items":{"type":"boolean"}}}"#,
+        r#"{"type":"object","propertyNames":{"enum":["ab","ac","b"]},"minProperties":3,
+            "additionalProperties":{"const":null}}"#,
+    ];
+    let options = Options { whitespace: Whitespace::Compact, escapes: Escapes::Needed, ..Options::default() };
+    let (mut n_forced, mut n_known) = (0, 0);
+    for (at, schema) in schemas.into_iter().enumerate() {
+        let lark = format!("start: \"<\" %json {} \">\"", schema.replace('\n', " "));
+        for constraint in [constraint(schema, &options), crate::embedded::constraint(&lark, &options)] {
+            let is_viable = |text: &[u8]| {
+                let reading = constraint.language().read(text).unwrap();
+                (reading.length == text.len(), reading.is_sentence)
+            };
+            for seed in 0..4 {
+                let (mut random, mut matcher) =
+                    (Random::new(seed + at as u64), constraint.matcher().unwrap());
+                for _ in 0..16 {
+                    let mut text = constraint.vocabulary().decode(matcher.tokens()).unwrap();
+                    let n = text.len();
+                    while !is_viable(&text).1 {
+                        let follows = |&byte: &u8| is_viable(&[&text[..], &[byte]].concat()).0;
+                        let all: Vec<u8> = (0..=u8::MAX).filter(follows).collect();
+                        let &[only] = &*all else { break };
+                        text.push(only);
+                    }
+                    let forced = matcher.forced().unwrap();
+                    let whole = String::from_utf8_lossy(&text);
+                    assert_eq!(forced.bytes, text[n..], "{schema}: {whole} after {n} bytes");
+                    n_forced += forced.bytes.len();
+                    let mask = matcher.mask().unwrap();
+                    let mut words = vec![0; mask.words().len()];
+                    if matcher.known_mask_into(&mut words).unwrap() {
+                        assert_eq!(words, mask.words(), "{schema}: {whole} after {n} bytes");
+                        n_known += usize::from(!matcher.tokens().is_empty());
+                    }
+                    let allowed: Vec<_> = mask.iter().collect();
+                    matcher.advance(*random.choose(&allowed)).unwrap();
+                    if matcher.has_ended() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(n_forced > 100 && n_known > 50, "{n_forced} {n_known}");
+}
