@@ -1,30 +1,31 @@
 //! The state of one output, token by token.
 
+mod budgets;
+mod masks;
+mod refusal;
+mod tables;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use anygram_bits::work::{Cancel, Stopped, Work};
+use anygram_bits::work::{Cancel, Stopped};
 use anygram_grammar::ir::TerminalId;
-use anygram_lexer::LexerError;
-use anygram_recognizer::{Choice, Mark, RecognizerError};
+use anygram_recognizer::Mark;
 use anygram_vocab::{TokenId, TokenMask};
 
-use crate::bound::Share;
-use crate::budget::{Budgets, MaskKey, Question, Text};
 use crate::constraint::Constraint;
-use crate::error::{MatchError, StepCause, StepError};
+use crate::error::{MatchError, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::mask::{self, MASK_BITS};
+use crate::mask;
 use crate::memo::MemoCounts;
 use crate::read::read_token;
 use crate::recall::{Recall, Value};
 use crate::rows::MaskRows;
 use crate::session::{Session, lock};
 
-/// What grammars that bound the tokens in a part of a text refuse.
-const BUDGETS: &str = "budgets of tokens";
+pub use refusal::Refusal;
 
 /// A token that may come, see [`Matcher::draft_masks`].
 ///
@@ -53,75 +54,6 @@ pub struct Draft {
     pub token: TokenId,
     /// The place in the list of the draft that it follows; `None` if it follows the output so far.
     pub after: Option<usize>,
-}
-
-/// Why a token may not come next.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    /// The token.
-    pub token: TokenId,
-    /// The token, printable.
-    pub display: String,
-    /// The number of its bytes that could still be read.
-    pub accepted_bytes: usize,
-    /// The first byte that is not allowed; `None` for a special token, and where all bytes could be read but
-    /// a part of the text has used up its tokens.
-    pub refused_byte: Option<u8>,
-    /// The number of bytes of text before the refused one.
-    pub text_offset: usize,
-    /// The names of the terminals that the grammar expected there, whether to begin or to go on.
-    pub expected: Vec<String>,
-    /// Whether the text could have ended before the refused byte.
-    pub could_end: bool,
-    /// Whether the output has already ended.
-    pub ended: bool,
-}
-
-impl std::error::Error for Refusal {}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { token, display, accepted_bytes, text_offset, .. } = self;
-        if self.ended {
-            return write!(f, "token {} ({display}) after the end of the text", token.0);
-        }
-        match self.refused_byte {
-            Some(byte) => {
-                let byte = std::ascii::escape_default(byte);
-                write!(
-                    f,
-                    "token {} ({display}) is refused at its byte {accepted_bytes} ('{byte}'), offset \
-                     {text_offset} of the text",
-                    token.0
-                )?;
-            }
-            None if *accepted_bytes > 0 => {
-                write!(
-                    f,
-                    "token {} ({display}) is refused: a part of the text has used up its tokens with it \
-                     (`max_tokens`) and is not complete",
-                    token.0
-                )?;
-            }
-            None => {
-                write!(f, "token {} ({display}) is refused at offset {text_offset} of the text", token.0)?
-            }
-        }
-        const SHOWN: usize = 12;
-        let shown = self.expected.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = self.expected.len().saturating_sub(SHOWN);
-        match (self.expected.is_empty(), self.could_end) {
-            (true, true) => write!(f, "; only the end of the text could have stood there"),
-            (true, false) => Ok(()),
-            (false, could_end) => {
-                write!(f, "; expected {shown}")?;
-                if more > 0 {
-                    write!(f, " and {more} more")?;
-                }
-                if could_end { write!(f, ", or the end of the text") } else { Ok(()) }
-            }
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -369,27 +301,6 @@ impl Matcher {
         Ok(true)
     }
 
-    /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all
-    /// that the mask without a budget allows can be completed within this one.
-    pub fn known_mask_with_budget_into(
-        &mut self,
-        budget: u32,
-        words: &mut [u32],
-    ) -> Result<bool, MatchError> {
-        let left = budget.checked_sub(1);
-        if left.is_none() && !self.last().ended || !self.known_mask_into(words)? {
-            return Ok(false);
-        }
-        let position = self.last();
-        let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
-        let Ok(session) = self.session.try_lock() else { return Ok(false) };
-        let mask = &words[..self.constraint.mask_words()];
-        let mask = MaskKey::new(self.constraint.language(), mask, &position.frontier, &position.recall);
-        let (generation, of) = (session.stepper.generation(), (&*position.readings(), mask));
-        let budgets = session.budgets.as_ref();
-        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
-    }
-
     /// Whether another thread uses the tables at this moment: then every question waits for it.
     pub fn is_busy(&self) -> bool {
         matches!(self.session.try_lock(), Err(TryLockError::WouldBlock))
@@ -442,46 +353,6 @@ impl Matcher {
             let result = this.try_drafts(&mut session, drafts, &mut rows);
             session.stepper.release(mark);
             result
-        })
-    }
-
-    /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
-    /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS is allowed,
-    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Refused where the grammar
-    /// bounds the tokens in a part of a text ([`ErrorKind::Unsupported`](crate::ErrorKind)).
-    ///
-    /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
-    /// nothing is known of it yet a search ([`crate::budget`]).
-    pub fn mask_with_budget(&mut self, budget: u32) -> Result<TokenMask, MatchError> {
-        let mut words = vec![0; self.constraint.mask_words()];
-        self.mask_with_budget_into(budget, &mut words)?;
-        Ok(TokenMask::from_words(words, self.constraint.vocabulary().len()))
-    }
-
-    /// As [`Matcher::mask_with_budget`], into a buffer as for [`Matcher::mask_into`].
-    pub fn mask_with_budget_into(&mut self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
-        self.constraint.language().needs_no_counts(BUDGETS)?;
-        self.filling(words, |this, words| {
-            this.mask_into(words)?;
-            if this.has_ended() {
-                return Ok(());
-            }
-            let plain = words.to_vec();
-            this.renewing(|this| this.try_budget(budget, &plain, words))
-        })
-    }
-
-    /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence,
-    /// EOS not counted. `None` if the vocabulary spells no continuation, or if it takes more than `limit`.
-    /// Refused as [`Matcher::mask_with_budget`] is.
-    pub fn minimum_tokens(&mut self, limit: u32) -> Result<Option<u32>, MatchError> {
-        self.constraint.language().needs_no_counts(BUDGETS)?;
-        if self.has_ended() {
-            return Ok(Some(0));
-        }
-        self.renewing(|this| {
-            let readings = this.last().recall.along(&this.last().frontier);
-            this.with_budgets(|budgets, question| budgets.minimum_recalling(question, &readings, limit))
         })
     }
 
@@ -683,132 +554,6 @@ impl Matcher {
         if token.index() < size { Ok(()) } else { Err(MatchError::UnknownToken { id: token.0, size }) }
     }
 
-    /// Runs an operation. If the shared tables are full, replaces them and runs it again.
-    pub(crate) fn renewing<T>(
-        &mut self,
-        operation: impl FnMut(&Self) -> Result<T, MatchError>,
-    ) -> Result<T, MatchError> {
-        let result = self.renewing_uncounted(operation);
-        if self.constraint.bound().is_some() {
-            Session::count(&self.session);
-        }
-        result
-    }
-
-    fn renewing_uncounted<T>(
-        &mut self,
-        mut operation: impl FnMut(&Self) -> Result<T, MatchError>,
-    ) -> Result<T, MatchError> {
-        if let Some(better) = self.better_choice() {
-            self.switch(better)?;
-        }
-        let (held, renew_at) = (self.session().stepper.recognizer().n_items(), self.renew_at);
-        if held > renew_at {
-            self.renew(true)?;
-        }
-        match operation(self) {
-            Err(MatchError::Limit(StepError(StepCause::Recognizer(RecognizerError::TooManyItems {
-                ..
-            })))) => {
-                self.renew(true)?;
-                operation(self)
-            }
-            Err(MatchError::Limit(StepError(StepCause::Lexer(LexerError::TooManyLexemes { .. })))) => {
-                self.renew(false)?;
-                operation(self)
-            }
-            result => result,
-        }
-    }
-
-    /// The faster engine, if the text is too ambiguous for the one in use and the engine was chosen by
-    /// `auto`.
-    fn better_choice(&self) -> Option<Choice> {
-        if self.home.is_some() {
-            return None;
-        }
-        self.better_choice_in(&self.session())
-    }
-
-    fn better_choice_in(&self, session: &Session) -> Option<Choice> {
-        if self.home.is_some() {
-            return None;
-        }
-        let better = self.constraint.language().choice().for_heavy()?;
-        let is_heavy = |config: &Config| session.stepper.is_heavy(config.state);
-        self.last().readings().iter().any(is_heavy).then_some(better)
-    }
-
-    /// Moves the output to the tables of another engine, until it is reset.
-    fn switch(&mut self, choice: Choice) -> Result<(), MatchError> {
-        let heavy = self.session().heavy.take();
-        let (heavy, first) = match heavy {
-            Some(heavy) => heavy,
-            None => {
-                let session = Session::new(&self.constraint, choice)?;
-                let fresh = Self::new(self.constraint.clone(), session.shared(&self.constraint))?;
-                (fresh.session, fresh.first)
-            }
-        };
-        if let Some(mut unused) = Session::alone(&heavy) {
-            unused.stepper.release(first);
-        }
-        self.session().heavy = Some((heavy.clone(), first));
-        let fresh = self.reread(heavy)?;
-        let home = std::mem::replace(self, fresh).session;
-        self.home = Some(home);
-        Ok(())
-    }
-
-    /// Replaces the shared tables by new ones that hold only the parser states that this output needs. Cost:
-    /// that of reading it again. What is known of tokens and masks stays, if asked for and no fork shares it.
-    fn renew(&mut self, keep: bool) -> Result<(), MatchError> {
-        let is_alone = keep && Arc::strong_count(&self.session) == 1;
-        let session = {
-            let mut old = self.session();
-            if is_alone {
-                Session::renewed(&self.constraint, &mut old)?
-            } else {
-                Session::new(&self.constraint, old.choice)?
-            }
-        };
-        let session = session.shared(&self.constraint);
-        let result = self.reread(session.clone());
-        match result {
-            Ok(fresh) => {
-                let home = self.home.take();
-                let old = std::mem::replace(self, Self { home, ..fresh });
-                // Millions of small tables: whoever waits for the mask need not wait until they are gone. (On
-                // a thread of rayon's pool, which batches of masks have started anyhow.)
-                rayon::spawn(move || drop(old));
-                Ok(())
-            }
-            Err(error) => {
-                if is_alone {
-                    self.session().stepper.take_lexemes(&mut lock(&session).stepper);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// This output on other tables.
-    fn reread(&self, session: Arc<Mutex<Session>>) -> Result<Self, MatchError> {
-        let mut fresh = Self::new(self.constraint.clone(), session)?;
-        fresh.eos = self.eos.clone();
-        for &token in &self.tokens {
-            let mut session = fresh.session();
-            let next = fresh.next(&mut session, fresh.last(), token)?;
-            drop(session);
-            fresh.positions.push(next);
-            fresh.tokens.push(token);
-        }
-        // Twice what is needed, so that the cost of renewing is spread over as many new items.
-        let needed = fresh.session().stepper.recognizer().n_items();
-        fresh.renew_at = fresh.renew_at.max(2 * needed);
-        Ok(fresh)
-    }
-
     /// The position after one more token.
     fn next(
         &self,
@@ -883,330 +628,7 @@ impl Matcher {
         Ok(Position { frontier: readings.into(), recall, text_length, ended: false })
     }
 
-    /// Asks about costs; the states made on the way are released.
-    fn with_budgets<T>(
-        &self,
-        ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
-    ) -> Result<T, MatchError> {
-        let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
-        let Session { stepper, budgets, share, .. } = &mut *self.session();
-        share.iter_mut().for_each(Share::ask_budgets);
-        let budgets =
-            budgets.get_or_insert_with(|| Box::new(Budgets::new(language, self.constraint.vocabulary())));
-        stepper.begin(language);
-        let mark = stepper.mark();
-        let work = Work::new(language.limits().cost_steps, "cost_steps");
-        let answer = ask(budgets, &mut Question { stepper: &mut *stepper, language, trie, work });
-        stepper.release(mark);
-        Ok(answer?)
-    }
-
-    /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
-    fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
-        words.fill(0);
-        let (frontier, recall, readings) =
-            (&self.last().frontier, &self.last().recall, self.last().readings());
-        let vocabulary = self.constraint.vocabulary();
-        let has_bytes_alone =
-            self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
-        if let Some(left) = budget.checked_sub(1) {
-            let n_words = self.constraint.mask_words();
-            let is_ample = self.with_budgets(|budgets, question| {
-                let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
-                let of = (&*readings, MaskKey::new(question.language, plain, frontier, recall));
-                if has_bytes_alone && budgets.is_ample(question, of, left) {
-                    return Ok(true);
-                }
-                let enough = budgets.add_tokens(
-                    question,
-                    Text { frontier, recall, vocabulary },
-                    left,
-                    plain,
-                    words,
-                )?;
-                if let Some(enough) = enough.filter(|_| has_bytes_alone) {
-                    budgets.keep_ample(of, enough);
-                }
-                let fits = |budgets: &mut Budgets, question: &mut Question<'_>, next: &[Config]| {
-                    let next: Vec<_> = next.iter().map(|&config| (config, recall.outside())).collect();
-                    Ok::<_, StepError>(budgets.minimum_recalling(question, &next, left)?.is_some())
-                };
-                for &(token, terminal) in self.constraint.specials() {
-                    if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
-                        let next = question.stepper.step_special(question.language, frontier, terminal)?;
-                        if fits(budgets, question, &next)? {
-                            mask::set_bit(words, token.index());
-                        }
-                    }
-                }
-                for set in self.constraint.token_sets() {
-                    let next = question.stepper.step_special(question.language, frontier, set.terminal)?;
-                    if !next.is_empty() && fits(budgets, question, &next)? {
-                        set.add_to(words, vocabulary.len());
-                    }
-                }
-                Ok(false)
-            })?;
-            if is_ample {
-                words.copy_from_slice(plain);
-                return Ok(());
-            }
-        }
-        for eos in self.eos() {
-            // It may be a token that the grammar names, too.
-            if mask::get_bit(plain, eos.index()) && self.is_sentence() {
-                mask::set_bit(words, eos.index());
-            }
-        }
-        Ok(())
-    }
-
     fn named(&self, token: TokenId) -> impl Iterator<Item = TerminalId> {
         self.constraint.named(token)
-    }
-
-    fn try_drafts(
-        &self,
-        session: &mut Session,
-        drafts: &[Draft],
-        rows: &mut MaskRows<'_>,
-    ) -> Result<Vec<bool>, MatchError> {
-        let mut mask = vec![0; self.constraint.mask_words()];
-        let mut positions: Vec<Option<Position>> = Vec::with_capacity(drafts.len());
-        for (&Draft { token, after }, row) in drafts.iter().zip(rows.iter_mut()) {
-            let before = match after {
-                Some(after) => positions[after].as_ref(),
-                None => Some(self.last()),
-            };
-            let position = match before.map(|before| self.next(session, before, token)) {
-                None | Some(Err(MatchError::Refused(_))) => None,
-                Some(next) => Some(next?),
-            };
-            row.fill(0);
-            if let Some(position) = &position {
-                self.try_mask(session, position, &mut mask)?;
-                let n_words = row.len().min(mask.len());
-                row[..n_words].copy_from_slice(&mask[..n_words]);
-            }
-            positions.push(position);
-        }
-        Ok(positions.iter().map(Option::is_some).collect())
-    }
-
-    fn try_mask(
-        &self,
-        session: &mut Session,
-        position: &Position,
-        words: &mut [u32],
-    ) -> Result<(), MatchError> {
-        if position.ended {
-            self.mask_after_end(words);
-            return Ok(());
-        }
-        if position.recall.values().is_empty() {
-            self.mask_of_readings(session, &position.frontier, words)?;
-            return self.remove_repeating(session, position, words);
-        }
-        if let ([], [Value { readings, recall, .. }]) = (&*position.frontier, position.recall.values()) {
-            self.mask_of_readings(session, readings, words)?;
-            self.remove_within(session, (readings, recall), words)?;
-            return self.remove_opening(session, position, words);
-        }
-        words.fill(0);
-        if !position.frontier.is_empty() {
-            self.mask_of_readings(session, &position.frontier, words)?;
-        }
-        let mut own = vec![0; words.len()];
-        for Value { readings, recall, .. } in position.recall.values() {
-            self.mask_of_readings(session, readings, &mut own)?;
-            self.remove_within(session, (readings, recall), &mut own)?;
-            words.iter_mut().zip(&own).for_each(|(word, own)| *word |= own);
-        }
-        self.remove_opening(session, position, words)
-    }
-
-    fn mask_after_end(&self, words: &mut [u32]) {
-        words.fill(0);
-        let pad = self.constraint.vocabulary().pad();
-        self.eos().iter().chain(&pad).for_each(|token| mask::set_bit(words, token.index()));
-    }
-
-    /// Removes the tokens that write a key or an item again which may not be repeated.
-    fn remove_repeating(
-        &self,
-        session: &mut Session,
-        position: &Position,
-        words: &mut [u32],
-    ) -> Result<(), MatchError> {
-        match self.constraint.language().grammar().embedded.is_empty() {
-            true => self.remove_within(session, (&position.frontier, &position.recall), words),
-            false => self.remove_opening(session, position, words),
-        }
-    }
-
-    /// Removes the tokens behind which no reading can follow, because they open a value and write something
-    /// in it twice.
-    fn remove_opening(
-        &self,
-        session: &mut Session,
-        position: &Position,
-        words: &mut [u32],
-    ) -> Result<(), MatchError> {
-        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        for token in session.selections.opening(vocabulary, language, words) {
-            let mark = session.stepper.mark();
-            let next = self.next(session, position, token);
-            session.stepper.release(mark);
-            match next {
-                Ok(_) => {}
-                Err(MatchError::Refused(_)) => mask::clear_bit(words, token.index()),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the tokens that write something again, from the mask of readings of which that is recalled.
-    fn remove_within(
-        &self,
-        session: &mut Session,
-        text: (&[Config], &Recall),
-        words: &mut [u32],
-    ) -> Result<(), MatchError> {
-        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let n_words = self.constraint.mask_words();
-        let Session { stepper, selections, .. } = session;
-        let mark = stepper.mark();
-        let tokens = (vocabulary, selections);
-        let result = stepper.remove_repeating(language, tokens, text, &mut words[..n_words]);
-        stepper.release(mark);
-        Ok(result?)
-    }
-
-    /// Writes the mask of readings that are [`alike`](Self::alike) to those of a mask that is known.
-    fn look_up(
-        &self,
-        session: &mut Session,
-        frontier: &[Config],
-        words: &mut [u32],
-    ) -> Result<bool, MatchError> {
-        let Session { stepper, memo, .. } = session;
-        let Some(known) = memo.find(stepper, frontier) else { return Ok(false) };
-        known.write_to(words);
-        self.put_own_eos(stepper, frontier, words)?;
-        Ok(true)
-    }
-
-    /// The mask as far as the readings tell.
-    fn mask_of_readings(
-        &self,
-        session: &mut Session,
-        frontier: &[Config],
-        words: &mut [u32],
-    ) -> Result<(), MatchError> {
-        let (language, vocabulary) = (self.constraint.language(), self.constraint.vocabulary());
-        let n_words = self.constraint.mask_words();
-        let frontier = &self.alike(&mut session.stepper, frontier)?;
-        if self.look_up(session, frontier, words)? {
-            return Ok(());
-        }
-        let Session { stepper, walks, memo, .. } = session;
-        words.fill(0);
-        stepper.begin(language);
-        let mark = stepper.mark();
-        let outer = stepper.begin_trace();
-        // Whether the text may end here.
-        frontier.iter().for_each(|config| stepper.look_into(config.state, None));
-        let mut result = mask::add_tokens(
-            stepper,
-            language,
-            vocabulary.trie(),
-            frontier,
-            walks,
-            memo,
-            &mut words[..n_words],
-        );
-        for &(token, terminal) in self.constraint.specials() {
-            let Ok(()) = result else { break };
-            result = stepper.step_special(language, frontier, terminal).and_then(|next| {
-                if stepper.is_viable(language, &next)? {
-                    mask::set_bit(words, token.index());
-                }
-                Ok(())
-            });
-        }
-        for set in self.constraint.token_sets() {
-            let Ok(()) = result else { break };
-            result = stepper.step_special(language, frontier, set.terminal).and_then(|next| {
-                if stepper.is_viable(language, &next)? {
-                    set.add_to(&mut words[..n_words], vocabulary.len());
-                }
-                Ok(())
-            });
-        }
-        let looked_into = stepper.end_trace(outer);
-        stepper.release(mark);
-        result?;
-        if stepper.is_sentence(frontier) {
-            vocabulary.eos().iter().for_each(|token| mask::set_bit(words, token.index()));
-        }
-        memo.insert(
-            stepper,
-            frontier,
-            looked_into.as_deref(),
-            &words[..n_words],
-            language.limits().mask_bytes,
-        );
-        self.put_own_eos(stepper, frontier, words)
-    }
-
-    /// Readings whose masks are the same, and are those of other places of long pieces too.
-    fn alike<'a>(
-        &self,
-        stepper: &mut Stepper,
-        frontier: &'a [Config],
-    ) -> Result<Cow<'a, [Config]>, MatchError> {
-        let lexing = self.constraint.language().lexing();
-        if !lexing.is_growing() {
-            return Ok(Cow::Borrowed(frontier));
-        }
-        let height = self.constraint.height();
-        let alike = |&Config { state, lexeme }: &Config| {
-            let lexeme = stepper.transducer_mut().alike(lexing, lexeme, height)?;
-            Ok::<_, StepError>(Config { state, lexeme })
-        };
-        let mut readings: Frontier = frontier.iter().map(alike).collect::<Result<_, _>>()?;
-        readings.sort_unstable();
-        readings.dedup();
-        Ok(Cow::Owned(readings))
-    }
-
-    /// From the mask that ends with the tokens of the vocabulary, which outputs share, to that of this
-    /// output.
-    fn put_own_eos(
-        &self,
-        stepper: &mut Stepper,
-        frontier: &[Config],
-        words: &mut [u32],
-    ) -> Result<(), MatchError> {
-        let Some(own) = &self.eos else { return Ok(()) };
-        let language = self.constraint.language();
-        for &token in self.constraint.vocabulary().eos() {
-            let mut is_allowed = false;
-            // The grammar may name it, and then it is also something that is written.
-            for terminal in self.named(token) {
-                let mark = stepper.mark();
-                let next = stepper.step_special(language, frontier, terminal);
-                let viable = next.and_then(|next| stepper.is_viable(language, &next));
-                stepper.release(mark);
-                is_allowed |= viable?;
-            }
-            words[token.index() / MASK_BITS] &= !(1 << (token.index() % MASK_BITS));
-            words[token.index() / MASK_BITS] |= u32::from(is_allowed) << (token.index() % MASK_BITS);
-        }
-        if stepper.is_sentence(frontier) {
-            own.iter().for_each(|token| mask::set_bit(words, token.index()));
-        }
-        Ok(())
     }
 }

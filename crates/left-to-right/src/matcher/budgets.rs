@@ -1,0 +1,156 @@
+//! What an output can still become within a budget of tokens.
+
+use anygram_bits::work::Work;
+use anygram_vocab::TokenMask;
+
+use super::Matcher;
+use crate::bound::Share;
+use crate::budget::{Budgets, MaskKey, Question, Text};
+use crate::error::{MatchError, StepError};
+use crate::frontier::Config;
+use crate::mask;
+use crate::session::Session;
+
+/// What grammars that bound the tokens in a part of a text refuse.
+pub(super) const BUDGETS: &str = "budgets of tokens";
+
+impl Matcher {
+    /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all
+    /// that the mask without a budget allows can be completed within this one.
+    pub fn known_mask_with_budget_into(
+        &mut self,
+        budget: u32,
+        words: &mut [u32],
+    ) -> Result<bool, MatchError> {
+        let left = budget.checked_sub(1);
+        if left.is_none() && !self.last().ended || !self.known_mask_into(words)? {
+            return Ok(false);
+        }
+        let position = self.last();
+        let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
+        let Ok(session) = self.session.try_lock() else { return Ok(false) };
+        let mask = &words[..self.constraint.mask_words()];
+        let mask = MaskKey::new(self.constraint.language(), mask, &position.frontier, &position.recall);
+        let (generation, of) = (session.stepper.generation(), (&*position.readings(), mask));
+        let budgets = session.budgets.as_ref();
+        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
+    }
+
+    /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
+    /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS is allowed,
+    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Refused where the grammar
+    /// bounds the tokens in a part of a text ([`ErrorKind::Unsupported`](crate::ErrorKind)).
+    ///
+    /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
+    /// nothing is known of it yet a search ([`crate::budget`]).
+    pub fn mask_with_budget(&mut self, budget: u32) -> Result<TokenMask, MatchError> {
+        let mut words = vec![0; self.constraint.mask_words()];
+        self.mask_with_budget_into(budget, &mut words)?;
+        Ok(TokenMask::from_words(words, self.constraint.vocabulary().len()))
+    }
+
+    /// As [`Matcher::mask_with_budget`], into a buffer as for [`Matcher::mask_into`].
+    pub fn mask_with_budget_into(&mut self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
+        self.constraint.language().needs_no_counts(BUDGETS)?;
+        self.filling(words, |this, words| {
+            this.mask_into(words)?;
+            if this.has_ended() {
+                return Ok(());
+            }
+            let plain = words.to_vec();
+            this.renewing(|this| this.try_budget(budget, &plain, words))
+        })
+    }
+
+    /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence,
+    /// EOS not counted. `None` if the vocabulary spells no continuation, or if it takes more than `limit`.
+    /// Refused as [`Matcher::mask_with_budget`] is.
+    pub fn minimum_tokens(&mut self, limit: u32) -> Result<Option<u32>, MatchError> {
+        self.constraint.language().needs_no_counts(BUDGETS)?;
+        if self.has_ended() {
+            return Ok(Some(0));
+        }
+        self.renewing(|this| {
+            let readings = this.last().recall.along(&this.last().frontier);
+            this.with_budgets(|budgets, question| budgets.minimum_recalling(question, &readings, limit))
+        })
+    }
+
+    /// Asks about costs; the states made on the way are released.
+    pub(super) fn with_budgets<T>(
+        &self,
+        ask: impl FnOnce(&mut Budgets, &mut Question<'_>) -> Result<T, StepError>,
+    ) -> Result<T, MatchError> {
+        let (language, trie) = (self.constraint.language(), self.constraint.vocabulary().trie());
+        let Session { stepper, budgets, share, .. } = &mut *self.session();
+        share.iter_mut().for_each(Share::ask_budgets);
+        let budgets =
+            budgets.get_or_insert_with(|| Box::new(Budgets::new(language, self.constraint.vocabulary())));
+        stepper.begin(language);
+        let mark = stepper.mark();
+        let work = Work::new(language.limits().cost_steps, "cost_steps");
+        let answer = ask(budgets, &mut Question { stepper: &mut *stepper, language, trie, work });
+        stepper.release(mark);
+        Ok(answer?)
+    }
+
+    /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
+    pub(super) fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
+        words.fill(0);
+        let (frontier, recall, readings) =
+            (&self.last().frontier, &self.last().recall, self.last().readings());
+        let vocabulary = self.constraint.vocabulary();
+        let has_bytes_alone =
+            self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
+        if let Some(left) = budget.checked_sub(1) {
+            let n_words = self.constraint.mask_words();
+            let is_ample = self.with_budgets(|budgets, question| {
+                let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
+                let of = (&*readings, MaskKey::new(question.language, plain, frontier, recall));
+                if has_bytes_alone && budgets.is_ample(question, of, left) {
+                    return Ok(true);
+                }
+                let enough = budgets.add_tokens(
+                    question,
+                    Text { frontier, recall, vocabulary },
+                    left,
+                    plain,
+                    words,
+                )?;
+                if let Some(enough) = enough.filter(|_| has_bytes_alone) {
+                    budgets.keep_ample(of, enough);
+                }
+                let fits = |budgets: &mut Budgets, question: &mut Question<'_>, next: &[Config]| {
+                    let next: Vec<_> = next.iter().map(|&config| (config, recall.outside())).collect();
+                    Ok::<_, StepError>(budgets.minimum_recalling(question, &next, left)?.is_some())
+                };
+                for &(token, terminal) in self.constraint.specials() {
+                    if mask::get_bit(plain, token.index()) && !mask::get_bit(words, token.index()) {
+                        let next = question.stepper.step_special(question.language, frontier, terminal)?;
+                        if fits(budgets, question, &next)? {
+                            mask::set_bit(words, token.index());
+                        }
+                    }
+                }
+                for set in self.constraint.token_sets() {
+                    let next = question.stepper.step_special(question.language, frontier, set.terminal)?;
+                    if !next.is_empty() && fits(budgets, question, &next)? {
+                        set.add_to(words, vocabulary.len());
+                    }
+                }
+                Ok(false)
+            })?;
+            if is_ample {
+                words.copy_from_slice(plain);
+                return Ok(());
+            }
+        }
+        for eos in self.eos() {
+            // It may be a token that the grammar names, too.
+            if mask::get_bit(plain, eos.index()) && self.is_sentence() {
+                mask::set_bit(words, eos.index());
+            }
+        }
+        Ok(())
+    }
+}
