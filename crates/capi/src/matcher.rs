@@ -29,6 +29,19 @@ pub fn ask<T>(
     Ok(question(&mut lock(&object))?)
 }
 
+/// Writes a mask; an empty one where there is none.
+fn fill(
+    matcher: *const anygram_matcher,
+    words: &mut [u32],
+    write: impl FnOnce(&mut Matcher, &mut [u32]) -> Result<(), MatchError>,
+) -> Result<(), Failure> {
+    let made = ask(matcher, |inner| write(inner, words));
+    if made.is_err() {
+        words.fill(0);
+    }
+    made
+}
+
 /// A new output, of no tokens.
 ///
 /// # Safety
@@ -187,11 +200,7 @@ pub unsafe extern "C" fn anygram_matcher_mask(
     let work = || {
         // SAFETY: the caller's promise.
         let words = unsafe { slice_mut("words", words, n_words) }?;
-        let made = ask(matcher, |inner| inner.mask_into(words));
-        if made.is_err() {
-            words.fill(0);
-        }
-        made
+        fill(matcher, words, |inner, words| inner.mask_into(words))
     };
     // SAFETY: the caller's promise.
     unsafe { guard(error, work) }
@@ -213,11 +222,7 @@ pub unsafe extern "C" fn anygram_matcher_mask_with_budget(
     let work = || {
         // SAFETY: the caller's promise.
         let words = unsafe { slice_mut("words", words, n_words) }?;
-        let made = ask(matcher, |inner| inner.mask_with_budget_into(budget, words));
-        if made.is_err() {
-            words.fill(0);
-        }
-        made
+        fill(matcher, words, |inner, words| inner.mask_with_budget_into(budget, words))
     };
     // SAFETY: the caller's promise.
     unsafe { guard(error, work) }

@@ -366,6 +366,23 @@ pub struct Terminal {
     pub max_tokens: Option<NonZeroU32>,
 }
 
+impl Terminal {
+    /// A terminal that is written where it stands, of which nothing else is said.
+    pub fn new(name: impl Into<String>, kind: TerminalKind) -> Self {
+        Self {
+            name: name.into(),
+            declared: false,
+            kind,
+            priority: 0,
+            ignored: false,
+            reserved: false,
+            span: None,
+            memory: None,
+            max_tokens: None,
+        }
+    }
+}
+
 /// Whether this is the text of a token as the grammar writes it.
 pub(crate) fn is_token_name(name: &str) -> bool {
     let between = |open, close| name.strip_prefix(open).and_then(|name| name.strip_suffix(close));

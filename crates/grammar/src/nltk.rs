@@ -375,17 +375,8 @@ fn other_word(file: &File<'_>) -> Terminal {
     words.dedup();
     let more = |word: &str| Hir::concat(vec![Hir::literal(word.as_bytes().to_vec()), not_blank.clone()]);
     let all = std::iter::once(not_blank.clone()).chain(words.into_iter().map(more)).collect();
-    Terminal {
-        name: "WORD".to_owned(),
-        declared: true,
-        kind: TerminalKind::Pattern(Pattern::Regex(Hir::alternation(all))),
-        priority: -1,
-        ignored: false,
-        reserved: true,
-        span: None,
-        memory: None,
-        max_tokens: None,
-    }
+    let kind = TerminalKind::Pattern(Pattern::Regex(Hir::alternation(all)));
+    Terminal { declared: true, priority: -1, reserved: true, ..Terminal::new("WORD", kind) }
 }
 
 fn blanks() -> Terminal {

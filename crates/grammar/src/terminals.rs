@@ -50,15 +50,5 @@ pub(crate) fn special_key(token: &SpecialToken) -> String {
 
 /// A terminal that is written where it stands.
 pub(crate) fn anonymous(name: String, kind: TerminalKind, span: crate::ir::Span) -> Terminal {
-    Terminal {
-        name,
-        declared: false,
-        kind,
-        priority: 0,
-        ignored: false,
-        reserved: false,
-        span: Some(span),
-        memory: None,
-        max_tokens: None,
-    }
+    Terminal { span: Some(span), ..Terminal::new(name, kind) }
 }

@@ -103,19 +103,7 @@ impl Lowered {
                 Source::Regex(expression) => TerminalKind::Pattern(Pattern::Regex(expression)),
                 Source::Automaton(automaton, label) => TerminalKind::Automaton { automaton, label },
             };
-            let (declared, priority, ignored, reserved) = (false, 0, false, false);
-            let (span, max_tokens) = (None, None);
-            terminals.push(Terminal {
-                name,
-                declared,
-                kind,
-                priority,
-                ignored,
-                reserved,
-                span,
-                memory,
-                max_tokens,
-            });
+            terminals.push(Terminal { memory, ..Terminal::new(name, kind) });
         }
         let nonterminals =
             self.nonterminals.into_iter().map(|name| Nonterminal { name, span: None }).collect();

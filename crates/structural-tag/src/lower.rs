@@ -109,19 +109,7 @@ impl Lowering<'_> {
     }
 
     fn terminal(&mut self, name: String, kind: TerminalKind) -> Symbol {
-        let (declared, priority, ignored, reserved) = (false, 0, false, false);
-        let (span, memory, max_tokens) = (None, None, None);
-        self.parts.terminals.push(Terminal {
-            name,
-            declared,
-            kind,
-            priority,
-            ignored,
-            reserved,
-            span,
-            memory,
-            max_tokens,
-        });
+        self.parts.terminals.push(Terminal::new(name, kind));
         Symbol::Terminal(TerminalId::new(self.parts.terminals.len() - 1))
     }
 

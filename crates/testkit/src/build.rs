@@ -61,20 +61,7 @@ impl Build {
 
     /// Declares a terminal.
     pub fn terminal(mut self, name: &str, kind: TerminalKind) -> Self {
-        let (name, declared) = (name.to_owned(), true);
-        let (priority, ignored, reserved, span) = (0, false, false, None);
-        let (memory, max_tokens) = (None, None);
-        self.terminals.push(Terminal {
-            name,
-            declared,
-            kind,
-            priority,
-            ignored,
-            reserved,
-            span,
-            memory,
-            max_tokens,
-        });
+        self.terminals.push(Terminal { declared: true, ..Terminal::new(name, kind) });
         self
     }
 

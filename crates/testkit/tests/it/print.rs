@@ -158,16 +158,13 @@ fn terminal(random: &mut Random, at: usize) -> Terminal {
         1 => format!("ANONYMOUS_{at}"),
         _ => format!("T{at}"),
     };
+    let name = format!("{name}{}", if random.chance(50) { "" } else { "_" }) + &at.to_string();
     Terminal {
-        name: format!("{name}{}", if random.chance(50) { "" } else { "_" }) + &at.to_string(),
         declared: random.chance(50),
-        kind,
         priority: *random.choose(&[0, 0, 0, 1, -7, i32::MIN, i32::MAX]),
         ignored: random.chance(20),
         reserved: random.chance(15),
-        span: None,
-        memory: None,
-        max_tokens: None,
+        ..Terminal::new(name, kind)
     }
 }
 
