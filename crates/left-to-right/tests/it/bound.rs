@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{
     Constraint, Engine, Language, LanguageOptions, Limits, MatchError, Matcher, TablesBound, Warm,
 };
+use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
 use anygram_vocab::{TokenId, Vocabulary};
+
+use crate::memo::vocabulary;
 
 /// Grammars whose tables differ in size; one is so ambiguous that its outputs change the engine.
 const GRAMMARS: [&str; 6] = [
@@ -39,10 +43,18 @@ fn step(random: &mut Random, bounded: &mut Matcher, plain: &mut Matcher) {
         true => matcher.mask_with_budget(12),
         false => matcher.mask(),
     };
-    let (mask, expected) = (ask(bounded), ask(plain));
+    let (mask, expected) = match (ask(bounded), ask(plain)) {
+        (Ok(mask), Ok(expected)) => (mask, expected),
+        // What is known decides how far a search comes.
+        (Err(MatchError::Limit(_)), _) | (_, Err(MatchError::Limit(_))) => {
+            bounded.reset();
+            plain.reset();
+            return;
+        }
+        errors => panic!("after {:?}: {errors:?}", plain.tokens()),
+    };
     assert_eq!(mask, expected, "after {:?}", plain.tokens());
     let size = plain.constraint().vocabulary().len();
-    let mask = mask.unwrap();
     let allowed: Vec<TokenId> = (0..size).map(TokenId::new).filter(|&token| mask.contains(token)).collect();
     if allowed.is_empty() || plain.tokens().len() > 40 {
         bounded.reset();
@@ -50,8 +62,14 @@ fn step(random: &mut Random, bounded: &mut Matcher, plain: &mut Matcher) {
         return;
     }
     let token = *random.choose(&allowed);
-    bounded.advance(token).unwrap();
-    plain.advance(token).unwrap();
+    match (bounded.advance(token), plain.advance(token)) {
+        (Ok(()), Ok(())) => {}
+        (Err(MatchError::Limit(_)), _) | (_, Err(MatchError::Limit(_))) => {
+            bounded.reset();
+            plain.reset();
+        }
+        errors => panic!("after {:?}: {errors:?}", plain.tokens()),
+    }
 }
 
 /// Outputs of all grammars in turns, whose tables take several times the bound.
@@ -121,4 +139,36 @@ fn of_threads() {
     });
     assert!(bound.n_emptied() > 0);
     assert_eq!(bound.bytes(), 0);
+}
+
+/// Random grammars in all modes, all within one bound that lets nothing be kept for long.
+#[test]
+fn of_random_grammars() {
+    let seeds = std::env::var("ANYGRAM_SEEDS").ok().and_then(|value| value.parse().ok()).unwrap_or(40);
+    let bound = TablesBound::new(1 << 16);
+    let mut outputs: Vec<(Matcher, Matcher)> = Vec::new();
+    for seed in 0..seeds {
+        for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
+            let case = RandomCase::in_mode(seed, mode);
+            let options = LanguageOptions { lexer: Some(mode), ..LanguageOptions::default() };
+            // Some are empty, which is an error.
+            let Ok(language) = Language::new(case.grammar.clone(), &options) else { continue };
+            let Ok(plain) = Constraint::new(Arc::new(language), vocabulary(&case.vocab)) else { continue };
+            let (Ok(with), Ok(without)) = (plain.bounded(&bound).matcher(), plain.matcher()) else {
+                continue;
+            };
+            outputs.push((with, without));
+        }
+        let mut random = Random::new(seed);
+        for _ in 0..60 {
+            let at = random.below(outputs.len().max(1));
+            let Some((with, without)) = outputs.get_mut(at) else { continue };
+            step(&mut random, with, without);
+        }
+        if outputs.len() > 20 {
+            outputs.drain(..10);
+        }
+    }
+    println!("{} bytes, emptied {} times", bound.bytes(), bound.n_emptied());
+    assert!(bound.n_emptied() > 20);
 }

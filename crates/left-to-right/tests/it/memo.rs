@@ -15,7 +15,7 @@ use anygram_testkit::generate::RandomCase;
 use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
-fn vocabulary(tokens: &[Option<Vec<u8>>]) -> Vocabulary {
+pub fn vocabulary(tokens: &[Option<Vec<u8>>]) -> Vocabulary {
     let hex = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let token = |token: &Option<Vec<u8>>| {
         token.as_ref().map_or("null".to_owned(), |b| format!("{{\"hex\":\"{}\"}}", hex(b)))
