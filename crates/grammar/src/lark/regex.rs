@@ -416,12 +416,8 @@ impl<'p> Translator<'p> {
             'u' if let Some(found) = ecma_code_point(self.rest()) => {
                 found.map_err(|(len, message)| self.error(ErrorKind::Syntax, len, message))?
             }
-            'x' | 'u' | 'U' => {
-                let len = if c == 'x' { 4 } else { 2 * if c == 'u' { 3 } else { 5 } };
-                let value =
-                    code_point(self.rest()).map_err(|message| self.error(ErrorKind::Syntax, len, message))?;
-                (value, len)
-            }
+            'x' | 'u' | 'U' => code_point(self.rest())
+                .map_err(|(len, message)| self.error(ErrorKind::Syntax, len, message))?,
             '0'..='9' => match self.octal() {
                 Some((value, _)) if value > '\u{ff}' => {
                     return Err(self.error(ErrorKind::Syntax, 4, "an octal escape goes up to `\\377`"));

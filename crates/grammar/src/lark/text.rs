@@ -40,13 +40,14 @@ fn decode_json(raw: &str, offset: usize) -> Result<String, GrammarError> {
                         value
                     }
                     _ => {
-                        len = 6;
-                        code_point(&raw[at..]).map_err(|message| error(6, message))?
+                        (value, len) =
+                            code_point(&raw[at..]).map_err(|(len, message)| error(len, message))?;
+                        value
                     }
                 },
                 Some('x') => {
-                    len = 4;
-                    code_point(&raw[at..]).map_err(|message| error(4, message))?
+                    (value, len) = code_point(&raw[at..]).map_err(|(len, message)| error(len, message))?;
+                    value
                 }
                 other => {
                     let escape = other.map_or_else(String::new, String::from);
@@ -74,13 +75,9 @@ pub(crate) fn decode(raw: &str, offset: usize) -> Result<String, GrammarError> {
             Some('r') => ('\r', 2),
             Some('f') => ('\u{c}', 2),
             Some(same @ ('\\' | '"')) => (same, 2),
-            Some(letter @ ('x' | 'u' | 'U')) => {
-                let len = 2 + n_digits(letter);
-                let span = offset + at..offset + at + len.min(raw.len() - at);
-                let value = code_point(&raw[at..])
-                    .map_err(|message| GrammarError::new(ErrorKind::Syntax, span, message))?;
-                (value, len)
-            }
+            Some('x' | 'u' | 'U') => code_point(&raw[at..]).map_err(|(len, message)| {
+                GrammarError::new(ErrorKind::Syntax, offset + at..offset + at + len, message)
+            })?,
             Some(_) => ('\\', 1),
         };
         out.push(value);
@@ -98,19 +95,24 @@ fn n_digits(letter: char) -> usize {
     }
 }
 
-/// The character of the `\x`, `\u` or `\U` escape that a text begins with.
-pub(crate) fn code_point(text: &str) -> Result<char, String> {
+/// The character of the `\x`, `\u` or `\U` escape that a text begins with, and the length of the escape; or
+/// the length of what is wrong, and why.
+pub(crate) fn code_point(text: &str) -> Result<(char, usize), (usize, String)> {
     let letter = text.chars().nth(1).unwrap_or('x');
-    let n_digits = n_digits(letter);
-    let digits =
-        text.get(2..2 + n_digits).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let Some(digits) = digits else {
-        return Err(format!("`\\{letter}` needs {n_digits} hexadecimal digits"));
-    };
+    let needed = n_digits(letter);
+    let found = text.bytes().skip(2).take(needed).take_while(u8::is_ascii_hexdigit).count();
+    let len = (2 + found).min(text.len());
+    if found < needed {
+        return Err((len, format!("`\\{letter}` needs {needed} hexadecimal digits")));
+    }
+    let digits = &text[2..len];
     let value = u32::from_str_radix(digits, 16).unwrap_or(u32::MAX);
-    char::from_u32(value).ok_or_else(|| match value {
-        0xd800..=0xdfff => format!("`\\{letter}{digits}` is half of a surrogate pair, not a character"),
-        _ => format!("`\\{letter}{digits}` is beyond the last character, 10ffff"),
+    let made = char::from_u32(value).map(|value| (value, len));
+    made.ok_or_else(|| match value {
+        0xd800..=0xdfff => {
+            (len, format!("`\\{letter}{digits}` is half of a surrogate pair, not a character"))
+        }
+        _ => (len, format!("`\\{letter}{digits}` is beyond the last character, 10ffff")),
     })
 }
 
@@ -151,11 +153,16 @@ mod tests {
     #[test]
     fn bad_escapes_have_a_place() {
         for (raw, span) in
-            [(r"ab\x4", 12..15), (r"\xgg", 10..14), (r"\ud800", 10..16), (r"\U00110000", 10..20)]
+            [(r"ab\x4", 12..15), (r"\xgg", 10..12), (r"\ud800", 10..16), (r"\U00110000", 10..20)]
         {
             let error = decode(raw, 10).unwrap_err();
             assert_eq!((error.kind(), error.span()), (ErrorKind::Syntax, span), "{raw}");
         }
-        assert!(decode("\\xé", 0).is_err());
+        // A place never cuts a character.
+        for (raw, len) in [("\\xé", 2), ("\\uD\u{1f600}1", 3), ("\\u00\u{1f600}", 4)] {
+            for error in [decode(raw, 7).unwrap_err(), decode_json(raw, 7).unwrap_err()] {
+                assert_eq!(error.span(), 7..7 + len, "{raw}");
+            }
+        }
     }
 }
