@@ -205,10 +205,7 @@ class Backend:
         asked: int | None = compiled.asked.get("max_tokens")
         if asked is not None:
             check_budget(grammar.output, asked - 1)
-        # Where a grammar bounds the tokens in parts of a text there are no budgets: an error if the request
-        # asks for one.
-        counts = compiled.constraint.language.counts_tokens
-        closes = compiled.asked.get("close", False if counts else self._closes)
+        closes = compiled.asked.get("close", self._closes)
         if request is not None and closes is not False:
             grammar.close_within(request, self.vllm_config, sys.maxsize if closes is True else closes)
         return grammar

@@ -359,13 +359,13 @@ def test_outputs_close_within_max_tokens(engine: SimpleNamespace) -> None:
     assert backend().compile_grammar(Asked.JSON, own).output.limit == 3
 
 
-def test_tags_that_count_tokens_do_not_close(engine: SimpleNamespace) -> None:
+def test_tags_that_count_tokens_close(engine: SimpleNamespace) -> None:
     anygram.vllm.install()
     text = {"type": "any_text", "max_tokens": 2}
     tag = json.dumps({"format": {"type": "tag", "begin": "<", "content": text, "end": ">"}})
     manager = engine.manager.StructuredOutputManager(backend())
     grammar = manager._create_grammar(Request((Asked.STRUCTURAL_TAG, tag), 20))
-    assert grammar.output.limit is None
+    assert grammar.output.limit == 19
     assert grammar.accept_tokens("r", [*VOCABULARY.encode("<"), *VOCABULARY.encode("a") * 2])
     masks = rows(1)
     grammar.fill_bitmask(masks, 0)

@@ -10,6 +10,9 @@
 //! ([`RuleAutomaton::few_symbols`](anygram_grammar::automata::RuleAutomaton)). So the bound needs no lexing.
 //! With texts it is near the truth, with bytes several times that, which is good enough for all but the end
 //! of an output. Where there is no such bound, all is searched for.
+//!
+//! Where the tokens in a piece are counted, a text is used only if it may have as many as it has bytes. So no
+//! way to spell it has too many.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -98,7 +101,12 @@ impl Ample {
             LexerMode::Scannerless => {
                 let own = |at| lexing.dfa(TerminalId::new(at)).and_then(shortest);
                 let texts = shortest::terminals(grammar, &own).into_iter().enumerate();
+                let may_have = |at: usize, text: &[u8]| {
+                    let most = grammar.terminals.get(at).and_then(|terminal| terminal.max_tokens);
+                    most.is_none_or(|most| text.len() <= most.get() as usize)
+                };
                 let way = |(at, text): (usize, Option<Vec<u8>>)| match text {
+                    Some(text) if !may_have(at, &text) => Way::NONE,
                     Some(text) => Way { cost: spelled(trie, &text), text: Some(text.into()) },
                     None => {
                         let terminal = TerminalId::new(at);
@@ -156,16 +164,19 @@ impl Ample {
         if stepper.transducer().is_boundary(config.lexeme) {
             return Ok(self.at_boundary(stepper, language, config));
         }
-        let nearest = match self.nearest.get(&config.lexeme) {
+        let left = stepper.transducer().tokens_left(language.lexing(), config.lexeme);
+        let lexeme = stepper.transducer_mut().without_number(language.lexing(), config.lexeme)?;
+        let nearest = match self.nearest.get(&lexeme) {
             Some(known) => known.clone(),
             None => {
-                let found = nearest(stepper, language, config.lexeme)?;
-                self.nearest.insert(config.lexeme, found.clone());
+                let found = nearest(stepper, language, lexeme)?;
+                self.nearest.insert(lexeme, found.clone());
                 found
             }
         };
         let has_text = language.mode() == LexerMode::Scannerless;
-        for (text, cut) in &*nearest {
+        let may_have = |text: &[u8]| left.is_none_or(|left| text.len() <= left as usize);
+        for (text, cut) in nearest.iter().filter(|(text, _)| may_have(text)) {
             if let Some(config) = stepper.end(language, (config.state, *cut))? {
                 let end = Way { cost: spelled(trie, text), text: has_text.then(|| text.clone()) };
                 return Ok(end.then(&self.at_boundary(stepper, language, config)));

@@ -23,6 +23,10 @@
 //! | `bounds` | bounds that take no search |
 //! | `walks` | what tokens do to a piece in progress |
 //!
+//! Where the tokens in a part of the text are counted, places are told apart by how many there are, as far as
+//! that matters within the budget (module `counts`). The lower bounds know nothing of it, and the upper
+//! bounds are of texts that are right in any tokens.
+//!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
 
@@ -127,6 +131,37 @@ pub struct Text<'a> {
     pub recall: &'a Recall,
     /// The tokens.
     pub vocabulary: &'a Vocabulary,
+}
+
+impl Question<'_> {
+    /// The number of a lexeme, and the lexeme without it ([`Counts::numbered`](crate::counts::Counts)).
+    fn number(&mut self, lexeme: LexemeId) -> Result<(u32, LexemeId), StepError> {
+        let transducer = self.stepper.transducer_mut();
+        let n_tokens = transducer.n_tokens(lexeme);
+        Ok((n_tokens, transducer.without_number(self.language.lexing(), lexeme)?))
+    }
+
+    /// What the lexeme with a number that a token leads to is behind it, if `room` more tokens may come;
+    /// `None` if its piece may not be in progress then.
+    fn behind_token(
+        &mut self,
+        (n_tokens, lexeme): (u32, LexemeId),
+        room: u32,
+    ) -> Result<Option<LexemeId>, StepError> {
+        let (lexing, transducer) = (self.language.lexing(), self.stepper.transducer_mut());
+        if !lexing.counts_tokens() {
+            return Ok(Some(lexeme));
+        }
+        let lexeme = transducer.numbered(lexing, lexeme, (n_tokens, u32::MAX))?;
+        Ok(transducer.behind_token(lexing, lexeme, room)?)
+    }
+
+    /// A reading behind a byte of a text that may be in any tokens: as if each byte were one, since then most
+    /// have bytes in a piece.
+    pub(crate) fn behind_byte(&mut self, config: Option<Config>) -> Result<Option<Config>, StepError> {
+        let (Some(config), true) = (config, self.language.counts_tokens()) else { return Ok(config) };
+        Ok(self.stepper.behind_token(self.language, &[config], u32::MAX)?.first().copied())
+    }
 }
 
 impl AsMut<Stepper> for Question<'_> {

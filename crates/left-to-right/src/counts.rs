@@ -9,6 +9,9 @@
 //! ([`Transducer::count`](anygram_lexer::transducer::Transducer::count)). So what is left are ordinary
 //! readings, and masks need not know of counts, but that a piece with one token left may not be in progress
 //! behind it. Cost of a byte: a look-up for each reading, and nothing where nothing is counted.
+//!
+//! Budgets look further than one token. For them lexemes are [numbered](Counts::numbered): the number of
+//! tokens in the piece in progress is a part of the lexeme, as far as it matters within the budget.
 
 use std::cmp::Reverse;
 
@@ -34,6 +37,27 @@ impl Counts {
     fn begun(&self, config: Config) -> Option<u32> {
         let at = self.begun.binary_search_by_key(&config, |begun| begun.0).ok()?;
         Some(self.begun[at].1)
+    }
+
+    /// Readings between two tokens, numbered where less than `room` more tokens may have bytes in the piece
+    /// in progress.
+    pub fn numbered(
+        &self,
+        stepper: &mut Stepper,
+        language: &Language,
+        frontier: &[Config],
+        room: u32,
+    ) -> Result<Frontier, StepError> {
+        let mut numbered = Frontier::with_capacity(frontier.len());
+        for &config in frontier {
+            let n_tokens = self.begun(config).map_or(0, |at| self.n_tokens - at);
+            let transducer = stepper.transducer_mut();
+            let lexeme = transducer.numbered(language.lexing(), config.lexeme, (n_tokens, room))?;
+            numbered.push(Config { lexeme, ..config });
+        }
+        numbered.sort_unstable();
+        numbered.dedup();
+        Ok(numbered)
     }
 
     fn set(&mut self, mut begun: Vec<(Config, u32)>) {
@@ -96,6 +120,22 @@ impl Stepper {
         next.dedup();
         counts.set(begun);
         Ok(next)
+    }
+
+    /// What [numbered](Counts::numbered) readings are when the present token ends and `room` more may come;
+    /// others stay as they are.
+    pub(crate) fn behind_token(
+        &mut self,
+        language: &Language,
+        frontier: &[Config],
+        room: u32,
+    ) -> Result<Frontier, StepError> {
+        let mut behind = Frontier::with_capacity(frontier.len());
+        for &config in frontier {
+            let lexeme = self.transducer_mut().behind_token(language.lexing(), config.lexeme, room)?;
+            behind.extend(lexeme.map(|lexeme| Config { lexeme, ..config }));
+        }
+        Ok(behind)
     }
 
     /// As [`Stepper::is_viable`], of readings behind a token that were not

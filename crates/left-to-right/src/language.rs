@@ -362,19 +362,14 @@ impl Language {
             |terminal: &Terminal| matches!(terminal.kind, TerminalKind::Special(SpecialToken::Except(_)));
         match self.grammar.terminals.iter().any(is_set) {
             true => Err(LexerError::TokenSets { what }.into()),
-            false => self.needs_no_counts(what),
+            false if self.counts_tokens() => Err(LexerError::Counts { what }.into()),
+            false => Ok(()),
         }
-    }
-
-    /// Refuses what does not count tokens, if the grammar bounds those in a part of a text. `what` is a
-    /// plural.
-    pub(crate) fn needs_no_counts(&self, what: &'static str) -> Result<(), StepError> {
-        if self.counts_tokens() { Err(LexerError::Counts { what }.into()) } else { Ok(()) }
     }
 
     /// Whether the grammar bounds the tokens in parts of a text
     /// ([`Terminal::max_tokens`](anygram_grammar::ir::Terminal::max_tokens)): then outputs depend on their
-    /// tokens and not only on their text, and there are no budgets and no canvases.
+    /// tokens and not only on their text, and there are no canvases.
     pub fn counts_tokens(&self) -> bool {
         self.lexing.counts_tokens()
     }

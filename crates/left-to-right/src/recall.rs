@@ -98,6 +98,20 @@ impl Recall {
         }
     }
 
+    /// The readings outside of values as [`Counts::numbered`] has them, where tokens are counted.
+    pub(crate) fn numbered(
+        &self,
+        stepper: &mut Stepper,
+        language: &Language,
+        outside: &[Config],
+        room: u32,
+    ) -> Result<Frontier, StepError> {
+        match &self.counts {
+            Some(counts) => counts.numbered(stepper, language, outside, room),
+            None => Ok(outside.to_vec()),
+        }
+    }
+
     /// What readings recall that are outside of values.
     pub(crate) fn outside(&self) -> Recalled {
         match (&self.inside, &self.memory) {

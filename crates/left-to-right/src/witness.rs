@@ -169,7 +169,7 @@ fn written(taken: Vec<Taken>, ending: &[u8], mut values: Values) -> Written {
     Written { new: values.new.into(), texts }
 }
 
-/// Whether a text makes a sentence of a reading.
+/// Whether a text makes a sentence of a reading, in any tokens.
 fn ends(
     question: &mut Question<'_>,
     from: (Config, Recalled),
@@ -183,7 +183,8 @@ fn ends(
             question.work.spend(1)?;
             let step = question.stepper.transducer_mut().step(question.language.lexing(), lexeme, byte)?;
             let recalled = recalled.step(question.language.grammar(), byte);
-            next.extend(step.stay.map(|lexeme| (Config { state, lexeme }, recalled.clone())));
+            let staying = question.behind_byte(step.stay.map(|lexeme| Config { state, lexeme }))?;
+            next.extend(staying.map(|config| (config, recalled.clone())));
             if let Some(cut) = step.cut {
                 note(question, cut, &recalled, values);
                 for (opened, config) in
@@ -347,6 +348,19 @@ impl Step<'_, '_> {
         Ok(false)
     }
 
+    /// Whether a reading with a piece in progress is a place of the route, when the token ends.
+    fn is_behind(&mut self, reading: Config, place: Config) -> Result<bool, StepError> {
+        let language = self.question.language;
+        if !language.counts_tokens() || reading.state != place.state {
+            return Ok(reading == place);
+        }
+        // The place leaves out numbers that do not matter within the budget.
+        let (lexing, stepper) = (language.lexing(), &mut self.question.stepper);
+        let behind = stepper.behind_token(language, &[reading], 0)?;
+        let place = stepper.transducer_mut().without_number(lexing, place.lexeme)?;
+        Ok(behind.iter().any(|config| config.lexeme == place))
+    }
+
     fn state(&self, passed: usize) -> StateId {
         passed.checked_sub(1).map_or(self.from.0.state, |before| self.nodes[before].0.0.state)
     }
@@ -361,7 +375,7 @@ impl Step<'_, '_> {
         let mut arrives = false;
         if let Some(lexeme) = step.stay {
             next.push(Part { passed, lexeme, outlook });
-            arrives |= is_last && to == Config { state, lexeme };
+            arrives |= is_last && self.is_behind(Config { state, lexeme }, to)?;
         }
         if let Some(cut) = step.cut
             && self.leads((state, cut), to)?
@@ -387,7 +401,7 @@ impl Step<'_, '_> {
         let mut arrives = false;
         if let Some(lexeme) = step.stay {
             next.push(Part { passed, lexeme, outlook });
-            arrives |= is_last && (to, behind) == (Config { state, lexeme }, outlook);
+            arrives |= is_last && behind == outlook && self.is_behind(Config { state, lexeme }, to)?;
         }
         if let Some(cut) = step.cut {
             let ending = self.outlooks.ending(language.grammar(), outlook);
@@ -427,9 +441,13 @@ impl Step<'_, '_> {
                 let ((to, _), behind) = self.nodes[part.passed];
                 let is_last = part.passed + 1 == self.nodes.len();
                 let state = self.state(part.passed);
-                let stays =
-                    |next: &Part| (Config { state, lexeme: next.lexeme }, next.outlook) == (to, behind);
-                if is_end && is_last && stay.as_ref().is_some_and(stays) {
+                let stays = match &stay {
+                    Some(next) if is_end && is_last && next.outlook == behind => {
+                        self.is_behind(Config { state, lexeme: next.lexeme }, to)?
+                    }
+                    _ => false,
+                };
+                if stays {
                     return Ok(Some(Taken { recalled, new, bytes: Some(bytes.to_vec()) }));
                 }
                 let step = self.question.stepper.transducer_mut().step(

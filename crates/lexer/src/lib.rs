@@ -112,7 +112,7 @@ pub enum LexerError {
     /// Something that does not count the tokens in a part of a text, in a grammar that bounds them.
     #[error(
         "{what} do not count the tokens in a part of a text, and this grammar bounds them (`max_tokens`); \
-         use the masks of an output, left to right and without a budget"
+         use the masks of an output, left to right"
     )]
     Counts {
         /// What does not count; a plural.

@@ -322,6 +322,11 @@ impl Counts {
         let (counted, single) = (set(u32::MAX), Some(set(1)).filter(|single| !single.is_empty()));
         (!bounds.is_empty()).then_some(Self { bounds, counted, single })
     }
+
+    /// The bound of an outcome; [`u32::MAX`] if it has none.
+    fn bound(&self, outcome: usize) -> u32 {
+        self.bounds.iter().find(|bound| bound.0 == outcome).map_or(u32::MAX, |bound| bound.1.get())
+    }
 }
 
 /// Whether a lexeme that a viable parser state wants can be completed.
@@ -385,6 +390,9 @@ struct Key {
     /// Those of what is wanted whose pieces may not be in progress when the present token ends; at a boundary
     /// this is about the piece that begins. `None` if there are none.
     last: Option<WantedId>,
+    /// Where pieces are told apart by that ([`Transducer::numbered`]), how many tokens before the present one
+    /// have bytes in the piece; else 0.
+    n_tokens: u32,
 }
 
 /// What is known of a lexeme.
@@ -481,7 +489,7 @@ impl Transducer {
         let state = self.start(lexing, wanted)?;
         let single = lexing.counts.as_ref().and_then(|counts| counts.single.clone());
         let last = single.map(|single| self.intern_wanted(single));
-        self.lexeme(lexing, Key { state, wanted, obligations, last })
+        self.lexeme(lexing, Key { state, wanted, obligations, last, n_tokens: 0 })
     }
 
     /// The state before the first byte where this is wanted.
@@ -520,7 +528,7 @@ impl Transducer {
         wanted: WantedId,
     ) -> Result<Option<LexemeId>, LexerError> {
         let Place { state, obligations } = place;
-        self.lexeme(lexing, Key { state, wanted, obligations, last: None })
+        self.lexeme(lexing, Key { state, wanted, obligations, last: None, n_tokens: 0 })
     }
 
     /// Whether a piece is in progress whose tokens count.
@@ -548,13 +556,11 @@ impl Transducer {
             return Ok(Some(lexeme));
         };
         let key = self.lexemes[lexeme.index()].key;
-        let counted = |terminal: usize| {
-            counts.bounds.iter().find(|bound| bound.0 == terminal).map_or(u32::MAX, |bound| bound.1.get())
-        };
         let whole: Vec<u32> = self.wanted[key.wanted.index()].iter().map(|outcome| outcome as u32).collect();
         let left = |at_least: u32| {
             let members = whole.iter().copied();
-            members.filter(move |&outcome| counted(outcome as usize).saturating_sub(n_tokens) >= at_least)
+            members
+                .filter(move |&outcome| counts.bound(outcome as usize).saturating_sub(n_tokens) >= at_least)
         };
         let wanted: Vec<u32> = left(1).collect();
         let more: Vec<u32> = left(2).collect();
@@ -563,6 +569,67 @@ impl Transducer {
         let last = (!last.is_empty()).then(|| set(last));
         let wanted = set(wanted);
         self.lexeme(lexing, Key { wanted, last, ..key })
+    }
+
+    /// A lexeme between two tokens, apart from those of other numbers of tokens that have bytes in the piece
+    /// in progress. What is counted may differ only within the next tokens: where each terminal may have
+    /// `room` more, the number is left out. So it is where nothing is counted.
+    ///
+    /// For those who look further than one token, as budgets do: a lexeme without its number stands for all
+    /// of them only up to the end of the present token.
+    pub fn numbered(
+        &mut self,
+        lexing: &Lexing,
+        lexeme: LexemeId,
+        (n_tokens, room): (u32, u32),
+    ) -> Result<LexemeId, LexerError> {
+        let Some(counts) = lexing.counts.as_ref().filter(|_| !self.is_boundary(lexeme)) else {
+            return Ok(lexeme);
+        };
+        let key = self.lexemes[lexeme.index()].key;
+        let least = self.wanted[key.wanted.index()].iter().map(|outcome| counts.bound(outcome)).min();
+        let is_free = least.is_none_or(|least| least.saturating_sub(n_tokens) >= room);
+        let n_tokens = if is_free { 0 } else { n_tokens };
+        if n_tokens == key.n_tokens {
+            return Ok(lexeme);
+        }
+        // The same is wanted of it, so there is one.
+        Ok(self.lexeme(lexing, Key { n_tokens, ..key })?.unwrap_or(lexeme))
+    }
+
+    /// The lexeme without its [number](Transducer::numbered).
+    pub fn without_number(&mut self, lexing: &Lexing, lexeme: LexemeId) -> Result<LexemeId, LexerError> {
+        self.numbered(lexing, lexeme, (0, 0))
+    }
+
+    /// How many tokens before the present one have bytes in the piece in progress, as far as that is
+    /// [told apart](Transducer::numbered).
+    pub fn n_tokens(&self, lexeme: LexemeId) -> u32 {
+        self.lexemes[lexeme.index()].key.n_tokens
+    }
+
+    /// How many more tokens may have bytes in the piece in progress, whatever it becomes, if that is bounded
+    /// and the lexeme has its number.
+    pub fn tokens_left(&self, lexing: &Lexing, lexeme: LexemeId) -> Option<u32> {
+        let counts = lexing.counts.as_ref().filter(|_| !self.is_boundary(lexeme))?;
+        let Key { wanted, n_tokens, .. } = self.lexemes[lexeme.index()].key;
+        let bounds = self.wanted[wanted.index()].iter().map(|outcome| counts.bound(outcome));
+        Some(bounds.min()?.saturating_sub(n_tokens))
+    }
+
+    /// What a [numbered](Transducer::numbered) lexeme is when the present token ends.
+    pub fn behind_token(
+        &mut self,
+        lexing: &Lexing,
+        lexeme: LexemeId,
+        room: u32,
+    ) -> Result<Option<LexemeId>, LexerError> {
+        if lexing.counts.is_none() || self.is_boundary(lexeme) {
+            return Ok(Some(lexeme));
+        }
+        let n_tokens = self.n_tokens(lexeme) + 1;
+        let Some(lexeme) = self.count(lexing, lexeme, n_tokens)? else { return Ok(None) };
+        self.numbered(lexing, lexeme, (n_tokens, room)).map(Some)
     }
 
     /// Whether no byte of the piece was read.
@@ -904,7 +971,7 @@ impl Transducer {
 
     /// Interns a lexeme in progress or a boundary; `None` if nothing wanted can come of it.
     fn lexeme(&mut self, lexing: &Lexing, key: Key) -> Result<Option<LexemeId>, LexerError> {
-        let Key { state, wanted, obligations, last } = key;
+        let Key { state, wanted, obligations, last, n_tokens } = key;
         let (end, is_boundary) = (lexing.end(), lexing.lexicon.union.is_start(state));
         let whole = &self.wanted[wanted.index()];
         let ends = whole.contains(end);
@@ -954,8 +1021,10 @@ impl Transducer {
         let last = last.filter(|last| !last.is_empty());
         let ends_with_token = !is_boundary && last.as_ref() == Some(&set);
         let last = last.map(|last| self.intern_wanted(last));
+        let is_counted = |counts: &Arc<Counts>| !is_boundary && counts.counted.intersects(&set);
+        let n_tokens = if lexing.counts.as_ref().is_some_and(is_counted) { n_tokens } else { 0 };
         let wanted = self.intern_wanted(set);
-        let key = Key { state, wanted, obligations, last };
+        let key = Key { state, wanted, obligations, last, n_tokens };
         if let Some(&id) = self.lexeme_ids.get(&key) {
             return Ok(Some(id));
         }

@@ -445,8 +445,7 @@ impl Language {
         self.inner.warnings().iter().map(ToString::to_string).collect()
     }
 
-    /// Whether the grammar bounds the tokens in parts of a text (`max_tokens`): then there are no budgets and
-    /// no canvases.
+    /// Whether the grammar bounds the tokens in parts of a text (`max_tokens`): then there are no canvases.
     #[getter]
     fn counts_tokens(&self) -> bool {
         self.inner.counts_tokens()

@@ -84,7 +84,10 @@ impl Budgets {
         }
         let route = self.route(question, config)?;
         let written = self.write(question, &route, recalled)?;
-        if let Ok(Written { texts, .. }) = &written {
+        if let Ok(Written { texts, .. }) = &written
+            && !question.language.counts_tokens()
+        {
+            // Else they are right in these tokens only.
             self.keep_texts(&route, texts);
         }
         let mut watched: Vec<Watched> = Vec::new();
@@ -125,6 +128,7 @@ impl Budgets {
     ) -> Result<Result<Written, Vec<Watched>>, StepError> {
         let Self { outlooks, cuts, .. } = self;
         witness::write(question, outlooks, (route, recalled), &mut |question, lexeme| {
+            let (_, lexeme) = question.number(lexeme)?;
             if let Some(known) = cuts.get(&lexeme) {
                 return Ok(known.clone());
             }
@@ -163,8 +167,16 @@ impl Budgets {
             let (mut at, mut recalled) = (config, Cow::Borrowed(recalled));
             if let Some(byte) = byte {
                 let step = question.stepper.transducer_mut().step(language.lexing(), config.lexeme, byte)?;
-                let Some(lexeme) = step.stay else { continue };
-                at = Config { lexeme, ..config };
+                let behind = match step.stay {
+                    Some(lexeme) => question.stepper.behind_token(
+                        language,
+                        &[Config { lexeme, ..config }],
+                        limit.saturating_sub(1),
+                    )?,
+                    None => continue,
+                };
+                let [next] = *behind else { continue };
+                at = next;
                 recalled = Cow::Owned(recalled.step(language.grammar(), byte));
             }
             let (cost, ending) = self.ending(question, at)?;
@@ -204,7 +216,7 @@ impl Budgets {
         Ok(Route { from: (config, Outlook::NONE), nodes, ending })
     }
 
-    /// Whether a text makes a sentence of a reading, as far as values are told apart.
+    /// Whether a text makes a sentence of a reading, as far as values are told apart, in any tokens.
     pub(super) fn may_end(
         &mut self,
         question: &mut Question<'_>,
@@ -219,7 +231,9 @@ impl Budgets {
                 question.work.spend(1)?;
                 let step = question.stepper.transducer_mut().step(language.lexing(), lexeme, byte)?;
                 let outlook = self.outlooks.step(grammar, outlook, byte);
-                next.extend(step.stay.map(|lexeme| (Config { state, lexeme }, outlook)));
+                let staying = step.stay.map(|lexeme| Config { state, lexeme });
+                let staying = question.behind_byte(staying)?;
+                next.extend(staying.map(|config| (config, outlook)));
                 let Some(cut) = step.cut else { continue };
                 let ending = self.outlooks.ending(grammar, outlook);
                 for (opened, config) in question.stepper.ends(language, (state, cut), ending)? {

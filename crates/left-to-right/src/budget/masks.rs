@@ -23,7 +23,10 @@ impl Budgets {
     ) -> Result<(), StepError> {
         let language = question.language;
         let (together, remembers) = (language.lexing().merges_ends(), language.grammar().remembers());
-        let starts = text.recall.along(text.frontier);
+        // With the token that is asked about one more.
+        let room = limit.saturating_add(1);
+        let frontier = text.recall.numbered(question.stepper, language, text.frontier, room)?;
+        let starts = text.recall.along(&frontier);
         let mut agenda: Vec<(Config, Option<Arc<Rest>>, usize)> =
             starts.iter().enumerate().map(|(at, &(config, _))| (config, None, at)).collect();
         let mut seen: FxHashSet<(Config, u32, usize)> = FxHashSet::default();
@@ -43,11 +46,15 @@ impl Budgets {
                 continue;
             }
             question.work.spend(1 + decided.len() / 16)?;
-            let groups = self.groups(question, config.lexeme, rest.as_deref(), decided.len())?;
+            let (n_tokens, lexeme) = question.number(config.lexeme)?;
+            let groups = self.groups(question, lexeme, rest.as_deref(), decided.len())?;
             let start = &starts[at].1;
             for (lexeme, tokens) in &groups.stays {
-                let config = Config { lexeme: *lexeme, ..config };
-                if !tokens.is_subset(decided) {
+                if tokens.is_subset(decided) {
+                    continue;
+                }
+                if let Some(lexeme) = question.behind_token((n_tokens, *lexeme), limit)? {
+                    let config = Config { lexeme, ..config };
                     self.admit(question, (text, start, config), tokens, limit, (decided, &mut alone))?;
                 }
             }
@@ -75,14 +82,13 @@ impl Budgets {
         if !together {
             return Ok(());
         }
-        mask::follow_together(
-            question,
-            language,
-            question.trie,
-            text.frontier,
-            decided,
-            |question, readings| self.fits(question, readings, limit),
-        )
+        mask::follow_together(question, language, question.trie, &frontier, decided, |question, readings| {
+            if !language.lexing().counts_tokens() {
+                return self.fits(question, readings, limit);
+            }
+            let behind = question.stepper.behind_token(language, readings, limit)?;
+            self.fits(question, &behind, limit)
+        })
     }
 
     /// Adds those of some tokens, which lead to one reading, that are within a limit. Those that have to be
@@ -174,7 +180,12 @@ impl Budgets {
                 return Ok(None);
             }
             if trie.tokens_at(at).iter().any(is_asked) {
-                for (config, recalled) in recall.along(&next) {
+                let (mut outside, mut recall) = (next.clone(), recall.clone());
+                if language.lexing().counts_tokens() {
+                    outside = recall.count_token(question.stepper, language, outside)?;
+                    outside = recall.numbered(question.stepper, language, &outside, limit)?;
+                }
+                for (config, recalled) in recall.along(&outside) {
                     if let Answer::Yes(..) = self.answer_within(question, (config, &recalled), limit)? {
                         trie.tokens_at(at).iter().for_each(|token| mask::set_bit(decided, token.index()));
                         break;

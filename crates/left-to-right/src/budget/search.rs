@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use anygram_grammar::ir::LexerMode;
-use anygram_lexer::transducer::LexemeId;
 use rustc_hash::FxHashMap;
 
 use super::{Budgets, GROWTH, Place, Question, Upper};
@@ -81,6 +80,7 @@ impl Budgets {
             let is_truth = lexing.mode() == LexerMode::Scannerless
                 && !lexing.is_growing()
                 && lexing.cfg.automata.is_empty()
+                && !lexing.counts_tokens()
                 && !question.language.grammar().remembers();
             let found = if is_truth {
                 self.bound(question, (config, Leftover::NONE), limit)?
@@ -199,7 +199,7 @@ impl Budgets {
             if let Some(found) = self.goal(question, node, (cost, most))? {
                 return Ok(Some(found));
             }
-            for (next, more) in self.successors(question, node)? {
+            for (next, more) in self.successors(question, node, search.limit - cost)? {
                 let next_cost = cost + more;
                 let is_known = search.costs.get(&next).is_some_and(|&(known, _)| known <= next_cost);
                 if next_cost > search.limit || is_known {
@@ -260,23 +260,28 @@ impl Budgets {
         Ok(if total < GUESSED { total } else { GUESSED + lower })
     }
 
-    /// The places that a token, or what is left of it, leads to, with what it costs.
+    /// The places that a token, or what is left of it, leads to, with what it costs, where no more than
+    /// `limit` may be spent.
     pub(super) fn successors(
         &mut self,
         question: &mut Question<'_>,
         node: Node,
+        limit: u32,
     ) -> Result<Vec<(Node, u32)>, StepError> {
         let ((config, leftover), outlook) = node;
         let cost = u32::from(leftover == Leftover::NONE);
-        let walk = self.walk(question, (config.lexeme, leftover), outlook)?;
-        let Question { stepper, language, work, .. } = question;
-        let grammar = language.grammar();
-        work.spend(walk.stays.len() + walk.exits.len())?;
+        let Some(room) = limit.checked_sub(cost) else { return Ok(Vec::new()) };
+        let (n_tokens, lexeme) = question.number(config.lexeme)?;
+        let walk = self.walk(question, (lexeme, leftover), outlook)?;
+        question.work.spend(walk.stays.len() + walk.exits.len())?;
         let mut found = Vec::with_capacity(walk.stays.len() + walk.exits.len());
-        let staying = |&(lexeme, outlook): &(LexemeId, Outlook)| {
-            (((Config { lexeme, ..config }, Leftover::NONE), outlook), cost)
-        };
-        found.extend(walk.stays.iter().map(staying));
+        for &(lexeme, outlook) in &walk.stays {
+            let lexeme = question.behind_token((n_tokens, lexeme), room)?;
+            let place = lexeme.map(|lexeme| (Config { lexeme, ..config }, Leftover::NONE));
+            found.extend(place.map(|place| ((place, outlook), cost)));
+        }
+        let Question { stepper, language, .. } = question;
+        let grammar = language.grammar();
         for &(cut, behind, ends, rest) in &walk.exits {
             let ending = self.outlooks.ending(grammar, behind);
             for (opened, config) in stepper.ends(language, (config.state, cut), ending)? {

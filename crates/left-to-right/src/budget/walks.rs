@@ -110,6 +110,7 @@ pub(super) fn walk_lexeme(
 }
 
 impl Budgets {
+    /// What tokens do to a lexeme without a number.
     pub(super) fn walk(
         &mut self,
         question: &mut Question<'_>,
@@ -150,6 +151,7 @@ impl Budgets {
         Ok(walk)
     }
 
+    /// The same with the tokens themselves.
     pub(super) fn groups(
         &mut self,
         question: &mut Question<'_>,

@@ -3,16 +3,13 @@
 use anygram_bits::work::Work;
 use anygram_vocab::TokenMask;
 
-use super::Matcher;
+use super::{Matcher, Position};
 use crate::bound::Share;
 use crate::budget::{Budgets, MaskKey, Question, Text};
 use crate::error::{MatchError, StepError};
 use crate::frontier::Config;
 use crate::mask;
 use crate::session::Session;
-
-/// What grammars that bound the tokens in a part of a text refuse.
-pub(super) const BUDGETS: &str = "budgets of tokens";
 
 impl Matcher {
     /// As [`Matcher::known_mask_into`], of the mask within a budget: a look-up where it is known that all
@@ -28,18 +25,20 @@ impl Matcher {
         }
         let position = self.last();
         let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
-        let Ok(session) = self.session.try_lock() else { return Ok(false) };
+        let Ok(mut session) = self.session.try_lock() else { return Ok(false) };
         let mask = &words[..self.constraint.mask_words()];
         let mask = MaskKey::new(self.constraint.language(), mask, &position.frontier, &position.recall);
-        let (generation, of) = (session.stepper.generation(), (&*position.readings(), mask));
+        let readings =
+            position.numbered_readings(&mut session.stepper, self.constraint.language(), budget)?;
+        let (generation, of) = (session.stepper.generation(), (&*readings, mask));
         let budgets = session.budgets.as_ref();
         Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
     }
 
     /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
     /// itself included and EOS not counted, over any tokenization. With a budget of 0 only EOS is allowed,
-    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Refused where the grammar
-    /// bounds the tokens in a part of a text ([`ErrorKind::Unsupported`](crate::ErrorKind)).
+    /// and only at a sentence. [`Matcher::advance`] does not look at budgets. Where the grammar bounds the
+    /// tokens in a part of the text, those of the vocabulary that come have to be within these bounds too.
     ///
     /// Exact. Cost: that of [`Matcher::mask`], and for each reading that tokens lead to a look-up, or where
     /// nothing is known of it yet a search ([`crate::budget`]).
@@ -51,7 +50,6 @@ impl Matcher {
 
     /// As [`Matcher::mask_with_budget`], into a buffer as for [`Matcher::mask_into`].
     pub fn mask_with_budget_into(&mut self, budget: u32, words: &mut [u32]) -> Result<(), MatchError> {
-        self.constraint.language().needs_no_counts(BUDGETS)?;
         self.filling(words, |this, words| {
             this.mask_into(words)?;
             if this.has_ended() {
@@ -64,15 +62,16 @@ impl Matcher {
 
     /// The least number of tokens that make a sentence of the text, over any tokenization: 0 at a sentence,
     /// EOS not counted. `None` if the vocabulary spells no continuation, or if it takes more than `limit`.
-    /// Refused as [`Matcher::mask_with_budget`] is.
     pub fn minimum_tokens(&mut self, limit: u32) -> Result<Option<u32>, MatchError> {
-        self.constraint.language().needs_no_counts(BUDGETS)?;
         if self.has_ended() {
             return Ok(Some(0));
         }
         self.renewing(|this| {
-            let readings = this.last().recall.along(&this.last().frontier);
-            this.with_budgets(|budgets, question| budgets.minimum_recalling(question, &readings, limit))
+            let Position { frontier, recall, .. } = this.last();
+            this.with_budgets(|budgets, question| {
+                let frontier = recall.numbered(question.stepper, question.language, frontier, limit)?;
+                budgets.minimum_recalling(question, &recall.along(&frontier), limit)
+            })
         })
     }
 
@@ -97,8 +96,7 @@ impl Matcher {
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
     pub(super) fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
-        let (frontier, recall, readings) =
-            (&self.last().frontier, &self.last().recall, self.last().readings());
+        let (frontier, recall) = (&self.last().frontier, &self.last().recall);
         let vocabulary = self.constraint.vocabulary();
         let has_bytes_alone =
             self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
@@ -106,6 +104,7 @@ impl Matcher {
             let n_words = self.constraint.mask_words();
             let is_ample = self.with_budgets(|budgets, question| {
                 let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
+                let readings = self.last().numbered_readings(question.stepper, question.language, budget)?;
                 let of = (&*readings, MaskKey::new(question.language, plain, frontier, recall));
                 if has_bytes_alone && budgets.is_ample(question, of, left) {
                     return Ok(true);

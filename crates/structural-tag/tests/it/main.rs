@@ -1,5 +1,6 @@
 //! Tests of structural tags.
 
+mod counted;
 mod formats;
 mod hostile;
 mod random;
