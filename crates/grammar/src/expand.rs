@@ -211,6 +211,14 @@ impl Expander {
         NonterminalId::new(self.nonterminals.len() - 1)
     }
 
+    /// Gives a nonterminal another name.
+    pub fn rename(&mut self, nonterminal: NonterminalId, mut name: String) {
+        while !self.taken.insert(name.clone()) {
+            name.push('\'');
+        }
+        self.nonterminals[nonterminal.index()].name = name;
+    }
+
     fn fresh(&mut self, kind: &str, place: Place<'_>) -> Result<NonterminalId> {
         self.budget.spend(1, place.span)?;
         let rule = place.rule.trim_start_matches('_');

@@ -88,7 +88,20 @@ fn lists_of_grammars() {
 #[test]
 fn what_is_missing_is_named() {
     for (grammar, kind, message) in [
-        ("start: a\na[max_tokens=5]: b\nb: \"x\"", ErrorKind::Unsupported, "part of a terminal"),
+        (
+            "start: a\na[max_tokens=5]: \"x\" b\nb: \"y\" b | \"\"",
+            ErrorKind::Unsupported,
+            "defined by itself",
+        ),
+        ("start[max_tokens=5]: \"x\" start | \"\"", ErrorKind::Unsupported, "defined by itself"),
+        ("start: a\na[max_tokens=5]: b\nb[lazy]: /.*y/", ErrorKind::Unsupported, "attributes"),
+        (
+            "start: a\na[max_tokens=5]: b\nb: \"x\" \"y\"\n%ignore \" \"",
+            ErrorKind::Unsupported,
+            "ignored text",
+        ),
+        ("start: a\na[max_tokens=5]: b::0\nb::_: \"x\"", ErrorKind::Unsupported, "parameters"),
+        ("start: a\na[max_tokens=5]: b\nb: <[7]>", ErrorKind::Unsupported, "token of the vocabulary"),
         ("start: a\na[max_tokens=5]: %lark {\nstart: \"x\"\n}", ErrorKind::Unsupported, "a terminal"),
         ("%lexer longest\nstart[max_tokens=5]: /a*/", ErrorKind::Unsupported, "max_tokens"),
         ("start: a\na[stop=/x/]: /a*/", ErrorKind::Unsupported, "`stop`"),
@@ -124,6 +137,26 @@ fn rules_with_few_tokens() {
     );
     matcher.advance_all(&tokens("</t>null")).unwrap();
     assert!(matcher.is_sentence());
+}
+
+#[test]
+fn rules_of_rules_with_few_tokens() {
+    let source = "start: thought close?\nthought[max_tokens=2]: open text+ close\nopen: \"<\"\n\
+                  text: /[a-z]/ | \";\"\nclose: \">\"";
+    let language = compiler().compile(GrammarFormat::Lark, source).unwrap();
+    // What became a part of another rule is no mistake.
+    assert_eq!(language.warnings(), []);
+    for (text, expected) in [("<a;b>", true), ("<a>>", true), ("<>", false), ("a", false)] {
+        assert_eq!(language.read(text.as_bytes()).unwrap().is_sentence, expected, "{text}");
+    }
+    let special = anygram::SpecialIds { eos: vec![5], ..anygram::SpecialIds::default() };
+    let vocabulary = anygram::Vocabulary::from_tokens(["<", "a", "a>", ">", ">>", ""], special).unwrap();
+    let mut matcher = anygram::Constraint::new(language, vocabulary).unwrap().matcher().unwrap();
+    matcher.advance(anygram::TokenId(0)).unwrap();
+    let mask = matcher.mask().unwrap();
+    assert_eq!(mask.iter().map(|token| token.0).collect::<Vec<u32>>(), [2]);
+    matcher.advance(anygram::TokenId(2)).unwrap();
+    assert_eq!(matcher.mask().unwrap().iter().map(|token| token.0).collect::<Vec<u32>>(), [3, 5]);
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //! itself all come out, of imported ones those that are needed; terminals only if they have a use
 //! ([`Grammar::new`]).
 
+mod inlined;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
@@ -56,6 +58,7 @@ pub(crate) fn lower<'f>(
         depth,
         embedded: BTreeMap::new(),
         hints: Vec::new(),
+        inlined: Vec::new(),
     };
     lowering.refuse_abstract()?;
     lowering.check_templates()?;
@@ -63,7 +66,8 @@ pub(crate) fn lower<'f>(
     let (lexer, start) = lowering.directives()?;
     let nonterminals = lowering.number_rules();
     let start = lowering.start(options.start.as_deref(), start)?;
-    let expander = lowering.lower_rules(nonterminals)?;
+    let mut expander = lowering.lower_rules(nonterminals)?;
+    lowering.hide_inlined(start, &mut expander);
     lowering.ignore_and_reserve()?;
     let grammar = lowering.finish(expander, start, lexer)?;
     match grammar.disturbing() {
@@ -173,6 +177,8 @@ struct Lowering<'f> {
     /// Schemas and other grammars within this one, and the nonterminals that stand for them.
     embedded: BTreeMap<Within, (NonterminalId, Grammar)>,
     hints: Vec<(NonterminalId, Hints)>,
+    /// Rules that were written into a terminal.
+    inlined: Vec<usize>,
 }
 
 impl<'f> Lowering<'f> {
@@ -458,9 +464,12 @@ impl<'f> Lowering<'f> {
     fn pattern(&mut self, scope: ScopeId, body: &Expansions) -> Result<Piece> {
         let file = self.tree(scope);
         let (entries, parts) = (&self.entries, &self.names.scopes[scope].parts);
-        let known = |name: &str| match &entries[*parts.get(name)?].content {
-            Content::Pattern(piece) => Some(piece.clone()),
-            _ => None,
+        let known = |node: &NodeKind<'f>| {
+            let NodeKind::Terminal(name) = node else { return None };
+            match &entries[*parts.get(name.as_ref())?].content {
+                Content::Pattern(piece) => Some(piece.clone()),
+                _ => None,
+            }
         };
         let mut composer = Composer { file, budget: &mut self.budget };
         composer.compose(&body.alternatives, body.nodes.clone(), &body.span, known)
@@ -874,11 +883,10 @@ impl<'f> Lowering<'f> {
         let (true, [(scope, body)]) = (is_terminal, &bodies[..]) else { return Ok(false) };
         let scope = *scope;
         self.budget = expander.budget.clone();
-        let mut piece = self.pattern(scope, body).map_err(|error| {
-            let help =
-                "`max_tokens` bounds one terminal: strings, regular expressions, terminals (upper case)";
-            if max_tokens.is_some() { error.with_help(help) } else { error }
-        })?;
+        let mut piece = match max_tokens {
+            Some(_) => self.inlined(instance.rule)?,
+            None => self.pattern(scope, body)?,
+        };
         piece = match &attributes.stop {
             None => piece,
             Some(Stop::Lazy) => shortest(piece, &span)?,

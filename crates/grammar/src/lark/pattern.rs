@@ -159,17 +159,18 @@ pub(crate) struct Composer<'c, 's> {
 }
 
 impl<'s> Composer<'_, 's> {
-    /// The pattern of some alternatives, whose nodes are given; `terminal` finds what a name stands for.
+    /// The pattern of some alternatives, whose nodes are given; `known` finds what the name of a terminal, or
+    /// of a rule that may stand here, stands for.
     pub fn compose(
         &mut self,
         alternatives: &Alternatives,
         nodes: std::ops::Range<NodeId>,
         span: &Span,
-        terminal: impl Fn(&str) -> Option<Piece>,
+        known: impl Fn(&NodeKind<'s>) -> Option<Piece>,
     ) -> Result<Piece> {
         let mut values = Values { first: nodes.start, pieces: Vec::with_capacity(nodes.len()) };
         for node in &self.file.nodes[nodes] {
-            let piece = self.node(node, &mut values, &terminal)?;
+            let piece = self.node(node, &mut values, &known)?;
             self.budget.spend(piece.size, &node.span)?;
             values.pieces.push(Some(piece));
         }
@@ -182,7 +183,7 @@ impl<'s> Composer<'_, 's> {
         &mut self,
         node: &Node<'s>,
         values: &mut Values,
-        terminal: &impl Fn(&str) -> Option<Piece>,
+        known: &impl Fn(&NodeKind<'s>) -> Option<Piece>,
     ) -> Result<Piece> {
         let span = &node.span;
         match &node.kind {
@@ -195,13 +196,13 @@ impl<'s> Composer<'_, 's> {
                 let message =
                     format!("`{name}` is a token of the vocabulary, which cannot be part of a terminal");
                 let error = || GrammarError::new(ErrorKind::Unsupported, span.clone(), message);
-                terminal(name).ok_or_else(|| error().with_help("name it in a rule"))
+                known(&node.kind).ok_or_else(|| error().with_help("name it in a rule"))
             }
             NodeKind::Rule(name) => {
                 let message = format!("the rule `{name}` cannot be part of a terminal");
-                Err(GrammarError::new(ErrorKind::Unsupported, span.clone(), message).with_help(
-                    "terminals are made of strings, regular expressions and terminals (upper case)",
-                ))
+                let error = || GrammarError::new(ErrorKind::Unsupported, span.clone(), message);
+                let help = "terminals are made of strings, regular expressions and terminals (upper case)";
+                known(&node.kind).ok_or_else(|| error().with_help(help))
             }
             NodeKind::Json(_) | NodeKind::Lark(_) | NodeKind::Named(_) => {
                 let what = if matches!(node.kind, NodeKind::Json(_)) { "JSON schema" } else { "grammar" };

@@ -41,17 +41,23 @@ enum Node {
     Sequence(Vec<Node>),
     Any(Vec<Node>),
     Repeated(Box<Node>),
+    /// A rule of parts without bounds, and how many tokens may have bytes in its text.
+    Rule(Box<Node>, usize),
 }
 
 impl Node {
-    fn random(random: &mut Random, depth: usize) -> Self {
-        let two =
-            |random: &mut Random| vec![Self::random(random, depth - 1), Self::random(random, depth - 1)];
-        match random.below(if depth == 0 { 1 } else { 5 }) {
-            0 => Self::Part(*random.choose(&PATTERNS), random.chance(70).then(|| random.below(4))),
-            1 => Self::Any(two(random)),
-            2 => Self::Repeated(Box::new(Self::random(random, depth - 1))),
-            _ => Self::Sequence(two(random)),
+    /// Where nothing has a bound, a rule around it has.
+    fn random(random: &mut Random, depth: usize, bounded: bool) -> Self {
+        let one = |random: &mut Random| Self::random(random, depth - 1, bounded);
+        match random.below(if depth == 0 { 1 } else { 6 }) {
+            0 => {
+                let has_bound = bounded && random.chance(70);
+                Self::Part(*random.choose(&PATTERNS), has_bound.then(|| random.below(4)))
+            }
+            1 => Self::Any(vec![one(random), one(random)]),
+            2 => Self::Repeated(Box::new(one(random))),
+            3 if bounded => Self::Rule(Box::new(Self::random(random, depth - 1, false)), random.below(4)),
+            _ => Self::Sequence(vec![one(random), one(random)]),
         }
     }
 
@@ -59,7 +65,7 @@ impl Node {
         match self {
             Self::Part((_, _, shortest), _) => *shortest,
             Self::Sequence(nodes) | Self::Any(nodes) => nodes.iter().map(Self::n_letters).sum(),
-            Self::Repeated(node) => node.n_letters(),
+            Self::Repeated(node) | Self::Rule(node, _) => node.n_letters(),
         }
     }
 
@@ -81,6 +87,12 @@ impl Node {
                 format!("({})", parts.join(" | "))
             }
             Self::Repeated(node) => format!("({})*", node.write(rules)),
+            Self::Rule(node, most) => {
+                let body = node.write(rules);
+                let name = format!("p{}", rules.len());
+                rules.push(format!("{name}[max_tokens={most}]: {body}"));
+                name
+            }
         }
     }
 
@@ -88,7 +100,10 @@ impl Node {
     fn ends(&self, text: &Written, at: usize) -> BTreeSet<usize> {
         match self {
             // As llguidance has it.
-            Self::Part(_, Some(0)) => BTreeSet::from([at]),
+            Self::Part(_, Some(0)) | Self::Rule(_, 0) => BTreeSet::from([at]),
+            Self::Rule(node, most) => {
+                node.ends(text, at).into_iter().filter(|&to| text.n_tokens(at, to) <= *most).collect()
+            }
             Self::Part((_, matches, _), most) => (at..=text.letters.len())
                 .filter(|&to| matches(&text.letters[at..to]))
                 .filter(|&to| most.is_none_or(|most| text.n_tokens(at, to) <= most))
@@ -256,7 +271,7 @@ fn check(matcher: &mut Matcher, right: &[u32], random: &mut Random) {
 /// A random node that is short enough, and its grammar.
 fn random_grammar(random: &mut Random) -> (Node, String) {
     let node = loop {
-        let node = Node::random(random, 3);
+        let node = Node::random(random, 3, true);
         if node.n_letters() <= MOST_LETTERS {
             break node;
         }
