@@ -20,7 +20,7 @@ use crate::error::invalid;
 ///     tools: OpenAI's `tools`, as a list of dicts or as JSON.
 ///     family: how the model writes calls: `"llama"`, `"hermes"` (`"qwen"`), `"qwen-coder"`, `"mistral"`,
 ///         `"mistral-args"`, `"mistral-list"`, `"deepseek-v3"`, `"deepseek-v3.1"`, `"deepseek-v3.2"`,
-///         `"gpt-oss"`, `"glm"`, `"kimi"` or `"minimax"`.
+///         `"gpt-oss"`, `"glm"`, `"kimi"`, `"minimax"`, `"minimax-m3"`, `"gemma"` or `"cohere"`.
 ///     tool_choice: OpenAI's `tool_choice`: `"auto"`, `"none"`, `"required"`, or a dict.
 ///     parallel_tool_calls: whether there may be more than one call.
 ///     special_tokens: the markers that are special tokens of the vocabulary.

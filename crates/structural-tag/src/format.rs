@@ -125,6 +125,8 @@ pub struct SchemaFormat {
     pub any_order: bool,
     /// The most blanks at one place, if there is a bound.
     pub max_whitespace: Option<u32>,
+    /// What is one token in the marks of the style.
+    pub special_tokens: Vec<String>,
 }
 
 /// Free text with tags in it.
@@ -205,7 +207,8 @@ fn older(whole: &Object<'_>) -> Result<Node> {
                 .map_err(|error| syntax(&item.place("schema"), format!("the schema is no JSON: {error}")))?,
             schema => schema.clone(),
         };
-        let schema = SchemaFormat { schema, style: Style::Json, any_order: false, max_whitespace: None };
+        let (style, special_tokens) = (Style::Json, Vec::new());
+        let schema = SchemaFormat { schema, style, any_order: false, max_whitespace: None, special_tokens };
         let content = Node { at: item.place("schema"), format: Format::Schema(schema) };
         let begin = Mark::Text(item.text("begin")?);
         tags.push(Tag { at: at.clone(), begin, content, ends: vec![Mark::Text(item.text("end")?)] });
@@ -314,7 +317,8 @@ fn any_text(fields: &Object<'_>) -> Result<Format> {
 }
 
 fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
-    let all = ["type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"];
+    let all =
+        ["type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes", "special_tokens"];
     fields.only(if style.is_some() { &all[..2] } else { &all })?;
     if !fields.optional_marks("excludes")?.is_empty() {
         let message = "texts that may not stand in the strings of a schema cannot be had yet; \
@@ -332,11 +336,16 @@ fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
             })?
         }
     };
+    let special_tokens = fields.optional_marks("special_tokens")?;
+    if style == Style::Json && !special_tokens.is_empty() {
+        return Err(syntax(&fields.place("special_tokens"), "this is about the marks of a `style`"));
+    }
     Ok(Format::Schema(SchemaFormat {
         schema: fields.need("json_schema")?.clone(),
         style,
         any_order: fields.flag("any_order", false)?,
         max_whitespace: fields.count("max_whitespace_cnt")?,
+        special_tokens,
     }))
 }
 

@@ -4,6 +4,7 @@
 //! digits in binary.
 
 mod members;
+mod nested;
 mod unordered;
 
 use std::num::NonZeroU32;

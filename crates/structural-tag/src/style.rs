@@ -2,7 +2,8 @@
 //!
 //! The top level of the schema is an object. Its declared members stand in their order or in any, those that
 //! are required always, with blanks around them. A member that is a string is written as it is, without
-//! quotes, and ends where the closing mark first stands; every other value is JSON.
+//! quotes, and ends where the closing mark first stands; every other value is JSON. In Cohere's style, that of
+//! MiniMax M3 and Gemma's, objects and lists are written so at all depths.
 
 /// How the values of a schema are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -26,6 +27,8 @@ pub enum Style {
     Cohere,
     /// `<|open|>argument key="key" type="string"<|sep|>value<|close|>argument<|sep|>`
     Kimi,
+    /// Gemma's, whose strings stand between `<|"|>` at all depths.
+    Gemma,
 }
 
 /// What stands around a value.
@@ -41,7 +44,7 @@ pub struct Wrapper {
 
 impl Style {
     /// All styles.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Json,
         Self::Qwen,
         Self::MiniMax,
@@ -51,6 +54,7 @@ impl Style {
         Self::Cohere,
         Self::Kimi,
         Self::DeepSeek41,
+        Self::Gemma,
     ];
 
     /// The name in tags.
@@ -65,6 +69,7 @@ impl Style {
             Self::Cohere => "cohere_xml",
             Self::Kimi => "kimi_k3_xml",
             Self::DeepSeek41 => "deepseek_v4_1_xml",
+            Self::Gemma => "gemma",
         }
     }
 
@@ -77,7 +82,7 @@ impl Style {
     pub fn wrapper(self, key: &str, value_type: &str) -> Option<Wrapper> {
         let is_string = value_type == "string";
         let (open, inner, close) = match self {
-            Self::Json | Self::MiniMaxM3 | Self::Cohere => return None,
+            Self::Json | Self::MiniMaxM3 | Self::Cohere | Self::Gemma => return None,
             Self::Qwen => (format!("<parameter={key}>"), None, "</parameter>"),
             Self::MiniMax => (format!("<parameter name=\"{key}\">"), None, "</parameter>"),
             Self::DeepSeek => (

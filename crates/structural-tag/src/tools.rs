@@ -41,11 +41,17 @@ pub enum Family {
     Kimi,
     /// MiniMax M2: invocations with parameters as elements.
     MiniMax,
+    /// MiniMax M3: the same with elements at all depths.
+    MiniMaxM3,
+    /// Gemma 4: `<|tool_call>call:f{…}<tool_call|>`, strings between `<|"|>`.
+    Gemma,
+    /// Cohere's Command models: numbered calls with values as elements.
+    Cohere,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Llama,
         Self::Hermes,
         Self::QwenCoder,
@@ -59,6 +65,9 @@ impl Family {
         Self::Glm,
         Self::Kimi,
         Self::MiniMax,
+        Self::MiniMaxM3,
+        Self::Gemma,
+        Self::Cohere,
     ];
 
     /// The names, the usual one first.
@@ -77,6 +86,9 @@ impl Family {
             Self::Glm => &["glm"],
             Self::Kimi => &["kimi"],
             Self::MiniMax => &["minimax"],
+            Self::MiniMaxM3 => &["minimax-m3"],
+            Self::Gemma => &["gemma"],
+            Self::Cohere => &["cohere"],
         }
     }
 
@@ -88,11 +100,6 @@ impl Family {
         let found = Self::ALL.into_iter().find(|family| family.names().contains(&name));
         found.ok_or_else(|| {
             let known: Vec<&str> = Self::ALL.iter().flat_map(|family| family.names()).copied().collect();
-            if name.starts_with("gemma") {
-                let message = "the arguments of Gemma's calls are no JSON: their strings stand between \
-                               `<|\"|>`, also inside of lists and objects, which is not read yet";
-                return ToolsError(message.to_owned());
-            }
             ToolsError(format!("no family of models `{name}`; there are {}", known.join(", ")))
         })
     }
@@ -323,6 +330,22 @@ fn form(family: Family) -> Form {
             end: "</invoke>\n",
             style: "minimax_xml",
         },
+        Family::MiniMaxM3 => Form {
+            trigger: "]<]minimax[>[<tool_call>",
+            section: Some(("]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>", "")),
+            begin: ("]<]minimax[>[<invoke name=\"", "\">"),
+            end: "]<]minimax[>[</invoke>\n",
+            style: "minimax_m3_xml",
+        },
+        Family::Gemma => plain("<|tool_call>", ("<|tool_call>call:", ""), "<tool_call|>", "gemma"),
+        Family::Cohere => Form {
+            trigger: "<cofl:tool_calls>",
+            section: Some(("<cofl:tool_calls>", "</cofl:tool_calls>", "")),
+            // Between the two stands a number.
+            begin: ("<cofl:tool_call id=\"", "\" name=\""),
+            end: "</cofl:tool_call>",
+            style: "cohere_xml",
+        },
         // Written by `harmony`.
         Family::GptOss => plain("<|channel|>", ("<|channel|>commentary to=functions.", ""), "", "json"),
     }
@@ -369,12 +392,17 @@ impl Writer<'_> {
 
     fn call(&self, form: &Form, tool: &Tool) -> Value {
         let begin = format!("{}{}{}", form.begin.0, tool.name, form.begin.1);
-        let arguments = arguments(&tool.parameters, form.style);
+        let arguments = self.arguments(&tool.parameters, form.style);
+        let number = || of("regex", [("pattern", text("[0-9]+"))]);
         let content = match self.options.family {
+            Family::Cohere => {
+                let name = self.parts(&format!("{}{}\">", form.begin.1, tool.name));
+                let content = sequence([number()].into_iter().chain(name).chain([arguments]));
+                return self.between(form.begin.0, content, form.end);
+            }
             Family::Kimi => {
-                let number = of("regex", [("pattern", text("[0-9]+"))]);
                 let begin = self.parts("<|tool_call_argument_begin|>");
-                sequence([number].into_iter().chain(begin).chain([arguments]))
+                sequence([number()].into_iter().chain(begin).chain([arguments]))
             }
             _ => arguments,
         };
@@ -414,7 +442,7 @@ impl Writer<'_> {
         let mut last = Vec::new();
         if self.choice != Choice::Never {
             for tool in &self.tools {
-                let arguments = || arguments(&tool.parameters, "json");
+                let arguments = || self.arguments(&tool.parameters, "json");
                 let name = &tool.name;
                 last.push(message(&format!("commentary to=functions.{name} <|constrain|>json"), arguments()));
                 let begin = format!(" to=functions.{name}<|channel|>commentary <|constrain|>json<|message|>");
@@ -425,6 +453,18 @@ impl Writer<'_> {
             last.push(message("final", text()));
         }
         sequence([before, either(last)])
+    }
+
+    /// Arguments in a style, whose marks can have special tokens in them.
+    fn arguments(&self, parameters: &Value, style: &str) -> Value {
+        let schema = ("json_schema", parameters.clone());
+        if style == "json" {
+            return of("json_schema", [schema]);
+        }
+        let special = self.options.special_tokens.iter().filter(|name| !name.is_empty());
+        let special: Vec<Value> = special.map(|name| text(name)).collect();
+        let special = (!special.is_empty()).then_some(("special_tokens", Value::Array(special)));
+        of("json_schema", [schema, ("style", text(style))].into_iter().chain(special))
     }
 
     fn is_special(&self, name: &str) -> bool {
@@ -464,11 +504,6 @@ impl Writer<'_> {
         }
         sequence(self.parts(begin).into_iter().chain([content]).chain(self.parts(end)))
     }
-}
-
-fn arguments(parameters: &Value, style: &str) -> Value {
-    let style = (style != "json").then(|| ("style", text(style)));
-    of("json_schema", [("json_schema", parameters.clone())].into_iter().chain(style))
 }
 
 fn any_text(exclude: Option<&str>) -> Value {

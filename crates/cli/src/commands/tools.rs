@@ -13,7 +13,7 @@ use crate::input;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// How the model writes calls: llama, hermes (qwen), qwen-coder, mistral, mistral-args, mistral-list,
-    /// deepseek-v3, deepseek-v3.1, deepseek-v3.2, gpt-oss, glm, kimi or minimax.
+    /// deepseek-v3, deepseek-v3.1, deepseek-v3.2, gpt-oss, glm, kimi, minimax, minimax-m3, gemma or cohere.
     #[arg(long, value_name = "NAME", value_parser = |name: &str| Family::by_name(name))]
     family: Family,
     /// OpenAI's tool_choice: auto, none, required, the name of a function, or JSON.

@@ -1,8 +1,9 @@
 //! Objects whose members stand between marks ([`Style`](crate::style::Style)).
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use anygram_grammar::ir::{AutomatonRule, NonterminalId, Pattern, Symbol, TerminalKind};
+use anygram_grammar::ir::{AutomatonRule, NonterminalId, Pattern, SpecialToken, Symbol, TerminalKind};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::refusal::{Kind, Refusal};
 use anygram_json_schema::value::Value;
@@ -14,7 +15,7 @@ use crate::format::{Most, SchemaFormat, escape, unsupported};
 use crate::style::{Style, Wrapper};
 
 /// What says nothing about values.
-const ANNOTATIONS: [&str; 11] = [
+pub(super) const ANNOTATIONS: [&str; 11] = [
     "title",
     "description",
     "default",
@@ -32,16 +33,18 @@ const ANNOTATIONS: [&str; 11] = [
 const MOST_REFERENCES: usize = 64;
 
 /// The ways to write a member, its key, and whether it is required.
-type Member<'k> = (Vec<Vec<Symbol>>, &'k Arc<str>, bool);
+pub(super) type Member<'k> = (Vec<Vec<Symbol>>, &'k Arc<str>, bool);
 
 /// How a value may be written.
-enum Written {
+pub(super) enum Written {
     /// As it is.
     Raw(Option<u32>),
     /// As this text.
     Text(String),
     /// As JSON of a type, by a schema.
     Json(&'static str, Value),
+    /// In any way: nothing is said of it.
+    Any,
 }
 
 impl Lowering<'_> {
@@ -49,47 +52,48 @@ impl Lowering<'_> {
     pub(super) fn members(&mut self, format: &SchemaFormat, at: &str) -> Result<NonterminalId> {
         let SchemaFormat { schema, style, any_order, .. } = format;
         let place = format!("{at}/json_schema");
-        if matches!(style, Style::Cohere | Style::MiniMaxM3) {
-            let message = format!("values nest in the style {} in a way that is not read yet", style.name());
-            return Err(unsupported(&format!("{at}/style"), message));
+        if matches!(style, Style::Cohere | Style::MiniMaxM3 | Style::Gemma) {
+            return self.nested(format, at);
         }
         check_object(schema, &place)?;
         let blanks = self.blanks(format);
         let Some(properties) = schema.get("properties") else {
             return self.any_members(format, blanks, at);
         };
-        let properties = properties
-            .members()
-            .ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/properties"), "an object"))?;
-        let required = required(schema, &place)?;
-        if let Some(missing) = required.iter().find(|name| properties.iter().all(|(key, _)| key != *name)) {
-            let message = format!("the key {missing:?} is required and not declared");
-            return Err(unsupported(&format!("{place}/required"), message));
-        }
-        let mut members = Vec::with_capacity(properties.len());
-        for (key, value) in properties {
+        let (mut members, root) = (Vec::new(), place.clone());
+        for (key, value, is_required) in declared(schema, properties, &place)? {
             let place = format!("{place}/properties/{}", escape(key));
             let mut sides = Vec::new();
-            for written in written(value, schema, &place)? {
+            for (written, _) in written(value, (schema, &root), &place)? {
                 sides.push(self.member(format, (key, &written), blanks, (at, &place))?);
             }
-            members.push((sides, key, required.contains(key)));
+            members.push((sides, key, is_required));
         }
         if *any_order && members.len() > 1 {
             return self.unordered(members, blanks, at);
         }
+        self.ordered(members, blanks, (at, ""))
+    }
+
+    /// Members in their order.
+    pub(super) fn ordered(
+        &mut self,
+        members: Vec<Member<'_>>,
+        blanks: Option<Symbol>,
+        (at, part): (&str, &str),
+    ) -> Result<NonterminalId> {
         let mut all: Vec<Symbol> = blanks.into_iter().collect();
         for (mut sides, key, is_required) in members {
             if !is_required {
                 sides.push(Vec::new());
             }
-            all.push(Symbol::Nonterminal(self.any_of(at, &format!("member {key:?}"), sides)?));
+            all.push(Symbol::Nonterminal(self.any_of(at, &format!("{part} member {key:?}"), sides)?));
         }
-        self.any_of(at, "", vec![all])
+        self.any_of(at, part, vec![all])
     }
 
     /// Members in any order, none twice.
-    fn unordered(
+    pub(super) fn unordered(
         &mut self,
         members: Vec<Member<'_>>,
         blanks: Option<Symbol>,
@@ -163,16 +167,18 @@ impl Lowering<'_> {
         (at, place): (&str, &str),
     ) -> Result<Vec<Symbol>> {
         let value_type = match written {
-            Written::Raw(_) | Written::Text(_) => "string",
+            // Every JSON text without the closing mark is one of these texts, too.
+            Written::Raw(_) | Written::Text(_) | Written::Any => "string",
             Written::Json(value_type, _) => value_type,
         };
         let wrapper = format.style.wrapper(key, value_type);
         let Wrapper { open, inner, close } = wrapper.expect("styles without one were refused");
-        let mut side: Vec<Symbol> = self.literal(&open, at)?.into_iter().collect();
+        let mut side = self.marks(format, &open, at)?;
         side.extend(self.inner(inner, blanks, at)?);
         match written {
-            Written::Raw(most) => {
-                let most = Most { chars: *most, tokens: None };
+            Written::Raw(_) | Written::Any => {
+                let chars = if let Written::Raw(most) = written { *most } else { None };
+                let most = Most { chars, tokens: None };
                 side.push(Symbol::Nonterminal(self.free_text(&[close], most, (at, "value"))?));
             }
             Written::Text(text) if text.contains(close) => {
@@ -180,21 +186,48 @@ impl Lowering<'_> {
             }
             Written::Text(text) => side.extend(self.literal(text, at)?),
             Written::Json(_, schema) => {
-                let options = self.schema_options(format);
-                let json = anygram_json_schema::embedded(&schema.to_string(), &options)
-                    .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
                 side.extend(blanks);
-                side.push(Symbol::Nonterminal(self.embed(json, at, &format!("value of {key:?}"))?));
+                side.push(Symbol::Nonterminal(self.value(format, schema, (at, place))?));
                 side.extend(blanks);
             }
         }
-        side.extend(self.literal(close, at)?);
+        side.extend(self.marks(format, close, at)?);
         side.extend(blanks);
         Ok(side)
     }
 
+    /// A value as JSON.
+    pub(super) fn value(
+        &mut self,
+        format: &SchemaFormat,
+        schema: &Value,
+        (at, place): (&str, &str),
+    ) -> Result<NonterminalId> {
+        let options = self.schema_options(format);
+        let json = anygram_json_schema::embedded(&schema.to_string(), &options)
+            .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
+        self.embed(json, at, &format!("value of {place:?}"))
+    }
+
+    /// A mark of the style: as it is written, but for the special tokens in it.
+    pub(super) fn marks(&mut self, format: &SchemaFormat, mark: &str, at: &str) -> Result<Vec<Symbol>> {
+        let (mut symbols, mut rest) = (Vec::new(), mark);
+        let tokens = format.special_tokens.iter().filter(|token| !token.is_empty());
+        while !rest.is_empty() {
+            let found = tokens.clone().filter_map(|token| Some((rest.find(&**token)?, token)));
+            let Some((from, token)) = found.min_by_key(|&(from, token)| (from, Reverse(token.len()))) else {
+                break;
+            };
+            symbols.extend(self.literal(&rest[..from], at)?);
+            symbols.push(self.token(&SpecialToken::Name(token.clone())));
+            rest = &rest[from + token.len()..];
+        }
+        symbols.extend(self.literal(rest, at)?);
+        Ok(symbols)
+    }
+
     /// Blanks between members, as far as the options have any.
-    fn blanks(&mut self, format: &SchemaFormat) -> Option<Symbol> {
+    pub(super) fn blanks(&mut self, format: &SchemaFormat) -> Option<Symbol> {
         let most = match self.schema_options(format).whitespace {
             Whitespace::Any => None,
             Whitespace::AtMost(most) => Some(most),
@@ -210,7 +243,7 @@ impl Lowering<'_> {
 }
 
 /// That a schema is an object of which all that matters is read.
-fn check_object(schema: &Value, place: &str) -> Result<()> {
+pub(super) fn check_object(schema: &Value, place: &str) -> Result<()> {
     let Some(members) = schema.members() else {
         return match schema {
             Value::Bool(true) => Ok(()),
@@ -244,13 +277,34 @@ fn required(schema: &Value, place: &str) -> Result<Vec<Arc<str>>> {
         .ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/required"), "a list of keys stands here"))
 }
 
-/// How the values of a schema may be written.
-fn written(schema: &Value, root: &Value, place: &str) -> Result<Vec<Written>> {
+/// The members that a schema declares, and whether they are required.
+pub(super) fn declared<'v>(
+    schema: &'v Value,
+    properties: &'v Value,
+    place: &str,
+) -> Result<Vec<(&'v Arc<str>, &'v Value, bool)>> {
+    let properties = properties
+        .members()
+        .ok_or_else(|| Refusal::new(Kind::Syntax, &format!("{place}/properties"), "an object"))?;
+    let required = required(schema, place)?;
+    if let Some(missing) = required.iter().find(|name| properties.iter().all(|(key, _)| key != *name)) {
+        let message = format!("the key {missing:?} is required and not declared");
+        return Err(unsupported(&format!("{place}/required"), message));
+    }
+    Ok(properties.iter().map(|(key, value)| (key, value, required.contains(key))).collect())
+}
+
+/// How the values of a schema may be written, each with the place that says so.
+pub(super) fn written(
+    schema: &Value,
+    (root, root_place): (&Value, &str),
+    place: &str,
+) -> Result<Vec<(Written, String)>> {
     let (mut agenda, mut all) = (vec![(schema, place.to_owned())], Vec::new());
     let mut n_references = 0;
     while let Some((schema, place)) = agenda.pop() {
         if matches!(schema, Value::Bool(true)) {
-            all.push(Written::Raw(None));
+            all.push((Written::Any, place));
             continue;
         }
         let Some(members) = schema.members() else {
@@ -260,8 +314,7 @@ fn written(schema: &Value, root: &Value, place: &str) -> Result<Vec<Written>> {
         let first = said.next();
         let is_alone = said.next().is_none();
         match first.map(|(keyword, value)| (&**keyword, value)) {
-            // Every JSON text without the closing mark is one of these texts, too.
-            None => all.push(Written::Raw(None)),
+            None => all.push((Written::Any, place)),
             Some(("anyOf", options)) if is_alone => {
                 let options = options.items().unwrap_or_default();
                 let options = options.iter().enumerate().rev();
@@ -269,15 +322,21 @@ fn written(schema: &Value, root: &Value, place: &str) -> Result<Vec<Written>> {
             }
             Some(("$ref", target)) if is_alone => {
                 n_references += 1;
-                let target = target.text().and_then(|target| find(root, target));
+                let target = target.text().and_then(|target| Some((find(root, target)?, target)));
                 match target.filter(|_| n_references <= MOST_REFERENCES) {
-                    Some(target) => agenda.push((target, place)),
+                    Some((found, target)) => {
+                        agenda.push((found, format!("{root_place}{}", target.trim_start_matches('#'))));
+                    }
                     None => {
                         return Err(unsupported(&format!("{place}/$ref"), "only `#/$defs/…` is read here"));
                     }
                 }
             }
-            _ => plain(schema, root, &place, &mut all)?,
+            _ => {
+                let mut ways = Vec::new();
+                plain(schema, root, &place, &mut ways)?;
+                all.extend(ways.into_iter().map(|way| (way, place.clone())));
+            }
         }
     }
     match all.is_empty() {
