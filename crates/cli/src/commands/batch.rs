@@ -73,7 +73,9 @@ use subject::{Origin, Subject, Subjects};
 /// "replay" reads tokens as `anygram replay` does: at each step it computes the mask, looks whether the
 /// true token is in it, and advances. At the first that is not it stops: "rejected_at" is the index of
 /// that token, and "steps" the number of those before it. "mask_us" and "advance_us" have the CPU
-/// microseconds of each step; the mask that rejected is the last.
+/// microseconds of each step; the mask that rejected is the last. "want":["captures"] adds which rules are
+/// entered and left while it is read, as `anygram check --tree=events` tells them: {"at":…,"enter":…,"start":…}
+/// and {"at":…,"leave":…,"start":…,"end":…}, where "at" counts the tokens by which it is certain.
 ///
 /// "allowed" lists the tokens that may come next, in ascending order and without EOS: "eos" says
 /// whether the output may end here. Tokens that are not a prefix of any sentence are an error. More
@@ -95,7 +97,8 @@ use subject::{Origin, Subject, Subjects};
 ///
 /// More wants of the op text: "explain" says where the text stops ("at", a byte, "line" and "column"), what
 /// is expected there, in the words of the grammar, and what the text is in the middle of; "tree" lists the
-/// nodes of the parse tree, each before those below it, or is null if the text is not a sentence.
+/// nodes of the parse tree, each before those below it, or is null if the text is not a sentence; "captures"
+/// lists the rules that its viable beginning enters and leaves, "at" counting bytes.
 ///
 /// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number of tokens). "end"
 /// is "sentence", the default, or "prefix", with an optional "remaining": at most so many more tokens

@@ -1,5 +1,7 @@
 //! Structural tags and tools.
 
+use serde_json::{Value, json};
+
 use crate::run::{Folder, anygram, anygram_with};
 
 const TOOLS: &str = r#"[{"type":"function","function":{"name":"now","parameters":{"type":"object",
@@ -34,6 +36,48 @@ fn tags_are_explained_and_refused_by_their_place() {
     let tag = r#"{"format":{"type":"sequence","elements":[{"type":"any_text","max_words":5}]}}"#;
     anygram(&["check", "-g", &folder.file("h.tag.json", tag)])
         .is_bad_input(&["/format/elements/0/max_words", "max_tokens"]);
+}
+
+#[test]
+fn captures_in_batch_are_those_of_check() {
+    let folder = Folder::new();
+    let tools = folder.file("tools.json", TOOLS);
+    let tag = folder.file("g.tag.json", &anygram(&["tools", "--family", "qwen", &tools]).stdout);
+    let text =
+        "Well.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n</tool_call> Done";
+    let told = anygram_with(&["check", "-g", &tag, "--tree=events", "-"], text.as_bytes()).json_lines();
+    assert!(told.len() > 8, "{told:?}");
+    let batch = |question: serde_json::Value| {
+        let output = anygram_with(&["batch", "-g", &tag, "-v", "builtin"], question.to_string().as_bytes());
+        output.json_lines().remove(0)
+    };
+    let answer = batch(json!({"op": "text", "text": text, "want": ["captures"]}));
+    assert_eq!(answer["captures"], json!(told));
+    let tokens = batch(json!({"op": "tokens", "text": text}));
+    let (ids, eos) = (tokens["tokens"].as_array().unwrap().clone(), tokens["eos_ids"][0].clone());
+    let plain = |events: &[Value]| -> Vec<String> {
+        let mut events = events.to_vec();
+        events.iter_mut().for_each(|event| drop(event.as_object_mut().unwrap().remove("at")));
+        let mut plain: Vec<String> = events.iter().map(Value::to_string).collect();
+        plain.sort();
+        plain
+    };
+    for ids in [ids.clone(), [&*ids, &[eos]].concat()] {
+        let answer = batch(json!({"op": "replay", "ids": ids, "want": ["captures"]}));
+        assert_eq!(answer["sentence"], json!(true), "{answer}");
+        let captures = answer["captures"].as_array().unwrap();
+        // Of each token all that its bytes tell, and of the end the rest.
+        assert_eq!(plain(captures), plain(&told));
+        let at = |event: &Value| event["at"].as_u64().unwrap();
+        assert!(captures.is_sorted_by_key(at) && captures.iter().all(|event| at(event) <= ids.len() as u64));
+    }
+    // What was told until a token was refused stays.
+    let ids = json!(ids[..ids.len() / 2].iter().chain(&ids[..1]).collect::<Vec<_>>());
+    let answer = batch(json!({"op": "replay", "ids": ids, "want": ["captures"]}));
+    assert!(!answer["rejected_at"].is_null() && answer["sentence"] == json!(false), "{answer}");
+    assert!(!answer["captures"].as_array().unwrap().is_empty(), "{answer}");
+    let answer = batch(json!({"op": "replay", "ids": [], "want": ["tree"]}));
+    assert!(answer["error"].as_str().unwrap().contains("captures"), "{answer}");
 }
 
 #[test]

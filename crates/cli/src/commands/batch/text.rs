@@ -1,6 +1,6 @@
 //! Questions about texts.
 
-use anygram::Tree;
+use anygram::{Captures, Tree};
 use anygram_left_to_right::explain::explain;
 use anygram_lexer::words::Words;
 use anyhow::Result;
@@ -23,6 +23,8 @@ pub struct Answers {
     /// Null if the text is not a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<Option<Vec<Value>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    captures: Option<Vec<Value>>,
 }
 
 /// Where the viable beginning of a text ends, and why.
@@ -43,12 +45,12 @@ struct Explained {
 pub fn answer(subject: &mut Subject, question: &Question<'_>) -> Result<Answers> {
     let text = question.string("text")?;
     let text = text.as_bytes();
-    let wants = question.wants(&["explain", "tree"])?;
+    let wants = question.wants(&["explain", "tree", "captures"])?;
     let is_wanted = |name: &str| wants.iter().any(|want| want == name);
     let reading = subject.reader()?.read(text)?;
     let (sentence, viable) = (reading.is_sentence, reading.is_viable);
     let language = &**subject.constraint.language();
-    let mut answers = Answers { sentence, viable, explain: None, tree: None };
+    let mut answers = Answers { sentence, viable, explain: None, tree: None, captures: None };
     if is_wanted("explain") {
         let words = Words::new(&language.lexing().lexicon);
         let (reading, explanation) = explain(language, &words, text)?;
@@ -72,6 +74,17 @@ pub fn answer(subject: &mut Subject, question: &Question<'_>) -> Result<Answers>
                 Explained { at, line, column, expected, notes, completion }
             }
         });
+    }
+    if is_wanted("captures") {
+        let language = subject.constraint.language();
+        let (mut captures, mut events) = (Captures::new(language.clone())?, Vec::new());
+        for (at, &byte) in text[..reading.length].iter().enumerate() {
+            let told = captures.read(&[byte])?;
+            events.extend(told.iter().map(|event| tree::event_at(language, event, at + 1)));
+        }
+        let rest = if sentence { captures.finish()?.unwrap_or_default() } else { Vec::new() };
+        events.extend(rest.iter().map(|event| tree::event_at(language, event, text.len())));
+        answers.captures = Some(events);
     }
     if is_wanted("tree") {
         let read = sentence.then(|| tree::read(language, text)).transpose()?;

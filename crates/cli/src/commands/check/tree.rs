@@ -29,29 +29,25 @@ pub enum Style {
 /// The events of a sentence that is written byte by byte.
 pub fn events(language: Arc<Language>, text: &[u8], output: &mut dyn Write) -> Result<()> {
     let mut captures = Captures::new(language.clone())?;
+    let mut print = |events: Vec<CaptureEvent>, at| {
+        let mut lines = events.iter().map(|event| event_at(&language, event, at));
+        lines.try_for_each(|event| writeln!(output, "{event}"))
+    };
     for (at, &byte) in text.iter().enumerate() {
-        let events = captures.read(&[byte])?;
-        print_events(&language, &events, at + 1, output)?;
+        print(captures.read(&[byte])?, at + 1)?;
     }
     let rest = captures.finish()?.context("it is a sentence and has no tree")?;
-    print_events(&language, &rest, text.len(), output)
+    Ok(print(rest, text.len())?)
 }
 
-fn print_events(
-    language: &Language,
-    events: &[CaptureEvent],
-    at: usize,
-    output: &mut dyn Write,
-) -> Result<()> {
-    for &CaptureEvent { rule, start, end } in events {
-        let name = language.grammar().symbol_name(Symbol::Nonterminal(rule));
-        let event = match end {
-            None => json!({"at": at, "enter": name, "start": start}),
-            Some(end) => json!({"at": at, "leave": name, "start": start, "end": end}),
-        };
-        writeln!(output, "{event}")?;
+/// An event, and what had to be read until it was certain.
+pub fn event_at(language: &Language, event: &CaptureEvent, at: usize) -> Value {
+    let &CaptureEvent { rule, start, end } = event;
+    let name = language.grammar().symbol_name(Symbol::Nonterminal(rule));
+    match end {
+        None => json!({"at": at, "enter": name, "start": start}),
+        Some(end) => json!({"at": at, "leave": name, "start": start, "end": end}),
     }
-    Ok(())
 }
 
 /// The tree of a sentence.
