@@ -72,13 +72,20 @@ class Processors(list[Any]):
     Args:
         constraint: what outputs have to be.
         max_tokens: what `Llama` is given. Then every output is a sentence when it gets there.
+        avoid: stop strings (`stop`): outputs that would have one in them are not allowed, so none is cut within
+            constrained text.
         others: processors that come after it.
     """
 
     def __init__(
-        self, constraint: Constraint, *, max_tokens: int | None = None, others: Iterable[Any] = ()
+        self,
+        constraint: Constraint,
+        *,
+        max_tokens: int | None = None,
+        avoid: str | Iterable[str] | None = None,
+        others: Iterable[Any] = (),
     ) -> None:
-        super().__init__([_Row(constraint, max_new_tokens=max_tokens), *others])
+        super().__init__([_Row(constraint, max_new_tokens=max_tokens, avoid=avoid), *others])
 
     def extend(self, others: Iterable[Any]) -> Any:
         """As a list does; returns itself."""

@@ -33,6 +33,7 @@ from anygram import _likely
 from anygram._errors import AnygramError, Cancelled, GrammarError, LimitError, RefusedError
 from anygram._metrics import Histogram, Metrics
 from anygram._native import Cancel, Compiler, Constraint, Language, MaskTimes, TablesBound, Vocabulary
+from anygram._stops import check_stops
 
 __all__ = ["Compilation", "CompileService", "Compiled"]
 
@@ -45,7 +46,14 @@ OPTIONS_KEY = "x-anygram"
 COMPILER_OPTIONS = frozenset({"key_order", "whitespace", "formats", "escapes", "extra_keys"})
 """The options of `Compiler` that a request may set: those that change what is allowed, not what it costs."""
 
-REQUEST_OPTIONS = COMPILER_OPTIONS | {"max_tokens", "close", "error_texts", "limits", "compile_seconds"}
+REQUEST_OPTIONS = COMPILER_OPTIONS | {
+    "avoid_stop",
+    "close",
+    "compile_seconds",
+    "error_texts",
+    "limits",
+    "max_tokens",
+}
 """All options of a request."""
 
 FORMATS: Mapping[str, str] = {
@@ -793,6 +801,12 @@ def check_close(close: Any) -> None:
         raise AnygramError(f"close is {close!r}; it is true, false, or a number of tokens")
 
 
+def check_avoid(avoid: Any) -> None:
+    """Fails unless it is one of the values of `avoid_stop`."""
+    if type(avoid) is not bool:
+        check_stops(avoid)
+
+
 def _answer(waiting: Compilation, compiled: Compiled | None, error: BaseException | None) -> None:
     """Unless it was cancelled at this moment."""
     if not waiting.set_running_or_notify_cancel():
@@ -857,6 +871,7 @@ def _schema(source: str) -> tuple[str, dict[str, Any]]:
     if "compile_seconds" in asked:
         check_seconds(asked["compile_seconds"])
     check_close(asked.get("close", True))
+    check_avoid(asked.get("avoid_stop", True))
     if type(asked.get("error_texts", True)) is not bool:
         raise AnygramError(f"`error_texts` in `{OPTIONS_KEY}` is true or false")
     if "max_tokens" in asked and (type(asked["max_tokens"]) is not int or asked["max_tokens"] < 1):

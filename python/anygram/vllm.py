@@ -22,14 +22,15 @@ import logging
 import sys
 import threading
 from collections.abc import Generator, Iterable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer
 from anygram._serving import Output, Tell, check_budget, is_switched_on, vocabulary_of
-from anygram.serving import CompileService, check_close, split_options
+from anygram._stops import check_stops
+from anygram.serving import CompileService, check_avoid, check_close, split_options
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
 
@@ -132,7 +133,8 @@ class Backend:
     and those of the compile service: `cache_entries`, `cache_bytes`, `max_waiting`, `max_source_bytes`,
     `compile_seconds`, `compile_threads`, `error_texts`, `metrics_file`. With `close` an output is complete
     when it has `max_tokens` tokens: masks see to it from the first token on (`true`), from so many left
-    tokens on (a number, by default 512), or not (`false`). `disable_any_whitespace` and
+    tokens on (a number, by default 512), or not (`false`). With `avoid_stop` no output has a stop string of its
+    request in it (`true`), or one of a list. `disable_any_whitespace` and
     `disable_additional_properties` mean `whitespace="compact"` and `extra_keys="none"`. One request changes
     its own by the key `x-anygram` of its schema.
 
@@ -152,6 +154,7 @@ class Backend:
         self.masks = Masks()
         self._service: CompileService | None = None
         self._closes: bool | int = CLOSE_FROM
+        self._avoids: bool | list[str] = False
         self._making = threading.Lock()
         self._served = threading.local()
 
@@ -165,7 +168,8 @@ class Backend:
         """
         with self._making:
             if self._service is None:
-                self._service, self._closes = service_of(self.vllm_config, self.tokenizer)
+                self._service, own = service_of(self.vllm_config, self.tokenizer)
+                self._closes, self._avoids = own.closes, own.avoids
                 self.masks.service = self._service
             return self._service
 
@@ -202,6 +206,11 @@ class Backend:
             self.masks,
             lambda error: service.error_of(error, texts=texts),
         )
+        avoids = compiled.asked.get("avoid_stop", self._avoids)
+        if avoids is True:
+            avoids = getattr(getattr(request, "sampling_params", None), "stop", None)
+        if avoids is not False:
+            grammar.output.avoid(check_stops(avoids))
         asked: int | None = compiled.asked.get("max_tokens")
         if asked is not None:
             check_budget(grammar.output, asked - 1)
@@ -347,8 +356,15 @@ class Grammar:
         self.output.reset()
 
 
-def service_of(vllm_config: Any, tokenizer: Any, **defaults: Any) -> tuple[CompileService, bool | int]:
-    """What compiles for a configuration of vLLM, and the option `close`.
+class Own(NamedTuple):
+    """The options that are about outputs."""
+
+    closes: bool | int
+    avoids: bool | list[str]
+
+
+def service_of(vllm_config: Any, tokenizer: Any, **defaults: Any) -> tuple[CompileService, Own]:
+    """What compiles for a configuration of vLLM, and the options `close` and `avoid_stop`.
 
     Raises:
         VocabularyError: the tokenizer is of a kind that is not read.
@@ -368,4 +384,7 @@ def service_of(vllm_config: Any, tokenizer: Any, **defaults: Any) -> tuple[Compi
     options, own = split_options(options)
     closes = options.pop("close", CLOSE_FROM)
     check_close(closes)
-    return CompileService(vocabulary_of(tokenizer), options, **{**defaults, **own}), closes
+    avoids = options.pop("avoid_stop", False)
+    check_avoid(avoids)
+    service = CompileService(vocabulary_of(tokenizer), options, **{**defaults, **own})
+    return service, Own(closes, avoids)

@@ -12,6 +12,7 @@ output is wrong.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import random
@@ -31,6 +32,7 @@ REAL = {
     "vllm.exceptions",
     "vllm.sampling_params",
     "vllm.utils.import_utils",
+    "vllm.v1.engine.detokenizer",
     "vllm.v1.structured_output",
     "vllm.v1.structured_output.backend_types",
     "vllm.v1.structured_output.backend_xgrammar",
@@ -78,7 +80,7 @@ def config(**changes: Any) -> Any:
         ),
         speculative_config=None,
         num_speculative_tokens=changes.get("drafts", 0),
-        additional_config={"anygram": {"cache_entries": 64}},
+        additional_config={"anygram": {"cache_entries": 64, "avoid_stop": changes.get("avoid", False)}},
     )
 
 
@@ -108,12 +110,20 @@ class Runner:
         self.requests: dict[str, Any] = {}
         self.n_masks = 0
 
-    def add(self, name: str, stops: set[int] | None = None, most: int = 1000, **asked: Any) -> Any:
+    def add(
+        self,
+        name: str,
+        stops: set[int] | None = None,
+        most: int = 1000,
+        sampling: dict[str, Any] | None = None,
+        **asked: Any,
+    ) -> Any:
         """A request, as the API server checks it and the engine begins it."""
         from vllm.sampling_params import SamplingParams, StructuredOutputsParams
         from vllm.v1.structured_output.request import StructuredOutputRequest
 
-        params: Any = SamplingParams(max_tokens=most, structured_outputs=StructuredOutputsParams(**asked))
+        outputs = StructuredOutputsParams(**asked)
+        params: Any = SamplingParams(max_tokens=most, structured_outputs=outputs, **(sampling or {}))
         params._all_stop_token_ids = set(self.vocabulary.eos) if stops is None else stops
         params._validate_structured_outputs(
             self.config.model_config, self.config.structured_outputs_config, self.vocabulary
@@ -179,9 +189,18 @@ class Runner:
             # The request's tokens, less those so far and one for EOS.
             most = self.requests[name].sampling_params.max_tokens
             expected = fresh.mask(budget=most - 1 - len(fresh.tokens))
+            if self.config.additional_config["anygram"]["avoid_stop"]:
+                self.leave_out(expected, fresh.text, self.requests[name].sampling_params.stop)
             assert (mask.view(np.uint32)[: len(expected)] == expected).all(), name
             assert not mask[len(expected) :].any(), name
         self.n_masks += 1
+
+    def leave_out(self, mask: Any, text: bytes, stop: list[str]) -> None:
+        """Takes the tokens out of a mask with which a stop string stands in the text."""
+        for token in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist():
+            longer = text + self.vocabulary.decode([token])
+            if any(one.encode() in longer for one in stop):
+                mask[token // 32] &= ~np.uint32(1 << token % 32)
 
     def sample(self, mask: Any) -> int:
         bits = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
@@ -219,6 +238,7 @@ class Runner:
         grammar = self.requests[name].structured_output_request.grammar
         if not n or grammar.is_terminated():
             return []
+        # Drafts know nothing of stop strings.
         trial = grammar.output.matcher.fork()
         proposed: list[int] = []
         for _ in range(n):
@@ -335,6 +355,62 @@ def stops() -> None:
     print("stop tokens with bytes")
 
 
+def stop_strings() -> None:
+    """vLLM cuts outputs where a stop string first stands; with `avoid_stop` there is none."""
+    from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
+
+    vocabulary = anygram.Vocabulary.builtin()
+
+    class Detokenizer(BaseIncrementalDetokenizer):
+        def __init__(self, request: Any) -> None:
+            super().__init__(request)
+            self.decoder = codecs.getincrementaldecoder("utf-8")()
+
+        def decode_next(self, next_token_id: int) -> str:
+            return self.decoder.decode(vocabulary.decode([next_token_id]))
+
+    stop = ["e", "[n", '" ']
+    for seed, avoid, include, drafts in (
+        (11, False, False, 0),
+        (12, False, True, 0),
+        (13, True, False, 0),
+        (14, True, True, 3),
+    ):
+        runner = Runner(seed, avoid=avoid, drafts=drafts)
+        for n in range(40):
+            sampling = {"stop": stop, "include_stop_str_in_output": include}
+            runner.add(
+                f"{n}",
+                sampling=sampling,
+                most=200,
+                json={"type": "array", "items": {"type": ["string", "null"]}},
+            )
+        assert not runner.wait()
+        n_cut = 0
+        for name, written in runner.run().items():
+            request = runner.requests[name]
+            detokenizer = Detokenizer(request)
+            found = None
+            for token in request.output:
+                found = detokenizer.update([token], token in runner.stops(name))
+                if found:
+                    break
+            text = written.decode()
+            at = (
+                min((text.find(one) + len(one), text.find(one)) for one in stop if one in text)
+                if found
+                else None
+            )
+            assert (found is None) == all(one not in text for one in stop), (found, text)
+            expected = text if at is None else text[: at[0] if include else at[1]]
+            assert detokenizer.get_next_output_text(True, False) == expected, (expected, text)
+            n_cut += found is not None
+            if not found:
+                json.loads(expected)
+        assert n_cut == 0 if avoid else n_cut > 5, n_cut
+    print("outputs are cut at stop strings, or kept from them")
+
+
 def reasoning() -> None:
     """Nothing is constrained before reasoning ends."""
     runner = Runner(3)
@@ -446,6 +522,7 @@ def main() -> None:
         assert all(hasattr(ours, name) for name in base.__abstractmethods__)
     errors()
     stops()
+    stop_strings()
     reasoning()
     budgets()
     aborted()
