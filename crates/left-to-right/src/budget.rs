@@ -24,8 +24,8 @@
 //! | `walks` | what tokens do to a piece in progress |
 //!
 //! Where the tokens in a part of the text are counted, places are told apart by how many there are, as far as
-//! that matters within the budget (module `counts`). The lower bounds know nothing of it, and the upper
-//! bounds are of texts that are right in any tokens.
+//! that matters within the budget (module `counts`). The lower bounds leave out pieces that would have too many,
+//! and the upper bounds are of texts that are right in any tokens.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.

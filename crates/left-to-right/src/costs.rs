@@ -8,7 +8,7 @@
 //!   and the next begins, as a set of subtrees of the trie of tokens; equal sets are one. [`Leftover::NONE`]
 //!   is a token boundary, and leaving it costs one token.
 //! - [`Costs::read`]: from a leftover a terminal leads to leftovers, each at a cost: the automaton of the
-//!   terminal walks what is left, and then whole tokens.
+//!   terminal walks what is left, and then whole tokens, no more than may have bytes in its piece.
 //! - *Tasks*: from a leftover a nonterminal leads to leftovers, each at its least cost, found best first and
 //!   only as far as somebody asks. Where a token boundary is reached at a cost, a leftover whose texts are
 //!   themselves tokens is of no use at a greater one.

@@ -231,6 +231,11 @@ impl Lexing {
         self.counts.is_some()
     }
 
+    /// How many tokens may have bytes in a piece of a terminal; [`u32::MAX`] if that is not bounded.
+    pub fn most_tokens(&self, terminal: TerminalId) -> u32 {
+        self.counts.as_ref().map_or(u32::MAX, |counts| counts.bound(terminal.index()))
+    }
+
     /// Whether some terminals are given by automata that grow.
     pub fn is_growing(&self) -> bool {
         self.lexicon.union.is_growing()

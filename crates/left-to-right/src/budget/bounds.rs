@@ -85,11 +85,15 @@ impl Budgets {
         let lexing = language.lexing();
         // A piece in progress is completed as one of the terminals that are alive in it.
         let union_state = stepper.transducer().state(lexeme);
+        let n_tokens = stepper.transducer().n_tokens(lexeme);
+        // Those that may have no more tokens are not wanted any more.
+        let wanted = lexing.counts_tokens().then(|| stepper.transducer().outcomes(lexing, lexeme));
         let (viable, ignored) = (stepper.recognizer().viable(state).clone(), &lexing.lexicon.ignored);
         let mut least: Option<u32> = None;
         for terminal in lexing.lexicon.union.live(union_state).iter() {
             let (is_viable, is_ignored) = (viable.contains(terminal), ignored.contains(terminal));
-            if !is_viable && !is_ignored {
+            let is_wanted = wanted.as_ref().is_none_or(|wanted| wanted.contains(terminal));
+            if !is_viable && !is_ignored || !is_wanted {
                 continue;
             }
             let terminal = TerminalId::new(terminal);
@@ -98,9 +102,10 @@ impl Budgets {
                 Some(own) => self.costs.finish(lexing, trie, terminal, own, work)?,
                 None => continue,
             };
+            let most = lexing.most_tokens(terminal).saturating_sub(n_tokens);
             let after = if is_viable { stepper.after(state, terminal)? } else { None };
             for next in [after, is_ignored.then_some(state)].into_iter().flatten() {
-                for &(to, cost) in &*ends {
+                for &(to, cost) in ends.iter().filter(|end| end.1 <= most) {
                     // Only what is less than the least so far is of interest.
                     let room = least
                         .map_or(Some(limit), |least| least.checked_sub(1))

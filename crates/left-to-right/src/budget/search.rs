@@ -80,7 +80,6 @@ impl Budgets {
             let is_truth = lexing.mode() == LexerMode::Scannerless
                 && !lexing.is_growing()
                 && lexing.cfg.automata.is_empty()
-                && !lexing.counts_tokens()
                 && !question.language.grammar().remembers();
             let found = if is_truth {
                 self.bound(question, (config, Leftover::NONE), limit)?

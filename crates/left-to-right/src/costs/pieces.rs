@@ -294,15 +294,21 @@ impl Costs {
             self.add_anything(trie, &mut reached, u32::from(from == Leftover::NONE));
             return Ok(reached.finish());
         };
-        if from == Leftover::NONE {
+        let most = lexing.most_tokens(terminal);
+        if from == Leftover::NONE && most == u32::MAX {
             return self.finish(lexing, trie, terminal, start, work);
         }
         if let Some(known) = self.reads.get(&(terminal, from)) {
             return Ok(known.clone());
         }
-        let tops = self.leftovers[from.index()].clone();
-        let walked = self.walk(trie, &single, start, tops.iter().map(|&top| NodeId(top)), work)?;
-        let reached = self.go_on(lexing, trie, terminal, walked, work)?;
+        let reached = if from == Leftover::NONE {
+            within(self.finish(lexing, trie, terminal, start, work)?, most)
+        } else {
+            let tops = self.leftovers[from.index()].clone();
+            let walked = self.walk(trie, &single, start, tops.iter().map(|&top| NodeId(top)), work)?;
+            // What is left of a token is one of those that have bytes in the piece.
+            within(self.go_on(lexing, trie, terminal, walked, work)?, most.saturating_sub(1))
+        };
         self.reads.insert((terminal, from), reached.clone());
         Ok(reached)
     }
@@ -456,5 +462,13 @@ impl Costs {
     ) -> Result<u32, Stopped> {
         let skipped = self.skip(lexing, trie, from, work)?;
         Ok(skipped.iter().find(|&&(to, _)| to == Leftover::NONE).map_or(NEVER, |&(_, cost)| cost))
+    }
+}
+
+/// What is reached over at most so many tokens.
+pub(super) fn within(reached: Reached, most: u32) -> Reached {
+    match reached.iter().all(|&(_, cost)| cost <= most) {
+        true => reached,
+        false => reached.iter().filter(|&&(_, cost)| cost <= most).copied().collect(),
     }
 }
