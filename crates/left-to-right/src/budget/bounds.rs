@@ -27,7 +27,7 @@ impl Budgets {
         let Question { stepper, language, trie, work } = question;
         let ample = match &mut self.ample {
             Some(ample) => ample,
-            unknown => unknown.insert(Ample::new(language, trie, work)?),
+            unknown => unknown.insert(Ample::new(language, trie, false, work)?),
         };
         match ample {
             Some(ample) => ample.upper(stepper, (language, trie), config),
