@@ -21,8 +21,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use anygram_bits::work::{Stopped, Work};
-use anygram_grammar::cfg::{Automaton, Cfg};
 use anygram_grammar::automata::PieceAutomaton;
+use anygram_grammar::cfg::{Automaton, Cfg};
 use anygram_grammar::ir::{Grammar, LexerMode, NonterminalId, Symbol, TerminalId};
 use anygram_lexer::dfa::{DEAD, Dfa, START};
 use anygram_lexer::transducer::{CutId, LexemeId};

@@ -92,7 +92,7 @@ pub struct Budgets {
     ample: Option<Option<Ample>>,
     /// The same of those that hold whatever was written.
     certain: Option<Option<Ample>>,
-    certain_of: FxHashMap<Config, Certain>,
+    certain_of: FxHashMap<(Config, bool), Certain>,
     places: PlaceTables,
     reaches: FxHashMap<(LexemeId, Leftover), Arc<Reach>>,
     /// Of readings what is enough behind any token that may follow.
@@ -286,23 +286,17 @@ impl Budgets {
 
     /// The same where parser states are those of a generation, as far as it is known. Cost: a look-up, and the
     /// words of the mask where it depends on which tokens there are.
-    pub fn is_known_to_be_ample(
-        &self,
-        generation: u64,
-        text: Text<'_>,
-        mask: &[u32],
-        limit: u32,
-    ) -> bool {
+    pub fn is_known_to_be_ample(&self, generation: u64, text: Text<'_>, mask: &[u32], limit: u32) -> bool {
         if self.generation != generation {
             return false;
         }
         let readings = text.recall.readings(text.frontier);
-        let is_enough =
-            |known: &Enough| known.cost <= limit && text.recall.siblings() <= known.n_values;
+        let is_enough = |known: &Enough| known.cost <= limit && text.recall.siblings() <= known.n_values;
         self.everywhere.get(&*readings).is_some_and(is_enough)
-            || self.ample_for_all.get(&*readings).is_some_and(|&(enough, known)| {
-                enough <= limit && known == MaskKey::new(mask, text)
-            })
+            || self
+                .ample_for_all
+                .get(&*readings)
+                .is_some_and(|&(enough, known)| enough <= limit && known == MaskKey::new(mask, text))
     }
 
     /// Keeps what [`Budgets::add_tokens`] found to be enough behind all tokens of a mask of some readings.

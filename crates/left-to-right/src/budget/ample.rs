@@ -18,14 +18,16 @@ use crate::language::StepError;
 use crate::recalled::Ending;
 use crate::sweep::{Stop, Sweeper};
 
-/// Bytes within which pieces in progress end. Where lengths are bounded, places are one from which so many
-/// bytes behind a token do the same.
-pub(super) const BEYOND: usize = 15;
+/// Where lengths are bounded, places are one from which so many bytes behind a token do the same: pieces in
+/// progress have to end within them.
+pub(super) const BEYOND: usize = 31;
 
 /// Where tokens, or what is left of them, can lead a piece in progress.
 pub(super) struct Reach {
-    /// Pieces in progress behind a token; of some that differ only in how long they can become yet, one.
+    /// Pieces in progress behind a token.
     stays: Box<[LexemeId]>,
+    /// Whether some of these stand for others, that do the same for [`BEYOND`] bytes.
+    is_rough: bool,
     /// How the piece can end: whether with a token, and what is left otherwise.
     exits: Box<[(CutId, bool, Leftover)]>,
 }
@@ -86,7 +88,7 @@ impl Budgets {
             let reach = self.reach(question, config.lexeme, leftover)?;
             question.work.spend(1 + reach.stays.len() + reach.exits.len())?;
             for &lexeme in &reach.stays {
-                let stay = Config { lexeme, ..config };
+                let stay = (Config { lexeme, ..config }, reach.is_rough);
                 most = most.max(self.certain(question, stay, n_values.saturating_add(n_ended))?);
                 if most == NEVER {
                     return Ok(NEVER);
@@ -95,7 +97,7 @@ impl Budgets {
             for &(cut, ends, rest) in &reach.exits {
                 for behind in self.all_behind(question, config, cut)? {
                     if ends {
-                        most = most.max(self.certain(question, behind, n_values)?);
+                        most = most.max(self.certain(question, (behind, false), n_values)?);
                         if most == NEVER {
                             return Ok(NEVER);
                         }
@@ -141,14 +143,14 @@ impl Budgets {
     }
 
     /// How many tokens are certainly enough for a reading, [`NEVER`] if none are known to be, where pieces are
-    /// held against at most `n_values` values.
+    /// held against at most `n_values` values. It may stand for others, see [`Reach`].
     pub(super) fn certain(
         &mut self,
         question: &mut Question<'_>,
-        config: Config,
+        (config, is_rough): (Config, bool),
         n_values: usize,
     ) -> Result<u32, StepError> {
-        if let Some(known) = self.certain_of.get(&config) {
+        if let Some(known) = self.certain_of.get(&(config, is_rough)) {
             return Ok(known.cost(n_values));
         }
         if !self.has_certain(question)? {
@@ -156,8 +158,9 @@ impl Budgets {
         }
         let Question { stepper, language, trie, .. } = question;
         let Some(Some(ample)) = &mut self.certain else { return Ok(NEVER) };
-        let found = ample.certain(stepper, (language, trie), (config, BEYOND))?;
-        self.certain_of.insert(config, found);
+        let bytes = if is_rough { BEYOND } else { usize::MAX };
+        let found = ample.certain(stepper, (language, trie), (config, bytes))?;
+        self.certain_of.insert((config, is_rough), found);
         Ok(found.cost(n_values))
     }
 
@@ -182,8 +185,7 @@ impl Budgets {
         let walked = match leftover {
             Leftover::NONE => sweeper.walk(id),
             _ => {
-                let tops: Vec<_> =
-                    self.costs.tops(leftover).iter().map(|&top| NodeId(top)).collect();
+                let tops: Vec<_> = self.costs.tops(leftover).iter().map(|&top| NodeId(top)).collect();
                 sweeper.walk_below(id, &tops)
             }
         };
@@ -203,9 +205,7 @@ impl Budgets {
             let obligations = transducer.cut(cut).obligations;
             let (ends, tops) = exits.entry(cut).or_default();
             *ends |= has_tokens;
-            let follows = |top: &NodeId| {
-                transducer.survives(lexing, obligations, trie.byte(*top))
-            };
+            let follows = |top: &NodeId| transducer.survives(lexing, obligations, trie.byte(*top));
             tops.extend(group.tops.into_iter().filter(follows));
         }
         stays.sort_unstable();
@@ -216,7 +216,7 @@ impl Budgets {
             .filter(|&(_, ends, rest)| ends || rest != Leftover::NONE)
             .collect();
         exits.sort_unstable();
-        let reach = Arc::new(Reach { stays: stays.into(), exits: exits.into() });
+        let reach = Arc::new(Reach { stays: stays.into(), is_rough: has_levels, exits: exits.into() });
         if self.reaches.len() >= ENTRIES / 20 {
             self.reaches.clear();
         }
