@@ -48,7 +48,7 @@ fn expected(source: &str, text: &[u8]) -> Option<bool> {
     };
     let mut registry = Registry::default();
     registry.add("test:schema", schema);
-    let meaning = Meaning { formats: Formats::AssertRegular };
+    let meaning = Meaning { formats: Formats::Assert };
     registry.schema("test:schema").ok()?.is_valid(&value, meaning).ok()
 }
 

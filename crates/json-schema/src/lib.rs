@@ -115,11 +115,7 @@ pub fn embedded(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
 
 /// The parts of the grammar of a schema's texts.
 pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
-    let document = |text: &str| {
-        read::read(text)
-            .map_err(|error| Refusal::new(Kind::Syntax, "", format!("the schema is no JSON: {error}")))
-    };
-    let schema = document(schema)?;
+    let schema = read::read(schema).map_err(|error| error.refusal("the schema"))?;
     lowered_value(&schema, options).map_err(|refusal| match refusal.kind {
         Kind::Unsatisfiable => contradiction(&schema, options, refusal),
         _ => refusal,
@@ -142,15 +138,12 @@ fn contradiction(schema: &Value, options: &Options, refusal: Refusal) -> Refusal
 
 /// Whether a schema has a value: if not, that is the refusal.
 fn emptiness(schema: &str, options: &Options) -> Result<(), Refusal> {
-    let schema = read::read(schema).map_err(|error| Refusal::new(Kind::Syntax, "", error.to_string()))?;
+    let schema = read::read(schema).map_err(|error| error.refusal("the schema"))?;
     lowered_value(&schema, options).map(drop)
 }
 
 fn lowered_value(schema: &Value, options: &Options) -> Result<Lowered, Refusal> {
-    let document = |text: &str| {
-        read::read(text)
-            .map_err(|error| Refusal::new(Kind::Syntax, "", format!("a document is no JSON: {error}")))
-    };
+    let document = |text: &str| read::read(text).map_err(|error| error.refusal("a document"));
     let others = options.documents.iter().map(|(address, text)| Ok((address.as_str(), document(text)?)));
     let mut others: Vec<(&str, Value)> = others.collect::<Result<_, Refusal>>()?;
     let known = std::iter::once(schema).chain(others.iter().map(|(_, document)| document));

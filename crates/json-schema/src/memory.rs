@@ -15,6 +15,7 @@ use anygram_grammar::automata::PieceAutomaton;
 use anygram_grammar::memory::{
     ByteSet, Ended, Memory, Remembered, Rests, Risk, Role, TokenTest, Watch, Watched,
 };
+use num_bigint::BigInt;
 use rpds::{ListSync, RedBlackTreeSetSync};
 use rustc_hash::FxHasher;
 
@@ -402,9 +403,11 @@ impl JsonMemory {
         let is_negative = begin.starts_with('-');
         let seen = &self.frame.seen;
         let meets = |is_negative: bool, digits: &str| {
-            let from = Digits { is_negative, digits: digits.into(), exponent: i128::MIN };
+            let from = Held::Number(Digits { is_negative, digits: digits.into(), exponent: BigInt::ZERO });
             let number = |held: &Held| matches!(held, Held::Number(number) if number.may_begin(begin));
-            seen.range(Held::Number(from)..).next().is_some_and(number)
+            // Those with the same digits are on both sides: exponents are compared last.
+            seen.range(&from..).next().is_some_and(number)
+                || seen.range(..&from).next_back().is_some_and(number)
         };
         meets(is_negative, digits) || meets(is_negative, digits.trim_end_matches('0')) || meets(false, "")
     }
