@@ -224,7 +224,12 @@ fn schemas() -> Vec<(&'static str, String, Fate)> {
             r#"{"allOf":[{"multipleOf":1e-300},{"multipleOf":7},{"multipleOf":1e300}]}"#.into(),
             Reads("0"),
         ),
-        ("bounds", r#"{"minimum":1e400,"maximum":1e9999}"#.into(), Reads("1e500")),
+        ("bounds", r#"{"minimum":1e399,"maximum":12e399}"#.into(), Reads("1e400")),
+        (
+            "bounds far away",
+            r#"{"minimum":1e400,"maximum":1e9999}"#.into(),
+            Refused("a power of ten beyond 400"),
+        ),
         (
             "many that differ",
             r#"{"uniqueItems":true,"items":{"minimum":-1e30,"maximum":1e30,"type":"integer"}}"#.into(),
