@@ -90,11 +90,12 @@ pub struct Budgets {
     subtrees: Arc<Subtrees>,
     /// `None` until it is known whether there are such bounds.
     ample: Option<Option<Ample>>,
-    /// The same of those that hold whatever was written.
+    /// The same of those that hold whatever was written, where the grammar remembers that.
     certain: Option<Option<Ample>>,
     certain_of: FxHashMap<(Config, bool), Certain>,
     places: PlaceTables,
     reaches: FxHashMap<(LexemeId, Leftover), Arc<Reach>>,
+    reach_bytes: usize,
     /// Of readings what is enough behind any token that may follow.
     everywhere: FxHashMap<Box<[Config]>, Enough>,
     walks: FxHashMap<(LexemeId, Leftover, Outlook), Arc<Walk>>,
@@ -184,6 +185,7 @@ impl Budgets {
             certain_of: FxHashMap::default(),
             places: PlaceTables::looking_beyond(BEYOND),
             reaches: FxHashMap::default(),
+            reach_bytes: 0,
             everywhere: FxHashMap::default(),
             walks: FxHashMap::default(),
             groups: FxHashMap::default(),
@@ -212,7 +214,6 @@ impl Budgets {
             self.walks.values().map(|walk| 4 * walk.stays.len() + 12 * walk.exits.len() + 64).sum::<usize>();
         let amples = self.ample.iter().chain(&self.certain).flatten();
         let ample = amples.map(Ample::memory_usage).sum::<usize>();
-        let reaches = self.reaches.values().map(|reach| reach.memory_usage()).sum::<usize>();
         let readings = self.ample_for_all.keys().chain(self.everywhere.keys());
         let upper = self.upper.values().map(Upper::memory_usage).sum::<usize>();
         let cuts = self.cuts.values().map(|cuts| size_of_val(&**cuts) + 32).sum::<usize>();
@@ -226,7 +227,7 @@ impl Budgets {
             + cuts
             + readings.map(|readings| 32 + size_of_val(&**readings)).sum::<usize>()
             + self.places.memory_usage()
-            + reaches
+            + self.reach_bytes
             + 48 * self.certain_of.len()
     }
 

@@ -1,7 +1,7 @@
 //! Budgets within which everything fits that may follow, whatever was written before.
 //!
 //! Which tokens there are does not matter then, only where they can lead ([`Reach`]): if for all readings
-//! that they come to it is certain what is enough ([`Ample::certain`]), the most of that is enough for the
+//! that they come to it is certain what is enough ([`Ample::certain`](crate::ample::Ample::certain)), the most of that is enough for the
 //! whole mask. A piece that ends may repeat another or not; where that makes a difference, both is looked at.
 
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use anygram_lexer::transducer::{CutId, LexemeId};
 use anygram_vocab::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Budgets, ENTRIES, Place, Question};
-use crate::ample::Ample;
+use super::{Budgets, Place, Question};
 use crate::costs::{Leftover, NEVER};
 use crate::frontier::Config;
 use crate::language::StepError;
 use crate::recalled::Ending;
-use crate::sweep::{Stop, Sweeper};
+use crate::sweep::{PlaceTables, Stop, Sweeper};
 
 /// Where lengths are bounded, places are one from which so many bytes behind a token do the same: pieces in
 /// progress have to end within them.
@@ -76,24 +75,25 @@ impl Budgets {
         n_values: usize,
     ) -> Result<u32, StepError> {
         // Where ends of pieces meet in one state, they are followed together.
-        if question.language.lexing().merges_ends() || !self.has_certain(question)? {
+        if question.language.lexing().merges_ends() || self.ample(question, true)?.is_none() {
             return Ok(NEVER);
         }
         let mut most = 0;
-        // With the pieces that have ended inside of the token.
+        // With the values that may be there, those that have ended inside of the token included.
         let mut agenda: Vec<(Place, usize)> =
-            readings.iter().map(|&config| ((config, Leftover::NONE), 0)).collect();
-        let mut seen: FxHashSet<Place> = agenda.iter().map(|&(place, _)| place).collect();
-        while let Some(((config, leftover), n_ended)) = agenda.pop() {
+            readings.iter().map(|&config| ((config, Leftover::NONE), n_values)).collect();
+        let mut seen: FxHashSet<(Place, usize)> = agenda.iter().copied().collect();
+        while let Some(((config, leftover), n_values)) = agenda.pop() {
             let reach = self.reach(question, config.lexeme, leftover)?;
             question.work.spend(1 + reach.stays.len() + reach.exits.len())?;
             for &lexeme in &reach.stays {
                 let stay = (Config { lexeme, ..config }, reach.is_rough);
-                most = most.max(self.certain(question, stay, n_values.saturating_add(n_ended))?);
+                most = most.max(self.certain(question, stay, n_values)?);
                 if most == NEVER {
                     return Ok(NEVER);
                 }
             }
+            let n_values = n_values.saturating_add(1);
             for &(cut, ends, rest) in &reach.exits {
                 for behind in self.all_behind(question, config, cut)? {
                     if ends {
@@ -102,8 +102,9 @@ impl Budgets {
                             return Ok(NEVER);
                         }
                     }
-                    if rest != Leftover::NONE && seen.insert((behind, rest)) {
-                        agenda.push(((behind, rest), n_ended + 1));
+                    let next = ((behind, rest), n_values);
+                    if rest != Leftover::NONE && seen.insert(next) {
+                        agenda.push(next);
                     }
                 }
             }
@@ -133,15 +134,6 @@ impl Budgets {
         Ok(all)
     }
 
-    fn has_certain(&mut self, question: &mut Question<'_>) -> Result<bool, StepError> {
-        let Question { language, trie, work, .. } = question;
-        let certain = match &mut self.certain {
-            Some(certain) => certain,
-            unknown => unknown.insert(Ample::new(language, trie, true, work)?),
-        };
-        Ok(certain.is_some())
-    }
-
     /// How many tokens are certainly enough for a reading, [`NEVER`] if none are known to be, where pieces are
     /// held against at most `n_values` values. It may stand for others, see [`Reach`].
     pub(super) fn certain(
@@ -153,11 +145,8 @@ impl Budgets {
         if let Some(known) = self.certain_of.get(&(config, is_rough)) {
             return Ok(known.cost(n_values));
         }
-        if !self.has_certain(question)? {
-            return Ok(NEVER);
-        }
+        let Some(ample) = self.ample(question, true)? else { return Ok(NEVER) };
         let Question { stepper, language, trie, .. } = question;
-        let Some(Some(ample)) = &mut self.certain else { return Ok(NEVER) };
         let bytes = if is_rough { BEYOND } else { usize::MAX };
         let found = ample.certain(stepper, (language, trie), (config, bytes))?;
         self.certain_of.insert((config, is_rough), found);
@@ -217,9 +206,13 @@ impl Budgets {
             .collect();
         exits.sort_unstable();
         let reach = Arc::new(Reach { stays: stays.into(), is_rough: has_levels, exits: exits.into() });
-        if self.reaches.len() >= ENTRIES / 20 {
+        let bytes = reach.memory_usage();
+        if self.reach_bytes + bytes + self.places.memory_usage() > language.limits().cache_bytes {
             self.reaches.clear();
+            self.reach_bytes = 0;
+            self.places = PlaceTables::looking_beyond(BEYOND);
         }
+        self.reach_bytes += bytes;
         self.reaches.insert((lexeme, leftover), reach.clone());
         Ok(reach)
     }
