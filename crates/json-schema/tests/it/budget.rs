@@ -191,6 +191,116 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
     assert!(n_limits * 20 <= n_walks.max(20));
 }
 
+/// All bytes, so that there are bounds that take no search, and some longer tokens.
+fn all_bytes() -> Vocabulary {
+    let longer =
+        ["\",\"", "\":", "{\"", "\":1", "\":1,\"", "gh", "\"}", "],", "\":{\"", "},{\"", ",\"", "null"];
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
+    let mut all: Vec<Vec<u8>> = bytes.chain(longer.map(|text| text.as_bytes().to_vec())).collect();
+    let eos = vec![all.len() as u32];
+    all.push(Vec::new());
+    Vocabulary::from_tokens(all, SpecialIds { eos, ..SpecialIds::default() }).unwrap()
+}
+
+/// Schemas and texts, behind which what was written leaves few ways to go on.
+fn crowded() -> Vec<(String, String)> {
+    let members = |keys: &str| keys.chars().map(|key| format!("\"{key}\":1")).collect::<Vec<_>>().join(",");
+    let one = r#""additionalProperties":{"const":1}"#;
+    let mut all = Vec::new();
+    for (pattern, keys) in [
+        ("^[g-i]?$", "gh"),
+        ("^[g-i]{0,2}$", "ghi"),
+        ("^[g-z]{1,2}$", "ghijklmnopqrstuvwxyz"),
+        ("^[g-z]{1,3}$", "ghijklmnopqrstuvwxyz"),
+        ("^[^ ]*$", "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"),
+        ("^(a|b|gg)$", "ab"),
+    ] {
+        let names = format!(r#""type":"object","propertyNames":{{"pattern":"{pattern}"}},{one}"#);
+        all.push((format!("{{{names}}}"), format!("{{{}", members(keys))));
+        all.push((
+            format!(r#"{{{names},"minProperties":{}}}"#, keys.len() + 1),
+            format!("{{{}", members(keys)),
+        ));
+        let deep = format!(r#"{{"type":"object","properties":{{"k":{{{names}}}}},"required":["k","l"]}}"#);
+        all.push((deep, format!("{{\"x\":[{{{}}}],\"k\":{{{}", members("ab"), members(keys))));
+    }
+    let items = r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"string","maxLength":2}}"#;
+    all.push((items.to_owned(), r#"["g","h","#.to_owned()));
+    let items = r#"{"type":"array","uniqueItems":true,"items":{"type":"object","properties":{"g":{}}}}"#;
+    all.push((items.to_owned(), r#"[{"g":1},{"h":[1]},{"g":"#.to_owned()));
+    all
+}
+
+/// Where a budget is ample, that is known without a look at tokens; around its bound, and for all budgets, masks
+/// are those of minimum costs.
+#[test]
+fn ample_budgets_are_those_of_minimum_costs() {
+    let vocabulary = all_bytes();
+    let (mut n_ample, mut n_bits, mut n_limits) = (0, 0, 0);
+    let drawn = seeds().into_iter().filter_map(|seed| {
+        let (schema, matcher) = case(seed, &vocabulary)?;
+        Some((seed, schema, matcher))
+    });
+    let crowded = crowded().into_iter().zip(1_000_000..).flat_map(|((schema, text), seed)| {
+        let language = grammar(&schema, &Options { whitespace: Whitespace::Compact, ..Options::default() });
+        let language = Language::new(language.unwrap(), &LanguageOptions::default()).unwrap();
+        let constraint = Constraint::new(Arc::new(language), vocabulary.clone()).unwrap();
+        (0..4).map(move |at| {
+            let mut matcher = constraint.matcher().unwrap();
+            for byte in text.bytes() {
+                matcher.advance(TokenId::new(usize::from(byte))).unwrap();
+            }
+            (seed * 4 + at, schema.clone(), matcher)
+        })
+    });
+    for (seed, schema, mut matcher) in drawn.chain(crowded.collect::<Vec<_>>()) {
+        let mut random = Random::new(seed);
+        'walk: for _ in 0..8 {
+            let plain = matcher.mask().unwrap();
+            let tokens = allowed(&matcher, &plain);
+            if tokens.is_empty() {
+                break;
+            }
+            for budget in [1, 2, 3, 5, 8, 12, 16, 24, 40, 400] {
+                let text = vocabulary.decode(matcher.tokens()).unwrap();
+                let context =
+                    format!("seed {seed}, {schema}, {budget} after {:?}", String::from_utf8_lossy(&text));
+                let mask = match matcher.mask_with_budget(budget) {
+                    Ok(mask) => mask,
+                    Err(error) if error.limit().is_some() => {
+                        n_limits += 1;
+                        break 'walk;
+                    }
+                    Err(error) => panic!("{context}: {error}"),
+                };
+                assert!(mask.is_subset(&plain), "{context}");
+                let mut words = vec![0; mask.words().len()];
+                if matcher.known_mask_with_budget_into(budget, &mut words).unwrap() {
+                    assert_eq!(words, mask.words(), "{context}: looked up");
+                    n_ample += 1;
+                }
+                for _ in 0..6 {
+                    let token = *random.choose(&tokens);
+                    let mut after = matcher.fork();
+                    after.advance(token).unwrap();
+                    match after.minimum_tokens(budget - 1) {
+                        Ok(least) => {
+                            n_bits += 1;
+                            let display = vocabulary.display_token(token);
+                            assert_eq!(mask.contains(token), least.is_some(), "{context}: {display:?}");
+                        }
+                        Err(error) if error.limit().is_some() => n_limits += 1,
+                        Err(error) => panic!("{context}: {error}"),
+                    }
+                }
+            }
+            matcher.advance(*random.choose(&tokens)).unwrap();
+        }
+    }
+    println!("{n_ample} ample, {n_bits} bits, {n_limits} limits");
+    assert!(seeds().len() < 20 || n_ample > 500 && n_bits > 5_000 && n_limits * 20 < n_bits);
+}
+
 /// Half a pair of escapes can be completed by each of 1,024 halves, which all lead to the same.
 #[test]
 fn halves_of_pairs_are_no_search() {
