@@ -61,8 +61,8 @@ type Place = (Config, Leftover);
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
-/// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a
-/// search that needs many has to end before there is no room for others.
+/// Steps that a new state of the lexer's automaton counts as, where it grows, and a new outlook: they are kept,
+/// so a search that needs many has to end before there is no room for others.
 const GROWTH: usize = 8_000;
 
 /// An upper bound on the cost of a reading.
