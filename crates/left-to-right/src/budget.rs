@@ -17,7 +17,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `ample` | budgets within which all fits that may follow |
+//! | `reach` | budgets within which all fits that may follow |
 //! | `masks` | which tokens of a mask are within a budget |
 //! | `answers` | completions that repeat nothing |
 //! | `search` | the search for a completion |
@@ -27,10 +27,10 @@
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
 
-mod ample;
 mod answers;
 mod bounds;
 mod masks;
+mod reach;
 mod search;
 mod walks;
 
@@ -51,8 +51,8 @@ use crate::recalled::{Outlook, Outlooks, Recalled};
 use crate::sweep::PlaceTables;
 use crate::witness::{Cuts, Node};
 
-use ample::{BEYOND, Enough, Reach};
 use answers::Answer;
+use reach::{BEYOND, Enough, Reach};
 use walks::{Groups, Rest, Walk};
 
 /// A reading, and what is left of the tokens in which it stands.
