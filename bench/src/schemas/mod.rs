@@ -145,12 +145,16 @@ mod tests {
                 (r#"{"a": 2}"#.into(), true),
             ],
         };
-        let makers = engine::makers(&vocabulary).unwrap();
-        let row = row(&schema, &makers[..1], &vocabulary, (f64::INFINITY, None)).unwrap();
-        let ours = &row.engines[0];
-        assert_eq!((ours.refused.as_deref(), ours.wrong_valid.len(), ours.wrong_invalid.len()), (None, 1, 0));
-        assert!(ours.disagreement.is_none() && !ours.passes());
-        let report = Report::new(vec![OURS.into()], vec![row]);
+        let mut makers = engine::makers(&vocabulary).unwrap();
+        makers.truncate(1);
+        makers.push(engine::within_budget(&vocabulary, 40));
+        let row = row(&schema, &makers, &vocabulary, (f64::INFINITY, Some(40))).unwrap();
+        for ours in &row.engines {
+            let wrong = (ours.wrong_valid.len(), ours.wrong_invalid.len());
+            assert_eq!((ours.refused.as_deref(), wrong), (None, (1, 0)));
+            assert!(ours.disagreement.is_none() && !ours.passes());
+        }
+        let report = Report::new(vec![OURS.into(), "within budget".into()], vec![row]);
         report.print();
         assert_eq!(report.disagreements().count(), 0);
     }

@@ -238,6 +238,29 @@ fn schemas() -> Vec<(&'static str, String, Fate)> {
     ]
 }
 
+/// An object whose keys each ask for the next one: as many alternatives as keys, each of as many parts.
+fn dependents(n: usize) -> String {
+    let one = |at: usize| {
+        format!(r#""k{at}":{{"required":["k{}"],"properties":{{"k{at}":{{"minimum":{at}}}}}}}"#, at + 1)
+    };
+    let all: Vec<String> = (0..n).map(one).collect();
+    format!(r#"{{"dependentSchemas":{{{}}}}}"#, all.join(","))
+}
+
+#[test]
+fn schemas_are_cancelled() {
+    let cancel = anygram::Cancel::new();
+    cancel.cancel();
+    let compiler = Compiler::default().cancel(cancel);
+    for (format, source) in [
+        (GrammarFormat::JsonSchema, dependents(300)),
+        (GrammarFormat::Lark, format!("start: %json {}", dependents(300))),
+    ] {
+        let error = compiler.compile(format, &source).unwrap_err();
+        assert_eq!(error.kind(), anygram::ErrorKind::Cancelled, "{error}");
+    }
+}
+
 #[test]
 fn each_schema_is_answered_or_refused() {
     for (name, source, fate) in schemas() {

@@ -9,7 +9,7 @@
 //!
 //! What stays true: the clauses of a set have exactly the values of which all its literals hold. Cost:
 //! alternatives multiply where `anyOf`, `oneOf`, `not` and `if` meet; [`Limits::clauses`] bounds what one set
-//! may come to.
+//! may come to, [`Limits::steps`] what it takes to find them all.
 //!
 //! | module | what |
 //! |---|---|
@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use anygram_bits::work::{Cancel, Work};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::atoms::{
@@ -77,11 +78,13 @@ pub struct Limits {
     pub clauses: usize,
     /// Clauses of all sets.
     pub all_clauses: usize,
+    /// Steps to find them: literals and parts of schemas that are looked at.
+    pub steps: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { clauses: 4_000, all_clauses: 200_000 }
+        Self { clauses: 4_000, all_clauses: 200_000, steps: 20_000_000 }
     }
 }
 
@@ -200,6 +203,7 @@ pub struct Algebra<'a> {
     depth: usize,
     n_clauses: usize,
     limits: Limits,
+    work: Work,
     pub(crate) asserts_formats: bool,
     pub(crate) order: KeyOrder,
     /// Whether objects that declare keys have no others, unless a keyword asks for them.
@@ -252,7 +256,13 @@ impl KeyOrder {
 
 impl<'a> Algebra<'a> {
     /// The algebra of a schema.
-    pub fn new(documents: Documents<'a>, asserts_formats: bool, limits: Limits) -> Self {
+    pub fn new(
+        documents: Documents<'a>,
+        asserts_formats: bool,
+        limits: Limits,
+        cancel: Option<&Cancel>,
+    ) -> Self {
+        let work = Work::new(limits.steps, "schema_steps");
         let mut this = Self {
             documents,
             strings: Strings::default(),
@@ -272,6 +282,10 @@ impl<'a> Algebra<'a> {
             depth: 0,
             n_clauses: 0,
             limits,
+            work: match cancel {
+                Some(cancel) => work.with_cancel(cancel.clone()),
+                None => work,
+            },
             asserts_formats,
             order: KeyOrder::Any,
             declared_only: false,
@@ -284,6 +298,11 @@ impl<'a> Algebra<'a> {
     /// Sets the order of keys, and whether only declared ones are written.
     pub fn with_keys(self, order: KeyOrder, declared_only: bool) -> Self {
         Self { order, declared_only, ..self }
+    }
+
+    /// Counts steps.
+    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Refusal> {
+        self.work.spend(steps).map_err(Refusal::stopped)
     }
 
     /// The set of the schema itself.

@@ -51,11 +51,15 @@ impl Algebra<'_> {
                 }
                 match partial.take_choice() {
                     None => clauses.push(partial.finish()),
-                    Some(alternatives) => agenda.extend(alternatives.iter().rev().map(|formula| {
-                        let mut next = partial.clone();
-                        next.agenda.push(Todo::Formula(formula.clone()));
-                        next
-                    })),
+                    Some(alternatives) => {
+                        let size = partial.seen.len() + partial.choices.len();
+                        self.spend(alternatives.len().saturating_mul(1 + size))?;
+                        agenda.extend(alternatives.iter().rev().map(|formula| {
+                            let mut next = partial.clone();
+                            next.agenda.push(Todo::Formula(formula.clone()));
+                            next
+                        }))
+                    }
                 }
                 if clauses.len() + agenda.len() > self.limits.clauses {
                     return Err(self.too_many(set, self.limits.clauses, "clauses"));
@@ -142,6 +146,7 @@ impl Algebra<'_> {
     /// Works off what a clause in the making has to satisfy.
     fn settle(&mut self, partial: &mut Partial) -> Result<Settled, Refusal> {
         while let Some(todo) = partial.agenda.pop() {
+            self.spend(1)?;
             let settled = match todo {
                 Todo::Formula(formula) => self.settle_one(partial, &formula)?,
                 Todo::Parts(_, 0) => None,
@@ -249,6 +254,7 @@ impl Algebra<'_> {
 
     /// Whether a formula contradicts what a clause in the making asserts, as far as that shows at once.
     fn is_impossible(&mut self, formula: &Formula, partial: &Partial, depth: usize) -> Result<bool, Refusal> {
+        self.spend(1)?;
         Ok(match formula {
             Formula::False => true,
             Formula::Literal(literal) => {

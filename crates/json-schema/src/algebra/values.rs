@@ -26,6 +26,7 @@ impl Algebra<'_> {
     }
 
     fn holds(&mut self, formula: &Formula, value: &Value) -> Result<bool, Refusal> {
+        self.spend(1)?;
         Ok(match formula {
             Formula::True => true,
             Formula::False => false,
