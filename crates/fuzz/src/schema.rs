@@ -13,7 +13,7 @@ use anygram_schema_oracle::{Formats, Options as Meaning, Registry, Value};
 /// Reads a schema and a text.
 pub fn run(data: &[u8]) -> bool {
     let Some((source, text)) = crate::source_and_text(data) else { return false };
-    let limits = Limits { clauses: 200, all_clauses: 2_000 };
+    let limits = Limits { clauses: 200, all_clauses: 2_000, ..Limits::default() };
     let options = Options { limits, schema_states: 5_000, ..Options::default() };
     let grammar = match grammar(source, &options) {
         Ok(grammar) => grammar,
@@ -48,7 +48,7 @@ fn expected(source: &str, text: &[u8]) -> Option<bool> {
     };
     let mut registry = Registry::default();
     registry.add("test:schema", schema);
-    let meaning = Meaning { formats: Formats::AssertRegular };
+    let meaning = Meaning { formats: Formats::Assert };
     registry.schema("test:schema").ok()?.is_valid(&value, meaning).ok()
 }
 

@@ -131,8 +131,7 @@ pub struct Idle {
 /// Finds the parts of a schema that change nothing: alternatives of `anyOf` and `oneOf`, values of `enum`,
 /// properties.
 pub fn idle(schema: &str, options: &Options) -> Result<Idle, Refusal> {
-    let whole = read::read(schema)
-        .map_err(|error| Refusal::new(Kind::Syntax, "", format!("the schema is no JSON: {error}")))?;
+    let whole = read::read(schema).map_err(|error| error.refusal("the schema"))?;
     let (mut parts, mut found) = (Vec::new(), Idle::default());
     collect(&whole, &mut Vec::new(), &mut parts);
     let most = PARTS.min(BYTES / schema.len().max(1));

@@ -1,24 +1,25 @@
-//! The nineteen formats that JSON Schema asserts, as patterns.
+//! The nineteen formats that JSON Schema asserts: seventeen as patterns, two that no pattern says.
 //!
-//! [`format()`] knows them by name; any other name is an annotation. All but `regex` are [`Pattern`]s,
-//! anchored at both ends, with look-ahead where two conditions hold at once. They are written here as
-//! expressions of ECMA-262, from the grammars of the documents named at each. All of them mean ASCII digits
-//! and letters, and no white space that is not written.
+//! [`format()`] knows them by name; any other name is an annotation. [`Pattern`]s are anchored at both ends,
+//! with look-ahead where two conditions hold at once. They are written here as expressions of ECMA-262, from
+//! the grammars of the documents named at each. All of them mean ASCII digits and letters, and no white space
+//! that is not written. They are exact. What cannot be is refused where it is asserted:
 //!
-//! What no regular expression of sensible size says is left out, so that these accept more than they should:
-//!
-//! | format | accepts also |
+//! | format | why |
 //! |---|---|
-//! | `hostname`, `idn-hostname` | labels that begin with `xn--` and are not the Punycode of a label |
-//! | `idn-hostname` | labels that are not in Normalization Form C, or too long as Punycode |
+//! | `idn-hostname` | a label is in Normalization Form C, and its length is that of its Punycode |
+//! | `regex` | groups nest, and names and numbers refer to groups |
 //!
-//! `regex` is not regular: groups nest. It would take a counter of the groups that are open, beside a finite
-//! automaton for characters, escapes, classes and quantifiers. That is not exact either: the names of groups
-//! differ in an alternative, `\k<name>` and `\1` need a group that may come later, and `{9,10}` orders
-//! numbers of any length. So there is no automaton here; [`is_regex`] says whether a text is one.
+//! `hostname` is RFC 1123, section 2.1, in all drafts: letters, digits and hyphens. Names "produced using the
+//! Punycode algorithm", which the drafts include, are such. RFC 1123 does not look into labels that begin with
+//! `xn--`: nor does this format, though the optional tests of the suite do.
+//!
+//! `regex` would take a counter of the groups that are open, beside a finite automaton for characters, escapes,
+//! classes and quantifiers. That is not exact either: the names of groups differ in an alternative, `\k<name>`
+//! and `\1` need a group that may come later, and `{9,10}` orders numbers of any length. [`is_regex`] says
+//! whether a text is one.
 
 mod address;
-mod idn;
 mod uri;
 
 use std::sync::OnceLock;
@@ -31,34 +32,34 @@ use crate::pattern::{self, Limits, Pattern, PatternErrorKind};
 pub enum Format {
     /// The texts that a pattern matches. It is anchored.
     Pattern(Pattern),
-    /// The regular expressions of ECMA-262 with the flag `u`: see [`is_regex`].
-    EcmaRegex,
+    /// What no pattern says, and why.
+    Inexpressible(&'static str),
 }
 
-/// What writes the expression of a format.
-type Write = fn() -> String;
+/// What writes the expression of a format, or why there is none.
+type Write = Result<fn() -> String, &'static str>;
 
-/// The names, each with what writes its expression; of that which is not regular, nothing does.
-const FORMATS: [(&str, Option<Write>); 19] = [
-    ("date", Some(date)),
-    ("date-time", Some(date_time)),
-    ("duration", Some(duration)),
-    ("email", Some(|| address::email(""))),
-    ("hostname", Some(address::hostname)),
-    ("idn-email", Some(|| address::email(r"\u{80}-\u{10ffff}"))),
-    ("idn-hostname", Some(idn::hostname)),
-    ("ipv4", Some(address::ipv4)),
-    ("ipv6", Some(address::ipv6)),
-    ("iri", Some(|| uri::uri(true))),
-    ("iri-reference", Some(|| uri::uri_reference(true))),
-    ("json-pointer", Some(|| JSON_POINTER.to_owned())),
-    ("regex", None),
-    ("relative-json-pointer", Some(relative_json_pointer)),
-    ("time", Some(time)),
-    ("uri", Some(|| uri::uri(false))),
-    ("uri-reference", Some(|| uri::uri_reference(false))),
-    ("uri-template", Some(uri::uri_template)),
-    ("uuid", Some(uuid)),
+/// The names.
+const FORMATS: [(&str, Write); 19] = [
+    ("date", Ok(date)),
+    ("date-time", Ok(date_time)),
+    ("duration", Ok(duration)),
+    ("email", Ok(|| address::email(""))),
+    ("hostname", Ok(address::hostname)),
+    ("idn-email", Ok(|| address::email(r"\u{80}-\u{10ffff}"))),
+    ("idn-hostname", Err("a label is in Normalization Form C, and as long as its Punycode")),
+    ("ipv4", Ok(address::ipv4)),
+    ("ipv6", Ok(address::ipv6)),
+    ("iri", Ok(|| uri::uri(true))),
+    ("iri-reference", Ok(|| uri::uri_reference(true))),
+    ("json-pointer", Ok(|| JSON_POINTER.to_owned())),
+    ("regex", Err("groups nest, and names and numbers refer to groups")),
+    ("relative-json-pointer", Ok(relative_json_pointer)),
+    ("time", Ok(time)),
+    ("uri", Ok(|| uri::uri(false))),
+    ("uri-reference", Ok(|| uri::uri_reference(false))),
+    ("uri-template", Ok(uri::uri_template)),
+    ("uuid", Ok(uuid)),
 ];
 
 /// The format of a name, `None` if the name is an annotation. It is parsed once, for all schemas.
@@ -66,8 +67,8 @@ pub fn format(name: &str) -> Option<&'static Format> {
     static KNOWN: [OnceLock<Option<Format>>; FORMATS.len()] = [const { OnceLock::new() }; FORMATS.len()];
     let at = FORMATS.iter().position(|(known, _)| *known == name)?;
     let make = || match FORMATS[at].1 {
-        None => Some(Format::EcmaRegex),
-        Some(write) => pattern::parse(&format!("^(?:{})$", write())).ok().map(Format::Pattern),
+        Err(why) => Some(Format::Inexpressible(why)),
+        Ok(write) => pattern::parse(&format!("^(?:{})$", write())).ok().map(Format::Pattern),
     };
     KNOWN[at].get_or_init(make).as_ref()
 }
@@ -83,15 +84,26 @@ pub fn is_regex(text: &str) -> Option<bool> {
     }
 }
 
-/// `full-date` of RFC 3339: days are those of the month, by the Gregorian calendar in all years.
-fn date() -> String {
+/// The years with a 29 February.
+fn leap_year() -> String {
     // Divisible by 4, as two digits, but 00.
     let by_4 = "(?:0[48]|[2468][048]|[13579][26])";
+    format!(r"(?:\d\d{by_4}|(?:00|{by_4})00)")
+}
+
+/// `full-date` of RFC 3339: days are those of the month, by the Gregorian calendar in all years.
+fn date() -> String {
     let month_31 = r"(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])";
     let month_30 = r"(?:0[469]|11)-(?:0[1-9]|[12]\d|30)";
     let february = r"02-(?:0[1-9]|1\d|2[0-8])";
-    let leap_day = format!(r"(?:\d\d{by_4}|(?:00|{by_4})00)-02-29");
-    format!(r"(?:\d{{4}}-(?:{month_31}|{month_30}|{february})|{leap_day})")
+    format!(r"(?:\d{{4}}-(?:{month_31}|{month_30}|{february})|{}-02-29)", leap_year())
+}
+
+/// The last days of months.
+fn last_day() -> String {
+    let leap = leap_year();
+    let usual = r"\d{4}-(?:(?:0[13578]|1[02])-31|(?:0[469]|11)-30)";
+    format!(r"(?:{usual}|{leap}-02-29|(?!{leap})\d{{4}}-02-28)")
 }
 
 const HOUR: &str = r"(?:[01]\d|2[0-3])";
@@ -100,7 +112,16 @@ const FRACTION: &str = r"(?:\.\d+)?";
 
 /// `full-time` of RFC 3339. Second 60 is there where it is 23:59 in UTC.
 fn time() -> String {
-    let usual = format!("{HOUR}:{MINUTE}:{MINUTE}{FRACTION}(?:[Zz]|[+-]{HOUR}:{MINUTE})");
+    format!("(?:{}|{})", usual_time(), leap_second())
+}
+
+/// A time that is on every day.
+fn usual_time() -> String {
+    format!("{HOUR}:{MINUTE}:{MINUTE}{FRACTION}(?:[Zz]|[+-]{HOUR}:{MINUTE})")
+}
+
+/// The times with second 60.
+fn leap_second() -> String {
     let leap = format!("{HOUR}:{MINUTE}:60{FRACTION}[+-]{HOUR}:{MINUTE}");
     // Pairs of what stands before the seconds and in the offset, hours and minutes apart: two relations.
     let any = |pairs: Vec<String>| format!("(?:{})", pairs.join("|"));
@@ -116,12 +137,17 @@ fn time() -> String {
     // A full hour ahead the hour before is ending.
     let ahead_hour = format!("{}{}", hours(r"\+", |hour| (hour + 23) % 24), minutes(r"\+", 0..1, |_| 59));
     let ahead = format!("{}{}", hours(r"\+", |hour| hour), minutes(r"\+", 1..60, |minute| minute - 1));
-    format!("(?:{usual}|23:59:60{FRACTION}[Zz]|(?:{behind}|{ahead_hour}|{ahead}){leap})")
+    format!("(?:23:59:60{FRACTION}[Zz]|(?:{behind}|{ahead_hour}|{ahead}){leap})")
 }
 
-/// `date-time` of RFC 3339. The date of a leap second is any.
+/// `date-time` of RFC 3339. A leap second ends a month in UTC (section 5.7); which month is not foreseen.
 fn date_time() -> String {
-    format!("{}[Tt]{}", date(), time())
+    let (usual, leap) = (usual_time(), leap_second());
+    // Where local time is ahead, the next day has begun.
+    let is_ahead = r"[^+]*\+(?:0[1-9]|[12]\d|00:0[1-9]|00:[1-5])";
+    let first = r"\d{4}-(?:0[1-9]|1[0-2])-01";
+    let (date, last) = (date(), last_day());
+    format!("(?:{date}[Tt]{usual}|{last}[Tt](?!{is_ahead}){leap}|{first}[Tt](?={is_ahead}){leap})")
 }
 
 /// `duration` of RFC 3339, appendix A: no unit between two others is left out, weeks stand alone.

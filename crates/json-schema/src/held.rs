@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use num_bigint::BigInt;
+use num_traits::{Signed, Zero};
+
 use crate::value::{Decimal, Value};
 
 /// A number of any size: a sign, digits that neither begin nor end with zero, and the power of ten of the
@@ -13,7 +16,7 @@ pub struct Digits {
     /// The digits.
     pub digits: Arc<str>,
     /// The power of ten of the last one.
-    pub exponent: i128,
+    pub exponent: BigInt,
 }
 
 /// What a number was spelled as, whole or in part.
@@ -39,9 +42,9 @@ impl<'a> Spelled<'a> {
     }
 
     /// The digits of the mantissa, and the power of ten of the last one.
-    fn mantissa(&self) -> (String, i128) {
+    fn mantissa(&self) -> (String, BigInt) {
         let fraction = self.fraction.unwrap_or_default();
-        (format!("{}{fraction}", self.whole), -(fraction.len() as i128))
+        (format!("{}{fraction}", self.whole), -BigInt::from(fraction.len()))
     }
 }
 
@@ -54,14 +57,13 @@ impl Digits {
             return None;
         }
         let power = match spelled.exponent {
-            None => 0,
+            None => BigInt::zero(),
             Some(text) => {
                 let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
                 if !are_digits(digits) {
                     return None;
                 }
-                // Beyond, numbers are alike: nobody writes them out.
-                let power = digits.parse::<i128>().unwrap_or(i128::MAX / 4).min(i128::MAX / 4);
+                let power: BigInt = digits.parse().ok()?;
                 if text.starts_with('-') { -power } else { power }
             }
         };
@@ -69,10 +71,9 @@ impl Digits {
         let digits = digits.trim_start_matches('0');
         let kept = digits.trim_end_matches('0');
         if kept.is_empty() {
-            return Some(Self { is_negative: false, digits: "".into(), exponent: 0 });
+            return Some(Self { is_negative: false, digits: "".into(), exponent: BigInt::zero() });
         }
-        let zeros = (digits.len() - kept.len()) as i128;
-        let exponent = exponent + power + zeros;
+        let exponent = exponent + power + (digits.len() - kept.len());
         Some(Self { is_negative: spelled.is_negative, digits: kept.into(), exponent })
     }
 
@@ -83,7 +84,12 @@ impl Digits {
         }
         let mantissa: i128 = self.digits.parse().ok()?;
         let mantissa = if self.is_negative { -mantissa } else { mantissa };
-        Some(Decimal::new(mantissa, i32::try_from(self.exponent).ok()?))
+        Some(Decimal::new(mantissa, i32::try_from(&self.exponent).ok()?))
+    }
+
+    /// Whether it is zero.
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
     }
 
     /// Whether a text that begins to spell a number may come to spell this one. Where it says no, it cannot.
@@ -129,15 +135,16 @@ impl Digits {
             }
             let mantissa = format!("{text}{longer}");
             if let Some(so_far) = Self::parse(&mantissa) {
-                let zeros = self.exponent - so_far.exponent;
-                if zeros == 0 || self.digits.is_empty() {
+                let zeros = &self.exponent - so_far.exponent;
+                if zeros.is_zero() || self.digits.is_empty() {
                     found.push(longer.clone());
                 } else {
                     found.push(format!("{longer}e{zeros}"));
                 }
                 // Without an exponent, where that is short: some schemas do not take one for an integer.
-                if (1..=40).contains(&zeros) && spelled.fraction.is_none() && !longer.starts_with('.') {
-                    found.push(longer + &"0".repeat(zeros as usize));
+                let few = usize::try_from(&zeros).ok().filter(|zeros| (1..=40).contains(zeros));
+                if let Some(zeros) = few.filter(|_| spelled.fraction.is_none() && !longer.starts_with('.')) {
+                    found.push(longer + &"0".repeat(zeros));
                 }
             }
         }
@@ -148,19 +155,19 @@ impl Digits {
     /// Ways to end an exponent.
     fn exponents(&self, spelled: &Spelled<'_>, text: &str) -> Vec<String> {
         let (digits, last) = spelled.mantissa();
-        let zeros = (digits.len() - digits.trim_end_matches('0').len()) as i128;
-        let power = if self.digits.is_empty() { 0 } else { self.exponent - last - zeros };
+        let zeros = digits.len() - digits.trim_end_matches('0').len();
+        let power = if self.digits.is_empty() { BigInt::zero() } else { &self.exponent - last - zeros };
         let (sign, written) = match text.strip_prefix(['+', '-']) {
             Some(rest) => (&text[..1], rest),
             None => ("", text),
         };
-        let needed = power.unsigned_abs().to_string();
+        let needed = power.abs().to_string();
         let rest = match needed.strip_prefix(written.trim_start_matches('0')) {
-            Some("") if written.is_empty() || power == 0 => "0".to_owned(),
+            Some("") if written.is_empty() || power.is_zero() => "0".to_owned(),
             Some(rest) => rest.to_owned(),
             None => return Vec::new(),
         };
-        let minus = if sign.is_empty() && written.is_empty() && power < 0 { "-" } else { "" };
+        let minus = if sign.is_empty() && written.is_empty() && power.is_negative() { "-" } else { "" };
         vec![format!("{minus}{rest}")]
     }
 }
@@ -283,6 +290,9 @@ mod tests {
             assert!(same.iter().all(|text| Held::bare(text) == Held::bare(same[0])));
         }
         assert_ne!(Held::bare("1"), Held::bare("1e1"));
+        let far = "9".repeat(60);
+        assert_ne!(Held::bare(&format!("1e{far}")), Held::bare(&format!("10e{far}")));
+        assert_eq!(Held::bare(&format!("100e{far}")), Held::bare(&format!("1e1{}1", "0".repeat(59))));
         assert_eq!(Held::bare("tru"), None);
     }
 }

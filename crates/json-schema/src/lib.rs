@@ -48,6 +48,7 @@ pub mod strings;
 mod unevaluated;
 pub mod value;
 
+use anygram_bits::work::Cancel;
 use anygram_grammar::ir::Grammar;
 
 use crate::algebra::{Algebra, KeyOrder, Limits};
@@ -82,6 +83,8 @@ pub struct Options {
     /// Levels of objects and arrays within each other in an indented text; without indentation there is no
     /// bound. The size of the grammar of a recursive schema grows with it.
     pub indent_depth: u32,
+    /// Stops the work on a schema when asked to.
+    pub cancel: Option<Cancel>,
 }
 
 impl Default for Options {
@@ -97,6 +100,7 @@ impl Default for Options {
             limits: Limits::default(),
             schema_states: 1_000_000,
             indent_depth: 32,
+            cancel: None,
         }
     }
 }
@@ -115,11 +119,7 @@ pub fn embedded(schema: &str, options: &Options) -> Result<Grammar, Refusal> {
 
 /// The parts of the grammar of a schema's texts.
 pub fn lowered(schema: &str, options: &Options) -> Result<Lowered, Refusal> {
-    let document = |text: &str| {
-        read::read(text)
-            .map_err(|error| Refusal::new(Kind::Syntax, "", format!("the schema is no JSON: {error}")))
-    };
-    let schema = document(schema)?;
+    let schema = read::read(schema).map_err(|error| error.refusal("the schema"))?;
     lowered_value(&schema, options).map_err(|refusal| match refusal.kind {
         Kind::Unsatisfiable => contradiction(&schema, options, refusal),
         _ => refusal,
@@ -142,15 +142,12 @@ fn contradiction(schema: &Value, options: &Options, refusal: Refusal) -> Refusal
 
 /// Whether a schema has a value: if not, that is the refusal.
 fn emptiness(schema: &str, options: &Options) -> Result<(), Refusal> {
-    let schema = read::read(schema).map_err(|error| Refusal::new(Kind::Syntax, "", error.to_string()))?;
+    let schema = read::read(schema).map_err(|error| error.refusal("the schema"))?;
     lowered_value(&schema, options).map(drop)
 }
 
 fn lowered_value(schema: &Value, options: &Options) -> Result<Lowered, Refusal> {
-    let document = |text: &str| {
-        read::read(text)
-            .map_err(|error| Refusal::new(Kind::Syntax, "", format!("a document is no JSON: {error}")))
-    };
+    let document = |text: &str| read::read(text).map_err(|error| error.refusal("a document"));
     let others = options.documents.iter().map(|(address, text)| Ok((address.as_str(), document(text)?)));
     let mut others: Vec<(&str, Value)> = others.collect::<Result<_, Refusal>>()?;
     let known = std::iter::once(schema).chain(others.iter().map(|(_, document)| document));
@@ -163,8 +160,9 @@ fn lowered_value(schema: &Value, options: &Options) -> Result<Lowered, Refusal> 
     }
     let others = others.iter().map(|(address, document)| (*address, document));
     let documents = Documents::new(schema, others, options.draft)?;
-    let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits)
-        .with_keys(options.key_order.clone(), options.declared_only);
+    let mut algebra =
+        Algebra::new(documents, options.asserts_formats, options.limits, options.cancel.as_ref())
+            .with_keys(options.key_order.clone(), options.declared_only);
     let forms = Forms::new(&mut algebra)?;
     let limits = (options.escapes, options.schema_states, options.indent_depth);
     lower(algebra, forms, options.whitespace, limits)

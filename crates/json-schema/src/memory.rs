@@ -15,6 +15,7 @@ use anygram_grammar::automata::PieceAutomaton;
 use anygram_grammar::memory::{
     ByteSet, Ended, Memory, Remembered, Rests, Risk, Role, TokenTest, Watch, Watched,
 };
+use num_bigint::BigInt;
 use rpds::{ListSync, RedBlackTreeSetSync};
 use rustc_hash::FxHasher;
 
@@ -402,9 +403,11 @@ impl JsonMemory {
         let is_negative = begin.starts_with('-');
         let seen = &self.frame.seen;
         let meets = |is_negative: bool, digits: &str| {
-            let from = Digits { is_negative, digits: digits.into(), exponent: i128::MIN };
+            let from = Held::Number(Digits { is_negative, digits: digits.into(), exponent: BigInt::ZERO });
             let number = |held: &Held| matches!(held, Held::Number(number) if number.may_begin(begin));
-            seen.range(Held::Number(from)..).next().is_some_and(number)
+            // Those with the same digits are on both sides: exponents are compared last.
+            seen.range(&from..).next().is_some_and(number)
+                || seen.range(..&from).next_back().is_some_and(number)
         };
         meets(is_negative, digits) || meets(is_negative, digits.trim_end_matches('0')) || meets(false, "")
     }
@@ -1027,6 +1030,18 @@ impl Memory for JsonMemory {
             true => hash(&(piece, print, n, key, expects_key, self.repeats)),
             false => hash(&(piece, print, *shape == Shape::Object, expects_key, seen_print, self.repeats)),
         }
+    }
+
+    fn letters(&self) -> ByteSet {
+        // No part of a number, a literal or an escape of hexadecimal digits; behind a backslash they stand for
+        // different characters, or are wrong.
+        (b'g'..=b'z').chain(b'G'..=b'Z').collect()
+    }
+
+    fn siblings(&self) -> usize {
+        let outer = std::iter::successors(self.outer.as_ref(), |link| link.outer.as_ref());
+        let frames = outer.map(|link| &link.frame).chain([&self.frame]);
+        frames.map(|frame| frame.seen.size()).max().unwrap_or(0)
     }
 
     fn ended(&self) -> Option<Ended> {

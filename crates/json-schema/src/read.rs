@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::value::{Decimal, Value};
+use crate::refusal::{Kind, Refusal};
+use crate::value::{Decimal, MAX_POWER, Value};
 
 /// Levels of nesting beyond which a text is refused.
 pub const MAX_DEPTH: usize = 500;
@@ -15,6 +16,18 @@ pub struct ReadError {
     pub at: usize,
     /// What is wrong.
     pub message: String,
+    /// Whether it is JSON as far as it was read, but more of it than can be kept.
+    pub is_limit: bool,
+}
+
+impl ReadError {
+    /// The refusal of what was read, by its name.
+    pub fn refusal(&self, what: &str) -> Refusal {
+        match self.is_limit {
+            true => Refusal::new(Kind::Limit, "", self.to_string()),
+            false => Refusal::new(Kind::Syntax, "", format!("{what} is no JSON: {self}")),
+        }
+    }
 }
 
 /// The value that a text spells. Keys that occur twice are refused.
@@ -36,7 +49,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn error(&self, message: impl Into<String>) -> ReadError {
-        ReadError { at: self.at, message: message.into() }
+        ReadError { at: self.at, message: message.into(), is_limit: false }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -67,7 +80,8 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Value, ReadError> {
         if depth > MAX_DEPTH {
-            return Err(self.error(format!("more than {MAX_DEPTH} levels of nesting")));
+            let message = format!("more than {MAX_DEPTH} levels of nesting");
+            return Err(ReadError { is_limit: true, ..self.error(message) });
         }
         match self.peek() {
             Some(b'{') => self.object(depth),
@@ -155,7 +169,11 @@ impl Reader<'_> {
         }
         match Decimal::parse(&self.text[start..self.at]) {
             Some(number) => Ok(Value::Number(number)),
-            None => Err(ReadError { at: start, message: "a number of more than 38 digits".into() }),
+            None => {
+                let message =
+                    format!("a number of more than 38 digits, or of a power of ten beyond {MAX_POWER}");
+                Err(ReadError { at: start, message, is_limit: true })
+            }
         }
     }
 
@@ -254,6 +272,10 @@ mod tests {
         {
             assert!(read(text).is_err(), "{text}");
         }
-        assert!(read(&"[".repeat(100_000)).is_err());
+        assert!(read(&"[".repeat(100_000)).unwrap_err().is_limit);
+        for text in ["1e401", "1e-401", "1e99999999999", &"7".repeat(40)] {
+            assert!(read(text).unwrap_err().is_limit, "{text}");
+        }
+        assert!(!read("01").unwrap_err().is_limit);
     }
 }

@@ -81,9 +81,10 @@ impl Strings {
             Some(Format::Pattern(pattern)) => {
                 self.chars.search(pattern).map_err(|error| too_large(error).message)?
             }
-            Some(_) => {
+            Some(Format::Inexpressible(why)) => {
                 return Err(format!(
-                    "the format {name:?} is not regular; take formats as annotations, or leave it out"
+                    "the format {name:?} cannot be asserted exactly: {why}; take formats as annotations (the \
+                     option formats: annotate), or leave it out"
                 ));
             }
         };

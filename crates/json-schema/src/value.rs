@@ -128,6 +128,10 @@ fn write_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
+/// The greatest power of ten, or its inverse, that the last digit of a number in a schema counts. What is held
+/// against a number looks at all powers up to its own.
+pub const MAX_POWER: i32 = 400;
+
 /// An exact decimal, `mantissa` times ten to the power of `exponent`.
 ///
 /// Invariant: the mantissa is no multiple of ten, and zero has the exponent zero; so equal numbers are equal
@@ -175,6 +179,9 @@ impl Decimal {
         }
         let shift = i32::try_from(zeros).ok()?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
         let number = Self::new(mantissa, exponent.checked_add(shift)?);
+        if number.exponent.abs() > MAX_POWER {
+            return None;
+        }
         Some(if negative { number.negated() } else { number })
     }
 

@@ -11,18 +11,20 @@
 //! sets of events are as large as what is undecided. Cost of a byte: the items of the places where pieces
 //! end; all that was read is kept. The limit `shared_items` bounds it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
 use anygram_bits::work::Work;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
+use anygram_grammar::memory::Memory;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{LexemeId, ObligationsId, Transducer};
 use anygram_vocab::TokenId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::constraint::Constraint;
+use crate::dotted::{Beginnings, Dotted};
 use crate::language::{Language, StepError};
 use crate::tree::Tree;
 
@@ -64,8 +66,7 @@ pub struct CaptureEvent {
 #[derive(Clone, Debug)]
 pub struct Captures {
     language: Arc<Language>,
-    by_lhs: Arc<Vec<Vec<usize>>>,
-    nullable: BitSet,
+    beginnings: Arc<Beginnings>,
     transducer: Transducer,
     sets: Vec<Set>,
     /// The pieces in progress: the sets where they began, and their lexemes.
@@ -75,6 +76,10 @@ pub struct Captures {
     numbers: FxHashMap<CaptureEvent, u32>,
     reported: FxHashSet<u32>,
     text: Vec<u8>,
+    /// What is remembered of the whole text.
+    memory: Option<Arc<dyn Memory>>,
+    /// What is remembered of the values that readings are within.
+    values: Vec<(Value, Arc<dyn Memory>)>,
     /// Whether tokens were read as wholes: then the text is not all there is.
     has_wholes: bool,
     work: Work,
@@ -83,18 +88,25 @@ pub struct Captures {
 /// Numbers of events, sorted; those that were reported before may be missing.
 type Events = Vec<u32>;
 
-/// A rule with a dot, and the set where it began.
+/// A right-hand side in progress, and the set where it began.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Item {
-    rule: usize,
-    dot: usize,
+    side: Dotted,
     origin: usize,
+    /// Whether ignored pieces were read behind it: what can end here has ended before them.
+    is_behind_ignored: bool,
 }
+
+/// A value within a text: which of the grammar's memories remembers it, and where the piece that opens it
+/// began.
+type Value = (u32, usize);
 
 /// The items between two pieces.
 #[derive(Clone, Default, Debug)]
 struct Set {
     place: usize,
+    /// The value that it is within.
+    value: Option<Value>,
     /// Each with what all ways share that lead from its origin to here.
     items: Vec<(Item, Events)>,
     numbers: FxHashMap<Item, usize>,
@@ -135,11 +147,11 @@ impl Captures {
     /// For limits.
     pub fn new(language: Arc<Language>) -> Result<Self, StepError> {
         let cfg = &language.lexing().cfg;
-        let (by_lhs, nullable) = (Arc::new(cfg.rules_by_lhs()), cfg.nullable());
+        let beginnings = Arc::new(Beginnings::new(cfg));
+        let memory = language.grammar().memory.as_ref().map(|memory| memory.fork());
         let most = language.limits().shared_items as u64;
         let mut captures = Self {
-            by_lhs,
-            nullable,
+            beginnings,
             transducer: Transducer::default(),
             sets: Vec::new(),
             readings: Vec::new(),
@@ -147,6 +159,8 @@ impl Captures {
             numbers: FxHashMap::default(),
             reported: FxHashSet::default(),
             text: Vec::new(),
+            memory,
+            values: Vec::new(),
             has_wholes: false,
             work: Work::new(most, "shared_items"),
             language,
@@ -166,8 +180,8 @@ impl Captures {
     /// For limits; nothing more can be read then.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Vec<CaptureEvent>, StepError> {
         for &byte in bytes {
-            self.readings = self.step(byte)?;
             self.text.push(byte);
+            self.readings = self.step(byte)?;
         }
         Ok(self.report())
     }
@@ -184,17 +198,18 @@ impl Captures {
         let bytes = constraint.vocabulary().bytes(token).unwrap_or_default();
         let (mut named, place) = (Vec::new(), self.text.len() + bytes.len());
         let is_between = |&&(_, lexeme): &&(usize, LexemeId)| self.transducer.is_boundary(lexeme);
-        let between: Vec<usize> = self.readings.iter().filter(is_between).map(|reading| reading.0).collect();
+        let between = self.readings.iter().filter(is_between).map(|reading| reading.0);
+        let between: Vec<usize> = between.filter(|&set| self.sets[set].value.is_none()).collect();
         for terminal in constraint.named(token) {
             let ends: Vec<End> = between.iter().map(|&set| (set, [terminal].into(), false)).collect();
-            if let Some(set) = self.extend(&ends, place)? {
+            if let Some(set) = self.extend(&ends, (place, None))? {
                 named.extend(self.boundary(set, ObligationsId(0))?);
             }
         }
         self.has_wholes |= !named.is_empty();
         for &byte in bytes {
-            self.readings = self.step(byte)?;
             self.text.push(byte);
+            self.readings = self.step(byte)?;
         }
         if bytes.is_empty() {
             self.readings.clear();
@@ -285,23 +300,100 @@ impl Captures {
                 pending.push(((set, cut.scans, cut.skip), cut.obligations));
             }
         }
-        let place = self.text.len() + 1;
+        self.remember(byte);
+        let place = self.text.len();
         // Where every cut counts, pieces that end at one place have the same behind them.
         if pending.iter().all(|(_, obligations)| obligations.0 == 0) && lexing.merges_ends() {
-            let ends: Vec<End> = pending.into_iter().map(|(end, _)| end).collect();
-            if let Some(set) = self.extend(&ends, place)? {
-                next.extend(self.boundary(set, ObligationsId(0))?);
+            let mut ends: BTreeMap<Option<Value>, Vec<End>> = BTreeMap::new();
+            for (end, _) in pending {
+                for (value, end) in self.by_value(end) {
+                    ends.entry(value).or_default().push(end);
+                }
+            }
+            for (value, ends) in ends {
+                if let Some(set) = self.extend(&ends, (place, value))? {
+                    next.extend(self.boundary(set, ObligationsId(0))?);
+                }
             }
         } else {
             for (end, obligations) in pending {
-                if let Some(set) = self.extend(&[end], place)? {
-                    next.extend(self.boundary(set, obligations)?);
+                for (value, end) in self.by_value(end) {
+                    if let Some(set) = self.extend(&[end], (place, value))? {
+                        next.extend(self.boundary(set, obligations)?);
+                    }
                 }
             }
         }
+        // Pieces that end behind a value belong to no reading.
+        self.values.retain(|(_, memory)| !memory.is_over());
+        next.retain(|&(set, _): &(usize, LexemeId)| {
+            let value = self.sets[set].value;
+            value.is_none_or(|value| self.values.iter().any(|known| known.0 == value))
+        });
+        let is_within = |value| next.iter().any(|&(set, _)| self.sets[set].value == Some(value));
+        self.values.retain(|known| is_within(known.0));
         next.sort_unstable();
         next.dedup();
         Ok(next)
+    }
+
+    /// Lets the memories read a byte.
+    fn remember(&mut self, byte: u8) {
+        let all = self.values.iter_mut().map(|(_, memory)| memory).chain(&mut self.memory);
+        for memory in all.filter(|memory| !memory.ignores(byte)) {
+            if Arc::get_mut(memory).is_none() {
+                *memory = memory.fork();
+            }
+            if let Some(memory) = Arc::get_mut(memory) {
+                memory.step(byte);
+            }
+        }
+    }
+
+    /// The end of a piece, by the values that its labels lead into, without those that repeat what they may
+    /// not.
+    fn by_value(&mut self, (from, scans, skip): End) -> BTreeMap<Option<Value>, End> {
+        let language = self.language.clone();
+        let grammar = language.grammar();
+        let (value, opened_at) = (self.sets[from].value, self.sets[from].place);
+        let mut by_value: BTreeMap<Option<Value>, (Vec<TerminalId>, bool)> = BTreeMap::new();
+        if skip {
+            by_value.entry(value).or_default().1 = true;
+        }
+        for &scan in &scans {
+            let remembered = grammar.terminals[scan.index()].memory;
+            if let (None, Some(of)) = (value, remembered.and_then(|remembered| remembered.opens())) {
+                let opened = (of, opened_at);
+                self.open(opened);
+                by_value.entry(Some(opened)).or_default().0.push(scan);
+                continue;
+            }
+            let memory = match value {
+                Some(value) => self.values.iter().find(|known| known.0 == value).map(|known| &known.1),
+                None => self.memory.as_ref(),
+            };
+            let is_distinct = remembered.is_some_and(|remembered| remembered.is_distinct());
+            if is_distinct && memory.is_some_and(|memory| memory.repeats()) {
+                continue;
+            }
+            let is_closed = value.is_some() && memory.is_some_and(|memory| memory.is_over());
+            let behind = if is_closed { None } else { value };
+            by_value.entry(behind).or_default().0.push(scan);
+        }
+        let ends = by_value.into_iter();
+        ends.map(|(value, (scans, skip))| (value, (from, scans.into_boxed_slice(), skip))).collect()
+    }
+
+    /// Begins to remember a value of which the text has the first piece.
+    fn open(&mut self, (of, from): Value) {
+        if self.values.iter().any(|known| known.0 == (of, from)) {
+            return;
+        }
+        let mut memory = self.language.grammar().embedded[of as usize].fork();
+        if let Some(memory) = Arc::get_mut(&mut memory) {
+            self.text[from..].iter().for_each(|&byte| memory.step(byte));
+        }
+        self.values.push(((of, from), memory));
     }
 
     /// The reading that begins with a set.
@@ -317,23 +409,29 @@ impl Captures {
         Ok(self.transducer.boundary(lexing, wanted, owed)?.map(|lexeme| (set, lexeme)))
     }
 
-    /// The set behind pieces that end at a place; `None` if none is wanted.
-    fn extend(&mut self, ends: &[End], place: usize) -> Result<Option<usize>, StepError> {
-        let mut set = Set { place, ..Set::default() };
+    /// The set behind pieces that end at a place, in a value or in none; `None` if none is wanted.
+    fn extend(
+        &mut self,
+        ends: &[End],
+        (place, value): (usize, Option<Value>),
+    ) -> Result<Option<usize>, StepError> {
+        let mut set = Set { place, value, ..Set::default() };
         for &(from, ref scans, skip) in ends {
             let before = &self.sets[from];
             for scan in scans {
                 for &at in before.waiting.get(&Symbol::Terminal(*scan)).into_iter().flatten() {
                     let (item, shared) = &before.items[at];
-                    set.add(Item { dot: item.dot + 1, ..*item }, shared.clone());
+                    for next in self.next(*item, Symbol::Terminal(*scan))? {
+                        set.add(next, shared.clone());
+                    }
                 }
             }
             if skip {
                 // What was predicted there is predicted again here, so that nodes begin with their first
                 // piece.
                 let carried = before.items.iter().filter(|(item, _)| item.origin != from);
-                for (item, shared) in carried.filter(|(item, _)| self.next(*item).is_some()) {
-                    set.add(*item, shared.clone());
+                for (item, shared) in carried.filter(|(item, _)| !self.symbols(*item).is_empty()) {
+                    set.add(Item { is_behind_ignored: true, ..*item }, shared.clone());
                 }
                 set.is_initial |= before.is_initial;
                 if let Some(sentence) = &before.sentence {
@@ -348,11 +446,22 @@ impl Captures {
     }
 
     fn lhs(&self, item: Item) -> NonterminalId {
-        self.language.lexing().cfg.rules[item.rule].lhs
+        item.side.lhs(&self.language.lexing().cfg)
     }
 
-    fn next(&self, item: Item) -> Option<Symbol> {
-        self.language.lexing().cfg.rules[item.rule].rhs.get(item.dot).copied()
+    /// The items behind one and a symbol.
+    fn next(&self, item: Item, symbol: Symbol) -> Result<Vec<Item>, StepError> {
+        let mut next = Vec::new();
+        let each = |side, _| next.push(Item { side, is_behind_ignored: false, ..item });
+        item.side.each_step(&self.language.lexing().cfg, symbol, each).map_err(LexerError::from)?;
+        Ok(next)
+    }
+
+    /// The symbols that can come next.
+    fn symbols(&self, item: Item) -> Vec<Symbol> {
+        let mut symbols = Vec::new();
+        item.side.each_next(&self.language.lexing().cfg, |symbol| symbols.push(symbol));
+        symbols
     }
 
     /// Prediction and completion; the set is the last one then.
@@ -363,43 +472,49 @@ impl Captures {
         if set.is_initial {
             predicted.insert(start);
             self.predict(&mut set, start, here, &mut agenda);
-            if self.nullable.contains(start.index()) {
+            if self.beginnings.is_nullable(start) {
                 share(&mut set.sentence, Events::new());
             }
         }
         while let Some(at) = agenda.pop_front() {
             let (item, shared) = set.items[at].clone();
             self.work.spend(1 + shared.len()).map_err(LexerError::from)?;
-            match self.next(item) {
-                Some(Symbol::Terminal(_)) => {}
-                Some(Symbol::Nonterminal(n)) => {
-                    if predicted.insert(n) {
-                        self.predict(&mut set, n, here, &mut agenda);
-                    }
-                    if self.nullable.contains(n.index()) {
-                        agenda.extend(set.add(Item { dot: item.dot + 1, ..item }, shared));
+            for symbol in self.symbols(item) {
+                let Symbol::Nonterminal(n) = symbol else { continue };
+                if predicted.insert(n) {
+                    self.predict(&mut set, n, here, &mut agenda);
+                }
+                if self.beginnings.is_nullable(n) {
+                    for next in self.next(item, symbol)? {
+                        agenda.extend(set.add(next, shared.clone()));
                     }
                 }
-                None if item.origin == here => {}
-                None => {
-                    let lhs = self.lhs(item);
-                    let mut whole = shared;
-                    let (from, is_root) = (self.sets[item.origin].place, self.sets[item.origin].is_initial);
-                    self.add_node(&mut whole, lhs, from, Some(set.place));
-                    if lhs == start && is_root {
-                        share(&mut set.sentence, whole.clone());
-                    }
-                    let waiting = self.sets[item.origin].waiting.get(&Symbol::Nonterminal(lhs));
-                    for at in waiting.cloned().unwrap_or_default() {
-                        let (parent, shared) = &self.sets[item.origin].items[at];
-                        let (parent, shared) = (*parent, self.join(shared, &whole));
-                        agenda.extend(set.add(Item { dot: parent.dot + 1, ..parent }, shared));
-                    }
+            }
+            let is_complete = item.side.is_complete(&self.language.lexing().cfg);
+            if item.origin == here || item.is_behind_ignored || !is_complete {
+                continue;
+            }
+            let lhs = self.lhs(item);
+            let mut whole = shared;
+            let (from, is_root) = (self.sets[item.origin].place, self.sets[item.origin].is_initial);
+            self.add_node(&mut whole, lhs, from, Some(set.place));
+            if lhs == start && is_root {
+                share(&mut set.sentence, whole.clone());
+            }
+            let waiting = self.sets[item.origin].waiting.get(&Symbol::Nonterminal(lhs));
+            for at in waiting.cloned().unwrap_or_default() {
+                let (parent, shared) = &self.sets[item.origin].items[at];
+                let (parent, shared) = (*parent, self.join(shared, &whole));
+                for next in self.next(parent, Symbol::Nonterminal(lhs))? {
+                    agenda.extend(set.add(next, shared.clone()));
                 }
             }
         }
         for (at, (item, _)) in set.items.iter().enumerate() {
-            if let Some(symbol) = self.next(*item) {
+            let mut symbols = self.symbols(*item);
+            symbols.sort_unstable();
+            symbols.dedup();
+            for symbol in symbols {
                 set.waiting.entry(symbol).or_default().push(at);
             }
         }
@@ -409,8 +524,9 @@ impl Captures {
     }
 
     fn predict(&self, set: &mut Set, n: NonterminalId, here: usize, agenda: &mut VecDeque<usize>) {
-        for &rule in &self.by_lhs[n.index()] {
-            agenda.extend(set.add(Item { rule, dot: 0, origin: here }, Events::new()));
+        for &side in self.beginnings.of(n) {
+            let item = Item { side, origin: here, is_behind_ignored: false };
+            agenda.extend(set.add(item, Events::new()));
         }
     }
 
@@ -420,12 +536,12 @@ impl Captures {
         if set.is_initial {
             set.around.insert(start, Events::new());
         }
-        let waiting: Vec<(NonterminalId, usize)> = (0..set.items.len())
-            .filter_map(|at| match self.next(set.items[at].0) {
-                Some(Symbol::Nonterminal(n)) => Some((n, at)),
-                _ => None,
-            })
-            .collect();
+        let nonterminals = set.waiting.iter().filter_map(|(&symbol, items)| match symbol {
+            Symbol::Nonterminal(n) => Some(items.iter().map(move |&at| (n, at))),
+            Symbol::Terminal(_) => None,
+        });
+        let mut waiting: Vec<(NonterminalId, usize)> = nonterminals.flatten().collect();
+        waiting.sort_unstable_by_key(|&(n, at)| (at, n));
         // Ways within the set can go in circles; those that do share no less than those that do not.
         let mut is_changed = true;
         while is_changed {
@@ -471,9 +587,11 @@ impl Captures {
                 false => lexicon.union.live(self.transducer.state(lexeme)).intersects_bits(&lexicon.ignored),
             };
             for item in 0..set.items.len() {
-                let Some(Symbol::Terminal(terminal)) = self.next(set.items[item].0) else { continue };
-                let is_candidate = candidates.contains(terminal.index());
-                if !is_candidate && !may_be_ignored {
+                let is_candidate = |symbol: Symbol| match symbol {
+                    Symbol::Terminal(terminal) => may_be_ignored || candidates.contains(terminal.index()),
+                    Symbol::Nonterminal(_) => false,
+                };
+                if !self.symbols(set.items[item].0).into_iter().any(is_candidate) {
                     continue;
                 }
                 let Some(mut way) = self.way_to(&set, at, item) else { continue };

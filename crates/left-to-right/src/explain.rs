@@ -9,12 +9,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use anygram_bits::{BitSet, CompactSet};
+use anygram_grammar::automata::TooManyStates;
+use anygram_grammar::cfg::Cfg;
 use anygram_grammar::ir::{LexerMode, NonterminalId, Symbol, TerminalId};
 use anygram_grammar::memory::Remembers;
 use anygram_lexer::dfa::DEAD;
 use anygram_lexer::words::Words;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::dotted::{Beginnings, Dotted};
 use crate::example::completion;
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, Reading, StepError};
@@ -134,13 +137,15 @@ fn explain_prefix(
     explanation
 }
 
-/// A rule with a dot, and the position where it began.
+/// A right-hand side in progress, and the position where it began.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Item {
-    pub rule: u32,
-    pub dot: u32,
+    pub side: Dotted,
     pub origin: usize,
 }
+
+/// A step of an automaton: from where, by which of its numbers for a symbol, to where.
+pub(crate) type Taken = (Dotted, (u32, Symbol), Dotted);
 
 /// The items at one position.
 #[derive(Clone, Default)]
@@ -244,8 +249,7 @@ pub(crate) struct Chart<'a> {
     pub places: Places<'a>,
     language: &'a Language,
     text: &'a [u8],
-    by_lhs: Vec<Vec<usize>>,
-    nullable: BitSet,
+    beginnings: Beginnings,
     sets: BTreeMap<usize, Set>,
     steps: usize,
     n_items: usize,
@@ -253,6 +257,10 @@ pub(crate) struct Chart<'a> {
     most: (usize, usize),
     /// The pieces, where they are kept; those without a terminal are ignored.
     edges: Option<Vec<(usize, usize, Option<TerminalId>)>>,
+    /// The steps of automata, where pieces are kept.
+    taken: FxHashSet<Taken>,
+    /// The limit of an automaton that was hit.
+    too_many: Option<TooManyStates>,
 }
 
 impl<'a> Chart<'a> {
@@ -263,13 +271,14 @@ impl<'a> Chart<'a> {
             places: Places::new(language, text)?,
             language,
             text,
-            by_lhs: cfg.rules_by_lhs(),
-            nullable: cfg.nullable(),
+            beginnings: Beginnings::new(cfg),
             sets,
             steps: 0,
             n_items: 0,
             most: (STEPS, ITEMS),
             edges: None,
+            taken: FxHashSet::default(),
+            too_many: None,
         })
     }
 
@@ -298,23 +307,33 @@ impl<'a> Chart<'a> {
     }
 
     pub fn is_nullable(&self, n: NonterminalId) -> bool {
-        self.nullable.contains(n.index())
+        self.beginnings.is_nullable(n)
     }
 
-    pub fn n_symbols(&self, rule: u32) -> usize {
-        self.language.lexing().cfg.rules[rule as usize].rhs.len()
+    pub fn cfg(&self) -> &'a Cfg {
+        &self.language.lexing().cfg
     }
 
-    pub fn symbol(&self, rule: u32, dot: u32) -> Symbol {
-        self.language.lexing().cfg.rules[rule as usize].rhs[dot as usize]
+    /// The steps of automata that items took.
+    pub fn taken(&self) -> impl Iterator<Item = Taken> {
+        self.taken.iter().copied()
     }
 
-    pub fn next(&self, item: Item) -> Option<Symbol> {
-        self.language.lexing().cfg.rules[item.rule as usize].rhs.get(item.dot as usize).copied()
+    /// The limit of an automaton because of which the text was not read to its end.
+    pub fn too_many_states(&mut self) -> Option<TooManyStates> {
+        self.too_many.take()
     }
 
-    pub fn lhs(&self, item: Item) -> NonterminalId {
-        self.language.lexing().cfg.rules[item.rule as usize].lhs
+    /// The items behind one and a symbol.
+    fn step(&mut self, item: Item, symbol: Symbol, to: &mut Vec<Item>) -> Option<()> {
+        let (is_kept, cfg, taken) = (self.edges.is_some(), self.cfg(), &mut self.taken);
+        let stepped = item.side.each_step(cfg, symbol, |side, number| {
+            to.push(Item { side, ..item });
+            if is_kept && !side.is_of_rule(cfg) {
+                taken.insert((item.side, (number, symbol), side));
+            }
+        });
+        stepped.map_err(|error| self.too_many = Some(error)).ok()
     }
 
     /// Reads all, and returns the last position from which something is in progress; `None` if it was too
@@ -339,7 +358,8 @@ impl<'a> Chart<'a> {
         let mut set = std::mem::take(self.sets.get_mut(&at)?);
         let mut agenda = std::mem::take(&mut set.items);
         if set.is_initial {
-            self.predict(self.language.lexing().cfg.start, at, &mut agenda);
+            let start = self.beginnings.of(self.start());
+            agenda.extend(start.iter().map(|&side| Item { side, origin: at }));
         }
         set.seen.clear();
         let mut predicted = FxHashSet::default();
@@ -350,23 +370,26 @@ impl<'a> Chart<'a> {
             }
             set.items.push(item);
             self.n_items += 1;
-            match self.next(item) {
-                Some(Symbol::Terminal(_)) => {}
-                Some(Symbol::Nonterminal(n)) => {
-                    if predicted.insert(n) {
-                        self.predict(n, at, &mut agenda);
-                    }
-                    if self.nullable.contains(n.index()) {
-                        agenda.push(Item { dot: item.dot + 1, ..item });
-                    }
+            let (cfg, mut empty) = (self.cfg(), None);
+            item.side.each_next(cfg, |symbol| {
+                self.steps += 1;
+                let Symbol::Nonterminal(n) = symbol else { return };
+                if predicted.insert(n) {
+                    agenda.extend(self.beginnings.of(n).iter().map(|&side| Item { side, origin: at }));
                 }
-                None if item.origin == at => {}
-                None => {
-                    let done = Some(Symbol::Nonterminal(self.lhs(item)));
-                    let origin = &self.sets.get(&item.origin)?.items;
-                    self.steps += origin.len();
-                    let waiting = origin.iter().filter(|&&waiting| self.next(waiting) == done);
-                    agenda.extend(waiting.map(|&waiting| Item { dot: waiting.dot + 1, ..waiting }));
+                // Only rules have such symbols.
+                empty = self.beginnings.is_nullable(n).then_some(symbol);
+            });
+            if let Some(symbol) = empty {
+                self.step(item, symbol, &mut agenda)?;
+            }
+            if item.origin != at && item.side.is_complete(cfg) {
+                let done = Symbol::Nonterminal(item.side.lhs(cfg));
+                let origin = &self.sets.get(&item.origin)?.items;
+                self.steps += origin.len();
+                let waiting = origin.iter().filter(|waiting| waiting.side.wants(cfg, done));
+                for waiting in waiting.copied().collect::<Vec<_>>() {
+                    self.step(waiting, done, &mut agenda)?;
                 }
             }
             if self.steps > self.most.0 || self.n_items > self.most.1 {
@@ -378,23 +401,17 @@ impl<'a> Chart<'a> {
         Some(())
     }
 
-    fn predict(&self, n: NonterminalId, at: usize, agenda: &mut Vec<Item>) {
-        agenda.extend(self.by_lhs[n.index()].iter().map(|&rule| Item {
-            rule: rule as u32,
-            dot: 0,
-            origin: at,
-        }));
-    }
-
     /// Reads the pieces that begin at one position; says whether one of them, or the position itself, is at
     /// the end of the text.
     fn scan(&mut self, at: usize) -> Option<bool> {
         let lexicon = &self.language.lexing().lexicon;
         let mut wanted = BitSet::new(lexicon.n_terminals());
-        for &item in &self.sets[&at].items {
-            if let Some(Symbol::Terminal(t)) = self.next(item) {
-                wanted.insert(t.index());
-            }
+        for item in &self.sets[&at].items {
+            item.side.each_next(self.cfg(), |symbol| {
+                if let Symbol::Terminal(t) = symbol {
+                    wanted.insert(t.index());
+                }
+            });
         }
         let mut useful = wanted.clone();
         useful.union_with(&lexicon.ignored);
@@ -445,18 +462,18 @@ impl<'a> Chart<'a> {
                     edges.extend(scanned.iter().map(|&terminal| (at, to, Some(terminal))));
                     edges.extend((ignored == Some(to)).then_some((at, to, None)));
                 }
-                self.advance(at, to, &scanned, ignored == Some(to));
+                self.advance(at, to, &scanned, ignored == Some(to))?;
             }
         }
         (self.steps + self.places.n_read <= self.most.0).then_some(in_progress)
     }
 
-    fn advance(&mut self, from: usize, to: usize, scanned: &[TerminalId], is_ignored: bool) {
-        let Some(set) = self.sets.get(&from) else { return };
+    fn advance(&mut self, from: usize, to: usize, scanned: &[TerminalId], is_ignored: bool) -> Option<()> {
+        let set = self.sets.remove(&from)?;
         let mut items = Vec::new();
         for &item in &set.items {
-            if matches!(self.next(item), Some(Symbol::Terminal(t)) if scanned.contains(&t)) {
-                items.push(Item { dot: item.dot + 1, ..item });
+            for &terminal in scanned {
+                self.step(item, Symbol::Terminal(terminal), &mut items)?;
             }
             // What was predicted here is predicted again behind the blank, so that phrases begin with their
             // first piece.
@@ -465,19 +482,27 @@ impl<'a> Chart<'a> {
             }
         }
         let is_initial = set.is_initial && is_ignored;
+        self.sets.insert(from, set);
         let set = self.sets.entry(to).or_default();
         set.items.extend(items);
         set.is_initial |= is_initial;
+        Some(())
     }
 
     /// The shortest chain of phrases in progress from the start to the innermost one at a position.
     fn phrases(&self, at: usize) -> Vec<(NonterminalId, usize)> {
-        let begun = |item: &&Item| item.dot > 0 && item.origin < at && self.next(**item).is_some();
+        let cfg = self.cfg();
+        let goes_on = |item: &Item| {
+            let mut goes_on = false;
+            item.side.each_next(cfg, |_| goes_on = true);
+            goes_on
+        };
+        let begun = |item: &&Item| item.origin < at && goes_on(item);
         let Some(innermost) = self.sets[&at].items.iter().filter(begun).max_by_key(|item| item.origin) else {
             return Vec::new();
         };
-        let start = self.language.lexing().cfg.start;
-        let first = (self.lhs(*innermost), innermost.origin);
+        let start = self.start();
+        let first = (innermost.side.lhs(cfg), innermost.origin);
         let mut outer: FxHashMap<(NonterminalId, usize), Option<(NonterminalId, usize)>> =
             FxHashMap::from_iter([(first, None)]);
         let mut queue = VecDeque::from([first]);
@@ -493,8 +518,8 @@ impl<'a> Chart<'a> {
             }
             for &item in &self.sets[&origin].items {
                 steps += 1;
-                let around = (self.lhs(item), item.origin);
-                if self.next(item) == Some(Symbol::Nonterminal(lhs)) && !outer.contains_key(&around) {
+                let around = (item.side.lhs(cfg), item.origin);
+                if item.side.wants(cfg, Symbol::Nonterminal(lhs)) && !outer.contains_key(&around) {
                     outer.insert(around, Some(phrase));
                     queue.push_back(around);
                 }

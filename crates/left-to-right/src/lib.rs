@@ -41,6 +41,7 @@ mod common;
 pub mod constraint;
 pub mod costs;
 mod counts;
+mod dotted;
 pub mod error;
 pub mod example;
 pub mod explain;

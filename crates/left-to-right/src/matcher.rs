@@ -18,7 +18,6 @@ use crate::constraint::Constraint;
 use crate::error::{MatchError, StepError};
 use crate::forced::Forced;
 use crate::frontier::{Config, Frontier, Stepper};
-use crate::language::Language;
 use crate::mask;
 use crate::memo::MemoCounts;
 use crate::read::read_token;
@@ -70,20 +69,6 @@ impl Position {
     /// All readings.
     fn readings(&self) -> Cow<'_, [Config]> {
         self.recall.readings(&self.frontier)
-    }
-
-    /// The same, where tokens are counted apart as far as that matters for so many more tokens.
-    fn numbered_readings(
-        &self,
-        stepper: &mut Stepper,
-        language: &Language,
-        room: u32,
-    ) -> Result<Cow<'_, [Config]>, StepError> {
-        if !language.counts_tokens() {
-            return Ok(self.readings());
-        }
-        let outside = self.recall.numbered(stepper, language, &self.frontier, room)?;
-        Ok(Cow::Owned(self.recall.readings(&outside).into_owned()))
     }
 }
 

@@ -13,6 +13,7 @@ use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
 use anygram_lexer::LexerError;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::dotted::Dotted;
 use crate::explain::{Chart, Item};
 use crate::language::{Language, StepError};
 
@@ -63,21 +64,27 @@ impl Tree {
         }
         let most = language.limits().shared_items;
         let bounds = (most.saturating_mul(STEPS_PER_ITEM), most);
-        let parts = Chart::with_edges(language, text, bounds).and_then(|mut chart| {
-            chart.read()?;
-            let mut parts = Forest::new(&chart).derivation(chart.places.outside(text.len()))?;
-            for ((_, span), _) in &mut parts {
-                *span = chart.places.place(span.start)..chart.places.place(span.end);
-            }
-            Some(parts)
-        });
-        let Some(parts) = parts else {
-            let mut work = Work::new(most as u64, "shared_items");
-            work.spend(most.saturating_add(1)).map_err(LexerError::from)?;
-            return Ok(None);
-        };
+        let Some(mut chart) = Chart::with_edges(language, text, bounds) else { return exceeded(most) };
+        if chart.read().is_none() {
+            return match chart.too_many_states() {
+                Some(error) => Err(LexerError::from(error).into()),
+                None => exceeded(most),
+            };
+        }
+        let end = chart.places.outside(text.len());
+        let Some(mut parts) = Forest::new(&chart).derivation(end) else { return Ok(None) };
+        for ((_, span), _) in &mut parts {
+            *span = chart.places.place(span.start)..chart.places.place(span.end);
+        }
         Ok(Some(Self { nodes: shown(language, parts) }))
     }
+}
+
+/// The error of the limit on parse items.
+fn exceeded(most: usize) -> Result<Option<Tree>, StepError> {
+    let mut work = Work::new(most as u64, "shared_items");
+    work.spend(most.saturating_add(1)).map_err(LexerError::from)?;
+    Ok(None)
 }
 
 /// A symbol and what it spans.
@@ -107,6 +114,20 @@ fn shown(language: &Language, parts: Vec<(Part, usize)>) -> Vec<TreeNode> {
     nodes
 }
 
+/// Whether a part spans all of its right-hand side and may go on to the next in a chain.
+fn is_whole((symbol, part): &Part, span: &Range<usize>) -> bool {
+    matches!(symbol, Symbol::Nonterminal(_)) && part == span
+}
+
+/// A step of an automaton.
+struct Step {
+    from: usize,
+    number: u32,
+    symbol: Symbol,
+    to: usize,
+    before: Dotted,
+}
+
 /// All derivations of a text.
 struct Forest<'c, 't> {
     chart: &'c Chart<'t>,
@@ -115,9 +136,11 @@ struct Forest<'c, 't> {
     pieces: FxHashMap<(usize, TerminalId), Vec<usize>>,
     /// Where ignored pieces that end at a place began.
     ignored: FxHashMap<usize, Vec<usize>>,
-    /// The rules of a nonterminal that are complete at a place, with where they began: the shortest first,
-    /// then the first.
-    complete: FxHashMap<(usize, NonterminalId), Vec<(usize, u32)>>,
+    /// The right-hand sides of a nonterminal that are complete at a place, with where they began: the shortest
+    /// first, then the first.
+    complete: FxHashMap<(usize, NonterminalId), Vec<(usize, Dotted)>>,
+    /// The steps that lead to a state of an automaton.
+    before: FxHashMap<Dotted, Vec<(u32, Symbol, Dotted)>>,
 }
 
 impl<'c, 't> Forest<'c, 't> {
@@ -128,15 +151,20 @@ impl<'c, 't> Forest<'c, 't> {
             pieces: FxHashMap::default(),
             ignored: FxHashMap::default(),
             complete: FxHashMap::default(),
+            before: FxHashMap::default(),
         };
+        let cfg = chart.cfg();
         for (at, item) in chart.items() {
             forest.items.insert((at, item));
-            if chart.next(item).is_none() {
-                let complete = forest.complete.entry((at, chart.lhs(item))).or_default();
-                complete.push((item.origin, item.rule));
+            if item.side.is_complete(cfg) {
+                let complete = forest.complete.entry((at, item.side.lhs(cfg))).or_default();
+                complete.push((item.origin, item.side));
             }
         }
-        forest.complete.values_mut().for_each(|all| all.sort_by_key(|&(from, rule)| (Reverse(from), rule)));
+        forest.complete.values_mut().for_each(|all| all.sort_by_key(|&(from, side)| (Reverse(from), side)));
+        for (from, (number, symbol), to) in chart.taken() {
+            forest.before.entry(to).or_default().push((number, symbol, from));
+        }
         for &(from, to, terminal) in chart.edges() {
             match terminal {
                 Some(terminal) => forest.pieces.entry((to, terminal)).or_default().push(from),
@@ -165,7 +193,9 @@ impl<'c, 't> Forest<'c, 't> {
     fn derivation(&self, end: usize) -> Option<Vec<(Part, usize)>> {
         let start = self.chart.start();
         let begins = self.complete.get(&(end, start)).into_iter().flatten().map(|&(from, _)| from);
-        let begin = begins.filter(|&from| self.chart.is_initial(from)).max().unwrap_or(end);
+        let begin = begins.filter(|&from| self.chart.is_initial(from)).max();
+        let is_empty = self.chart.is_nullable(start) && self.chart.is_initial(end);
+        let begin = begin.or(is_empty.then_some(end))?;
         let mut parts = Vec::new();
         let mut agenda = vec![((Symbol::Nonterminal(start), begin..end), 0)];
         while let Some((part, level)) = agenda.pop() {
@@ -222,48 +252,115 @@ impl<'c, 't> Forest<'c, 't> {
         }
     }
 
-    /// The ways to derive a span by one rule, with where it ends before ignored pieces: those in which a part
-    /// spans all, up to the first in which none does, of each rule in the grammar's order.
+    /// The ways to derive a span by one right-hand side, with where it ends before ignored pieces: those in
+    /// which a part spans all, up to the first in which none does, of each rule in the grammar's order.
     fn splits(&self, n: NonterminalId, span: &Range<usize>) -> Vec<(usize, Vec<Part>)> {
         let all = self.complete.get(&(span.end, n)).into_iter().flatten();
-        let mut rules: Vec<u32> =
-            all.filter(|complete| complete.0 == span.start).map(|&(_, rule)| rule).collect();
-        rules.sort_unstable();
-        rules.dedup();
+        let mut sides: Vec<Dotted> =
+            all.filter(|complete| complete.0 == span.start).map(|&(_, side)| side).collect();
+        sides.sort_unstable();
+        sides.dedup();
         let mut found = Vec::new();
-        for rule in rules {
-            let dot = self.chart.n_symbols(rule) as u32;
-            let whole = Item { rule, dot, origin: span.start };
-            let end = self.before_ignored(span.end, whole);
-            // What is left of the rule, where it ends, and the parts behind it, the last one first.
-            let mut agenda = vec![(dot, end, Vec::new())];
-            while let Some((dot, to, parts)) = agenda.pop() {
-                let Some(dot) = dot.checked_sub(1) else {
-                    let parts: Vec<Part> = parts.into_iter().rev().collect();
-                    let is_whole = |(symbol, part): &Part| {
-                        matches!(symbol, Symbol::Nonterminal(_)) && *part == (span.start..end)
-                    };
-                    let is_last = !parts.iter().any(is_whole);
-                    found.push((end, parts));
-                    if is_last {
-                        break;
-                    }
-                    continue;
-                };
-                let before = Item { rule, dot, origin: span.start };
-                let symbol = self.chart.symbol(rule, dot);
-                let begins = self.begins(symbol, to);
-                let fitting = begins.into_iter().filter(|&from| self.items.contains(&(from, before)));
-                let next = fitting.map(|from| {
-                    let rest = if dot == 0 { from } else { self.before_ignored(from, before) };
-                    let parts: Vec<Part> = parts.iter().cloned().chain([(symbol, from..to)]).collect();
-                    (dot, rest, parts)
-                });
-                let next: Vec<_> = next.filter(|(dot, rest, _)| *dot > 0 || *rest == span.start).collect();
-                agenda.extend(next.into_iter().rev());
+        for sides in sides.chunk_by(|one, other| one.rule == other.rule) {
+            match sides[0].is_of_rule(self.chart.cfg()) {
+                true => self.splits_of_rule(sides[0], span, &mut found),
+                false => self.splits_of_automaton(sides, span, &mut found),
             }
         }
         found
+    }
+
+    /// Those of a rule.
+    fn splits_of_rule(&self, side: Dotted, span: &Range<usize>, found: &mut Vec<(usize, Vec<Part>)>) {
+        let cfg = self.chart.cfg();
+        let end = self.before_ignored(span.end, Item { side, origin: span.start });
+        // What was read, where it ends, and the parts behind it, the last one first.
+        let mut agenda = vec![(side, end, Vec::new())];
+        while let Some((side, to, parts)) = agenda.pop() {
+            let Some((symbol, before)) = side.before(cfg) else {
+                let parts: Vec<Part> = parts.into_iter().rev().collect();
+                let is_last = !parts.iter().any(|part| is_whole(part, &(span.start..end)));
+                found.push((end, parts));
+                if is_last {
+                    break;
+                }
+                continue;
+            };
+            let item = Item { side: before, origin: span.start };
+            let begins = self.begins(symbol, to);
+            let fitting = begins.into_iter().filter(|&from| self.items.contains(&(from, item)));
+            let next = fitting.map(|from| {
+                let rest = if before.dot == 0 { from } else { self.before_ignored(from, item) };
+                let parts: Vec<Part> = parts.iter().cloned().chain([(symbol, from..to)]).collect();
+                (before, rest, parts)
+            });
+            let next: Vec<_> =
+                next.filter(|(before, rest, _)| before.dot > 0 || *rest == span.start).collect();
+            agenda.extend(next.into_iter().rev());
+        }
+    }
+
+    /// Those of an automaton, by the states in which it accepts. How states are numbered depends on what was
+    /// read before, so no state comes before another: all from which the same symbols lead to the end are
+    /// followed together.
+    fn splits_of_automaton(
+        &self,
+        accepting: &[Dotted],
+        span: &Range<usize>,
+        found: &mut Vec<(usize, Vec<Part>)>,
+    ) {
+        let ends: Vec<(Dotted, usize)> = accepting
+            .iter()
+            .map(|&side| (side, self.before_ignored(span.end, Item { side, origin: span.start })))
+            .collect();
+        let last = self.steps_to(&ends, span.start);
+        if last.first().is_some_and(|step| step.from == span.start) {
+            // The symbol is the only one.
+            for Step { symbol, to, .. } in last {
+                let part = (symbol, span.start..to);
+                let is_last = !is_whole(&part, &(span.start..to));
+                found.push((to, vec![part]));
+                if is_last {
+                    break;
+                }
+            }
+            return;
+        }
+        let Some(end) = last.first().map(|step| step.to) else { return };
+        let (mut steps, mut parts) = (last, Vec::new());
+        while let Some(&Step { from, number, symbol, to, .. }) = steps.first() {
+            parts.push((symbol, from..to));
+            if from == span.start {
+                break;
+            }
+            let same =
+                steps.iter().take_while(|step| (step.from, step.number, step.to) == (from, number, to));
+            let before: Vec<(Dotted, usize)> = same
+                .map(|step| {
+                    (step.before, self.before_ignored(from, Item { side: step.before, origin: span.start }))
+                })
+                .collect();
+            steps = self.steps_to(&before, span.start);
+        }
+        parts.reverse();
+        found.push((end, parts));
+    }
+
+    /// The last steps of an automaton to some states, each at a place: those by the shortest parts first, of
+    /// these by the first symbols.
+    fn steps_to(&self, states: &[(Dotted, usize)], origin: usize) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for &(side, to) in states {
+            for &(number, symbol, before) in self.before.get(&side).into_iter().flatten() {
+                for from in self.begins(symbol, to) {
+                    if self.items.contains(&(from, Item { side: before, origin })) {
+                        steps.push(Step { from, number, symbol, to, before });
+                    }
+                }
+            }
+        }
+        steps.sort_by_key(|step| (Reverse(step.from), step.number, Reverse(step.to)));
+        steps
     }
 
     /// Where a symbol can begin that ends at a place, the shortest first.

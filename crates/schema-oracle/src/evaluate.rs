@@ -16,8 +16,6 @@ pub enum Formats {
     Assert,
     /// It says nothing, except where a metaschema demands `format-assertion`.
     Annotate,
-    /// They are asserted as far as a pattern can tell.
-    AssertRegular,
 }
 
 /// How a value is judged.
@@ -309,11 +307,7 @@ impl<'r> Evaluation<'_, 'r> {
         }
         let asserted = self.options.formats != Formats::Annotate || frame.dialect.asserts_formats;
         if let Some(format) = frame.string("format")?.filter(|_| asserted) {
-            let accepts = match self.options.formats {
-                Formats::AssertRegular => formats::regular,
-                _ => formats::accepts,
-            };
-            valid &= accepts(format, text).unwrap_or(true);
+            valid &= formats::accepts(format, text).unwrap_or(true);
         }
         Ok(valid)
     }

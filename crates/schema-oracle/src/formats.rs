@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::idna::{self, Depth};
+use crate::idna;
 
 /// The formats that constrain strings. All others are annotations.
 pub const NAMES: [&str; 19] = [
@@ -30,23 +30,14 @@ pub const NAMES: [&str; 19] = [
 
 /// Whether a string has a format; `None` if the name is not one of [`NAMES`].
 pub fn accepts(format: &str, text: &str) -> Option<bool> {
-    accepts_to(format, text, Depth::Exact)
-}
-
-/// As [`accepts`], less what no regular expression of sensible size can say; `FORMATS.md` ends with a list.
-pub fn regular(format: &str, text: &str) -> Option<bool> {
-    if format == "regex" { Some(true) } else { accepts_to(format, text, Depth::Regular) }
-}
-
-fn accepts_to(format: &str, text: &str, depth: Depth) -> Option<bool> {
     Some(match format {
         "date" => date(text),
         "date-time" => date_time(text),
         "duration" => duration(text),
         "email" => email(text, Alphabet::Ascii),
-        "hostname" => idna::hostname(text, depth),
+        "hostname" => idna::hostname(text),
         "idn-email" => email(text, Alphabet::Unicode),
-        "idn-hostname" => idna::idn_hostname(text, depth),
+        "idn-hostname" => idna::idn_hostname(text),
         "ipv4" => ipv4(text),
         "ipv6" => ipv6(text),
         "iri" => reference(text, Alphabet::Unicode, Kind::Absolute),
@@ -104,7 +95,18 @@ fn date(text: &str) -> bool {
 }
 
 fn date_time(text: &str) -> bool {
-    text.split_once(['T', 't']).is_some_and(|(day, clock)| date(day) && time(clock))
+    let Some((day, clock)) = text.split_once(['T', 't']) else { return false };
+    if !date(day) || !time(clock) {
+        return false;
+    }
+    if clock.get(5..8) != Some(":60") {
+        return true;
+    }
+    // In UTC, a leap second ends a month.
+    let is_ahead = clock.split_once('+').is_some_and(|(_, zone)| zone != "00:00");
+    let (month, number) = day.split_at(8);
+    let next = number.parse().map_or(0, |number: u32| number + 1);
+    if is_ahead { number == "01" } else { !date(&format!("{month}{next:02}")) }
 }
 
 /// Minutes of a day of `hh:mm`.
@@ -187,19 +189,24 @@ fn ipv4(text: &str) -> bool {
 }
 
 fn ipv6(text: &str) -> bool {
+    ipv6_beside(text, 7, ipv4)
+}
+
+/// An IPv6 address, of which at most so many groups stand beside a `::`.
+fn ipv6_beside(text: &str, most: usize, is_ipv4: fn(&str) -> bool) -> bool {
     match text.split_once("::") {
         // A second `::`, or a third colon, leaves an empty group behind.
         Some((before, after)) => {
-            let before = if before.is_empty() { Some(0) } else { groups(before, false) };
-            let after = if after.is_empty() { Some(0) } else { groups(after, true) };
-            before.zip(after).is_some_and(|(before, after)| before + after <= 7)
+            let before = if before.is_empty() { Some(0) } else { groups(before, |_| false) };
+            let after = if after.is_empty() { Some(0) } else { groups(after, is_ipv4) };
+            before.zip(after).is_some_and(|(before, after)| before + after <= most)
         }
-        None => groups(text, true) == Some(8),
+        None => groups(text, is_ipv4) == Some(8),
     }
 }
 
-/// How many groups of an address stand there; the last may be an IPv4 address, where nothing follows.
-fn groups(text: &str, last: bool) -> Option<usize> {
+/// How many groups of an address stand there; the last may be an IPv4 address, where that is one.
+fn groups(text: &str, is_ipv4: fn(&str) -> bool) -> Option<usize> {
     let parts: Vec<&str> = text.split(':').collect();
     let is_hex =
         |part: &str| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -207,7 +214,7 @@ fn groups(text: &str, last: bool) -> Option<usize> {
     for (at, part) in parts.iter().enumerate() {
         n_groups += match () {
             () if is_hex(part) => 1,
-            () if last && at + 1 == parts.len() && ipv4(part) => 2,
+            () if at + 1 == parts.len() && is_ipv4(part) => 2,
             () => return None,
         };
     }
@@ -254,7 +261,15 @@ fn is_quoted(text: &str, other: impl Fn(char) -> bool) -> bool {
 
 fn is_address_literal(text: &str) -> bool {
     let tag = text.get(..5).filter(|tag| tag.eq_ignore_ascii_case("IPv6:"));
-    if tag.is_some() { ipv6(&text[5..]) } else { ipv4(text) }
+    if tag.is_some() { ipv6_beside(&text[5..], 6, octets) } else { octets(text) }
+}
+
+/// Four octets, with leading zeros or not.
+fn octets(text: &str) -> bool {
+    let is_octet = |octet: &str| {
+        are_digits(octet) && octet.len() <= 3 && octet.parse().is_ok_and(|octet: u32| octet < 256)
+    };
+    text.split('.').count() == 4 && text.split('.').all(is_octet)
 }
 
 // References: RFC 3986, RFC 3987.

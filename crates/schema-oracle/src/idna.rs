@@ -7,74 +7,56 @@ use unicode_joining_type::{JoiningType, get_joining_type};
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::is_nfc;
 
-/// How far a name is looked into.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Depth {
-    /// As the standards say.
-    Exact,
-    /// Less Punycode and Normalization Form C, which no regular expression of sensible size can say.
-    Regular,
-}
-
 const MAX_LABEL: usize = 63;
 const MAX_NAME: usize = 253;
+const PREFIX: &str = "xn--";
 
-pub(crate) fn hostname(text: &str, depth: Depth) -> bool {
-    let labels: Vec<&str> = text.split('.').collect();
-    text.len() <= MAX_NAME
-        && labels.iter().all(|label| is_ascii_label(label))
-        && (depth == Depth::Regular
-            || !labels.iter().any(|label| has_prefix(label))
-            || are_names(&labels, depth, false))
+/// RFC 1123, section 2.1. What labels that begin with `xn--` decode to is not looked at.
+pub(crate) fn hostname(text: &str) -> bool {
+    text.len() <= MAX_NAME && text.split('.').all(is_ascii_label)
 }
 
-pub(crate) fn idn_hostname(text: &str, depth: Depth) -> bool {
-    are_names(&text.split(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']).collect::<Vec<_>>(), depth, true)
-}
-
-/// Whether the labels are allowed, alone and together. Where U-labels are not meant to stand, neither are
-/// hyphens looked at in ASCII labels.
-fn are_names(labels: &[&str], depth: Depth, idn: bool) -> bool {
-    let mut length = labels.len().saturating_sub(1);
-    let mut decoded = Vec::new();
-    for label in labels {
-        let Some((characters, octets)) = decoded_label(label, depth, idn) else { return false };
-        length += octets;
+/// Whether the labels are allowed, alone and together.
+pub(crate) fn idn_hostname(text: &str) -> bool {
+    let (mut length, mut decoded) = (0, Vec::new());
+    for label in text.split(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']) {
+        let Some((characters, octets)) = decoded_label(label) else { return false };
+        length += usize::from(!decoded.is_empty()) + octets;
         decoded.push(characters);
     }
-    let is_rtl = |c: &char| matches!(unicode_bidi::bidi_class(*c), R | AL | AN);
-    let bidi = decoded.iter().flatten().any(is_rtl);
-    length <= MAX_NAME && (!bidi || decoded.iter().all(|label| keeps_bidi_rule(label)))
+    length <= MAX_NAME && keep_bidi_rule(&decoded)
 }
 
-/// The characters that a label stands for, and its length in ASCII (0 for a U-label at [`Depth::Regular`]).
-fn decoded_label(label: &str, depth: Depth, idn: bool) -> Option<(Vec<char>, usize)> {
+/// The Bidi rule is of all labels, if it is of one.
+fn keep_bidi_rule(labels: &[Vec<char>]) -> bool {
+    let is_rtl = |c: &char| matches!(unicode_bidi::bidi_class(*c), R | AL | AN);
+    !labels.iter().flatten().any(is_rtl) || labels.iter().all(|label| keeps_bidi_rule(label))
+}
+
+/// The characters that a label stands for, and its length in ASCII.
+fn decoded_label(label: &str) -> Option<(Vec<char>, usize)> {
     let characters: Vec<char> = label.chars().collect();
     if !label.is_ascii() {
-        let octets = "xn--".len() + encode(&characters)?.len();
-        let fits = is_u_label(&characters, depth) && (depth == Depth::Regular || octets <= MAX_LABEL);
-        return fits.then_some((characters, if depth == Depth::Regular { 0 } else { octets }));
+        let octets = PREFIX.len() + encode(&characters)?.len();
+        return is_u_label(&characters).then_some((characters, octets));
     }
     if !is_ascii_label(label) {
         return None;
     }
     if !has_prefix(label) {
-        let reserved = idn && label.as_bytes().get(2..4) == Some(b"--");
-        return (!reserved).then_some((characters, label.len()));
-    }
-    if depth == Depth::Regular {
-        return Some((characters, label.len()));
+        let is_reserved = label.as_bytes().get(2..4) == Some(b"--");
+        return (!is_reserved).then_some((characters, label.len()));
     }
     let lower = label.to_ascii_lowercase();
-    let punycode = &lower["xn--".len()..];
+    let punycode = &lower[PREFIX.len()..];
     let decoded = decode(punycode)?;
     let canonical = encode(&decoded).as_deref() == Some(punycode);
-    (canonical && !decoded.iter().all(char::is_ascii) && is_u_label(&decoded, depth))
+    (canonical && !decoded.iter().all(char::is_ascii) && is_u_label(&decoded))
         .then_some((decoded, label.len()))
 }
 
 fn has_prefix(label: &str) -> bool {
-    label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("xn--"))
+    label.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX))
 }
 
 fn is_ascii_label(label: &str) -> bool {
@@ -104,12 +86,14 @@ static GREEK: Class = Class::new(|| class(r"\p{Script=Greek}"));
 static HEBREW: Class = Class::new(|| class(r"\p{Script=Hebrew}"));
 static KANA_HAN: Class = Class::new(|| class(r"[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han}]"));
 
-fn is_u_label(label: &[char], depth: Depth) -> bool {
-    label.first() != Some(&'-')
+/// RFC 5890, section 2.3.2.1, but for the Bidi rule.
+fn is_u_label(label: &[char]) -> bool {
+    encode(label).is_some_and(|punycode| PREFIX.len() + punycode.len() <= MAX_LABEL)
+        && label.first() != Some(&'-')
         && label.last() != Some(&'-')
         && label.get(2..4) != Some(&['-', '-'])
         && label.first().is_some_and(|first| !is_in(&MARK, *first))
-        && (depth == Depth::Regular || is_nfc(&label.iter().collect::<String>()))
+        && is_nfc(&label.iter().collect::<String>())
         && (0..label.len()).all(|at| is_allowed(label, at))
 }
 

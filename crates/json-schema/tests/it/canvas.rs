@@ -89,7 +89,7 @@ impl Subject {
     fn judge(&self, text: &[u8]) -> Option<bool> {
         let Ok(value) = Value::parse(text, Limits::default()) else { return Some(false) };
         let schema = self.registry.schema("test:schema").unwrap();
-        schema.is_valid(&value, OracleOptions { formats: Formats::AssertRegular }).ok()
+        schema.is_valid(&value, OracleOptions { formats: Formats::Assert }).ok()
     }
 
     fn bytes(&self, tokens: &[TokenId]) -> Vec<u8> {

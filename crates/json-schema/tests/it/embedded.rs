@@ -134,7 +134,7 @@ impl Reference<'_> {
             let document = Value::parse(SCHEMAS[schema].as_bytes(), JsonLimits::default()).unwrap();
             registry.add("test:schema", document);
             let oracle = registry.schema("test:schema").unwrap();
-            let options = OracleOptions { formats: Formats::AssertRegular };
+            let options = OracleOptions { formats: Formats::Assert };
             let value = Value::parse(part.trim_matches([' ', '\n']).as_bytes(), JsonLimits::default());
             let is_valid = value.is_ok_and(|value| oracle.is_valid(&value, options).unwrap())
                 && !(self.compact && has_blanks(part));

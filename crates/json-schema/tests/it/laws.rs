@@ -23,7 +23,7 @@ fn random_schemas_have_the_values_that_the_evaluator_says() {
         let mut registry = Registry::default();
         registry.add("test:schema", schema.clone());
         let oracle = registry.schema("test:schema").unwrap();
-        let options = OracleOptions { formats: Formats::AssertRegular };
+        let options = OracleOptions { formats: Formats::Assert };
         let values: Vec<Value> = (0..20).map(|_| generator.value_for(&schema, 3)).collect();
         let expected: Vec<_> = values.iter().map(|value| oracle.is_valid(value, options)).collect();
         let text = Generator::new(seed).spell(&schema);

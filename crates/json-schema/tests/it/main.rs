@@ -16,3 +16,4 @@ mod pattern;
 mod recall;
 mod simulate;
 mod suite;
+mod tree;

@@ -1,13 +1,15 @@
 //! What an output can still become within a budget of tokens.
 
+use std::borrow::Cow;
+
 use anygram_bits::work::Work;
 use anygram_vocab::TokenMask;
 
 use super::{Matcher, Position};
 use crate::bound::Share;
-use crate::budget::{Budgets, MaskKey, Question, Text};
+use crate::budget::{Budgets, Question, Text};
 use crate::error::{MatchError, StepError};
-use crate::frontier::Config;
+use crate::frontier::{Config, Stepper};
 use crate::mask;
 use crate::session::Session;
 
@@ -27,12 +29,32 @@ impl Matcher {
         let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
         let Ok(mut session) = self.session.try_lock() else { return Ok(false) };
         let mask = &words[..self.constraint.mask_words()];
-        let mask = MaskKey::new(self.constraint.language(), mask, &position.frontier, &position.recall);
-        let readings =
-            position.numbered_readings(&mut session.stepper, self.constraint.language(), budget)?;
-        let (generation, of) = (session.stepper.generation(), (&*readings, mask));
-        let budgets = session.budgets.as_ref();
-        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
+        let numbered = self.numbered(&mut session.stepper, budget)?;
+        let (generation, budgets) = (session.stepper.generation(), session.budgets.as_ref());
+        let text = self.text(&numbered);
+        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, text, mask, left)))
+    }
+
+    /// The readings outside of remembered values, where tokens are counted apart as far as that matters for
+    /// so many more tokens.
+    fn numbered(&self, stepper: &mut Stepper, room: u32) -> Result<Cow<'_, [Config]>, StepError> {
+        let (language, Position { frontier, recall, .. }) = (self.constraint.language(), self.last());
+        if !language.counts_tokens() {
+            return Ok(Cow::Borrowed(frontier));
+        }
+        recall.numbered(stepper, language, frontier, room).map(Cow::Owned)
+    }
+
+    /// What budgets are asked about.
+    fn text<'a>(&'a self, numbered: &'a [Config]) -> Text<'a> {
+        let position = self.last();
+        Text {
+            frontier: &position.frontier,
+            numbered,
+            recall: &position.recall,
+            vocabulary: self.constraint.vocabulary(),
+            language: self.constraint.language(),
+        }
     }
 
     /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
@@ -67,10 +89,9 @@ impl Matcher {
             return Ok(Some(0));
         }
         self.renewing(|this| {
-            let Position { frontier, recall, .. } = this.last();
             this.with_budgets(|budgets, question| {
-                let frontier = recall.numbered(question.stepper, question.language, frontier, limit)?;
-                budgets.minimum_recalling(question, &recall.along(&frontier), limit)
+                let numbered = this.numbered(question.stepper, limit)?;
+                budgets.minimum_recalling(question, &this.last().recall.along(&numbered), limit)
             })
         })
     }
@@ -96,28 +117,21 @@ impl Matcher {
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
     pub(super) fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
-        let (frontier, recall) = (&self.last().frontier, &self.last().recall);
-        let vocabulary = self.constraint.vocabulary();
+        let (Position { frontier, recall, .. }, vocabulary) = (self.last(), self.constraint.vocabulary());
         let has_bytes_alone =
             self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
             let is_ample = self.with_budgets(|budgets, question| {
                 let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
-                let readings = self.last().numbered_readings(question.stepper, question.language, budget)?;
-                let of = (&*readings, MaskKey::new(question.language, plain, frontier, recall));
-                if has_bytes_alone && budgets.is_ample(question, of, left) {
+                let numbered = self.numbered(question.stepper, budget)?;
+                let text = self.text(&numbered);
+                if has_bytes_alone && budgets.is_ample(question, text, plain, left)? {
                     return Ok(true);
                 }
-                let enough = budgets.add_tokens(
-                    question,
-                    Text { frontier, recall, vocabulary },
-                    left,
-                    plain,
-                    words,
-                )?;
+                let enough = budgets.add_tokens(question, text, left, plain, words)?;
                 if let Some(enough) = enough.filter(|_| has_bytes_alone) {
-                    budgets.keep_ample(of, enough);
+                    budgets.keep_ample(text, plain, enough);
                 }
                 let fits = |budgets: &mut Budgets, question: &mut Question<'_>, next: &[Config]| {
                     let next: Vec<_> = next.iter().map(|&config| (config, recall.outside())).collect();

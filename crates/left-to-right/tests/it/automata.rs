@@ -3,13 +3,15 @@
 //!
 //! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn (default 400).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anygram_bits::ErrorKind;
 use anygram_grammar::automata::{RuleAutomaton, TooManyStates};
 use anygram_grammar::cfg::Cfg;
-use anygram_grammar::ir::{AutomatonRule, Grammar, LexerMode, NonterminalId, Rule, Symbol, Ties};
+use anygram_grammar::ir::{AutomatonRule, Grammar, LexerMode, NonterminalId, Rule, Symbol, TerminalId, Ties};
+use anygram_left_to_right::captures::{CaptureEvent, Captures};
+use anygram_left_to_right::tree::Tree as ParseTree;
 use anygram_left_to_right::{
     CompileError, Constraint, Engine, Language, LanguageOptions, MatchError, Matcher,
 };
@@ -189,24 +191,38 @@ fn compare(random: &mut Random, (ours, theirs): (&mut Matcher, &mut Matcher), ta
     }
 }
 
+/// Which terminal comes first may change, and with it who wins a tie.
+const TIES: Ties = Ties::All;
+
+/// A random grammar, and the same with automata.
+struct Drawn {
+    random: Random,
+    at: String,
+    case: RandomCase,
+    grammar: Grammar,
+    /// An output of the grammar written out.
+    theirs: Matcher,
+}
+
+fn drawn(seed: u64, mode: LexerMode) -> Option<Drawn> {
+    let mut random = Random::new(seed);
+    let blanks = random.chance(50);
+    let case = if blanks { RandomCase::with_blanks(seed, mode) } else { RandomCase::in_mode(seed, mode) };
+    let at = format!("seed {seed}, {mode:?}, blanks {blanks}");
+    let theirs = compiled(&case, &case.grammar, TIES, Engine::Earley).ok()?;
+    let grammar = with_automata(&mut random, &case.grammar, &theirs.constraint().language().lexing().cfg)?;
+    Some(Drawn { random, at, case, grammar, theirs })
+}
+
 #[test]
 fn masks_and_budgets_are_those_of_the_grammar_written_out() {
     let mut tally = Tally::default();
     let mut refused = 0;
     for seed in seeds() {
         for mode in MODES {
-            let mut random = Random::new(seed);
-            let blanks = random.chance(50);
-            let case =
-                if blanks { RandomCase::with_blanks(seed, mode) } else { RandomCase::in_mode(seed, mode) };
-            let at = format!("seed {seed}, {mode:?}, blanks {blanks}");
-            // Which terminal comes first may change, and with it who wins a tie.
-            let ties = Ties::All;
-            let Ok(theirs) = compiled(&case, &case.grammar, ties, Engine::Earley) else { continue };
-            let reduced = &theirs.constraint().language().lexing().cfg;
-            let Some(grammar) = with_automata(&mut random, &case.grammar, reduced) else { continue };
+            let Some(Drawn { mut random, at, case, grammar, theirs }) = drawn(seed, mode) else { continue };
             for engine in [Engine::Auto, Engine::Valiant] {
-                let ours = compiled(&case, &grammar, ties, engine);
+                let ours = compiled(&case, &grammar, TIES, engine);
                 match ours {
                     Ok(mut ours) => {
                         let automata = &ours.constraint().language().lexing().cfg.automata;
@@ -227,4 +243,74 @@ fn masks_and_budgets_are_those_of_the_grammar_written_out() {
     let Tally { compared, undecided, with_automata } = tally;
     println!("{compared} compared, {undecided} undecided, {with_automata} languages, {} refused", refused);
     assert!(compared > 1_000 && with_automata > 100 && undecided < compared / 20, "{compared}, {undecided}");
+}
+
+/// The symbol of another grammar with the same name.
+fn same_symbol((grammar, symbol): (&Grammar, Symbol), other: &Grammar) -> Symbol {
+    let name = grammar.symbol_name(symbol).to_string();
+    let all: Vec<Symbol> = match symbol {
+        Symbol::Terminal(_) => {
+            (0..other.terminals.len()).map(|t| Symbol::Terminal(TerminalId::new(t))).collect()
+        }
+        Symbol::Nonterminal(_) => {
+            (0..other.nonterminals.len()).map(|n| Symbol::Nonterminal(NonterminalId::new(n))).collect()
+        }
+    };
+    let found = all.into_iter().find(|&symbol| other.symbol_name(symbol) == name);
+    found.unwrap_or_else(|| panic!("{name}"))
+}
+
+/// What is certain of a text is the same, and whether it has a tree, which is a derivation.
+#[test]
+fn captures_and_trees_are_those_of_the_grammar_written_out() {
+    let (mut n_events, mut n_trees) = (0, 0);
+    for seed in seeds() {
+        for mode in MODES {
+            let Some(Drawn { mut random, at, case, grammar, mut theirs }) = drawn(seed, mode) else {
+                continue;
+            };
+            let Ok(ours) = compiled(&case, &grammar, TIES, Engine::Auto) else { continue };
+            let (our, their) = (ours.constraint().language(), theirs.constraint().language());
+            let (our, their) = (our.clone(), their.clone());
+            // Terminals have other numbers, and nonterminals the same names.
+            let named = |language: &Language, events: Vec<CaptureEvent>| -> BTreeSet<_> {
+                let name = |rule| language.grammar().symbol_name(Symbol::Nonterminal(rule)).to_string();
+                events.into_iter().map(|event| (name(event.rule), event.start, event.end)).collect()
+            };
+            for _ in 0..3 {
+                theirs.reset();
+                let mut both = (Captures::new(our.clone()).unwrap(), Captures::new(their.clone()).unwrap());
+                for _ in 0..6 {
+                    let Ok(mask) = theirs.mask() else { break };
+                    let tokens: Vec<TokenId> = mask.iter().filter(|token| token.0 != EOS).collect();
+                    if tokens.is_empty() {
+                        break;
+                    }
+                    let token = *random.choose(&tokens);
+                    let bytes = theirs.constraint().vocabulary().bytes(token).unwrap_or_default().to_vec();
+                    if theirs.advance(token).is_err() {
+                        break;
+                    }
+                    let (Ok(one), Ok(other)) = (both.0.read(&bytes), both.1.read(&bytes)) else { break };
+                    n_events += one.len();
+                    let text = theirs.constraint().vocabulary().decode(theirs.tokens()).unwrap();
+                    assert_eq!(named(&our, one), named(&their, other), "{at}: {text:?}");
+                    let (Ok(one), Ok(other)) = (ParseTree::read(&our, &text), ParseTree::read(&their, &text))
+                    else {
+                        break;
+                    };
+                    assert_eq!(one.is_some(), other.is_some(), "{at}: {text:?}");
+                    let Some(mut tree) = one else { continue };
+                    n_trees += 1;
+                    for node in &mut tree.nodes {
+                        node.symbol = same_symbol((our.grammar(), node.symbol), their.grammar());
+                    }
+                    let checked = super::tree::check(their.grammar(), &text, &tree);
+                    checked.unwrap_or_else(|wrong| panic!("{at}: {text:?}: {wrong}"));
+                }
+            }
+        }
+    }
+    println!("{n_events} events, {n_trees} trees");
+    assert!(n_events > 300 && n_trees > 300, "{n_events}, {n_trees}");
 }

@@ -20,7 +20,7 @@ fn below(tree: &Tree, at: usize) -> Vec<&TreeNode> {
 }
 
 /// What is wrong with a tree as a derivation.
-fn check(grammar: &Grammar, text: &[u8], tree: &Tree) -> Result<(), String> {
+pub fn check(grammar: &Grammar, text: &[u8], tree: &Tree) -> Result<(), String> {
     let root = tree.nodes.first().ok_or("no root")?;
     if root.symbol != Symbol::Nonterminal(grammar.start) || root.depth != 0 || root.span.end > text.len() {
         return Err(format!("the root is {root:?}"));
