@@ -104,9 +104,7 @@ def _free_text(format: dict[str, Any], vocabulary: Vocabulary) -> Constraint:
     return Constraint(Compiler().compile({"format": format}, "structural-tag"), vocabulary)
 
 
-@lru_cache(maxsize=32)
-def _known(vocabulary: Vocabulary, stops: tuple[str, ...]) -> StopStrings:
-    return StopStrings(vocabulary, stops)
+_known = lru_cache(maxsize=32)(StopStrings)
 
 
 def avoided(vocabulary: Vocabulary, stops: Iterable[str]) -> StopStrings:

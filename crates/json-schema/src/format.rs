@@ -11,13 +11,13 @@
 //! | `regex` | groups nest, and names and numbers refer to groups |
 //!
 //! `hostname` is RFC 1123, section 2.1, in all drafts: letters, digits and hyphens. Names "produced using the
-//! Punycode algorithm", which the drafts include, are such. RFC 1123 does not look into labels that begin with
-//! `xn--`: nor does this format, though the optional tests of the suite do.
+//! Punycode algorithm", which the drafts include, are such. RFC 1123 does not look into labels that begin
+//! with `xn--`: nor does this format, though the optional tests of the suite do.
 //!
-//! `regex` would take a counter of the groups that are open, beside a finite automaton for characters, escapes,
-//! classes and quantifiers. That is not exact either: the names of groups differ in an alternative, `\k<name>`
-//! and `\1` need a group that may come later, and `{9,10}` orders numbers of any length. [`is_regex`] says
-//! whether a text is one.
+//! `regex` would take a counter of the groups that are open, beside a finite automaton for characters,
+//! escapes, classes and quantifiers. That is not exact either: the names of groups differ in an alternative,
+//! `\k<name>` and `\1` need a group that may come later, and `{9,10}` orders numbers of any length.
+//! [`is_regex`] says whether a text is one.
 
 mod address;
 mod uri;

@@ -1033,8 +1033,8 @@ impl Memory for JsonMemory {
     }
 
     fn letters(&self) -> ByteSet {
-        // No part of a number, a literal or an escape of hexadecimal digits; behind a backslash they stand for
-        // different characters, or are wrong.
+        // No part of a number, a literal or an escape of hexadecimal digits; behind a backslash they stand
+        // for different characters, or are wrong.
         (b'g'..=b'z').chain(b'G'..=b'Z').collect()
     }
 

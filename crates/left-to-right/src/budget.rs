@@ -25,8 +25,8 @@
 //! | `walks` | what tokens do to a piece in progress |
 //!
 //! Where the tokens in a part of the text are counted, places are told apart by how many there are, as far as
-//! that matters within the budget (module `counts`). The lower bounds leave out pieces that would have too many,
-//! and the upper bounds are of texts that are right in any tokens.
+//! that matters within the budget (module `counts`). The lower bounds leave out pieces that would have too
+//! many, and the upper bounds are of texts that are right in any tokens.
 //!
 //! What is learned of a reading is kept: a lower and an upper bound on its cost. Where a budget lies above
 //! the one or below the other, nothing is searched for either.
@@ -65,8 +65,8 @@ type Place = (Config, Leftover);
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
-/// Steps that a new state of the lexer's automaton counts as, where it grows, and a new outlook: they are kept,
-/// so a search that needs many has to end before there is no room for others.
+/// Steps that a new state of the lexer's automaton counts as, where it grows, and a new outlook: they are
+/// kept, so a search that needs many has to end before there is no room for others.
 const GROWTH: usize = 8_000;
 
 /// An upper bound on the cost of a reading.
@@ -139,7 +139,8 @@ pub struct Question<'a> {
 pub struct Text<'a> {
     /// Its readings outside of remembered values.
     pub frontier: &'a [Config],
-    /// The same, [numbered](crate::counts::Counts::numbered) as far as that matters within the budget.
+    /// The same with the numbers of tokens in pieces in progress (module `counts`), as far as that matters
+    /// within the budget.
     pub numbered: &'a [Config],
     /// What is recalled of it.
     pub recall: &'a Recall,
@@ -150,7 +151,7 @@ pub struct Text<'a> {
 }
 
 impl Question<'_> {
-    /// The number of a lexeme, and the lexeme without it ([`Counts::numbered`](crate::counts::Counts)).
+    /// The number of a lexeme, and the lexeme without it (module `counts`).
     fn number(&mut self, lexeme: LexemeId) -> Result<(u32, LexemeId), StepError> {
         let transducer = self.stepper.transducer_mut();
         let n_tokens = transducer.n_tokens(lexeme);
@@ -322,8 +323,8 @@ impl Budgets {
         Ok(enough <= limit || self.is_known_to_be_ample(self.generation, text, mask, limit))
     }
 
-    /// The same where parser states are those of a generation, as far as it is known. Cost: a look-up, and the
-    /// words of the mask where it depends on which tokens there are.
+    /// The same where parser states are those of a generation, as far as it is known. Cost: a look-up, and
+    /// the words of the mask where it depends on which tokens there are.
     pub fn is_known_to_be_ample(&self, generation: u64, text: Text<'_>, mask: &[u32], limit: u32) -> bool {
         if self.generation != generation {
             return false;

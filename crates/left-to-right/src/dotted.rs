@@ -118,7 +118,8 @@ impl Dotted {
         (self.rule as usize) < cfg.rules.len()
     }
 
-    /// The last symbol that was read of a rule, and how it was before; `None` at its beginning, and of automata.
+    /// The last symbol that was read of a rule, and how it was before; `None` at its beginning, and of
+    /// automata.
     pub fn before(self, cfg: &Cfg) -> Option<(Symbol, Self)> {
         let rule = cfg.rules.get(self.rule as usize)?;
         let dot = self.dot.checked_sub(1)?;

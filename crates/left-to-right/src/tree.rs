@@ -136,8 +136,8 @@ struct Forest<'c, 't> {
     pieces: FxHashMap<(usize, TerminalId), Vec<usize>>,
     /// Where ignored pieces that end at a place began.
     ignored: FxHashMap<usize, Vec<usize>>,
-    /// The right-hand sides of a nonterminal that are complete at a place, with where they began: the shortest
-    /// first, then the first.
+    /// The right-hand sides of a nonterminal that are complete at a place, with where they began: the
+    /// shortest first, then the first.
     complete: FxHashMap<(usize, NonterminalId), Vec<(usize, Dotted)>>,
     /// The steps that lead to a state of an automaton.
     before: FxHashMap<Dotted, Vec<(u32, Symbol, Dotted)>>,

@@ -2,8 +2,8 @@
 //!
 //! The top level of the schema is an object. Its declared members stand in their order or in any, those that
 //! are required always, with blanks around them. A member that is a string is written as it is, without
-//! quotes, and ends where the closing mark first stands; every other value is JSON. In Cohere's style, that of
-//! MiniMax M3 and Gemma's, objects and lists are written so at all depths.
+//! quotes, and ends where the closing mark first stands; every other value is JSON. In Cohere's style, that
+//! of MiniMax M3 and Gemma's, objects and lists are written so at all depths.
 
 /// How the values of a schema are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

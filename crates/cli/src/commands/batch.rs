@@ -74,8 +74,9 @@ use subject::{Origin, Subject, Subjects};
 /// true token is in it, and advances. At the first that is not it stops: "rejected_at" is the index of
 /// that token, and "steps" the number of those before it. "mask_us" and "advance_us" have the CPU
 /// microseconds of each step; the mask that rejected is the last. "want":["captures"] adds which rules are
-/// entered and left while it is read, as `anygram check --tree=events` tells them: {"at":…,"enter":…,"start":…}
-/// and {"at":…,"leave":…,"start":…,"end":…}, where "at" counts the tokens by which it is certain.
+/// entered and left while it is read, as `anygram check --tree=events` tells them:
+/// {"at":…,"enter":…,"start":…} and {"at":…,"leave":…,"start":…,"end":…}, where "at" counts the tokens by
+/// which it is certain.
 ///
 /// "allowed" lists the tokens that may come next, in ascending order and without EOS: "eos" says
 /// whether the output may end here. Tokens that are not a prefix of any sentence are an error. More

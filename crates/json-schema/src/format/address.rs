@@ -43,10 +43,10 @@ pub(super) fn hostname() -> String {
     format!(r"(?=.{{1,253}}$){LABEL}(?:\.{LABEL})*")
 }
 
-/// `Mailbox` of RFC 5321, section 4.1.2; with more characters that of RFC 6531, section 3.3, where what labels
-/// mean to IDNA is not looked at: the suite has one outside Normalization Form C. Lengths are free (section
-/// 4.5.3.1 says what servers must take), and of the address literals there are IPv4 and IPv6, whose tag alone
-/// is registered.
+/// `Mailbox` of RFC 5321, section 4.1.2; with more characters that of RFC 6531, section 3.3, where what
+/// labels mean to IDNA is not looked at: the suite has one outside Normalization Form C. Lengths are free
+/// (section 4.5.3.1 says what servers must take), and of the address literals there are IPv4 and IPv6, whose
+/// tag alone is registered.
 pub(super) fn email(more: &str) -> String {
     let atom = format!("[0-9A-Za-z!#$%&'*+/=?^_`{{|}}~{more}-]+");
     // U+0020 to U+007E but `"` and `\`.

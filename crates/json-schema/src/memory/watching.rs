@@ -387,8 +387,8 @@ impl Watching {
     }
 }
 
-/// The shortest text that goes on as a zero in progress does: how many zeros it has changes nothing, nor which
-/// power of ten it is multiplied by.
+/// The shortest text that goes on as a zero in progress does: how many zeros it has changes nothing, nor
+/// which power of ten it is multiplied by.
 fn shortest_zero(begin: &str) -> Option<&'static str> {
     let (mantissa, exponent) = match begin.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),

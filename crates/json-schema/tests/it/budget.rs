@@ -242,8 +242,8 @@ fn crowded() -> Vec<(String, String)> {
     all
 }
 
-/// Where a budget is ample, that is known without a look at tokens; around its bound, and for all budgets, masks
-/// are those of minimum costs.
+/// Where a budget is ample, that is known without a look at tokens; around its bound, and for all budgets,
+/// masks are those of minimum costs.
 #[test]
 fn ample_budgets_are_those_of_minimum_costs() {
     // The greatest budget for which all tokens are compared.

@@ -1,8 +1,8 @@
 //! What is enough for a reading whatever was written before it.
 //!
 //! The completions of these bounds have no piece that repeats something, whatever that is. A piece that is
-//! held against others, in progress or to come, has some letters before its end: of so many different texts of
-//! letters one makes it another value than all that there can be
+//! held against others, in progress or to come, has some letters before its end: of so many different texts
+//! of letters one makes it another value than all that there can be
 //! ([`Memory::letters`](anygram_grammar::memory::Memory::letters)). So it is known what it costs, and not how
 //! it is spelled.
 

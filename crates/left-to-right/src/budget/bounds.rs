@@ -29,7 +29,8 @@ impl Budgets {
         ample.upper(stepper, (language, trie), config)
     }
 
-    /// The bounds that take no search, if there are any; if `is_certain`, those that hold whatever was written.
+    /// The bounds that take no search, if there are any; if `is_certain`, those that hold whatever was
+    /// written.
     pub(super) fn ample(
         &mut self,
         question: &mut Question<'_>,

@@ -1,8 +1,9 @@
 //! Budgets within which everything fits that may follow, whatever was written before.
 //!
 //! Which tokens there are does not matter then, only where they can lead ([`Reach`]): if for all readings
-//! that they come to it is certain what is enough ([`Ample::certain`](crate::ample::Ample::certain)), the most of that is enough for the
-//! whole mask. A piece that ends may repeat another or not; where that makes a difference, both is looked at.
+//! that they come to it is certain what is enough ([`Ample::certain`](crate::ample::Ample::certain)), the
+//! most of that is enough for the whole mask. A piece that ends may repeat another or not; where that makes a
+//! difference, both is looked at.
 
 use std::sync::Arc;
 
@@ -134,8 +135,8 @@ impl Budgets {
         Ok(all)
     }
 
-    /// How many tokens are certainly enough for a reading, [`NEVER`] if none are known to be, where pieces are
-    /// held against at most `n_values` values. It may stand for others, see [`Reach`].
+    /// How many tokens are certainly enough for a reading, [`NEVER`] if none are known to be, where pieces
+    /// are held against at most `n_values` values. It may stand for others, see [`Reach`].
     pub(super) fn certain(
         &mut self,
         question: &mut Question<'_>,

@@ -72,7 +72,8 @@ fn calls(family: Family) -> (String, String) {
         Family::MiniMaxM3 => {
             let m3 = "]<]minimax[>[";
             format!(
-                "{m3}<tool_call>\n{m3}<invoke name=\"weather\">{m3}<city>Oslo{m3}</city>{m3}<days>{days}{m3}</days>\
+                "{m3}<tool_call>\n{m3}<invoke name=\"weather\">{m3}<city>Oslo{m3}</city>\
+                 {m3}<days>{days}{m3}</days>\
                  {m3}</invoke>\n{m3}</tool_call>"
             )
         }
