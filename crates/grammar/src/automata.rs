@@ -193,6 +193,12 @@ pub trait PieceAutomaton: Debug + Send + Sync {
     /// The labels of the pieces that can end after at least one more byte, sorted.
     fn live(&self, state: u32) -> Arc<[u32]>;
 
+    /// A bound on how many bytes more a piece of a label has from a state on: none has fewer. A search for a
+    /// short piece goes by it; without one it goes through all that are as short.
+    fn at_least(&self, _state: u32, _label: u32) -> u64 {
+        0
+    }
+
     /// A state in whose place every text of at most `bytes` bytes does the same: it leads on or does not, to
     /// the same labels that end there and that can end later. So masks are shared by all places of a long
     /// text that are far from its bound.

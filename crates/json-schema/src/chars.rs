@@ -540,6 +540,19 @@ impl Chars {
         }
     }
 
+    /// A bound on how many characters a string of the formula has: none has fewer.
+    pub fn at_least(&self, formula: FormulaId) -> u64 {
+        match &self.formulas[formula.index()] {
+            Formula::None | Formula::Any | Formula::End => 0,
+            Formula::Word => 1,
+            Formula::Step(at) => self.ahead[*at as usize].least.into(),
+            // To look through many words would cost more than it tells.
+            Formula::Words { .. } | Formula::Not(_) => u64::from(!self.accepts_empty(formula)),
+            Formula::All(parts) => parts.iter().map(|&part| self.at_least(part)).max().unwrap_or(0),
+            Formula::One(parts) => parts.iter().map(|&part| self.at_least(part)).min().unwrap_or(0),
+        }
+    }
+
     /// What a program allows from a step on.
     fn closure(&mut self, step: u32, before: Before) -> FormulaId {
         if let Some(&known) = self.closures.get(&(step, before)) {
@@ -640,6 +653,16 @@ impl Chars {
     /// Whether it is one of some words.
     pub fn is_listed(&self, formula: FormulaId) -> bool {
         matches!(self.formulas[formula.index()], Formula::Words { .. })
+    }
+
+    /// The words that it is one of, if that is its form and nothing of them was read.
+    pub fn listed(&self, formula: FormulaId) -> &[Vec<char>] {
+        match self.formulas[formula.index()] {
+            Formula::Words { list, from, to, depth: 0 } => {
+                &self.lists[list as usize][from as usize..to as usize]
+            }
+            _ => &[],
+        }
     }
 
     /// Where each code point leads: the last of each range, and the formula.

@@ -90,7 +90,15 @@ impl Exact {
         if self.mantissa.is_zero() {
             return 0;
         }
-        self.mantissa.abs().to_string().len() as i64 + self.exponent
+        n_digits(&self.mantissa) + self.exponent
+    }
+}
+
+/// How many digits an integer has, of zero one.
+fn n_digits(of: &BigInt) -> i64 {
+    match u128::try_from(of.magnitude()) {
+        Ok(small) => i64::from(small.checked_ilog10().unwrap_or(0)) + 1,
+        Err(_) => of.magnitude().to_string().len() as i64,
     }
 }
 
@@ -456,7 +464,7 @@ impl NumberPieces {
             let zero = Exact { mantissa: 0.into(), exponent: 0 };
             state.digits.is_empty() && values.contains(&zero)
                 || firsts.into_iter().any(|mantissa| {
-                    let length = mantissa.abs().to_string().len() as i64;
+                    let length = n_digits(&mantissa);
                     let value = Exact { mantissa, exponent: 0 };
                     (low - length..=high).any(|power| Self::meets_scaled(values, &value, negative, power))
                 })
@@ -483,7 +491,7 @@ impl NumberPieces {
             return values.contains(&value);
         }
         let (low, high) = values.window;
-        let span = value.mantissa.abs().to_string().len() as i64 + value.exponent.abs() + 2;
+        let span = n_digits(&value.mantissa) + value.exponent.abs() + 2;
         let most = (high + span).max(span - low).max(0).unsigned_abs();
         let signs: &[bool] = match state.at {
             At::E => &[false, true],

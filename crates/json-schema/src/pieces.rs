@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::chars::{Chars, FormulaId, TooLarge};
 use crate::strings::Text;
+use crate::value::Value;
 
 /// Which characters may be spelled by escapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -368,6 +369,23 @@ impl PieceAutomaton for StringPieces {
         }
     }
 
+    fn at_least(&self, state: u32, label: u32) -> u64 {
+        let state = self.state(state);
+        // Behind a character whose spelling has begun, how many there are of the rest.
+        let (length, open, begun) = match &*state {
+            State::Closed(_) => return 0,
+            State::Start => {
+                let Text { formula, min, .. } = self.texts[label as usize];
+                return lock(&self.chars).at_least(formula).max(min).saturating_add(2);
+            }
+            State::Inside { length, open } | State::Within { length, open, .. } => (*length, open, 0),
+            State::Tail { length, open, .. } => (*length, open, 1),
+        };
+        let Ok(at) = open.binary_search_by_key(&label, |open| open.0) else { return 0 };
+        let left = self.texts[label as usize].min.saturating_sub(length);
+        lock(&self.chars).at_least(open[at].1).max(left).saturating_add(begun + 1)
+    }
+
     fn alike(&self, state: u32, bytes: usize) -> u32 {
         let mut other = State::clone(&self.state(state));
         let (State::Inside { length, open }
@@ -387,6 +405,19 @@ impl PieceAutomaton for StringPieces {
 
     fn has_bounds(&self) -> bool {
         self.has_bounds
+    }
+
+    fn examples(&self, label: u32, most: usize) -> Vec<Vec<u8>> {
+        let Text { formula, min, max } = self.texts[label as usize];
+        let mut words: Vec<String> = {
+            let chars = lock(&self.chars);
+            let words = chars.listed(formula).iter();
+            let fits = |word: &&Vec<char>| (min..=max).contains(&(word.len() as u64));
+            words.filter(fits).map(|word| word.iter().collect()).collect()
+        };
+        words.sort_by_key(String::len);
+        words.truncate(most);
+        words.into_iter().map(|word| Value::String(word.into()).to_string().into_bytes()).collect()
     }
 
     fn common(&self, state: u32) -> Option<Common> {

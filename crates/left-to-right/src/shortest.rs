@@ -1,18 +1,19 @@
 //! A short sentence of a grammar whose rules and terminals automata give: of few parts, each as short as can
 //! be.
 //!
-//! Terminals get their shortest texts by a search in breadth. Nonterminals get texts in rounds, from those
-//! that need no others: what is found in an early round is shallow. Within a rule that an automaton gives,
-//! the fewest symbols are searched for with what the automaton knows to be left ([`RuleAutomaton::minimum`]),
-//! so the orders of an object's keys are not gone through. It is a heuristic with bounds: who needs to know
-//! whether there is a sentence asks the language.
+//! Terminals get their shortest texts by a search that goes by what is left at least (A*, Hart, Nilsson and
+//! Raphael 1968). Nonterminals get texts in rounds, from those that need no others: what is found in an early
+//! round is shallow. Within a rule that an automaton gives, the fewest symbols are searched for with what the
+//! automaton knows to be left ([`RuleAutomaton::minimum`]), so the orders of an object's keys are not gone
+//! through. It is a heuristic with bounds: who needs to know whether there is a sentence asks the language.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use anygram_grammar::automata::{PieceAutomaton, RuleAutomaton};
 use anygram_grammar::ir::{Grammar, Symbol};
 use anygram_lexer::words::Words;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 /// Steps to the text of one terminal, and of all.
 const PIECE_STEPS: usize = 60_000;
@@ -100,14 +101,20 @@ fn some_pieces(
     bytes.sort_by_key(|byte| (!byte.is_ascii_alphanumeric(), !byte.is_ascii_graphic(), *byte));
     let mut seen = [false; 256];
     bytes.retain(|&byte| !std::mem::replace(&mut seen[classes[usize::from(byte)] as usize], true));
+    // The last one first: on from a state with the first of the bytes.
+    bytes.reverse();
     let mut before = vec![(pieces.start(), 0, 0_u8)];
-    let mut known = FxHashSet::from_iter([pieces.start()]);
-    let mut queue = VecDeque::from([(0, 0)]);
-    // States of the greatest length so far.
-    let (mut longest, mut n_longest) = (0, 1);
+    let mut known = FxHashMap::from_iter([(pieces.start(), 0)]);
+    // `(at least so long, the latest first, length)`.
+    let mut queue = BinaryHeap::from([(Reverse(0), 0, 0_usize)]);
+    // How many states there are of each length.
+    let mut widths: Vec<usize> = Vec::new();
     let mut steps = PIECE_STEPS.min(*steps_left);
-    while let Some((length, at)) = queue.pop_front() {
+    while let Some((_, at, length)) = queue.pop() {
         let state: u32 = before[at].0;
+        if known[&state] < length {
+            continue;
+        }
         if pieces.accepts(state).binary_search(&label).is_ok() {
             let path = std::iter::successors(Some(at), |&at| (at > 0).then(|| before[at].1));
             let mut text: Vec<u8> = path.filter(|&at| at > 0).map(|at| before[at].2).collect();
@@ -126,17 +133,17 @@ fn some_pieces(
             }
             steps -= 1;
             *steps_left -= 1;
-            if let Ok(Some(next)) = pieces.step(state, byte)
-                && known.insert(next)
-            {
-                if longest == length {
-                    (longest, n_longest) = (length + 1, 0);
-                }
-                n_longest += 1;
-                if n_longest <= width {
-                    before.push((next, at, byte));
-                    queue.push_back((length + 1, before.len() - 1));
-                }
+            let Ok(Some(next)) = pieces.step(state, byte) else { continue };
+            if known.get(&next).is_some_and(|&known| known <= length + 1) {
+                continue;
+            }
+            known.insert(next, length + 1);
+            widths.resize(widths.len().max(length + 1), 0);
+            widths[length] += 1;
+            if widths[length] <= width {
+                let least = (length as u64 + 1).saturating_add(pieces.at_least(next, label));
+                before.push((next, at, byte));
+                queue.push((Reverse(least), before.len() - 1, length + 1));
             }
         }
     }

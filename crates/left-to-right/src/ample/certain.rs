@@ -116,6 +116,9 @@ impl Ample {
                 certain.plain = certain.plain.min(rest.saturating_add(spelled(trie, text)));
             }
         }
+        if certain.plain < NEVER {
+            return Ok(certain);
+        }
         let letters = language.grammar().letters();
         let letters: Vec<u8> = (0..=u8::MAX).filter(|&byte| letters.contains(byte)).collect();
         // Inside of a character they come behind it.

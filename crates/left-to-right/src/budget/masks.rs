@@ -78,18 +78,7 @@ impl Budgets {
             let (n_tokens, lexeme) = question.number(config.lexeme)?;
             let groups = self.groups(question, lexeme, rest.as_deref(), decided.len())?;
             let start = &starts[at].1;
-            for (lexeme, tokens) in &groups.stays {
-                if tokens.is_subset(decided) {
-                    continue;
-                }
-                let Some(lexeme) = question.behind_token((n_tokens, *lexeme), limit)? else { continue };
-                let config = Config { lexeme, ..config };
-                if self.fits_certainly(question, (config, passed, n_values), limit)? {
-                    tokens.add_to(decided);
-                    continue;
-                }
-                self.admit(question, (text, start, config), tokens, limit, (decided, &mut alone))?;
-            }
+            // What ends in a token is known sooner than what is in progress behind it.
             for Exit { cut, ends, rest } in &groups.exits {
                 let ends_left = ends.as_ref().filter(|ends| !ends.is_subset(decided));
                 let rest_left = rest.as_ref().filter(|rest| !rest.tokens.is_subset(decided));
@@ -109,6 +98,18 @@ impl Budgets {
                     }
                 }
                 agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()), at, passed)));
+            }
+            for (lexeme, tokens) in &groups.stays {
+                if tokens.is_subset(decided) {
+                    continue;
+                }
+                let Some(lexeme) = question.behind_token((n_tokens, *lexeme), limit)? else { continue };
+                let config = Config { lexeme, ..config };
+                if self.fits_certainly(question, (config, passed, n_values), limit)? {
+                    tokens.add_to(decided);
+                    continue;
+                }
+                self.admit(question, (text, start, config), tokens, limit, (decided, &mut alone))?;
             }
         }
         if remembers {

@@ -24,18 +24,18 @@ pub(super) const BEYOND: usize = 31;
 
 /// Where tokens, or what is left of them, can lead a piece in progress.
 pub(super) struct Reach {
-    /// Pieces in progress behind a token.
-    stays: Box<[LexemeId]>,
-    /// Whether some of these stand for others, that do the same for [`BEYOND`] bytes.
+    /// Behind a token, as a piece in progress, or ended with it, or as both: then one of them is enough.
+    ends: Box<[(Option<LexemeId>, Option<CutId>)]>,
+    /// Whether some pieces in progress stand for others, that do the same for [`BEYOND`] bytes.
     is_rough: bool,
-    /// How the piece can end: whether with a token, and what is left otherwise.
-    exits: Box<[(CutId, bool, Leftover)]>,
+    /// How the piece can end before the token does, and what is left of tokens then.
+    exits: Box<[(CutId, Leftover)]>,
 }
 
 impl Reach {
     /// Bytes.
     pub(super) fn memory_usage(&self) -> usize {
-        64 + size_of_val(&*self.stays) + size_of_val(&*self.exits)
+        64 + size_of_val(&*self.ends) + size_of_val(&*self.exits)
     }
 }
 
@@ -86,25 +86,19 @@ impl Budgets {
         let mut seen: FxHashSet<(Place, usize)> = agenda.iter().copied().collect();
         while let Some(((config, leftover), n_values)) = agenda.pop() {
             let reach = self.reach(question, config.lexeme, leftover)?;
-            question.work.spend(1 + reach.stays.len() + reach.exits.len())?;
-            for &lexeme in &reach.stays {
-                let stay = (Config { lexeme, ..config }, reach.is_rough);
-                most = most.max(self.certain(question, stay, n_values)?);
+            question.work.spend(1 + reach.ends.len() + reach.exits.len())?;
+            for &(stay, cut) in &reach.ends {
+                let stay = stay.map(|lexeme| (Config { lexeme, ..config }, reach.is_rough));
+                most = most.max(self.enough_behind(question, (config, stay, cut), (n_values, most))?);
                 if most == NEVER {
                     return Ok(NEVER);
                 }
             }
             let n_values = n_values.saturating_add(1);
-            for &(cut, ends, rest) in &reach.exits {
-                for behind in self.all_behind(question, config, cut)? {
-                    if ends {
-                        most = most.max(self.certain(question, (behind, false), n_values)?);
-                        if most == NEVER {
-                            return Ok(NEVER);
-                        }
-                    }
+            for &(cut, rest) in &reach.exits {
+                for behind in self.all_behind(question, config, cut)?.0 {
                     let next = ((behind, rest), n_values);
-                    if rest != Leftover::NONE && seen.insert(next) {
+                    if seen.insert(next) {
                         agenda.push(next);
                     }
                 }
@@ -113,26 +107,56 @@ impl Budgets {
         Ok(most)
     }
 
-    /// All that the end of a piece can lead to, whatever the memory says.
+    /// How many tokens are certainly enough behind one that leads a piece to `stay`, or ends it by `cut`, or
+    /// both. At most `most` are as good as none.
+    fn enough_behind(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, stay, cut): (Config, Option<(Config, bool)>, Option<CutId>),
+        (n_values, most): (usize, u32),
+    ) -> Result<u32, StepError> {
+        let mut ended = None;
+        if let Some(cut) = cut {
+            let (behind, may_be_none) = self.all_behind(question, config, cut)?;
+            let mut enough = 0;
+            for behind in behind {
+                enough = enough.max(self.certain(question, (behind, false), n_values.saturating_add(1))?);
+            }
+            // Where it may have no end there, the piece in progress has to do alone.
+            ended = (stay.is_none() || !may_be_none).then_some(enough);
+        }
+        match (ended, stay) {
+            // What the end of a piece leads to is known sooner.
+            (Some(ended), Some(stay)) if ended > most => {
+                Ok(self.certain(question, stay, n_values)?.min(ended))
+            }
+            (Some(ended), _) => Ok(ended),
+            (None, Some(stay)) => self.certain(question, stay, n_values),
+            (None, None) => Ok(0),
+        }
+    }
+
+    /// All that the end of a piece can lead to, whatever the memory says, and whether that may be nothing.
     fn all_behind(
         &mut self,
         question: &mut Question<'_>,
         config: Config,
         cut: CutId,
-    ) -> Result<Vec<Config>, StepError> {
+    ) -> Result<(Vec<Config>, bool), StepError> {
         let language = question.language;
         let endings: &[Ending] = match language.grammar().remembers() {
             true => &[Ending::Plain, Ending::Repeats, Ending::Outside],
             false => &[Ending::Plain],
         };
-        let mut all = Vec::new();
+        let (mut all, mut may_be_none) = (Vec::new(), false);
         for &ending in endings {
             let ends = question.stepper.ends(language, (config.state, cut), ending)?;
+            may_be_none |= ends.is_empty();
             all.extend(ends.into_iter().map(|(_, config)| config));
         }
         all.sort_unstable();
         all.dedup();
-        Ok(all)
+        Ok((all, may_be_none))
     }
 
     /// How many tokens are certainly enough for a reading, [`NEVER`] if none are known to be, where pieces
@@ -184,29 +208,28 @@ impl Budgets {
         }
         work.spend(sweeper.n_steps)?;
         let groups: Vec<_> = sweeper.gathered().collect();
-        let mut stays: Vec<LexemeId> = Vec::new();
-        let mut exits: FxHashMap<CutId, (bool, Vec<_>)> = FxHashMap::default();
+        let mut ends: Vec<(Option<LexemeId>, Option<CutId>)> = Vec::new();
+        let mut exits: FxHashMap<CutId, Vec<_>> = FxHashMap::default();
         for group in groups {
             let transducer = stepper.transducer_mut();
             let step = transducer.step_to(lexing, lexeme, group.place)?;
-            let has_tokens = group.has_tokens();
-            stays.extend(step.stay.filter(|_| has_tokens));
+            if group.has_tokens() && (step.stay.is_some() || step.cut.is_some()) {
+                ends.push((step.stay, step.cut));
+            }
             let Some(cut) = step.cut else { continue };
             let obligations = transducer.cut(cut).obligations;
-            let (ends, tops) = exits.entry(cut).or_default();
-            *ends |= has_tokens;
             let follows = |top: &NodeId| transducer.survives(lexing, obligations, trie.byte(*top));
-            tops.extend(group.tops.into_iter().filter(follows));
+            exits.entry(cut).or_default().extend(group.tops.into_iter().filter(follows));
         }
-        stays.sort_unstable();
-        stays.dedup();
+        ends.sort_unstable();
+        ends.dedup();
         let mut exits: Vec<_> = exits
             .into_iter()
-            .map(|(cut, (ends, tops))| (cut, ends, self.costs.leftover(tops)))
-            .filter(|&(_, ends, rest)| ends || rest != Leftover::NONE)
+            .map(|(cut, tops)| (cut, self.costs.leftover(tops)))
+            .filter(|&(_, rest)| rest != Leftover::NONE)
             .collect();
         exits.sort_unstable();
-        let reach = Arc::new(Reach { stays: stays.into(), is_rough: has_levels, exits: exits.into() });
+        let reach = Arc::new(Reach { ends: ends.into(), is_rough: has_levels, exits: exits.into() });
         let bytes = reach.memory_usage();
         if self.reach_bytes + bytes + self.places.memory_usage() > language.limits().cache_bytes {
             self.reaches.clear();
