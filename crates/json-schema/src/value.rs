@@ -130,7 +130,7 @@ fn write_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 
 /// The greatest power of ten, or its inverse, that the last digit of a number in a schema counts. What is held
 /// against a number looks at all powers up to its own.
-pub const MAX_POWER: i32 = 400;
+pub const MAX_POWER: i32 = 10_000;
 
 /// An exact decimal, `mantissa` times ten to the power of `exponent`.
 ///

@@ -40,6 +40,9 @@ pub struct Explanation {
     /// The phrases in progress and where they began, the outermost first; synthetic ones left out, and of
     /// those that began at one place all but the innermost.
     pub phrases: Vec<(NonterminalId, usize)>,
+    /// The innermost phrase in progress that derives the values of a JSON schema, or one that can begin next,
+    /// and where it began.
+    pub schema: Option<(NonterminalId, usize)>,
     /// Whether the phrases were given up, because the text is long or very ambiguous.
     pub is_cut: bool,
     /// A text that makes a sentence of the prefix, if one was found.
@@ -98,6 +101,43 @@ pub fn explain(
     Ok((reading, Some(Explanation { repeats, ..explanation })))
 }
 
+/// The innermost phrase in progress at the end of a viable text that derives the values of a JSON schema, or
+/// one that can begin there, and where it began; `None` also where the text is too long or too ambiguous to
+/// say. Cost: that of reading the text, and at most `most` steps.
+///
+/// # Errors
+/// For limits.
+pub fn schema_at(
+    language: &Language,
+    text: &[u8],
+    most: usize,
+) -> Result<Option<(NonterminalId, usize)>, StepError> {
+    if !language.grammar().hints.iter().any(|(_, hints)| hints.schema.is_some()) {
+        return Ok(None);
+    }
+    let mut stepper = Stepper::new(language)?;
+    let mut frontier = stepper.start(language)?.unwrap_or_default();
+    let (mut next, mut recall) = (Frontier::new(), Recall::new(language));
+    for &byte in text {
+        stepper.step_recalling(language, &frontier, &mut recall, byte, &mut next)?;
+        std::mem::swap(&mut frontier, &mut next);
+    }
+    let expected = expected(language, &stepper, &recall.readings(&frontier));
+    let Some(chart) = Chart::new(language, text) else { return Ok(None) };
+    let mut chart = Chart { most: (most, most), ..chart };
+    Ok(chart.read().and_then(|end| chart.schema(end, &expected)))
+}
+
+/// The terminals that may be in progress or come next.
+fn expected(language: &Language, stepper: &Stepper, readings: &[Config]) -> BitSet {
+    let mut expected = BitSet::new(language.grammar().terminals.len());
+    for config in readings {
+        expected.union_with(&stepper.transducer().candidates(language.lexing(), config.lexeme));
+    }
+    expected.intersect_with(&language.lexing().lexicon.used);
+    expected
+}
+
 fn explain_prefix(
     language: &Language,
     words: &Words<'_>,
@@ -105,12 +145,7 @@ fn explain_prefix(
     stepper: &mut Stepper,
     frontier: &[Config],
 ) -> Explanation {
-    let n_terminals = language.grammar().terminals.len();
-    let mut expected = BitSet::new(n_terminals);
-    for config in frontier {
-        expected.union_with(&stepper.transducer().candidates(language.lexing(), config.lexeme));
-    }
-    expected.intersect_with(&language.lexing().lexicon.used);
+    let expected = expected(language, stepper, frontier);
     let is_between = frontier.iter().any(|config| stepper.transducer().is_boundary(config.lexeme));
     // The search asks at each step how much is lacking, which costs as much as there is open.
     let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();
@@ -133,6 +168,7 @@ fn explain_prefix(
     let Some(end) = chart.read() else { return Explanation { is_cut: true, ..explanation } };
     let begin = chart.places.place(end);
     explanation.piece = (!is_between && begin < prefix.len()).then_some(begin);
+    explanation.schema = chart.schema(end, &expected);
     explanation.phrases = chart.phrases(end);
     explanation
 }
@@ -487,6 +523,42 @@ impl<'a> Chart<'a> {
         set.items.extend(items);
         set.is_initial |= is_initial;
         Some(())
+    }
+
+    /// The innermost phrase that derives the values of a JSON schema around the terminals that are expected
+    /// behind a position, and where it began.
+    fn schema(&self, at: usize, expected: &BitSet) -> Option<(NonterminalId, usize)> {
+        let (cfg, hints) = (self.cfg(), &self.language.grammar().hints);
+        let of_schema = |n: NonterminalId| hints.iter().any(|(of, hints)| *of == n && hints.schema.is_some());
+        let is_awaited = |item: &&Item| {
+            let mut is_awaited = false;
+            item.side.each_next(cfg, |symbol| {
+                is_awaited |= matches!(symbol, Symbol::Terminal(t) if expected.contains(t.index()));
+            });
+            is_awaited
+        };
+        let phrase = |item: &Item| (item.side.lhs(cfg), item.origin);
+        let mut agenda: Vec<(NonterminalId, usize)> =
+            self.sets[&at].items.iter().filter(is_awaited).map(phrase).collect();
+        let (mut seen, mut steps) = (FxHashSet::default(), 0);
+        let mut found: Option<(NonterminalId, usize)> = None;
+        while let Some((lhs, origin)) = agenda.pop() {
+            if !seen.insert((lhs, origin)) {
+                continue;
+            }
+            if of_schema(lhs) {
+                found = found.filter(|known| known.1 >= origin).or(Some((lhs, origin)));
+                continue;
+            }
+            let around = &self.sets.get(&origin)?.items;
+            steps += around.len();
+            let waiting = around.iter().filter(|item| item.side.wants(cfg, Symbol::Nonterminal(lhs)));
+            agenda.extend(waiting.map(phrase));
+            if steps > STEPS {
+                return None;
+            }
+        }
+        found.map(|(n, origin)| (n, self.places.place(origin)))
     }
 
     /// The shortest chain of phrases in progress from the start to the innermost one at a position.

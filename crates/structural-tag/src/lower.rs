@@ -250,8 +250,12 @@ impl Lowering<'_> {
         options: &anygram_json_schema::Options,
         (at, part): (&str, &str),
     ) -> Result<NonterminalId> {
-        let grammar = anygram_json_schema::embedded(schema, options)
-            .map_err(|refusal| Refusal { at: format!("{at}/json_schema{}", refusal.at), ..refusal })?;
+        let place = format!("{at}/json_schema");
+        let mut grammar = anygram_json_schema::embedded(schema, options)
+            .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
+        for (_, hints) in &mut grammar.hints {
+            hints.schema = hints.schema.take().map(|_| place.clone());
+        }
         self.embed(grammar, at, part)
     }
 

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use anygram::json_schema::Options;
 use anygram::{Language, Reading};
-use anygram_grammar::ir::{TerminalId, TerminalKind};
+use anygram_grammar::ir::{NonterminalId, TerminalId, TerminalKind};
+use anygram_json_schema::place::{is_complete, pointer, repeated_key};
 use anygram_left_to_right::explain::Explanation;
 use anygram_lexer::words::Words;
 
-use super::pointer::{pointer, repeated_key};
+use super::pointer::span;
 use super::schema::missing_keys;
 use super::{NO, NOT_YET, quoted};
 use crate::excerpt::{Excerpt, listing};
@@ -31,8 +32,47 @@ pub struct Source<'a> {
     pub language: &'a Language,
     pub words: &'a Words<'a>,
     pub text: &'a str,
-    /// If it is a JSON schema, how that is read.
-    pub schema: Option<&'a Options>,
+    /// How JSON schemas in it are read.
+    pub schema: &'a Options,
+}
+
+/// The value of a JSON schema in which a text stops.
+struct Value<'a> {
+    /// Where it begins.
+    begin: usize,
+    /// The text of its schema, if it is known.
+    schema: Option<&'a str>,
+    /// Which schema it is, if the grammar is more than that.
+    name: Option<String>,
+}
+
+impl<'a> Source<'a> {
+    /// The value of a schema that begins there.
+    fn value(&self, (n, begin): (NonterminalId, usize)) -> Value<'a> {
+        let grammar = self.language.grammar();
+        let pointer =
+            grammar.hints.iter().find(|(of, _)| *of == n).and_then(|(_, hints)| hints.schema.as_deref());
+        let pointer = pointer.unwrap_or_default();
+        if n == grammar.start {
+            return Value { begin, schema: Some(self.text), name: None };
+        }
+        let named = grammar.nonterminals[n.index()]
+            .span
+            .as_ref()
+            .and_then(|span| Some((span.start, self.text.get(span.clone())?)));
+        let (schema, name) = match named {
+            Some((start, text)) => {
+                let line = Excerpt::new(self.text.as_bytes(), start).line;
+                (text.find('{').map(|at| &text[at..]), format!("the schema at line {line}"))
+            }
+            None if pointer.is_empty() => (None, "its schema".to_owned()),
+            None => {
+                let schema = span(self.text, pointer).and_then(|span| self.text.get(span));
+                (schema, format!("the schema at {pointer}"))
+            }
+        };
+        Value { begin, schema, name: Some(name) }
+    }
 }
 
 /// What became of a text that is not a sentence.
@@ -43,6 +83,10 @@ pub struct Verdict {
     pub excerpt: Excerpt,
     /// The same as a sentence says it.
     place: String,
+    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the grammar
+    /// is more than that.
+    pub pointer: Option<String>,
+    pub schema: Option<String>,
     /// What the grammar expected there, in its own words; may be nothing.
     pub expected: Vec<String>,
     /// What else there is to say, one thing a line.
@@ -52,18 +96,26 @@ pub struct Verdict {
 impl Verdict {
     /// Why a text is not a sentence.
     pub fn new(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation: &Explanation) -> Self {
-        let Source { language, words, text: source, schema } = *grammar;
+        let Source { language, words, text: source, .. } = *grammar;
         let excerpt = Excerpt::new(text, reading.length);
         let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
         let mut explanation = explanation.clone();
-        let mut missing = Vec::new();
-        if let Some(options) = schema {
-            let pointer = pointer(&text[..reading.length]);
-            let pointer = if pointer.is_empty() { "the root" } else { &pointer };
-            let _ = write!(place, ", at {pointer}");
-            missing = wrong_keys(grammar, options, (text, reading.length), pointer, &explanation);
+        let (mut missing, mut pointed, mut schema) = (Vec::new(), None, None);
+        let value = explanation.schema.map(|phrase| grammar.value(phrase));
+        // Behind a value that is complete, what is around it says more.
+        let is_within =
+            |value: &Value| value.name.is_none() || !is_complete(&text[value.begin..reading.length]);
+        if let Some(value) = value.filter(is_within) {
+            let found = pointer(&text[value.begin..reading.length]);
+            let mut at = if found.is_empty() { "the root".to_owned() } else { found.clone() };
+            if let Some(name) = &value.name {
+                let _ = write!(at, " of {name}");
+            }
+            let _ = write!(place, ", at {at}");
+            missing = wrong_keys(grammar, &value, (text, reading.length), &at, &explanation);
             // The pointer says it better.
-            explanation.phrases.clear();
+            explanation.phrases.retain(|phrase| phrase.1 < value.begin);
+            (pointed, schema) = (Some(found), value.name);
         } else if explanation.repeats {
             missing.push(REPEATS.to_owned());
         }
@@ -71,7 +123,7 @@ impl Verdict {
         let mut notes = in_the_middle(language, text, reading, &explanation);
         notes.extend(missing);
         notes.extend(small_changes(language, text, reading));
-        Self { is_viable: reading.is_viable, excerpt, place, expected, notes }
+        Self { is_viable: reading.is_viable, excerpt, place, pointer: pointed, schema, expected, notes }
     }
 
     /// Several lines, without a line end.
@@ -96,7 +148,7 @@ impl Verdict {
 /// Which keys a JSON text lacks or repeats where it stops.
 fn wrong_keys(
     grammar: &Source<'_>,
-    options: &Options,
+    value: &Value<'_>,
     (text, length): (&[u8], usize),
     pointer: &str,
     explanation: &Explanation,
@@ -107,11 +159,13 @@ fn wrong_keys(
         let names = explanation.expected.iter().map(|&terminal| grammar.language.terminal_name(terminal));
         let names: Vec<&str> = names.collect();
         let completion = explanation.completion.as_deref();
-        let keys = missing_keys(grammar.text, options, &text[..length], completion, &names);
+        let schema = value.schema.unwrap_or_default();
+        let prefix = &text[value.begin..length];
+        let keys = missing_keys(schema, grammar.schema, prefix, completion, &names);
         wrong.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
     }
     if explanation.repeats {
-        wrong.push(match repeated_key(text, length) {
+        wrong.push(match repeated_key(&text[value.begin..], length - value.begin) {
             Some(key) => format!("at {pointer}: the key {key:?} is there already"),
             None => format!("at {pointer}: {REPEATS}"),
         });
