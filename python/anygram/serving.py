@@ -498,7 +498,9 @@ class CompileService:
             self._sweep(_size(known))
         with self._lock:
             self._compile_times.count(took)
-            self._at_work.pop(work.key, None)
+            # Where nobody waited any more, others may have begun anew.
+            if self._at_work.get(work.key) is work:
+                del self._at_work[work.key]
             waiting = list(work.waiting)
             work.waiting.clear()
             self._n_waiting -= len(waiting)
@@ -761,7 +763,8 @@ def without_text(error: AnygramError) -> AnygramError:
         )
     if isinstance(error, LimitError):
         value = "" if error.value is None else f" ({error.value})"
-        return LimitError(f"the limit {error.name}{value} was reached", name=error.name, value=error.value)
+        limit = "a limit of schemas" if error.name is None else f"the limit {error.name}{value}"
+        return LimitError(f"{limit} was reached", name=error.name, value=error.value)
     if isinstance(error, GrammarError):
         place = "" if error.line is None else f" at line {error.line}, column {error.column}"
         message = f"the grammar or schema cannot be used ({error.kind}){place}{hint}"

@@ -23,8 +23,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 VOCABULARY = anygram.Vocabulary.builtin()
 EOS = VOCABULARY.eos[0]
-LONG = json.dumps({"enum": [f"{n}" * 20 for n in range(30_000)]})
-"""Takes seconds to compile."""
+LONG = json.dumps(
+    {
+        "dependentSchemas": {
+            f"k{n}": {"required": [f"k{n + 1}"], "properties": {f"k{n}": {"minimum": n}}} for n in range(2_000)
+        }
+    }
+)
+"""Takes a second to compile, and stops as soon as it is asked to."""
 
 
 def wait_for(condition: Any) -> None:

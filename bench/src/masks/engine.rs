@@ -39,6 +39,16 @@ pub struct Maker {
     pub make: Make,
 }
 
+/// Our engine where each output has to be a sentence within a budget of tokens.
+pub fn within_budget(vocabulary: &Vocabulary, budget: u32) -> Maker {
+    let vocabulary = vocabulary.clone();
+    let make = move |format, grammar: &str| -> Result<Box<dyn Engine>, String> {
+        let plain = Ours::new(format, grammar, &vocabulary)?;
+        Ok(Box::new(Ours { budget: Some((budget, budget)), ..plain }))
+    };
+    Maker { name: "within budget", make: Box::new(make) }
+}
+
 /// Our engine, and those that it is compared with.
 pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
     let own = vocabulary.clone();
@@ -65,22 +75,30 @@ pub fn matcher(format: GrammarFormat, grammar: &str, vocabulary: &Vocabulary) ->
 struct Ours {
     matcher: Matcher,
     words: Vec<u32>,
+    /// Of tokens, whole and what is left of it.
+    budget: Option<(u32, u32)>,
 }
 
 impl Ours {
     fn new(format: GrammarFormat, grammar: &str, vocabulary: &Vocabulary) -> Result<Self, String> {
         let matcher = matcher(format, grammar, vocabulary)?;
-        Ok(Self { words: vec![0; matcher.constraint().mask_words()], matcher })
+        Ok(Self { words: vec![0; matcher.constraint().mask_words()], matcher, budget: None })
     }
 }
 
 impl Engine for Ours {
     fn begin(&mut self) {
         self.matcher.reset();
+        self.budget = self.budget.map(|(whole, _)| (whole, whole));
     }
 
     fn mask(&mut self) -> Result<(), String> {
-        self.matcher.mask_into(&mut self.words).map_err(|error| error.to_string())
+        let words = &mut self.words;
+        let made = match self.budget {
+            Some((_, left)) => self.matcher.mask_with_budget_into(left, words),
+            None => self.matcher.mask_into(words),
+        };
+        made.map_err(|error| error.to_string())
     }
 
     fn allows(&self, token: u32) -> bool {
@@ -93,7 +111,10 @@ impl Engine for Ours {
 
     fn advance(&mut self, token: u32) -> Result<bool, String> {
         match self.matcher.advance(TokenId(token)) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.budget = self.budget.map(|(whole, left)| (whole, left.saturating_sub(1)));
+                Ok(true)
+            }
             Err(MatchError::Refused(_)) => Ok(false),
             Err(error) => Err(error.to_string()),
         }
@@ -110,6 +131,7 @@ impl Engine for Ours {
     fn fork(&mut self) -> Box<dyn Engine> {
         let mut matcher = self.matcher.fork();
         matcher.reset();
-        Box::new(Self { matcher, words: vec![0; self.words.len()] })
+        let budget = self.budget.map(|(whole, _)| (whole, whole));
+        Box::new(Self { matcher, words: vec![0; self.words.len()], budget })
     }
 }

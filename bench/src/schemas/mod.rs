@@ -42,6 +42,9 @@ pub struct Args {
     /// How many seconds of CPU time the texts of one schema may take; a schema that takes more is unfinished.
     #[arg(long, value_name = "S", default_value_t = 60.0)]
     seconds: f64,
+    /// Measure our own masks without and within a budget of N tokens, on those texts that have no more.
+    #[arg(long, value_name = "N")]
+    budget: Option<u32>,
     /// Also write everything as JSON, schema by schema.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -54,7 +57,8 @@ const EXAMPLES: &str = "\
 Examples:
   anygram-bench json-schema --data ../shared/data/jsonschemabench --svg schemas.svg
   anygram-bench json-schema --every 40 --json schemas.json
-  anygram-bench json-schema --only Github_easy --first 20";
+  anygram-bench json-schema --only Github_easy --first 20
+  anygram-bench json-schema --every 20 --budget 400";
 
 pub fn run(args: &Args) -> Result<()> {
     let options = LoadOptions { eos: vec![151_643], ..LoadOptions::default() };
@@ -63,6 +67,10 @@ pub fn run(args: &Args) -> Result<()> {
     let mut makers = engine::makers(&vocabulary)?;
     // As they come: with other limits they are other engines.
     makers.retain(|maker| !maker.name.ends_with("raised"));
+    if let Some(budget) = args.budget {
+        makers.retain(|maker| maker.name == OURS);
+        makers.push(engine::within_budget(&vocabulary, budget));
+    }
     let wanted =
         |split: &str| args.only.is_empty() || args.only.iter().any(|only| split.starts_with(&**only));
     let mut schemas = data::schemas(&args.data, wanted, (args.every as usize, args.first))?;
@@ -76,7 +84,7 @@ pub fn run(args: &Args) -> Result<()> {
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let rows = schemas.iter().map(|schema| {
         bar.set_message(schema.id.clone());
-        let row = row(schema, &makers, &vocabulary, args.seconds);
+        let row = row(schema, &makers, &vocabulary, (args.seconds, args.budget));
         bar.inc(1);
         row
     });
@@ -100,13 +108,19 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One schema by all engines.
-fn row(schema: &Schema, makers: &[Maker], vocabulary: &Vocabulary, seconds: f64) -> Result<Row> {
+/// One schema by all engines, with those texts that are within a budget.
+fn row(
+    schema: &Schema,
+    makers: &[Maker],
+    vocabulary: &Vocabulary,
+    (seconds, budget): (f64, Option<u32>),
+) -> Result<Row> {
     let tokens = |text: &str| -> Result<Vec<u32>> {
         Ok(vocabulary.encode(text)?.into_iter().map(|token| token.0).collect())
     };
     let texts = schema.texts.iter().map(|(text, valid)| Ok((tokens(text)?, *valid)));
-    let texts = texts.collect::<Result<Vec<_>>>()?;
+    let mut texts = texts.collect::<Result<Vec<_>>>()?;
+    texts.retain(|(tokens, _)| budget.is_none_or(|budget| tokens.len() <= budget as usize));
     let engines = makers.iter().map(|maker| Measured::of(maker, &schema.schema, &texts, seconds)).collect();
     Ok(Row { id: schema.id.clone(), split: schema.split.clone(), bytes: schema.schema.len(), engines })
 }
@@ -131,12 +145,16 @@ mod tests {
                 (r#"{"a": 2}"#.into(), true),
             ],
         };
-        let makers = engine::makers(&vocabulary).unwrap();
-        let row = row(&schema, &makers[..1], &vocabulary, f64::INFINITY).unwrap();
-        let ours = &row.engines[0];
-        assert_eq!((ours.refused.as_deref(), ours.wrong_valid.len(), ours.wrong_invalid.len()), (None, 1, 0));
-        assert!(ours.disagreement.is_none() && !ours.passes());
-        let report = Report::new(vec![OURS.into()], vec![row]);
+        let mut makers = engine::makers(&vocabulary).unwrap();
+        makers.truncate(1);
+        makers.push(engine::within_budget(&vocabulary, 40));
+        let row = row(&schema, &makers, &vocabulary, (f64::INFINITY, Some(40))).unwrap();
+        for ours in &row.engines {
+            let wrong = (ours.wrong_valid.len(), ours.wrong_invalid.len());
+            assert_eq!((ours.refused.as_deref(), wrong), (None, (1, 0)));
+            assert!(ours.disagreement.is_none() && !ours.passes());
+        }
+        let report = Report::new(vec![OURS.into(), "within budget".into()], vec![row]);
         report.print();
         assert_eq!(report.disagreements().count(), 0);
     }

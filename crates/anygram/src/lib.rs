@@ -272,6 +272,7 @@ impl Compiler {
     fn read_joined(&self, format: GrammarFormat, source: &str, join: bool) -> Result<Grammar, CompileError> {
         use anygram_grammar::{ebnf, gbnf, lark, nltk, regex};
         let (start, max_size) = (self.start.clone(), self.options.limits.grammar_size);
+        let schema = || json_schema::Options { cancel: self.cancel.clone(), ..self.schema.clone() };
         Ok(match format {
             GrammarFormat::Lark => {
                 let imports = self.imports.clone();
@@ -283,8 +284,9 @@ impl Compiler {
                 let source = list.as_ref().map_or(source, |list| &list.first);
                 named.extend(list.iter().flat_map(|list| list.named.iter().cloned()));
                 let options = lark::LarkOptions { start, imports, max_size, dialect, named };
+                let of_schemas = schema();
                 lark::parse_with_schemas(source, &options, &|schema| {
-                    anygram_json_schema::embedded(schema, &self.schema)
+                    anygram_json_schema::embedded(schema, &of_schemas)
                         .map_err(|refusal| (schema_error(refusal.kind), refusal.to_string()))
                 })
             }
@@ -293,10 +295,10 @@ impl Compiler {
             GrammarFormat::Regex => regex::parse(source, &regex::RegexOptions { start }),
             GrammarFormat::Nltk => nltk::parse(source, &nltk::NltkOptions { start, max_size }),
             GrammarFormat::JsonSchema => {
-                return anygram_json_schema::grammar(source, &self.schema).map_err(refused);
+                return anygram_json_schema::grammar(source, &schema()).map_err(refused);
             }
             GrammarFormat::StructuralTag => {
-                let options = anygram_structural_tag::Options { schema: self.schema.clone(), max_size };
+                let options = anygram_structural_tag::Options { schema: schema(), max_size };
                 return anygram_structural_tag::grammar(source, &options).map_err(refused);
             }
         }?)
@@ -446,6 +448,7 @@ fn schema_error(kind: anygram_json_schema::refusal::Kind) -> ErrorKind {
         Kind::Syntax => ErrorKind::Syntax,
         Kind::Unsatisfiable => ErrorKind::Unsatisfiable,
         Kind::Limit => ErrorKind::Limit,
+        Kind::Cancelled => ErrorKind::Cancelled,
         _ => ErrorKind::Unsupported,
     }
 }

@@ -224,13 +224,41 @@ fn schemas() -> Vec<(&'static str, String, Fate)> {
             r#"{"allOf":[{"multipleOf":1e-300},{"multipleOf":7},{"multipleOf":1e300}]}"#.into(),
             Reads("0"),
         ),
-        ("bounds", r#"{"minimum":1e400,"maximum":1e9999}"#.into(), Reads("1e500")),
+        ("bounds", r#"{"minimum":1e399,"maximum":12e399}"#.into(), Reads("1e400")),
+        (
+            "bounds far away",
+            r#"{"minimum":1e400,"maximum":1e9999}"#.into(),
+            Refused("a power of ten beyond 400"),
+        ),
         (
             "many that differ",
             r#"{"uniqueItems":true,"items":{"minimum":-1e30,"maximum":1e30,"type":"integer"}}"#.into(),
             Reads("[1,2]"),
         ),
     ]
+}
+
+/// An object whose keys each ask for the next one: as many alternatives as keys, each of as many parts.
+fn dependents(n: usize) -> String {
+    let one = |at: usize| {
+        format!(r#""k{at}":{{"required":["k{}"],"properties":{{"k{at}":{{"minimum":{at}}}}}}}"#, at + 1)
+    };
+    let all: Vec<String> = (0..n).map(one).collect();
+    format!(r#"{{"dependentSchemas":{{{}}}}}"#, all.join(","))
+}
+
+#[test]
+fn schemas_are_cancelled() {
+    let cancel = anygram::Cancel::new();
+    cancel.cancel();
+    let compiler = Compiler::default().cancel(cancel);
+    for (format, source) in [
+        (GrammarFormat::JsonSchema, dependents(300)),
+        (GrammarFormat::Lark, format!("start: %json {}", dependents(300))),
+    ] {
+        let error = compiler.compile(format, &source).unwrap_err();
+        assert_eq!(error.kind(), anygram::ErrorKind::Cancelled, "{error}");
+    }
 }
 
 #[test]

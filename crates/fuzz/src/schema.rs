@@ -13,7 +13,7 @@ use anygram_schema_oracle::{Formats, Options as Meaning, Registry, Value};
 /// Reads a schema and a text.
 pub fn run(data: &[u8]) -> bool {
     let Some((source, text)) = crate::source_and_text(data) else { return false };
-    let limits = Limits { clauses: 200, all_clauses: 2_000 };
+    let limits = Limits { clauses: 200, all_clauses: 2_000, ..Limits::default() };
     let options = Options { limits, schema_states: 5_000, ..Options::default() };
     let grammar = match grammar(source, &options) {
         Ok(grammar) => grammar,

@@ -67,6 +67,11 @@ impl ByteSet {
     pub fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte) / 64] >> (byte % 64) & 1 != 0
     }
+
+    /// Those in both.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
+    }
 }
 
 impl FromIterator<u8> for ByteSet {
@@ -168,6 +173,18 @@ pub trait Memory: Debug + Send + Sync {
     /// Equal for places that are alike: told apart by nothing that follows.
     fn fingerprint(&self) -> u64;
 
+    /// Bytes that always stand for themselves: pieces that are spelled alike but for one place, where they
+    /// have different texts of one length of these bytes, are different values. None if that is not known.
+    fn letters(&self) -> ByteSet {
+        ByteSet::default()
+    }
+
+    /// At least as many as there are values that any one piece is held against which ends later in what is
+    /// open now, if nothing else is written. Too many to count if that is not known.
+    fn siblings(&self) -> usize {
+        usize::MAX
+    }
+
     /// What ends here and is held against others beside it; if a piece can go on, what it is if it does not.
     fn ended(&self) -> Option<Ended>;
 
@@ -256,6 +273,15 @@ impl Grammar {
     /// Whether there is anything that its rules do not say of a text.
     pub fn remembers(&self) -> bool {
         self.memory.is_some() || !self.embedded.is_empty()
+    }
+
+    /// See [`Memory::letters`], of all memories.
+    pub fn letters(&self) -> ByteSet {
+        if !self.remembers() {
+            return ByteSet::default();
+        }
+        let all = self.memory.iter().chain(&self.embedded).map(|memory| memory.0.letters());
+        all.fold(ByteSet::ALL, |letters, own| letters.intersection(&own))
     }
 
     /// An ignored terminal that can stand between the parts of a remembered value and may have characters in

@@ -87,6 +87,11 @@ impl Digits {
         Some(Decimal::new(mantissa, i32::try_from(&self.exponent).ok()?))
     }
 
+    /// Whether it is zero.
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
     /// Whether a text that begins to spell a number may come to spell this one. Where it says no, it cannot.
     pub fn may_begin(&self, text: &str) -> bool {
         let spelled = Spelled::new(text);

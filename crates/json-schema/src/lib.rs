@@ -50,6 +50,7 @@ pub mod strings;
 mod unevaluated;
 pub mod value;
 
+use anygram_bits::work::Cancel;
 use anygram_grammar::ir::Grammar;
 
 use crate::algebra::{Algebra, KeyOrder, Limits};
@@ -84,6 +85,8 @@ pub struct Options {
     /// Levels of objects and arrays within each other in an indented text; without indentation there is no
     /// bound. The size of the grammar of a recursive schema grows with it.
     pub indent_depth: u32,
+    /// Stops the work on a schema when asked to.
+    pub cancel: Option<Cancel>,
 }
 
 impl Default for Options {
@@ -99,6 +102,7 @@ impl Default for Options {
             limits: Limits::default(),
             schema_states: 1_000_000,
             indent_depth: 32,
+            cancel: None,
         }
     }
 }
@@ -158,8 +162,9 @@ fn lowered_value(schema: &Value, options: &Options) -> Result<Lowered, Refusal> 
     }
     let others = others.iter().map(|(address, document)| (*address, document));
     let documents = Documents::new(schema, others, options.draft)?;
-    let mut algebra = Algebra::new(documents, options.asserts_formats, options.limits)
-        .with_keys(options.key_order.clone(), options.declared_only);
+    let mut algebra =
+        Algebra::new(documents, options.asserts_formats, options.limits, options.cancel.as_ref())
+            .with_keys(options.key_order.clone(), options.declared_only);
     let forms = Forms::new(&mut algebra)?;
     let limits = (options.escapes, options.schema_states, options.indent_depth);
     lower(algebra, forms, options.whitespace, limits)

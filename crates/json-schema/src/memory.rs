@@ -1032,6 +1032,18 @@ impl Memory for JsonMemory {
         }
     }
 
+    fn letters(&self) -> ByteSet {
+        // No part of a number, a literal or an escape of hexadecimal digits; behind a backslash they stand for
+        // different characters, or are wrong.
+        (b'g'..=b'z').chain(b'G'..=b'Z').collect()
+    }
+
+    fn siblings(&self) -> usize {
+        let outer = std::iter::successors(self.outer.as_ref(), |link| link.outer.as_ref());
+        let frames = outer.map(|link| &link.frame).chain([&self.frame]);
+        frames.map(|frame| frame.seen.size()).max().unwrap_or(0)
+    }
+
     fn ended(&self) -> Option<Ended> {
         if let Some((held, is_new)) = &self.ended {
             return Some(Ended { value: watched(held), is_new: *is_new });

@@ -389,6 +389,10 @@ impl NumberPieces {
             }
             _ => {}
         }
+        // Nothing comes of a zero by an exponent.
+        if next.digits.is_empty() && matches!(next.at, At::E | At::Sign | At::Exponent) {
+            (next.places, next.exponent, next.exponent_negative) = (0, 0, false);
+        }
         (next.digits.len() + next.places as usize <= MAX_DIGITS && self.can_finish(&next)).then_some(next)
     }
 

@@ -72,7 +72,7 @@ impl Options {
     }
 
     /// The names by which errors speak of the limits and [`Options::set_limit`] takes them.
-    pub const LIMITS: [&str; 4] = ["clauses", "all_clauses", "schema_states", "indent_depth"];
+    pub const LIMITS: [&str; 5] = ["clauses", "all_clauses", "schema_steps", "schema_states", "indent_depth"];
 
     /// Sets the limit of this name; `None` if there is none.
     pub fn set_limit(&mut self, name: &str, value: u64) -> Option<()> {
@@ -80,6 +80,7 @@ impl Options {
         match name {
             "clauses" => self.limits.clauses = size,
             "all_clauses" => self.limits.all_clauses = size,
+            "schema_steps" => self.limits.steps = value,
             "schema_states" => self.schema_states = size,
             "indent_depth" => self.indent_depth = u32::try_from(value).unwrap_or(u32::MAX),
             _ => return None,

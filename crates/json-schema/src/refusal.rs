@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use anygram_bits::work::Stopped;
+
 /// What sort of refusal it is; the names are those of the command line's answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -14,6 +16,8 @@ pub enum Kind {
     Unsatisfiable,
     /// A limit was hit.
     Limit,
+    /// Somebody asked to stop.
+    Cancelled,
 }
 
 impl Kind {
@@ -24,6 +28,7 @@ impl Kind {
             Self::Unsupported => "unsupported",
             Self::Unsatisfiable => "unsatisfiable",
             Self::Limit => "limit",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -45,6 +50,15 @@ impl Refusal {
     /// A refusal of a schema.
     pub fn new(kind: Kind, at: &str, message: impl Into<String>) -> Self {
         Self { kind, at: at.to_owned(), keyword: None, message: message.into() }
+    }
+
+    /// That of work that was stopped.
+    pub(crate) fn stopped(stopped: Stopped) -> Self {
+        let kind = match stopped {
+            Stopped::Cancelled => Kind::Cancelled,
+            _ => Kind::Limit,
+        };
+        Self::new(kind, "", stopped.to_string())
     }
 
     /// Blames a keyword.

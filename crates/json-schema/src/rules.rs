@@ -353,15 +353,19 @@ impl RuleAutomaton for ObjectRules {
     fn minimum(&self, state: u32) -> u32 {
         let state = lock(&self.states).all[state as usize].0.clone();
         let (place, at) = &*state;
-        let members = u32::try_from(self.form.at_least_more(place)).unwrap_or(u32::MAX);
-        let with = |members: u32| members.saturating_mul(4);
-        match at {
-            At::Start => with(members).max(1).saturating_add(1),
-            At::First => with(members).max(1),
-            At::Next => with(members.max(1)),
-            At::Colon(_) => 3,
-            At::Value(_) => 2,
-            At::Behind => with(members).saturating_add(1),
+        // Four symbols a member that has to come: a key, a colon, a value, and what is behind it.
+        let members = |place: &ObjectPlace| {
+            u32::try_from(self.form.at_least_more(place)).unwrap_or(u32::MAX).saturating_mul(4)
+        };
+        // Behind the value of a key, whichever way it takes.
+        let behind = |key| self.values(place, key, None).map(|(_, after)| members(&after)).min().unwrap_or(0);
+        match *at {
+            At::Start => members(place).max(1).saturating_add(1),
+            At::First => members(place).max(1),
+            At::Next => members(place).max(4),
+            At::Colon(key) => behind(key).saturating_add(3),
+            At::Value(key) => behind(key).saturating_add(2),
+            At::Behind => members(place).saturating_add(1),
             At::End => 0,
         }
         .min(MOST)

@@ -10,6 +10,11 @@
 //! ([`RuleAutomaton::few_symbols`](anygram_grammar::automata::RuleAutomaton)). So the bound needs no lexing.
 //! With texts it is near the truth, with bytes several times that, which is good enough for all but the end
 //! of an output. Where there is no such bound, all is searched for.
+//!
+//! Of a grammar that remembers what was written there are two: one as if nothing were, whose texts have to be
+//! held against that, and one that is [certain](certain) whatever was written.
+
+mod certain;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -28,6 +33,8 @@ use crate::costs::NEVER;
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::shortest;
+
+pub(crate) use certain::Certain;
 
 /// Lexemes that are gone on from for the nearest end of a piece, of each length; and beyond how many it is
 /// given up. Fewer by bytes that stand for themselves.
@@ -86,15 +93,21 @@ pub(crate) struct Ample {
 }
 
 impl Ample {
-    /// The bounds for a language, if there are any with this vocabulary.
-    pub fn new(language: &Language, trie: &TokenTrie, work: &mut Work) -> Result<Option<Self>, Stopped> {
+    /// The bounds for a language, if there are any with this vocabulary; if `is_certain`, those whatever was
+    /// written.
+    pub fn new(
+        language: &Language,
+        trie: &TokenTrie,
+        is_certain: bool,
+        work: &mut Work,
+    ) -> Result<Option<Self>, Stopped> {
         let (lexing, grammar) = (language.lexing(), language.grammar());
         let is_token =
             |byte| trie.child(TokenTrie::ROOT, byte).is_some_and(|node| !trie.tokens_at(node).is_empty());
         if !(0..=u8::MAX).all(is_token) {
             return Ok(None);
         }
-        let terminals = match lexing.mode() {
+        let mut terminals: Vec<Way> = match lexing.mode() {
             LexerMode::Scannerless => {
                 let own = |at| lexing.dfa(TerminalId::new(at)).and_then(shortest);
                 let texts = shortest::terminals(grammar, &own).into_iter().enumerate();
@@ -115,6 +128,9 @@ impl Ample {
                 bytes.map(|bytes| Way { cost: bytes.unwrap_or(NEVER), text: None }).collect()
             }
         };
+        if is_certain {
+            certain::make_distinct(grammar, &mut terminals);
+        }
         let mut this = Self {
             terminals,
             nonterminals: vec![Way::NONE; lexing.cfg.n_nonterminals],
@@ -154,42 +170,55 @@ impl Ample {
         config: Config,
     ) -> Result<Way, StepError> {
         if stepper.transducer().is_boundary(config.lexeme) {
-            return Ok(self.at_boundary(stepper, language, config));
+            return Ok(self.at_boundary(stepper, (language, trie), config));
         }
-        let nearest = match self.nearest.get(&config.lexeme) {
-            Some(known) => known.clone(),
-            None => {
-                let found = nearest(stepper, language, config.lexeme)?;
-                self.nearest.insert(config.lexeme, found.clone());
-                found
-            }
-        };
         let has_text = language.mode() == LexerMode::Scannerless;
-        for (text, cut) in &*nearest {
+        for (text, cut) in &*self.nearest(stepper, language, config.lexeme)? {
             if let Some(config) = stepper.end(language, (config.state, *cut))? {
                 let end = Way { cost: spelled(trie, text), text: has_text.then(|| text.clone()) };
-                return Ok(end.then(&self.at_boundary(stepper, language, config)));
+                return Ok(end.then(&self.at_boundary(stepper, (language, trie), config)));
             }
         }
         Ok(Way::NONE)
     }
 
-    fn at_boundary(&mut self, stepper: &Stepper, language: &Language, config: Config) -> Way {
+    fn nearest(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        lexeme: LexemeId,
+    ) -> Result<Nearest, StepError> {
+        if let Some(known) = self.nearest.get(&lexeme) {
+            return Ok(known.clone());
+        }
+        let found = nearest(stepper, language, lexeme)?;
+        self.nearest.insert(lexeme, found.clone());
+        Ok(found)
+    }
+
+    fn at_boundary(
+        &mut self,
+        stepper: &Stepper,
+        (language, trie): (&Language, &TokenTrie),
+        config: Config,
+    ) -> Way {
         if stepper.is_sentence(&[config]) {
             return Way::empty();
         }
         // Where all compete, the boundary has to be one that can arise there.
         let is_sure = language.mode() == LexerMode::Scannerless
             || stepper.transducer().is_sure(language.lexing(), config.lexeme);
-        if is_sure { self.complete(stepper.recognizer(), config.state) } else { Way::NONE }
+        if is_sure { self.complete(stepper.recognizer(), trie, config.state) } else { Way::NONE }
     }
 
     /// A completion of a parser's state from any boundary.
-    fn complete(&mut self, recognizer: &dyn Recognizer, state: StateId) -> Way {
+    fn complete(&mut self, recognizer: &dyn Recognizer, trie: &TokenTrie, state: StateId) -> Way {
         if let Some(known) = self.states.get(&state) {
             return known.clone();
         }
-        let found = if recognizer.is_sentence(state) { Way::empty() } else { self.search(recognizer, state) };
+        let mut found =
+            if recognizer.is_sentence(state) { Way::empty() } else { self.search(recognizer, state) };
+        found.cost = found.tokens(trie);
         self.states.insert(state, found.clone());
         found
     }

@@ -17,6 +17,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `reach` | budgets within which all fits that may follow |
 //! | `masks` | which tokens of a mask are within a budget |
 //! | `answers` | completions that repeat nothing |
 //! | `search` | the search for a completion |
@@ -29,6 +30,7 @@
 mod answers;
 mod bounds;
 mod masks;
+mod reach;
 mod search;
 mod walks;
 
@@ -40,15 +42,17 @@ use anygram_lexer::transducer::LexemeId;
 use anygram_vocab::{NodeId, TokenTrie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::ample::Ample;
+use crate::ample::{Ample, Certain};
 use crate::costs::{Costs, Leftover, Subtrees};
 use crate::frontier::{Config, Stepper};
 use crate::language::{Language, StepError};
 use crate::recall::Recall;
 use crate::recalled::{Outlook, Outlooks, Recalled};
+use crate::sweep::PlaceTables;
 use crate::witness::{Cuts, Node};
 
 use answers::Answer;
+use reach::{BEYOND, Enough, Reach};
 use walks::{Groups, Rest, Walk};
 
 /// A reading, and what is left of the tokens in which it stands.
@@ -57,8 +61,8 @@ type Place = (Config, Leftover);
 /// Bounds on readings beyond this many are forgotten before the next question.
 const ENTRIES: usize = 2_000_000;
 
-/// Steps that a new state of the lexer's automaton counts as, where it grows: its states are kept, so a
-/// search that needs many has to end before there is no room for others.
+/// Steps that a new state of the lexer's automaton counts as, where it grows, and a new outlook: they are kept,
+/// so a search that needs many has to end before there is no room for others.
 const GROWTH: usize = 8_000;
 
 /// An upper bound on the cost of a reading.
@@ -86,6 +90,14 @@ pub struct Budgets {
     subtrees: Arc<Subtrees>,
     /// `None` until it is known whether there are such bounds.
     ample: Option<Option<Ample>>,
+    /// The same of those that hold whatever was written, where the grammar remembers that.
+    certain: Option<Option<Ample>>,
+    certain_of: FxHashMap<(Config, bool), Certain>,
+    places: PlaceTables,
+    reaches: FxHashMap<(LexemeId, Leftover), Arc<Reach>>,
+    reach_bytes: usize,
+    /// Of readings what is enough behind any token that may follow.
+    everywhere: FxHashMap<Box<[Config]>, Enough>,
     walks: FxHashMap<(LexemeId, Leftover, Outlook), Arc<Walk>>,
     groups: FxHashMap<(LexemeId, u32), Arc<Groups>>,
     rests: FxHashMap<Box<[NodeId]>, Arc<Rest>>,
@@ -127,6 +139,8 @@ pub struct Text<'a> {
     pub recall: &'a Recall,
     /// The tokens.
     pub vocabulary: &'a Vocabulary,
+    /// The language.
+    pub language: &'a Language,
 }
 
 impl AsMut<Stepper> for Question<'_> {
@@ -137,16 +151,16 @@ impl AsMut<Stepper> for Question<'_> {
 
 /// Tells apart the masks that the same readings can have: a memory leaves other tokens of other texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MaskKey(u64);
+struct MaskKey(u64);
 
 impl MaskKey {
     /// Of a mask of readings, and what these recall. Cost: its words, where the language has a memory.
-    pub fn new(language: &Language, mask: &[u32], frontier: &[Config], recall: &Recall) -> Self {
-        if !language.grammar().remembers() {
+    fn new(mask: &[u32], text: Text<'_>) -> Self {
+        if !text.language.grammar().remembers() {
             return Self(0);
         }
         let mut hasher = FxHasher::default();
-        for (config, recalled) in recall.along(frontier) {
+        for (config, recalled) in text.recall.along(text.frontier) {
             (config, recalled.print()).hash(&mut hasher);
         }
         mask.chunks(2).for_each(|pair| {
@@ -167,6 +181,12 @@ impl Budgets {
             costs: Costs::new(language.lexing(), trie, &subtrees),
             subtrees,
             ample: None,
+            certain: None,
+            certain_of: FxHashMap::default(),
+            places: PlaceTables::looking_beyond(BEYOND),
+            reaches: FxHashMap::default(),
+            reach_bytes: 0,
+            everywhere: FxHashMap::default(),
             walks: FxHashMap::default(),
             groups: FxHashMap::default(),
             rests: FxHashMap::default(),
@@ -192,7 +212,9 @@ impl Budgets {
     pub fn memory_usage(&self) -> usize {
         let walks =
             self.walks.values().map(|walk| 4 * walk.stays.len() + 12 * walk.exits.len() + 64).sum::<usize>();
-        let ample = self.ample.iter().flatten().map(Ample::memory_usage).sum::<usize>();
+        let amples = self.ample.iter().chain(&self.certain).flatten();
+        let ample = amples.map(Ample::memory_usage).sum::<usize>();
+        let readings = self.ample_for_all.keys().chain(self.everywhere.keys());
         let upper = self.upper.values().map(Upper::memory_usage).sum::<usize>();
         let cuts = self.cuts.values().map(|cuts| size_of_val(&**cuts) + 32).sum::<usize>();
         self.costs.memory_usage()
@@ -203,7 +225,10 @@ impl Budgets {
             + 40 * self.lower.len()
             + upper
             + cuts
-            + self.ample_for_all.keys().map(|readings| 32 + size_of_val(&**readings)).sum::<usize>()
+            + readings.map(|readings| 32 + size_of_val(&**readings)).sum::<usize>()
+            + self.places.memory_usage()
+            + self.reach_bytes
+            + 48 * self.certain_of.len()
     }
 
     /// The least number of tokens that make a sentence of one of some readings, if it is at most `limit`;
@@ -244,27 +269,41 @@ impl Budgets {
         Ok(least)
     }
 
-    /// Whether a sentence can be made within `limit` tokens behind each token of a mask of some readings, as
-    /// far as [`Budgets::keep_ample`] was told. Cost: a look-up.
-    pub fn is_ample(&mut self, question: &Question<'_>, of: (&[Config], MaskKey), limit: u32) -> bool {
+    /// Whether a sentence can certainly be made within `limit` tokens behind each token of a mask of a text.
+    /// Cost: a look-up; where it is not known yet what is enough behind all tokens that may follow its
+    /// readings, a walk that tells.
+    pub fn is_ample(
+        &mut self,
+        question: &mut Question<'_>,
+        text: Text<'_>,
+        mask: &[u32],
+        limit: u32,
+    ) -> Result<bool, StepError> {
         self.begin(question);
-        self.is_known_to_be_ample(self.generation, of, limit)
+        let readings = text.recall.readings(text.frontier);
+        let enough = self.enough_for_all(question, &readings, text.recall.siblings())?;
+        Ok(enough <= limit || self.is_known_to_be_ample(self.generation, text, mask, limit))
     }
 
-    /// The same where parser states are those of a generation.
-    pub fn is_known_to_be_ample(
-        &self,
-        generation: u64,
-        (readings, mask): (&[Config], MaskKey),
-        limit: u32,
-    ) -> bool {
-        let known = self.ample_for_all.get(readings).filter(|_| self.generation == generation);
-        known.is_some_and(|&(enough, known)| enough <= limit && known == mask)
+    /// The same where parser states are those of a generation, as far as it is known. Cost: a look-up, and the
+    /// words of the mask where it depends on which tokens there are.
+    pub fn is_known_to_be_ample(&self, generation: u64, text: Text<'_>, mask: &[u32], limit: u32) -> bool {
+        if self.generation != generation {
+            return false;
+        }
+        let readings = text.recall.readings(text.frontier);
+        let is_enough = |known: &Enough| known.cost <= limit && text.recall.siblings() <= known.n_values;
+        self.everywhere.get(&*readings).is_some_and(is_enough)
+            || self
+                .ample_for_all
+                .get(&*readings)
+                .is_some_and(|&(enough, known)| enough <= limit && known == MaskKey::new(mask, text))
     }
 
     /// Keeps what [`Budgets::add_tokens`] found to be enough behind all tokens of a mask of some readings.
-    pub fn keep_ample(&mut self, (readings, mask): (&[Config], MaskKey), enough: u32) {
-        self.ample_for_all.insert(readings.into(), (enough, mask));
+    pub fn keep_ample(&mut self, text: Text<'_>, mask: &[u32], enough: u32) {
+        let readings = text.recall.readings(text.frontier).into();
+        self.ample_for_all.insert(readings, (enough, MaskKey::new(mask, text)));
     }
 
     /// Adds the bits of all byte tokens after which at most `limit` more make a sentence. `plain` is the mask
@@ -309,7 +348,9 @@ impl Budgets {
         if self.generation != generation || self.n_bounds() > ENTRIES {
             self.generation = generation;
             self.costs.forget_states();
-            self.ample.iter_mut().flatten().for_each(Ample::forget_states);
+            self.ample.iter_mut().chain(&mut self.certain).flatten().for_each(Ample::forget_states);
+            self.certain_of.clear();
+            self.everywhere.clear();
             self.lower.clear();
             self.upper.clear();
             self.ample_for_all.clear();
@@ -317,7 +358,8 @@ impl Budgets {
     }
 
     fn n_bounds(&self) -> usize {
-        self.lower.len() + self.upper.len() + self.ample_for_all.len()
+        let n_readings = self.ample_for_all.len() + self.everywhere.len();
+        self.lower.len() + self.upper.len() + self.certain_of.len() + n_readings
     }
 
     /// Whether the lower bound on the cost of a reading at a token boundary is at most `limit`. It may stand

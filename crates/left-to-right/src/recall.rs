@@ -107,6 +107,12 @@ impl Recall {
         }
     }
 
+    /// See [`Memory::siblings`], of all that is recalled.
+    pub(crate) fn siblings(&self) -> usize {
+        let own = self.memory.as_ref().map_or(0, |memory| memory.siblings());
+        self.values().iter().map(|value| value.recall.siblings()).max().unwrap_or(0).max(own)
+    }
+
     /// All readings of a text, each with what it recalls.
     pub(crate) fn along(&self, outside: &[Config]) -> Vec<(Config, Recalled)> {
         let of_all = self.outside();

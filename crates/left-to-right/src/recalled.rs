@@ -206,6 +206,11 @@ impl Outlooks {
         is_full
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub fn memory_usage(&self) -> usize {
         self.all.len() * 1_500 + self.tables.values().map(|table| size_of_val(&**table)).sum::<usize>()
     }

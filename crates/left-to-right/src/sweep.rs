@@ -133,6 +133,8 @@ pub(crate) struct Places {
     /// Below a node only so many bytes matter as tokens have there, so places that do the same for so many
     /// are one. These are the bounds that are told apart, ascending.
     levels: &'static [usize],
+    /// Bytes that matter behind tokens, too.
+    beyond: usize,
     n_classes: usize,
     has_rests: bool,
     known: Vec<Known>,
@@ -160,9 +162,10 @@ const SOME_NODES: u32 = 32;
 const FRESH: PlaceId = 1 << 31;
 
 impl Places {
-    fn new(lexing: &Lexing, has_levels: bool, has_rests: bool) -> Self {
+    fn new(lexing: &Lexing, (has_levels, beyond): (bool, usize), has_rests: bool) -> Self {
         Self {
             levels: if has_levels { &LEVELS } else { &ALL_LEVELS },
+            beyond,
             n_classes: lexing.lexicon.union.n_classes(),
             has_rests,
             ..Self::default()
@@ -187,19 +190,28 @@ impl Places {
 
 /// The places of a language: of one number of levels, and of the other.
 #[derive(Default)]
-pub(crate) struct PlaceTables([Option<Places>; 2]);
+pub(crate) struct PlaceTables {
+    tables: [Option<Places>; 2],
+    beyond: usize,
+}
 
 impl PlaceTables {
+    /// Where so many bytes matter that follow tokens.
+    pub fn looking_beyond(beyond: usize) -> Self {
+        Self { beyond, ..Self::default() }
+    }
+
     /// With `has_levels` places are one that do the same for as many bytes as follow; `has_rests` says
     /// whether ends of pieces are followed one by one, which is the same for all sweeps.
     pub fn of(&mut self, lexing: &Lexing, (has_levels, has_rests): (bool, bool)) -> &mut Places {
-        let Self(tables) = self;
-        tables[usize::from(has_levels)].get_or_insert_with(|| Places::new(lexing, has_levels, has_rests))
+        let Self { tables, beyond } = self;
+        tables[usize::from(has_levels)]
+            .get_or_insert_with(|| Places::new(lexing, (has_levels, *beyond), has_rests))
     }
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.0.iter().flatten().map(|places| places.bytes).sum()
+        self.tables.iter().flatten().map(|places| places.bytes).sum()
     }
 }
 
@@ -291,6 +303,7 @@ impl<'a> Sweeper<'a> {
     #[inline]
     fn level_of(&self, height: usize) -> usize {
         // The levels are one less than powers of two.
+        let height = height + self.places.beyond;
         ((usize::BITS - height.leading_zeros()) as usize).min(self.places.levels.len() - 1)
     }
 
@@ -338,6 +351,16 @@ impl<'a> Sweeper<'a> {
                 let nodes = trie.subtree(child);
                 trie.descend_with(&mut ancestors, nodes, start, |&before, at| self.enter(before, at))?;
             }
+        }
+        Ok(())
+    }
+
+    /// The same of some subtrees of the trie.
+    pub fn walk_below(&mut self, start: PlaceId, tops: &[NodeId]) -> Result<(), Stop> {
+        let (trie, mut ancestors) = (self.trie, Vec::new());
+        for &top in tops {
+            let nodes = trie.subtree(top);
+            trie.descend_with(&mut ancestors, nodes, start, |&before, at| self.enter(before, at))?;
         }
         Ok(())
     }
@@ -487,6 +510,11 @@ impl Growing {
             Some(last) if last.1 == lo => last.1 = hi,
             _ => self.tokens.push((lo, hi)),
         }
+    }
+
+    /// Whether tokens come to it.
+    pub fn has_tokens(&self) -> bool {
+        !self.tokens.is_empty()
     }
 
     /// The tokens that come to it.

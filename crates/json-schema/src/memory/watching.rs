@@ -266,7 +266,17 @@ impl Watching {
         all.any(|set| set.iter().take_while(is_bare).any(may_be))
     }
 
-    /// Forgets what the piece in progress is if it is none that matters.
+    /// Whether a number that begins so can come to be zero, and no other value that is told apart.
+    fn is_zero_at_most(&self, begin: &str) -> bool {
+        let Self { setting, level, .. } = self;
+        let twins = level.in_twins();
+        let siblings = [&level.seen, &setting.values].into_iter().flat_map(|set| set.iter());
+        let siblings = siblings.take_while(|_| level.has_siblings(setting));
+        let is_zero = |held: &Held| matches!(held, Held::Number(number) if number.is_zero());
+        twins.iter().chain(siblings).all(|held| is_zero(held) || !held.may_begin(begin))
+    }
+
+    /// Forgets what the piece in progress is if it is none that matters; of a zero, how it is spelled.
     fn forget_others(&mut self) {
         match &self.piece {
             Watched::Text(begin, part) if !self.matters(begin, true) => {
@@ -274,6 +284,11 @@ impl Watching {
             }
             Watched::Bare(begin) if !self.matters(begin, false) => {
                 self.piece = if self.setting.holds_items { Watched::OtherBare } else { Watched::Between };
+            }
+            Watched::Bare(begin) => {
+                if let Some(zero) = shortest_zero(begin).filter(|_| self.is_zero_at_most(begin)) {
+                    self.piece = Watched::Bare(zero.to_owned());
+                }
             }
             _ => {}
         }
@@ -370,6 +385,29 @@ impl Watching {
             }
         }
     }
+}
+
+/// The shortest text that goes on as a zero in progress does: how many zeros it has changes nothing, nor which
+/// power of ten it is multiplied by.
+fn shortest_zero(begin: &str) -> Option<&'static str> {
+    let (mantissa, exponent) = match begin.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (begin, None),
+    };
+    let mantissa = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let is_zero = whole == "0" && fraction.unwrap_or_default().bytes().all(|byte| byte == b'0');
+    is_zero.then_some(match (fraction, exponent) {
+        (_, Some("")) => "0e",
+        (_, Some("+" | "-")) => "0e+",
+        (_, Some(_)) => "0e0",
+        (Some(""), None) => "0.",
+        (Some(_), None) => "0.0",
+        (None, None) => "0",
+    })
 }
 
 /// Whether the first part of a character's spelling ends with a backslash.

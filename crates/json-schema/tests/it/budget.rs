@@ -191,6 +191,134 @@ fn masks_within_budgets_close_and_are_those_of_minimum_costs() {
     assert!(n_limits * 20 <= n_walks.max(20));
 }
 
+/// All bytes, so that there are bounds that take no search, and longer tokens.
+fn all_bytes(longer: &[&str]) -> Vocabulary {
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
+    let mut all: Vec<Vec<u8>> = bytes.chain(longer.iter().map(|text| text.as_bytes().to_vec())).collect();
+    let eos = vec![all.len() as u32];
+    all.push(Vec::new());
+    Vocabulary::from_tokens(all, SpecialIds { eos, ..SpecialIds::default() }).unwrap()
+}
+
+/// Tokens with which few texts are spelled shorter than by bytes, and tokens with which many are.
+const FEW: [&str; 1] = ["\"g\""];
+const MANY: [&str; 13] =
+    ["\",\"", "\":", "{\"", "\":1", "\":1,\"", "gh", "\"}", "],", "\":{\"", "},{\"", ",\"", "null", "\"g\","];
+
+/// Schemas and texts, behind which what was written leaves few ways to go on.
+fn crowded() -> Vec<(String, String)> {
+    let members = |keys: &str| keys.chars().map(|key| format!("\"{key}\":1")).collect::<Vec<_>>().join(",");
+    let one = r#""additionalProperties":{"const":1}"#;
+    let mut all = Vec::new();
+    for (pattern, keys) in [
+        ("^[g-i]?$", "gh"),
+        ("^[g-i]{0,2}$", "ghi"),
+        ("^[g-z]{1,2}$", "ghijklmnopqrstuvwxyz"),
+        ("^[g-z]{1,3}$", "ghijklmnopqrstuvwxyz"),
+        ("^[^ ]*$", "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"),
+        ("^(a|b|gg)$", "ab"),
+    ] {
+        let names = format!(r#""type":"object","propertyNames":{{"pattern":"{pattern}"}},{one}"#);
+        all.push((format!("{{{names}}}"), format!("{{{}", members(keys))));
+        all.push((
+            format!(r#"{{{names},"minProperties":{}}}"#, keys.len() + 1),
+            format!("{{{}", members(keys)),
+        ));
+        let deep = format!(r#"{{"type":"object","properties":{{"k":{{{names}}}}},"required":["k","l"]}}"#);
+        all.push((deep, format!("{{\"x\":[{{{}}}],\"k\":{{{}", members("ab"), members(keys))));
+    }
+    // One letter is not enough for another key, nor is the end.
+    let begun: Vec<String> = ('g'..='z').map(|letter| format!("\"g{letter}\":1")).collect();
+    let names = format!(r#"{{"type":"object","propertyNames":{{"pattern":"^[g-z]{{1,3}}$"}},{one}}}"#);
+    all.push((names, format!("{{\"g\":1,{},\"", begun.join(","))));
+    // What repeats is read in one way alone.
+    let (once, often) = (r#""uniqueItems":true"#, r#""minItems":5"#);
+    let items = r#""type":"array","items":{"type":"string"}"#;
+    all.push((format!(r#"{{"anyOf":[{{{items},{once}}},{{{items},{often}}}]}}"#), "[\"g\",".to_owned()));
+    let items = r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"string","maxLength":2}}"#;
+    all.push((items.to_owned(), r#"["g","h","#.to_owned()));
+    let items = r#"{"type":"array","uniqueItems":true,"items":{"type":"object","properties":{"g":{}}}}"#;
+    all.push((items.to_owned(), r#"[{"g":1},{"h":[1]},{"g":"#.to_owned()));
+    all
+}
+
+/// Where a budget is ample, that is known without a look at tokens; around its bound, and for all budgets, masks
+/// are those of minimum costs.
+#[test]
+fn ample_budgets_are_those_of_minimum_costs() {
+    // The greatest budget for which all tokens are compared.
+    const MOST: u32 = 20;
+    let vocabularies = [&FEW[..], &MANY].map(all_bytes);
+    let (mut n_ample, mut n_bits, mut n_limits) = (0, 0, 0);
+    let mut cases: Vec<(u64, String, Matcher)> = Vec::new();
+    for seed in seeds() {
+        let drawn = case(seed, &vocabularies[seed as usize % 2]);
+        cases.extend(drawn.map(|(schema, matcher)| (seed, schema, matcher)));
+    }
+    for (schema, text) in crowded() {
+        let language = grammar(&schema, &Options { whitespace: Whitespace::Compact, ..Options::default() });
+        let language = Arc::new(Language::new(language.unwrap(), &LanguageOptions::default()).unwrap());
+        for vocabulary in &vocabularies {
+            let constraint = Constraint::new(language.clone(), vocabulary.clone()).unwrap();
+            for seed in 0..3 {
+                let mut matcher = constraint.matcher().unwrap();
+                for byte in text.bytes() {
+                    matcher.advance(TokenId::new(usize::from(byte))).unwrap();
+                }
+                cases.push((seed, schema.clone(), matcher));
+            }
+        }
+    }
+    for (seed, schema, mut matcher) in cases {
+        let vocabulary = matcher.constraint().vocabulary().clone();
+        let mut random = Random::new(seed);
+        'walk: for _ in 0..6 {
+            let plain = matcher.mask().unwrap();
+            let tokens = allowed(&matcher, &plain);
+            if tokens.is_empty() {
+                break;
+            }
+            let text = vocabulary.decode(matcher.tokens()).unwrap();
+            let context = format!("seed {seed}, {schema}, after {:?}", String::from_utf8_lossy(&text));
+            let mut costs = Vec::new();
+            for &token in &tokens {
+                let mut after = matcher.fork();
+                after.advance(token).unwrap();
+                match after.minimum_tokens(MOST) {
+                    Ok(cost) => costs.push((token, cost)),
+                    Err(error) if error.limit().is_some() => n_limits += 1,
+                    Err(error) => panic!("{context}: {error}"),
+                }
+            }
+            for budget in (1..=MOST).chain([400]) {
+                let mask = match matcher.mask_with_budget(budget) {
+                    Ok(mask) => mask,
+                    Err(error) if error.limit().is_some() => {
+                        n_limits += 1;
+                        break 'walk;
+                    }
+                    Err(error) => panic!("{context}: {error}"),
+                };
+                assert!(mask.is_subset(&plain), "{context}");
+                let mut words = vec![0; mask.words().len()];
+                if matcher.known_mask_with_budget_into(budget, &mut words).unwrap() {
+                    assert_eq!(words, mask.words(), "{context}: looked up");
+                    n_ample += 1;
+                }
+                for &(token, cost) in costs.iter().filter(|_| budget <= MOST) {
+                    n_bits += 1;
+                    let (display, fits) =
+                        (vocabulary.display_token(token), cost.is_some_and(|cost| cost < budget));
+                    assert_eq!(mask.contains(token), fits, "{context}: {display:?} within {budget}");
+                }
+            }
+            matcher.advance(*random.choose(&tokens)).unwrap();
+        }
+    }
+    println!("{n_ample} ample, {n_bits} bits, {n_limits} limits");
+    assert!(seeds().len() < 20 || n_ample > 500 && n_bits > 50_000 && n_limits * 20 < n_bits);
+}
+
 /// Half a pair of escapes can be completed by each of 1,024 halves, which all lead to the same.
 #[test]
 fn halves_of_pairs_are_no_search() {

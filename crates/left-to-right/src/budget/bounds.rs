@@ -24,15 +24,25 @@ impl Budgets {
 
     /// The upper bound that takes no search, and its text, if there is one.
     pub(super) fn ending(&mut self, question: &mut Question<'_>, config: Config) -> Result<Bound, StepError> {
-        let Question { stepper, language, trie, work } = question;
-        let ample = match &mut self.ample {
-            Some(ample) => ample,
-            unknown => unknown.insert(Ample::new(language, trie, work)?),
+        let Some(ample) = self.ample(question, false)? else { return Ok((NEVER, None)) };
+        let Question { stepper, language, trie, .. } = question;
+        ample.upper(stepper, (language, trie), config)
+    }
+
+    /// The bounds that take no search, if there are any; if `is_certain`, those that hold whatever was written.
+    pub(super) fn ample(
+        &mut self,
+        question: &mut Question<'_>,
+        is_certain: bool,
+    ) -> Result<Option<&mut Ample>, StepError> {
+        let Question { language, trie, work, .. } = question;
+        let is_certain = is_certain && language.grammar().remembers();
+        let bounds = if is_certain { &mut self.certain } else { &mut self.ample };
+        let known = match bounds {
+            Some(known) => known,
+            unknown => unknown.insert(Ample::new(language, trie, is_certain, work)?),
         };
-        match ample {
-            Some(ample) => ample.upper(stepper, (language, trie), config),
-            None => Ok((NEVER, None)),
-        }
+        Ok(known.as_mut())
     }
 
     /// Whether the lower bound of a place is at most `limit`.

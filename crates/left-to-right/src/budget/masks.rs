@@ -2,16 +2,40 @@
 
 use std::sync::Arc;
 
+use anygram_grammar::ir::TerminalId;
+use anygram_lexer::transducer::CutId;
 use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 
 use super::answers::Answer;
 use super::walks::{Exit, Rest};
 use super::{Budgets, Question, Text};
+use crate::costs::Leftover;
 use crate::frontier::Config;
 use crate::language::StepError;
 use crate::mask::{self, Tokens};
 use crate::recalled::{Outlook, Recalled};
+
+/// What has ended inside of tokens.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Passed {
+    n_pieces: usize,
+    /// Whether the memory may have had a say in that.
+    is_remembered: bool,
+}
+
+impl Passed {
+    /// With one more piece.
+    fn and(self, question: &Question<'_>, cut: CutId) -> Self {
+        let terminals = &question.language.grammar().terminals;
+        let matters = |scan: &TerminalId| {
+            let memory = terminals[scan.index()].memory;
+            memory.is_some_and(|of| of.is_distinct() || of.opens().is_some())
+        };
+        let is_remembered = question.stepper.transducer().cut(cut).scans.iter().any(matters);
+        Self { n_pieces: self.n_pieces + 1, is_remembered: self.is_remembered || is_remembered }
+    }
+}
 
 impl Budgets {
     pub(super) fn decide(
@@ -24,14 +48,22 @@ impl Budgets {
         let language = question.language;
         let (together, remembers) = (language.lexing().merges_ends(), language.grammar().remembers());
         let starts = text.recall.along(text.frontier);
-        let mut agenda: Vec<(Config, Option<Arc<Rest>>, usize)> =
-            starts.iter().enumerate().map(|(at, &(config, _))| (config, None, at)).collect();
-        let mut seen: FxHashSet<(Config, u32, usize)> = FxHashSet::default();
+        let n_values = text.recall.siblings();
+        // With the pieces that have ended inside of the token, and whether any of them was remembered.
+        let mut agenda: Vec<(Config, Option<Arc<Rest>>, usize, Passed)> = starts
+            .iter()
+            .enumerate()
+            .map(|(at, &(config, _))| (config, None, at, Passed::default()))
+            .collect();
+        let mut seen: FxHashSet<(Config, u32, usize, Passed)> = FxHashSet::default();
         // Tokens that have to be looked at one by one.
         let mut alone = vec![0; if remembers { decided.len() } else { 0 }];
-        while let Some((config, rest, at)) = agenda.pop() {
+        while let Some((config, rest, at, passed)) = agenda.pop() {
             let id = rest.as_ref().map_or(0, |rest| rest.id);
-            let is_new = seen.insert((config, id, if remembers { at } else { 0 }));
+            let is_new = match remembers {
+                true => seen.insert((config, id, at, passed)),
+                false => seen.insert((config, id, 0, Passed::default())),
+            };
             if !is_new || rest.as_ref().is_some_and(|rest| rest.tokens.is_subset(decided)) {
                 continue;
             }
@@ -47,9 +79,14 @@ impl Budgets {
             let start = &starts[at].1;
             for (lexeme, tokens) in &groups.stays {
                 let config = Config { lexeme: *lexeme, ..config };
-                if !tokens.is_subset(decided) {
-                    self.admit(question, (text, start, config), tokens, limit, (decided, &mut alone))?;
+                if tokens.is_subset(decided) {
+                    continue;
                 }
+                if self.fits_certainly(question, (config, passed, n_values), limit)? {
+                    tokens.add_to(decided);
+                    continue;
+                }
+                self.admit(question, (text, start, config), tokens, limit, (decided, &mut alone))?;
             }
             for Exit { cut, ends, rest } in &groups.exits {
                 let ends_left = ends.as_ref().filter(|ends| !ends.is_subset(decided));
@@ -60,10 +97,16 @@ impl Budgets {
                 let Some(config) = question.stepper.end(language, (config.state, *cut))? else {
                     continue;
                 };
+                let passed = passed.and(question, *cut);
                 if let Some(ends) = ends_left {
-                    self.admit(question, (text, start, config), ends, limit, (decided, &mut alone))?;
+                    match self.fits_certainly(question, (config, passed, n_values), limit)? {
+                        true => ends.add_to(decided),
+                        false => {
+                            self.admit(question, (text, start, config), ends, limit, (decided, &mut alone))?
+                        }
+                    }
                 }
-                agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()), at)));
+                agenda.extend(rest_left.map(|rest| (config, Some(rest.clone()), at, passed)));
             }
         }
         if remembers {
@@ -85,6 +128,25 @@ impl Budgets {
         )
     }
 
+    /// Whether a reading is certainly completed within a limit, if no piece before it may have repeated
+    /// another.
+    fn fits_certainly(
+        &mut self,
+        question: &mut Question<'_>,
+        (config, passed, n_values): (Config, Passed, usize),
+        limit: u32,
+    ) -> Result<bool, StepError> {
+        if passed.is_remembered || !question.language.grammar().remembers() {
+            return Ok(false);
+        }
+        let n_values = n_values.saturating_add(passed.n_pieces);
+        let enough = self.certain(question, (config, false), n_values)?;
+        if enough <= limit {
+            self.enough = self.enough.max(enough);
+        }
+        Ok(enough <= limit)
+    }
+
     /// Adds those of some tokens, which lead to one reading, that are within a limit. Those that have to be
     /// looked at alone are noted.
     pub(super) fn admit(
@@ -99,6 +161,12 @@ impl Budgets {
             if self.fits(question, &[config], limit)? {
                 tokens.add_to(decided);
             }
+            return Ok(());
+        }
+        // Whatever they recall, they lack no less.
+        if self.upper(question, config)? > limit
+            && !self.is_possible(question, (config, Leftover::NONE), limit)?
+        {
             return Ok(());
         }
         let grammar = question.language.grammar();

@@ -173,6 +173,7 @@ impl Budgets {
     ) -> Result<Option<Found>, StepError> {
         let mut is_closed: FxHashMap<Node, u32> = FxHashMap::default();
         let mut n_states_before = question.language.lexing().lexicon.union.n_states();
+        let mut n_outlooks_before = self.outlooks.len();
         while let Some((Reverse(key), _, node)) = search.queue.pop() {
             let Some(&(cost, _)) = search.costs.get(&node) else { continue };
             if is_closed.get(&node).is_some_and(|&before| before <= cost) {
@@ -211,8 +212,10 @@ impl Budgets {
                 search.push(next, key);
             }
             let n_states = question.language.lexing().lexicon.union.n_states();
-            question.work.spend(1 + GROWTH * (n_states - n_states_before))?;
-            n_states_before = n_states;
+            let n_outlooks = self.outlooks.len();
+            let grown = (n_states - n_states_before) + (n_outlooks - n_outlooks_before);
+            question.work.spend(1 + GROWTH * grown)?;
+            (n_states_before, n_outlooks_before) = (n_states, n_outlooks);
         }
         Ok(None)
     }

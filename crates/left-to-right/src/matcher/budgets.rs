@@ -5,7 +5,7 @@ use anygram_vocab::TokenMask;
 
 use super::Matcher;
 use crate::bound::Share;
-use crate::budget::{Budgets, MaskKey, Question, Text};
+use crate::budget::{Budgets, Question, Text};
 use crate::error::{MatchError, StepError};
 use crate::frontier::Config;
 use crate::mask;
@@ -30,10 +30,20 @@ impl Matcher {
         let Some(left) = left.filter(|_| !position.ended) else { return Ok(true) };
         let Ok(session) = self.session.try_lock() else { return Ok(false) };
         let mask = &words[..self.constraint.mask_words()];
-        let mask = MaskKey::new(self.constraint.language(), mask, &position.frontier, &position.recall);
-        let (generation, of) = (session.stepper.generation(), (&*position.readings(), mask));
-        let budgets = session.budgets.as_ref();
-        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, of, left)))
+        let (generation, budgets) = (session.stepper.generation(), session.budgets.as_ref());
+        let text = self.text();
+        Ok(budgets.is_some_and(|budgets| budgets.is_known_to_be_ample(generation, text, mask, left)))
+    }
+
+    /// What budgets are asked about.
+    fn text(&self) -> Text<'_> {
+        let position = self.last();
+        Text {
+            frontier: &position.frontier,
+            recall: &position.recall,
+            vocabulary: self.constraint.vocabulary(),
+            language: self.constraint.language(),
+        }
     }
 
     /// The mask of tokens after which a sentence is still reachable within `budget` tokens in all, the token
@@ -97,28 +107,20 @@ impl Matcher {
     /// Writes those tokens of the plain mask that are within a budget. If it fails, some are missing.
     pub(super) fn try_budget(&self, budget: u32, plain: &[u32], words: &mut [u32]) -> Result<(), MatchError> {
         words.fill(0);
-        let (frontier, recall, readings) =
-            (&self.last().frontier, &self.last().recall, self.last().readings());
-        let vocabulary = self.constraint.vocabulary();
+        let text = self.text();
+        let Text { frontier, recall, vocabulary, .. } = text;
         let has_bytes_alone =
             self.constraint.specials().is_empty() && self.constraint.token_sets().is_empty();
         if let Some(left) = budget.checked_sub(1) {
             let n_words = self.constraint.mask_words();
             let is_ample = self.with_budgets(|budgets, question| {
                 let (plain, words) = (&plain[..n_words], &mut words[..n_words]);
-                let of = (&*readings, MaskKey::new(question.language, plain, frontier, recall));
-                if has_bytes_alone && budgets.is_ample(question, of, left) {
+                if has_bytes_alone && budgets.is_ample(question, text, plain, left)? {
                     return Ok(true);
                 }
-                let enough = budgets.add_tokens(
-                    question,
-                    Text { frontier, recall, vocabulary },
-                    left,
-                    plain,
-                    words,
-                )?;
+                let enough = budgets.add_tokens(question, text, left, plain, words)?;
                 if let Some(enough) = enough.filter(|_| has_bytes_alone) {
-                    budgets.keep_ample(of, enough);
+                    budgets.keep_ample(text, plain, enough);
                 }
                 let fits = |budgets: &mut Budgets, question: &mut Question<'_>, next: &[Config]| {
                     let next: Vec<_> = next.iter().map(|&config| (config, recall.outside())).collect();

@@ -191,24 +191,38 @@ fn compare(random: &mut Random, (ours, theirs): (&mut Matcher, &mut Matcher), ta
     }
 }
 
+/// Which terminal comes first may change, and with it who wins a tie.
+const TIES: Ties = Ties::All;
+
+/// A random grammar, and the same with automata.
+struct Drawn {
+    random: Random,
+    at: String,
+    case: RandomCase,
+    grammar: Grammar,
+    /// An output of the grammar written out.
+    theirs: Matcher,
+}
+
+fn drawn(seed: u64, mode: LexerMode) -> Option<Drawn> {
+    let mut random = Random::new(seed);
+    let blanks = random.chance(50);
+    let case = if blanks { RandomCase::with_blanks(seed, mode) } else { RandomCase::in_mode(seed, mode) };
+    let at = format!("seed {seed}, {mode:?}, blanks {blanks}");
+    let theirs = compiled(&case, &case.grammar, TIES, Engine::Earley).ok()?;
+    let grammar = with_automata(&mut random, &case.grammar, &theirs.constraint().language().lexing().cfg)?;
+    Some(Drawn { random, at, case, grammar, theirs })
+}
+
 #[test]
 fn masks_and_budgets_are_those_of_the_grammar_written_out() {
     let mut tally = Tally::default();
     let mut refused = 0;
     for seed in seeds() {
         for mode in MODES {
-            let mut random = Random::new(seed);
-            let blanks = random.chance(50);
-            let case =
-                if blanks { RandomCase::with_blanks(seed, mode) } else { RandomCase::in_mode(seed, mode) };
-            let at = format!("seed {seed}, {mode:?}, blanks {blanks}");
-            // Which terminal comes first may change, and with it who wins a tie.
-            let ties = Ties::All;
-            let Ok(theirs) = compiled(&case, &case.grammar, ties, Engine::Earley) else { continue };
-            let reduced = &theirs.constraint().language().lexing().cfg;
-            let Some(grammar) = with_automata(&mut random, &case.grammar, reduced) else { continue };
+            let Some(Drawn { mut random, at, case, grammar, theirs }) = drawn(seed, mode) else { continue };
             for engine in [Engine::Auto, Engine::Valiant] {
-                let ours = compiled(&case, &grammar, ties, engine);
+                let ours = compiled(&case, &grammar, TIES, engine);
                 match ours {
                     Ok(mut ours) => {
                         let automata = &ours.constraint().language().lexing().cfg.automata;
@@ -246,22 +260,16 @@ fn same_symbol((grammar, symbol): (&Grammar, Symbol), other: &Grammar) -> Symbol
     found.unwrap_or_else(|| panic!("{name}"))
 }
 
-/// What is certain of a text is the same, and whether it has a tree, which is a
-/// derivation.
+/// What is certain of a text is the same, and whether it has a tree, which is a derivation.
 #[test]
 fn captures_and_trees_are_those_of_the_grammar_written_out() {
     let (mut n_events, mut n_trees) = (0, 0);
     for seed in seeds() {
         for mode in MODES {
-            let mut random = Random::new(seed);
-            let blanks = random.chance(50);
-            let case =
-                if blanks { RandomCase::with_blanks(seed, mode) } else { RandomCase::in_mode(seed, mode) };
-            let at = format!("seed {seed}, {mode:?}, blanks {blanks}");
-            let Ok(mut theirs) = compiled(&case, &case.grammar, Ties::All, Engine::Earley) else { continue };
-            let reduced = &theirs.constraint().language().lexing().cfg;
-            let Some(grammar) = with_automata(&mut random, &case.grammar, reduced) else { continue };
-            let Ok(ours) = compiled(&case, &grammar, Ties::All, Engine::Auto) else { continue };
+            let Some(Drawn { mut random, at, case, grammar, mut theirs }) = drawn(seed, mode) else {
+                continue;
+            };
+            let Ok(ours) = compiled(&case, &grammar, TIES, Engine::Auto) else { continue };
             let (our, their) = (ours.constraint().language(), theirs.constraint().language());
             let (our, their) = (our.clone(), their.clone());
             // Terminals have other numbers, and nonterminals the same names.
