@@ -110,6 +110,8 @@ class RefusedError(AnygramError):
     schema: str | None
     """Which schema that is: its JSON pointer in a structural tag. It is empty if the schema is the whole grammar,
     or stands in a Lark grammar."""
+    schema_span: tuple[int, int] | None
+    """Where in a Lark grammar the schema stands, in bytes."""
     repeated_key: str | None
     """The key that the object has already, if that is what is wrong."""
 
@@ -127,6 +129,7 @@ class RefusedError(AnygramError):
         has_ended: bool = False,
         pointer: str | None = None,
         schema: str | None = None,
+        schema_span: tuple[int, int] | None = None,
         repeated_key: str | None = None,
     ) -> None:
         super().__init__(message, kind=kind)
@@ -139,6 +142,7 @@ class RefusedError(AnygramError):
         self.has_ended = has_ended
         self.pointer = pointer
         self.schema = schema
+        self.schema_span = schema_span
         self.repeated_key = repeated_key
 
 

@@ -65,11 +65,8 @@
 //! assert!(compile(limits).is_ok());
 //! ```
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use anygram_json_schema::place;
 
 pub use anygram_any_order::decode;
 pub use anygram_any_order::decode::{
@@ -102,6 +99,10 @@ pub use anygram_lexer::LexerLimits;
 pub use anygram_recognizer::probe::Probe;
 pub use anygram_recognizer::{Engine, RecognizerLimits};
 pub use anygram_vocab::{Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, Vocabulary};
+
+mod schema_place;
+
+pub use schema_place::{SchemaPlace, schema_place};
 
 /// How a grammar is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -344,78 +345,6 @@ pub mod json_schema {
     pub use anygram_json_schema::lower::Whitespace;
     pub use anygram_json_schema::options::OptionError;
     pub use anygram_json_schema::pieces::Escapes;
-}
-
-/// Where in the value of a JSON schema a text stops.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SchemaPlace {
-    /// The JSON pointer of the place in the value.
-    pub pointer: String,
-    /// The JSON pointer of the schema in a structural tag; empty if the schema is all of the grammar, or stands
-    /// in a Lark grammar.
-    pub schema: String,
-    /// The bytes of a Lark grammar where the schema stands.
-    pub span: Option<Span>,
-    /// The key that the text is in, if the object has it already.
-    pub repeated_key: Option<String>,
-}
-
-impl fmt::Display for SchemaPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let root =
-            |pointer: &str| if pointer.is_empty() { "the root".to_owned() } else { pointer.to_owned() };
-        write!(f, "at {}", root(&self.pointer))?;
-        match (&*self.schema, &self.span) {
-            ("", None) => {}
-            ("", Some(span)) => write!(f, " of the schema at byte {} of the grammar", span.start)?,
-            (schema, _) => write!(f, " of the schema at {schema}")?,
-        }
-        match &self.repeated_key {
-            Some(key) => write!(f, ": the key {key:?} is there already"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Steps that are made to find out which value a text is in.
-const PLACE_STEPS: usize = 400_000;
-
-/// Where in the value of a JSON schema a text stops of which `length` bytes are the beginning of a sentence;
-/// `None` if it stops outside of such values, or where that takes too long to find out. Cost: of reading the
-/// beginning as for a parse tree.
-///
-/// # Errors
-/// For limits.
-///
-/// ```
-/// use anygram::{Compiler, GrammarFormat, schema_place};
-///
-/// let source = r#"start: "<" %json {"properties": {"a": {"type": "integer"}}} ">""#;
-/// let language = Compiler::default().compile(GrammarFormat::Lark, source)?;
-/// let place = schema_place(&language, br#"<{"a":x"#, 6)?.ok_or("it is in a value")?;
-/// assert_eq!((&*place.pointer, place.span.map(|span| &source[span])), ("/a", Some(&source[11..59])));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn schema_place(
-    language: &Language,
-    text: &[u8],
-    length: usize,
-) -> Result<Option<SchemaPlace>, StepError> {
-    let begun = &text[..length.min(text.len())];
-    let grammar = language.grammar();
-    let schema = anygram_left_to_right::explain::schema_at(language, begun, PLACE_STEPS)?;
-    let Some((schema, begin)) = schema else { return Ok(None) };
-    let value = &begun[begin..];
-    if schema != grammar.start && place::is_complete(value) {
-        return Ok(None);
-    }
-    let hints = grammar.hints.iter().find(|(of, _)| *of == schema).map(|(_, hints)| hints);
-    Ok(Some(SchemaPlace {
-        pointer: place::pointer(value),
-        schema: hints.and_then(|hints| hints.schema.clone()).unwrap_or_default(),
-        span: grammar.nonterminals[schema.index()].span.clone(),
-        repeated_key: place::repeated_key(&text[begin..], value.len()),
-    }))
 }
 
 /// A schema or a structural tag that is refused.

@@ -14,8 +14,8 @@ struct Open {
     is_done: bool,
 }
 
-/// Whether the beginning of a JSON text is an object, an array or a string that is closed, so that nothing but
-/// blanks can follow.
+/// Whether the beginning of a JSON text is a whole value that nothing but blanks can follow. A number at its end
+/// may go on.
 pub fn is_complete(text: &[u8]) -> bool {
     let (mut depth, mut at) = (0_usize, 0);
     while at < text.len() {
@@ -30,7 +30,9 @@ pub fn is_complete(text: &[u8]) -> bool {
             _ => {}
         }
     }
-    depth == 0 && matches!(text.trim_ascii_end().last(), Some(b'}' | b']' | b'"'))
+    let value = text.trim_ascii();
+    let is_closed = matches!(value.last(), Some(b'}' | b']' | b'"'));
+    depth == 0 && (is_closed || [&b"true"[..], b"false", b"null"].contains(&value))
 }
 
 /// The JSON pointer of the value in which the beginning of a JSON text stops; that of the object or array
@@ -175,12 +177,13 @@ mod tests {
             assert_eq!(pointer(text.as_bytes()), place, "{text}");
         }
     }
+
     #[test]
     fn what_is_complete() {
-        for text in ["{}", "[1,{}] ", r#""a\"b" "#, "[\"]\"]"] {
+        for text in ["{}", "[1,{}] ", r#""a\"b" "#, "[\"]\"]", " true", "null "] {
             assert!(is_complete(text.as_bytes()), "{text}");
         }
-        for text in ["", " ", "1", "tru", "true", "[{}", "[\"]\"", "\"a", "{\"a\":\"}\""] {
+        for text in ["", " ", "1", "tru", "[true", "[{}", "[\"]\"", "\"a", "{\"a\":\"}\""] {
             assert!(!is_complete(text.as_bytes()), "{text}");
         }
     }

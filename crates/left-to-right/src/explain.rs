@@ -40,9 +40,6 @@ pub struct Explanation {
     /// The phrases in progress and where they began, the outermost first; synthetic ones left out, and of
     /// those that began at one place all but the innermost.
     pub phrases: Vec<(NonterminalId, usize)>,
-    /// The innermost phrase in progress that derives the values of a JSON schema, or one that can begin next,
-    /// and where it began.
-    pub schema: Option<(NonterminalId, usize)>,
     /// Whether the phrases were given up, because the text is long or very ambiguous.
     pub is_cut: bool,
     /// A text that makes a sentence of the prefix, if one was found.
@@ -101,18 +98,22 @@ pub fn explain(
     Ok((reading, Some(Explanation { repeats, ..explanation })))
 }
 
-/// The innermost phrase in progress at the end of a viable text that derives the values of a JSON schema, or
-/// one that can begin there, and where it began; `None` also where the text is too long or too ambiguous to
-/// say. Cost: that of reading the text, and at most `most` steps.
+/// Of the phrases that derive the values of JSON schemas, the innermost in progress at the end of a viable text,
+/// or one that can begin there, and where it began. Of several that began there it is the first of the grammar.
+/// `None` also where the text is too long or too ambiguous to say.
+///
+/// Cost: nothing if all of the grammar is a schema; else that of reading the text as for [`explain`].
 ///
 /// # Errors
 /// For limits.
-pub fn schema_at(
-    language: &Language,
-    text: &[u8],
-    most: usize,
-) -> Result<Option<(NonterminalId, usize)>, StepError> {
-    if !language.grammar().hints.iter().any(|(_, hints)| hints.schema.is_some()) {
+pub fn schema_at(language: &Language, text: &[u8]) -> Result<Option<(NonterminalId, usize)>, StepError> {
+    let grammar = language.grammar();
+    let schemas: FxHashSet<NonterminalId> =
+        grammar.hints.iter().filter(|(_, hints)| hints.schema.is_some()).map(|&(of, _)| of).collect();
+    if schemas.contains(&grammar.start) {
+        return Ok(Some((grammar.start, 0)));
+    }
+    if schemas.is_empty() {
         return Ok(None);
     }
     let mut stepper = Stepper::new(language)?;
@@ -123,9 +124,8 @@ pub fn schema_at(
         std::mem::swap(&mut frontier, &mut next);
     }
     let expected = expected(language, &stepper, &recall.readings(&frontier));
-    let Some(chart) = Chart::new(language, text) else { return Ok(None) };
-    let mut chart = Chart { most: (most, most), ..chart };
-    Ok(chart.read().and_then(|end| chart.schema(end, &expected)))
+    let Some(mut chart) = Chart::new(language, text) else { return Ok(None) };
+    Ok(chart.read().and_then(|end| chart.innermost(end, &expected, &schemas)))
 }
 
 /// The terminals that may be in progress or come next.
@@ -168,7 +168,6 @@ fn explain_prefix(
     let Some(end) = chart.read() else { return Explanation { is_cut: true, ..explanation } };
     let begin = chart.places.place(end);
     explanation.piece = (!is_between && begin < prefix.len()).then_some(begin);
-    explanation.schema = chart.schema(end, &expected);
     explanation.phrases = chart.phrases(end);
     explanation
 }
@@ -525,11 +524,15 @@ impl<'a> Chart<'a> {
         Some(())
     }
 
-    /// The innermost phrase that derives the values of a JSON schema around the terminals that are expected
-    /// behind a position, and where it began.
-    fn schema(&self, at: usize, expected: &BitSet) -> Option<(NonterminalId, usize)> {
-        let (cfg, hints) = (self.cfg(), &self.language.grammar().hints);
-        let of_schema = |n: NonterminalId| hints.iter().any(|(of, hints)| *of == n && hints.schema.is_some());
+    /// Of some phrases, the innermost around the terminals that are expected behind a position, and where it
+    /// began.
+    fn innermost(
+        &self,
+        at: usize,
+        expected: &BitSet,
+        of: &FxHashSet<NonterminalId>,
+    ) -> Option<(NonterminalId, usize)> {
+        let cfg = self.cfg();
         let is_awaited = |item: &&Item| {
             let mut is_awaited = false;
             item.side.each_next(cfg, |symbol| {
@@ -538,16 +541,19 @@ impl<'a> Chart<'a> {
             is_awaited
         };
         let phrase = |item: &Item| (item.side.lhs(cfg), item.origin);
+        // Within values and outside of them, the same place has several positions.
+        let here = self.places.outside(self.places.place(at))..=at;
         let mut agenda: Vec<(NonterminalId, usize)> =
-            self.sets[&at].items.iter().filter(is_awaited).map(phrase).collect();
+            self.sets.range(here).flat_map(|(_, set)| &set.items).filter(is_awaited).map(phrase).collect();
         let (mut seen, mut steps) = (FxHashSet::default(), 0);
         let mut found: Option<(NonterminalId, usize)> = None;
         while let Some((lhs, origin)) = agenda.pop() {
             if !seen.insert((lhs, origin)) {
                 continue;
             }
-            if of_schema(lhs) {
-                found = found.filter(|known| known.1 >= origin).or(Some((lhs, origin)));
+            if of.contains(&lhs) {
+                let is_before = |known: &(NonterminalId, usize)| (known.1, lhs) > (origin, known.0);
+                found = found.filter(is_before).or(Some((lhs, origin)));
                 continue;
             }
             let around = &self.sets.get(&origin)?.items;

@@ -231,7 +231,8 @@ impl Lowering<'_> {
             return self.members(format, at);
         }
         let options = self.schema_options(format);
-        self.json(&format.schema.to_string(), &options, (at, ""))
+        let schema = (&*format.schema.to_string(), &*format!("{at}/json_schema"));
+        self.json(schema, &options, (at, ""))
     }
 
     fn schema_options(&self, format: &SchemaFormat) -> anygram_json_schema::Options {
@@ -243,18 +244,17 @@ impl Lowering<'_> {
         options
     }
 
-    /// JSON texts of a schema.
+    /// JSON texts of a schema that stands at a place.
     fn json(
         &mut self,
-        schema: &str,
+        (schema, place): (&str, &str),
         options: &anygram_json_schema::Options,
         (at, part): (&str, &str),
     ) -> Result<NonterminalId> {
-        let place = format!("{at}/json_schema");
         let mut grammar = anygram_json_schema::embedded(schema, options)
             .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
         for (_, hints) in &mut grammar.hints {
-            hints.schema = hints.schema.take().map(|_| place.clone());
+            hints.schema = hints.schema.take().map(|_| place.to_owned());
         }
         self.embed(grammar, at, part)
     }

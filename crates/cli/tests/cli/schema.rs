@@ -344,6 +344,14 @@ fn refusals_within_other_grammars_are_those_of_the_schema() {
             assert!(note.is_empty() || said.contains(&format!("at {root} of {name}: {note}")), "{said}");
         }
     }
+    // Where members stand between marks, each value has a schema of its own.
+    let styled = json!({"type": "structural_tag", "format": {"type": "json_schema", "style": "qwen_xml",
+        "json_schema": {"properties": {"o": schema}}}});
+    let styled = folder.file("s.tag.json", styled.to_string());
+    let text = "<parameter=o>{\"items\":[{}";
+    let said = anygram(&["check", "-g", &styled, &folder.file("t.txt", format!("{text}]}}"))]).stdout;
+    let place = "at /items/0 of the schema at /format/json_schema/properties/o: the key \"age\" is missing";
+    assert!(said.contains(place), "{said}");
     // Behind a value, and before it begins, it is not the schema that is in the way.
     for text in [r#"<t>{"items":[]}</x>"#, r#"<t>{"items":[]} x"#, "<x"] {
         let told =

@@ -181,10 +181,10 @@ impl Lowering<'_> {
             Written::Text(text) => side.extend(self.literal(text, at)?),
             Written::Json(_, schema) => {
                 let options = self.schema_options(format);
-                let json = anygram_json_schema::embedded(&schema.to_string(), &options)
-                    .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
+                let json = (&*schema.to_string(), place);
+                let value = self.json(json, &options, (at, &format!("value of {key:?}")))?;
                 side.extend(blanks);
-                side.push(Symbol::Nonterminal(self.embed(json, at, &format!("value of {key:?}"))?));
+                side.push(Symbol::Nonterminal(value));
                 side.extend(blanks);
             }
         }

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use anygram::json_schema::Options;
-use anygram::{Language, Reading};
-use anygram_grammar::ir::{NonterminalId, TerminalId, TerminalKind};
-use anygram_json_schema::place::{is_complete, pointer, repeated_key};
+use anygram::{Language, Reading, SchemaPlace, Span, schema_place};
+use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_left_to_right::explain::Explanation;
 use anygram_lexer::words::Words;
 
@@ -36,42 +35,24 @@ pub struct Source<'a> {
     pub schema: &'a Options,
 }
 
-/// The value of a JSON schema in which a text stops.
-struct Value<'a> {
-    /// Where it begins.
-    begin: usize,
-    /// The text of its schema, if it is known.
-    schema: Option<&'a str>,
-    /// Which schema it is, if the grammar is more than that.
-    name: Option<String>,
-}
-
 impl<'a> Source<'a> {
-    /// The value of a schema that begins there.
-    fn value(&self, (n, begin): (NonterminalId, usize)) -> Value<'a> {
-        let grammar = self.language.grammar();
-        let pointer =
-            grammar.hints.iter().find(|(of, _)| *of == n).and_then(|(_, hints)| hints.schema.as_deref());
-        let pointer = pointer.unwrap_or_default();
-        if n == grammar.start {
-            return Value { begin, schema: Some(self.text), name: None };
+    /// What a sentence calls the schema of a place, if the grammar is more than that, and its text.
+    fn schema_of(&self, place: &SchemaPlace) -> (Option<String>, &'a str) {
+        if place.is_whole() {
+            return (None, self.text);
         }
-        let named = grammar.nonterminals[n.index()]
-            .span
-            .as_ref()
-            .and_then(|span| Some((span.start, self.text.get(span.clone())?)));
-        let (schema, name) = match named {
-            Some((start, text)) => {
-                let line = Excerpt::new(self.text.as_bytes(), start).line;
-                (text.find('{').map(|at| &text[at..]), format!("the schema at line {line}"))
+        let text = |span: Option<Span>| span.and_then(|span| self.text.get(span)).unwrap_or_default();
+        match &place.span {
+            Some(at) => {
+                let line = Excerpt::new(self.text.as_bytes(), at.start).line;
+                let text = text(Some(at.clone()));
+                (Some(format!("the schema at line {line}")), &text[text.find('{').unwrap_or(0)..])
             }
-            None if pointer.is_empty() => (None, "its schema".to_owned()),
             None => {
-                let schema = span(self.text, pointer).and_then(|span| self.text.get(span));
-                (schema, format!("the schema at {pointer}"))
+                let text = text(span(self.text, &place.schema));
+                (Some(format!("the schema at {}", place.schema)), text)
             }
-        };
-        Value { begin, schema, name: Some(name) }
+        }
     }
 }
 
@@ -100,30 +81,28 @@ impl Verdict {
         let excerpt = Excerpt::new(text, reading.length);
         let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
         let mut explanation = explanation.clone();
-        let (mut missing, mut pointed, mut schema) = (Vec::new(), None, None);
-        let value = explanation.schema.map(|phrase| grammar.value(phrase));
-        // Behind a value that is complete, what is around it says more.
-        let is_within =
-            |value: &Value| value.name.is_none() || !is_complete(&text[value.begin..reading.length]);
-        if let Some(value) = value.filter(is_within) {
-            let found = pointer(&text[value.begin..reading.length]);
-            let mut at = if found.is_empty() { "the root".to_owned() } else { found.clone() };
-            if let Some(name) = &value.name {
+        let (mut wrong, mut pointer, mut schema) = (Vec::new(), None, None);
+        // What is not found out within the limits is not told.
+        if let Some(within) = schema_place(language, text, reading.length).ok().flatten() {
+            let mut at = if within.pointer.is_empty() { "the root" } else { &within.pointer }.to_owned();
+            let (name, schema_text) = grammar.schema_of(&within);
+            if let Some(name) = &name {
                 let _ = write!(at, " of {name}");
             }
             let _ = write!(place, ", at {at}");
-            missing = wrong_keys(grammar, &value, (text, reading.length), &at, &explanation);
+            wrong = wrong_keys(grammar, (&within, schema_text), (text, reading.length), &explanation);
+            wrong.iter_mut().for_each(|wrong| *wrong = format!("at {at}: {wrong}"));
             // The pointer says it better.
-            explanation.phrases.retain(|phrase| phrase.1 < value.begin);
-            (pointed, schema) = (Some(found), value.name);
+            explanation.phrases.retain(|phrase| phrase.1 < within.begin);
+            (pointer, schema) = (Some(within.pointer), name);
         } else if explanation.repeats {
-            missing.push(REPEATS.to_owned());
+            wrong.push(REPEATS.to_owned());
         }
         let expected = expected(language, words, source, &explanation.expected);
         let mut notes = in_the_middle(language, text, reading, &explanation);
-        notes.extend(missing);
+        notes.extend(wrong);
         notes.extend(small_changes(language, text, reading));
-        Self { is_viable: reading.is_viable, excerpt, place, pointer: pointed, schema, expected, notes }
+        Self { is_viable: reading.is_viable, excerpt, place, pointer, schema, expected, notes }
     }
 
     /// Several lines, without a line end.
@@ -145,12 +124,11 @@ impl Verdict {
     }
 }
 
-/// Which keys a JSON text lacks or repeats where it stops.
+/// Which keys a JSON text lacks or repeats where it stops in a value of a schema.
 fn wrong_keys(
     grammar: &Source<'_>,
-    value: &Value<'_>,
+    (place, schema): (&SchemaPlace, &str),
     (text, length): (&[u8], usize),
-    pointer: &str,
     explanation: &Explanation,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -159,15 +137,13 @@ fn wrong_keys(
         let names = explanation.expected.iter().map(|&terminal| grammar.language.terminal_name(terminal));
         let names: Vec<&str> = names.collect();
         let completion = explanation.completion.as_deref();
-        let schema = value.schema.unwrap_or_default();
-        let prefix = &text[value.begin..length];
-        let keys = missing_keys(schema, grammar.schema, prefix, completion, &names);
-        wrong.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
+        let keys = missing_keys(schema, grammar.schema, &text[place.begin..length], completion, &names);
+        wrong.extend(keys.iter().map(|key| format!("the key {key:?} is missing")));
     }
     if explanation.repeats {
-        wrong.push(match repeated_key(&text[value.begin..], length - value.begin) {
-            Some(key) => format!("at {pointer}: the key {key:?} is there already"),
-            None => format!("at {pointer}: {REPEATS}"),
+        wrong.push(match &place.repeated_key {
+            Some(key) => format!("the key {key:?} is there already"),
+            None => REPEATS.to_owned(),
         });
     }
     wrong
