@@ -81,7 +81,8 @@ def test_a_refusal_in_a_schema_says_where() -> None:
             error = caught.value
             assert (error.pointer, error.schema, error.repeated_key) == (pointer, place, key)
             assert f"at {pointer or 'the root'}" in str(error)
-            assert error.schema_span == ((14, 14 + len("%json ") + len(json.dumps(schema))) if before else None)
+            span = (15, 15 + len("%json ") + len(json.dumps(schema)))
+            assert error.schema_span == (span if before else None)
             assert pickle.loads(pickle.dumps(error)).pointer == pointer
             for refuse in (matcher.advance_all, matcher.go_to):
                 matcher.reset()
