@@ -12,8 +12,8 @@ use anygram_left_to_right::{Language, StepError};
 pub struct SchemaPlace {
     /// The JSON pointer of the place in the value.
     pub pointer: String,
-    /// The JSON pointer of the schema in a structural tag; empty if the schema is all of the grammar, or stands
-    /// in a Lark grammar.
+    /// The JSON pointer of the schema in a structural tag; empty if the schema is all of the grammar, or
+    /// stands in a Lark grammar.
     pub schema: String,
     /// The bytes of a Lark grammar where the schema stands.
     pub span: Option<Span>,
@@ -49,8 +49,8 @@ impl fmt::Display for SchemaPlace {
 /// Where in the value of a JSON schema a text stops of which `length` bytes are the beginning of a sentence;
 /// `None` if it stops outside of such values, or where that takes too long to find out.
 ///
-/// Cost: the length of the text if all of the grammar is a schema; else that of reading the beginning as for a
-/// parse tree.
+/// Cost: the length of the text if all of the grammar is a schema; else that of reading the beginning as for
+/// a parse tree.
 ///
 /// # Errors
 /// For limits.

@@ -1,4 +1,5 @@
-//! Places in the beginnings of JSON texts: where a reader is, and whether it is in a key that is there already.
+//! Places in the beginnings of JSON texts: where a reader is, and whether it is in a key that is there
+//! already.
 
 use crate::read::read;
 use crate::value::Value;
@@ -14,8 +15,8 @@ struct Open {
     is_done: bool,
 }
 
-/// Whether the beginning of a JSON text is a whole value that nothing but blanks can follow. A number at its end
-/// may go on.
+/// Whether the beginning of a JSON text is a whole value that nothing but blanks can follow. A number at its
+/// end may go on.
 pub fn is_complete(text: &[u8]) -> bool {
     let (mut depth, mut at) = (0_usize, 0);
     while at < text.len() {

@@ -98,9 +98,9 @@ pub fn explain(
     Ok((reading, Some(Explanation { repeats, ..explanation })))
 }
 
-/// Of the phrases that derive the values of JSON schemas, the innermost in progress at the end of a viable text,
-/// or one that can begin there, and where it began. Of several that began there it is the first of the grammar.
-/// `None` also where the text is too long or too ambiguous to say.
+/// Of the phrases that derive the values of JSON schemas, the innermost in progress at the end of a viable
+/// text, or one that can begin there, and where it began. Of several that began there it is the first of the
+/// grammar. `None` also where the text is too long or too ambiguous to say.
 ///
 /// Cost: nothing if all of the grammar is a schema; else that of reading the text as for [`explain`].
 ///

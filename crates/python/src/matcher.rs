@@ -123,8 +123,8 @@ impl Matcher {
         self.constraint.get().count_mask(made, took);
     }
 
-    /// Raises what went wrong when more was to be read, with the place in the value of a JSON schema. The state
-    /// is that before what was to be read.
+    /// Raises what went wrong when more was to be read, with the place in the value of a JSON schema. The
+    /// state is that before what was to be read.
     fn locate<T>(
         &self,
         py: Python<'_>,

@@ -146,7 +146,8 @@ fn places_within_other_grammars_are_those_of_the_schema() {
     let lark = format!("start: /[a-z]+/ \"=\" args /[.]*/ | \"=\"\nargs: %json {schema}\n");
     let tag = format!(
         r#"{{"type": "structural_tag", "format": {{"type": "triggered_tags", "triggers": ["="], "tags":
-            [{{"begin": "=", "end": ".", "content": {{"type": "json_schema", "any_order": true, "json_schema": {schema}}}}}]}}}}"#
+            [{{"begin": "=", "end": ".", "content": {{"type": "json_schema", "any_order": true,
+                "json_schema": {schema}}}}}]}}}}"#
     );
     let compile = |format, source: &str| Compiler::default().compile(format, source).unwrap();
     let alone = compile(GrammarFormat::JsonSchema, schema);

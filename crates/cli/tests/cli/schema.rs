@@ -312,7 +312,8 @@ fn what_repeats_is_named() {
 #[test]
 fn refusals_within_other_grammars_are_those_of_the_schema() {
     let schema = json!({"type": "object", "required": ["items"], "properties": {"items": {"type": "array",
-        "items": {"required": ["age"], "type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}}}}});
+        "items": {"required": ["age"], "type": "object",
+            "properties": {"age": {"type": "integer", "minimum": 0}}}}}});
     let folder = Folder::new();
     let alone = folder.file("s.schema.json", schema.to_string());
     let lark =

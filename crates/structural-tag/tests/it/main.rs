@@ -2,6 +2,7 @@
 
 mod formats;
 mod hostile;
+mod keys;
 mod random;
 mod reference;
 mod tokens;

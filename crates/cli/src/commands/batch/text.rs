@@ -32,8 +32,8 @@ struct Explained {
     at: usize,
     line: usize,
     column: usize,
-    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the grammar
-    /// is more than that.
+    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the
+    /// grammar is more than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -64,8 +64,8 @@ pub struct Verdict {
     pub excerpt: Excerpt,
     /// The same as a sentence says it.
     place: String,
-    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the grammar
-    /// is more than that.
+    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the
+    /// grammar is more than that.
     pub pointer: Option<String>,
     pub schema: Option<String>,
     /// What the grammar expected there, in its own words; may be nothing.
