@@ -582,11 +582,18 @@ fn canvases_of_random_hosts_are_those_of_all_fillings() {
                 continue;
             }
             let as_prefix = random.chance(25);
-            let end = if as_prefix { End::Prefix { remaining: None } } else { End::Sentence };
-            let fits = |text: &str, may_go_on: bool| {
+            let remaining = random.chance(60).then(|| random.below(2) as u32);
+            let end = if as_prefix { End::Prefix { remaining } } else { End::Sentence };
+            let read = |text: &str| {
                 let reference = Reference { text, compact: false, languages: &languages, known: &known };
                 let (ends, can_go_on) = reference.ends(&host, 0);
-                ends.contains(&text.len()) || may_go_on && can_go_on
+                (ends.contains(&text.len()), can_go_on)
+            };
+            let fits = |text: &str, may_go_on: bool| match (read(text), remaining) {
+                ((true, _), _) => true,
+                (_, Some(0)) | ((false, false), _) => false,
+                (_, None) => may_go_on,
+                (_, Some(_)) => may_go_on && PARTS.iter().any(|part| read(&format!("{text}{part}")).0),
             };
             let fillings = fillings(&slots, eos);
             let fitting: Vec<&(String, Vec<TokenId>)> =
