@@ -273,7 +273,7 @@ mod tests {
             assert!(read(text).is_err(), "{text}");
         }
         assert!(read(&"[".repeat(100_000)).unwrap_err().is_limit);
-        for text in ["1e10001", "1e-10001", "1e99999999999", &"7".repeat(40)] {
+        for text in ["1e401", "1e-401", "1e99999999999", &"7".repeat(40)] {
             assert!(read(text).unwrap_err().is_limit, "{text}");
         }
         assert!(!read("01").unwrap_err().is_limit);

@@ -128,9 +128,9 @@ fn write_string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// The greatest power of ten, or its inverse, that the last digit of a number in a schema counts. What is held
-/// against a number looks at all powers up to its own.
-pub const MAX_POWER: i32 = 10_000;
+/// The greatest power of ten, or its inverse, that the last digit of a number in a schema counts. What is
+/// held against a number looks at all powers up to its own.
+pub const MAX_POWER: i32 = 400;
 
 /// An exact decimal, `mantissa` times ten to the power of `exponent`.
 ///

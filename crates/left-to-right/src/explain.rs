@@ -123,19 +123,9 @@ pub fn schema_at(language: &Language, text: &[u8]) -> Result<Option<(Nonterminal
         stepper.step_recalling(language, &frontier, &mut recall, byte, &mut next)?;
         std::mem::swap(&mut frontier, &mut next);
     }
-    let expected = expected(language, &stepper, &recall.readings(&frontier));
+    let expected = stepper.expected_terminals(language, &recall.readings(&frontier));
     let Some(mut chart) = Chart::new(language, text) else { return Ok(None) };
     Ok(chart.read().and_then(|end| chart.innermost(end, &expected, &schemas)))
-}
-
-/// The terminals that may be in progress or come next.
-fn expected(language: &Language, stepper: &Stepper, readings: &[Config]) -> BitSet {
-    let mut expected = BitSet::new(language.grammar().terminals.len());
-    for config in readings {
-        expected.union_with(&stepper.transducer().candidates(language.lexing(), config.lexeme));
-    }
-    expected.intersect_with(&language.lexing().lexicon.used);
-    expected
 }
 
 fn explain_prefix(
@@ -145,7 +135,7 @@ fn explain_prefix(
     stepper: &mut Stepper,
     frontier: &[Config],
 ) -> Explanation {
-    let expected = expected(language, stepper, frontier);
+    let expected = stepper.expected_terminals(language, frontier);
     let is_between = frontier.iter().any(|config| stepper.transducer().is_boundary(config.lexeme));
     // The search asks at each step how much is lacking, which costs as much as there is open.
     let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();

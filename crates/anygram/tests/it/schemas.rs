@@ -207,3 +207,26 @@ fn places_within_other_grammars_are_those_of_the_schema() {
         assert!(span.is_some_and(|span| several[span].contains(schema)), "{text}");
     }
 }
+
+/// Behind a colon the colon is not expected again, to which blanks could be added; where nothing else is, it is.
+#[test]
+fn what_is_expected_is_more_than_blanks() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer","minimum":0}},
+        "required":["a"],"additionalProperties":false}"#;
+    let language = Compiler::default().compile(GrammarFormat::JsonSchema, schema).unwrap();
+    for (text, expected) in [
+        ("{", &["\"a\""][..]),
+        ("{\"a\"", &["`:`"]),
+        ("{\"a\": ", &["an integer of at least 0"]),
+        ("{\"a\":-", &["an integer of at least 0"]),
+        ("{\"a\":0 ", &["`}`"]),
+    ] {
+        assert_eq!(language.read(text.as_bytes()).unwrap().expected, expected, "{text}");
+    }
+    let lark = "start: A B? \"c\"\nA: /a */\nB: /  b/";
+    let language = Compiler::default().lexer(LexerMode::Scannerless).compile(GrammarFormat::Lark, lark);
+    let language = language.unwrap();
+    for (text, expected) in [("a", &["B", "\"c\""][..]), ("a ", &["B", "\"c\""]), ("a  ", &["B", "\"c\""])] {
+        assert_eq!(language.read(text.as_bytes()).unwrap().expected, expected, "{text:?}");
+    }
+}
