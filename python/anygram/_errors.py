@@ -112,6 +112,8 @@ class RefusedError(AnygramError):
     or stands in a Lark grammar."""
     schema_span: tuple[int, int] | None
     """Where in a Lark grammar the schema stands, in bytes."""
+    repeats: bool
+    """Whether what is wrong is that in a JSON value a key, or an item that has to differ, would repeat one."""
     repeated_key: str | None
     """The key that the object has already, if that is what is wrong."""
 
@@ -130,6 +132,7 @@ class RefusedError(AnygramError):
         pointer: str | None = None,
         schema: str | None = None,
         schema_span: tuple[int, int] | None = None,
+        repeats: bool = False,
         repeated_key: str | None = None,
     ) -> None:
         super().__init__(message, kind=kind)
@@ -143,6 +146,7 @@ class RefusedError(AnygramError):
         self.pointer = pointer
         self.schema = schema
         self.schema_span = schema_span
+        self.repeats = repeats
         self.repeated_key = repeated_key
 
 

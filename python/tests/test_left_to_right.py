@@ -62,7 +62,8 @@ def test_a_refusal_says_why(constraint: anygram.Constraint) -> None:
 
 
 def test_a_refusal_in_a_schema_says_where() -> None:
-    schema = {"type": "object", "properties": {"a": {"items": {"type": "integer"}}}}
+    items = {"items": {"type": "integer"}, "uniqueItems": True}
+    schema = {"type": "object", "properties": {"a": items}}
     tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
     vocabulary = anygram.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(32, 127)), None], eos=[95])
     compiler = anygram.Compiler()
@@ -73,13 +74,18 @@ def test_a_refusal_in_a_schema_says_where() -> None:
     ]
     for language, before, place in languages:
         matcher = anygram.Constraint(language, vocabulary).matcher()
-        for text, pointer, key in [(b'{"a":[1,x', "/a/1", None), (b'{"a":[],"a"', "", "a")]:
+        for text, pointer, key in [
+            (b'{"a":[1,x', "/a/1", None),
+            (b'{"a":[1,1]', "/a/1", None),
+            (b'{"a":[],"a"', "", "a"),
+        ]:
             ids = [byte - 32 for byte in before + text]
             matcher.go_to(ids[:-1])
             with pytest.raises(anygram.RefusedError) as caught:
                 matcher.advance(ids[-1])
             error = caught.value
             assert (error.pointer, error.schema, error.repeated_key) == (pointer, place, key)
+            assert error.repeats == (b"x" not in text)
             assert f"at {pointer or 'the root'}" in str(error)
             span = (15, 15 + len("%json ") + len(json.dumps(schema)))
             assert error.schema_span == (span if before else None)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anygram_grammar::ir::Span;
 use anygram_json_schema::place;
-use anygram_left_to_right::explain::schema_at;
+use anygram_left_to_right::explain::{repeats_at, schema_at};
 use anygram_left_to_right::{Language, StepError};
 
 /// Where in the value of a JSON schema a text stops.
@@ -19,6 +19,8 @@ pub struct SchemaPlace {
     pub span: Option<Span>,
     /// Where in the text the value begins.
     pub begin: usize,
+    /// Whether what comes next is refused because a key, or an item that has to differ, would repeat one.
+    pub repeats: bool,
     /// The key that the text is in, if the object has it already.
     pub repeated_key: Option<String>,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for SchemaPlace {
         }
         match &self.repeated_key {
             Some(key) => write!(f, ": the key {key:?} is there already"),
+            None if self.repeats => write!(f, ": it would repeat a key, or an item that has to differ"),
             None => Ok(()),
         }
     }
@@ -49,8 +52,8 @@ impl fmt::Display for SchemaPlace {
 /// Where in the value of a JSON schema a text stops of which `length` bytes are the beginning of a sentence;
 /// `None` if it stops outside of such values, or where that takes too long to find out.
 ///
-/// Cost: the length of the text if all of the grammar is a schema; else that of reading the beginning as for
-/// a parse tree.
+/// Cost: of reading the text, and of reading its beginning as for a parse tree unless all of the grammar is a
+/// schema.
 ///
 /// # Errors
 /// For limits.
@@ -76,12 +79,14 @@ pub fn schema_place(
     if schema != grammar.start && place::is_complete(value) {
         return Ok(None);
     }
+    let repeated_key = place::repeated_key(&text[begin..], value.len());
     let hints = grammar.hints.iter().find(|(of, _)| *of == schema).map(|(_, hints)| hints);
     Ok(Some(SchemaPlace {
         pointer: place::pointer(value),
         schema: hints.and_then(|hints| hints.schema.clone()).unwrap_or_default(),
         span: grammar.nonterminals[schema.index()].span.clone(),
         begin,
-        repeated_key: place::repeated_key(&text[begin..], value.len()),
+        repeats: repeated_key.is_some() || repeats_at(language, text, begun.len())?,
+        repeated_key,
     }))
 }

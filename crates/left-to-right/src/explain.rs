@@ -81,21 +81,27 @@ pub fn explain(
         return Ok((reading, None));
     }
     let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
-    let repeats = match text.get(length) {
-        // Readings that repeat something may have been dropped some bytes before: a number has no end of its
-        // own.
-        Some(_) if language.grammar().remembers() => {
-            stepper.begin(language);
-            let mut plain = stepper.start(language)?.unwrap_or_default();
-            for &byte in &text[..=length] {
-                stepper.step(language, &plain, byte, &mut next)?;
-                std::mem::swap(&mut plain, &mut next);
-            }
-            stepper.is_viable(language, &plain)?
-        }
-        _ => false,
-    };
+    let repeats = repeats_at(language, text, length)?;
     Ok((reading, Some(Explanation { repeats, ..explanation })))
+}
+
+/// Whether the byte of a text behind its longest viable beginning, of a length, is refused only because a key
+/// or an item that has to differ would repeat one. Cost: of reading the text, if there is such.
+///
+/// # Errors
+/// For limits.
+pub fn repeats_at(language: &Language, text: &[u8], length: usize) -> Result<bool, StepError> {
+    if length >= text.len() || !language.grammar().remembers() {
+        return Ok(false);
+    }
+    // Readings that repeat something may have been dropped some bytes before: a number has no end of its own.
+    let mut stepper = Stepper::new(language)?;
+    let (mut plain, mut next) = (stepper.start(language)?.unwrap_or_default(), Frontier::new());
+    for &byte in &text[..=length] {
+        stepper.step(language, &plain, byte, &mut next)?;
+        std::mem::swap(&mut plain, &mut next);
+    }
+    stepper.is_viable(language, &plain)
 }
 
 /// Of the phrases that derive the values of JSON schemas, the innermost in progress at the end of a viable

@@ -163,6 +163,7 @@ fn of_refusal(py: Python<'_>, refusal: &Refusal, place: Option<&SchemaPlace>) ->
             fields.set_item("pointer", &place.pointer)?;
             fields.set_item("schema", &place.schema)?;
             fields.set_item("schema_span", place.span.as_ref().map(|span| (span.start, span.end)))?;
+            fields.set_item("repeats", place.repeats)?;
             fields.set_item("repeated_key", &place.repeated_key)?;
         }
         Ok(fields)

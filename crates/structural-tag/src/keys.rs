@@ -1,8 +1,8 @@
 //! That the keys of members between marks differ, where they may be anything: a [`Memory`] beside the parser.
 //!
 //! A member is the mark before its key, the key, which the first byte behind it ends, and a value up to the
-//! first closing mark. What follows the last member is known, and no member begins with it, or nothing follows:
-//! so the text alone says where keys are and where the members end.
+//! first closing mark. What follows the last member is known, and no member begins with it, or nothing
+//! follows: so the text alone says where keys are and where the members end.
 
 use std::any::Any;
 use std::hash::{Hash, Hasher};

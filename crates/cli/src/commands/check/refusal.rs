@@ -140,7 +140,7 @@ fn wrong_keys(
         let keys = missing_keys(schema, grammar.schema, &text[place.begin..length], completion, &names);
         wrong.extend(keys.iter().map(|key| format!("the key {key:?} is missing")));
     }
-    if explanation.repeats {
+    if place.repeats {
         wrong.push(match &place.repeated_key {
             Some(key) => format!("the key {key:?} is there already"),
             None => REPEATS.to_owned(),
