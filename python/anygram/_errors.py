@@ -105,6 +105,17 @@ class RefusedError(AnygramError):
     """Whether the text could have ended there."""
     has_ended: bool
     """Whether the output had ended before."""
+    pointer: str | None
+    """The JSON pointer of the place in the value of a JSON schema that it is in; `None` outside of such."""
+    schema: str | None
+    """Which schema that is: its JSON pointer in a structural tag. It is empty if the schema is the whole grammar,
+    or stands in a Lark grammar."""
+    schema_span: tuple[int, int] | None
+    """Where in a Lark grammar the schema stands, in bytes."""
+    repeats: bool
+    """Whether what is wrong is that in a JSON value a key, or an item that has to differ, would repeat one."""
+    repeated_key: str | None
+    """The key that the object has already, if that is what is wrong."""
 
     def __init__(
         self,
@@ -118,6 +129,11 @@ class RefusedError(AnygramError):
         expected: list[str] | None = None,
         could_end: bool = False,
         has_ended: bool = False,
+        pointer: str | None = None,
+        schema: str | None = None,
+        schema_span: tuple[int, int] | None = None,
+        repeats: bool = False,
+        repeated_key: str | None = None,
     ) -> None:
         super().__init__(message, kind=kind)
         self.token = token
@@ -127,6 +143,11 @@ class RefusedError(AnygramError):
         self.expected = [] if expected is None else expected
         self.could_end = could_end
         self.has_ended = has_ended
+        self.pointer = pointer
+        self.schema = schema
+        self.schema_span = schema_span
+        self.repeats = repeats
+        self.repeated_key = repeated_key
 
 
 class BufferError(AnygramError):

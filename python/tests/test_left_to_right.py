@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
 import signal
@@ -58,6 +59,46 @@ def test_a_refusal_says_why(constraint: anygram.Constraint) -> None:
     assert (error.could_end, error.has_ended, error.kind) == (False, False, "refused")
     assert isinstance(error, ValueError)
     assert matcher.tokens == [0]
+
+
+def test_a_refusal_in_a_schema_says_where() -> None:
+    items = {"items": {"type": "integer"}, "uniqueItems": True}
+    schema = {"type": "object", "properties": {"a": items}}
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
+    vocabulary = anygram.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(32, 127)), None], eos=[95])
+    compiler = anygram.Compiler()
+    languages = [
+        (compiler.compile(json.dumps(schema), "json-schema"), b"", ""),
+        (compiler.compile(f"start: /[a-z]/ %json {json.dumps(schema)}", "lark"), b"x", ""),
+        (compiler.compile(json.dumps(tag), "structural-tag"), b"", "/format/json_schema"),
+    ]
+    for language, before, place in languages:
+        matcher = anygram.Constraint(language, vocabulary).matcher()
+        for text, pointer, key in [
+            (b'{"a":[1,x', "/a/1", None),
+            (b'{"a":[1,1]', "/a/1", None),
+            (b'{"a":[],"a"', "", "a"),
+        ]:
+            ids = [byte - 32 for byte in before + text]
+            matcher.go_to(ids[:-1])
+            with pytest.raises(anygram.RefusedError) as caught:
+                matcher.advance(ids[-1])
+            error = caught.value
+            assert (error.pointer, error.schema, error.repeated_key) == (pointer, place, key)
+            assert error.repeats == (b"x" not in text)
+            assert f"at {pointer or 'the root'}" in str(error)
+            span = (15, 15 + len("%json ") + len(json.dumps(schema)))
+            assert error.schema_span == (span if before else None)
+            assert pickle.loads(pickle.dumps(error)).pointer == pointer
+            for refuse in (matcher.advance_all, matcher.go_to):
+                matcher.reset()
+                with pytest.raises(anygram.RefusedError) as caught:
+                    refuse(ids)
+                assert (caught.value.pointer, caught.value.repeated_key) == (pointer, key)
+            matcher.reset()
+    with pytest.raises(anygram.RefusedError) as outside:
+        anygram.Constraint(languages[1][0], vocabulary).matcher().advance(0)
+    assert (outside.value.pointer, outside.value.schema) == (None, None)
 
 
 def test_several_tokens(constraint: anygram.Constraint) -> None:

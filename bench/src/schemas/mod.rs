@@ -76,10 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut schemas = data::schemas(&args.data, wanted, (args.every as usize, args.first))?;
     schemas.retain(|schema| args.schema.as_ref().is_none_or(|name| *name == schema.id));
     if schemas.is_empty() {
-        bail!(
-            "no schema is asked for in {}: see --data, --only, --first and --schema",
-            args.data.display()
-        );
+        bail!("no schema is asked for in {}: see --data, --only, --first and --schema", args.data.display());
     }
     let bar =
         ProgressBar::with_draw_target(Some(schemas.len() as u64), ProgressDrawTarget::stderr_with_hz(4));

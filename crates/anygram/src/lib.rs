@@ -100,6 +100,10 @@ pub use anygram_recognizer::probe::Probe;
 pub use anygram_recognizer::{Engine, RecognizerLimits};
 pub use anygram_vocab::{Format, LoadOptions, Logit, SpecialIds, TokenId, TokenMask, VocabError, Vocabulary};
 
+mod schema_place;
+
+pub use schema_place::{SchemaPlace, schema_place};
+
 /// How a grammar is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]

@@ -55,6 +55,10 @@ impl Parts {
         let nonterminals = grammar.nonterminals.into_iter();
         let named = nonterminals.map(|n| Nonterminal { name: format!("{outer}: {}", n.name), ..n });
         self.nonterminals.extend(named);
+        // It stands where this one names it.
+        let span = self.nonterminals[lhs.index()].span.clone();
+        let start = &mut self.nonterminals[n_nonterminals + grammar.start.index()];
+        start.span = start.span.take().or(span);
         self.rules.push(Rule { lhs, rhs: vec![moved(Symbol::Nonterminal(grammar.start))] });
         self.rules.extend(
             grammar

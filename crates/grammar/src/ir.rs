@@ -415,6 +415,10 @@ pub struct Hints {
     pub stop_capture: Option<String>,
     /// The temperature with which its tokens should be sampled, as written (`[temperature=…]`).
     pub temperature: Option<String>,
+    /// That it derives the values of a JSON schema: the JSON pointer of the schema in what the grammar was
+    /// read from. It is empty where the schema is all of that, and where [`Nonterminal::span`] says where it
+    /// stands.
+    pub schema: Option<String>,
 }
 
 /// `lhs: rhs`.

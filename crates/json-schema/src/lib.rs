@@ -18,6 +18,7 @@
 //! | `metaschemas` | the drafts' own schemas, for references to them |
 //! | [`options`] | options by name |
 //! | [`mod@explain`] | what each schema costs, and parts without which the same texts are valid |
+//! | [`place`] | where the beginning of a JSON text stops, as a pointer, and in which key |
 //! | `contradiction` | of a schema that no value satisfies, what contradicts what |
 //! | [`refusal`] | why a schema is refused |
 //!
@@ -41,6 +42,7 @@ pub mod numbers;
 pub mod options;
 pub mod pattern;
 pub mod pieces;
+pub mod place;
 pub mod read;
 pub mod refusal;
 pub mod rules;

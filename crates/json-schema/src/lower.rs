@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use anygram_grammar::automata::{PieceAutomaton, Pieces, RuleAutomaton};
 use anygram_grammar::ir::{
-    AutomatonRule, Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Symbol, Terminal,
+    AutomatonRule, Grammar, Hints, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
 use anygram_grammar::memory::{Remembered, Remembers, Role};
@@ -116,6 +116,8 @@ impl Lowered {
         let grammar =
             Grammar::with_automata(terminals, nonterminals, rules, self.start, LexerMode::Scannerless);
         let grammar = grammar.with_pieces(self.pieces.into_iter().map(Pieces).collect(), true);
+        let hints = Hints { schema: Some(String::new()), ..Hints::default() };
+        let grammar = grammar.with_hints(vec![(self.start, hints)]);
         match self.memory {
             Some(memory) => grammar.with_memory(Remembers(Arc::new(memory))),
             None => grammar,

@@ -81,21 +81,57 @@ pub fn explain(
         return Ok((reading, None));
     }
     let explanation = explain_prefix(language, words, &text[..length], &mut stepper, &frontier);
-    let repeats = match text.get(length) {
-        // Readings that repeat something may have been dropped some bytes before: a number has no end of its
-        // own.
-        Some(_) if language.grammar().remembers() => {
-            stepper.begin(language);
-            let mut plain = stepper.start(language)?.unwrap_or_default();
-            for &byte in &text[..=length] {
-                stepper.step(language, &plain, byte, &mut next)?;
-                std::mem::swap(&mut plain, &mut next);
-            }
-            stepper.is_viable(language, &plain)?
-        }
-        _ => false,
-    };
+    let repeats = repeats_at(language, text, length)?;
     Ok((reading, Some(Explanation { repeats, ..explanation })))
+}
+
+/// Whether the byte of a text behind its longest viable beginning, of a length, is refused only because a key
+/// or an item that has to differ would repeat one. Cost: of reading the text, if there is such.
+///
+/// # Errors
+/// For limits.
+pub fn repeats_at(language: &Language, text: &[u8], length: usize) -> Result<bool, StepError> {
+    if length >= text.len() || !language.grammar().remembers() {
+        return Ok(false);
+    }
+    // Readings that repeat something may have been dropped some bytes before: a number has no end of its own.
+    let mut stepper = Stepper::new(language)?;
+    let (mut plain, mut next) = (stepper.start(language)?.unwrap_or_default(), Frontier::new());
+    for &byte in &text[..=length] {
+        stepper.step(language, &plain, byte, &mut next)?;
+        std::mem::swap(&mut plain, &mut next);
+    }
+    stepper.is_viable(language, &plain)
+}
+
+/// Of the phrases that derive the values of JSON schemas, the innermost in progress at the end of a viable
+/// text, or one that can begin there, and where it began. Of several that began there it is the first of the
+/// grammar. `None` also where the text is too long or too ambiguous to say.
+///
+/// Cost: nothing if all of the grammar is a schema; else that of reading the text as for [`explain`].
+///
+/// # Errors
+/// For limits.
+pub fn schema_at(language: &Language, text: &[u8]) -> Result<Option<(NonterminalId, usize)>, StepError> {
+    let grammar = language.grammar();
+    let schemas: FxHashSet<NonterminalId> =
+        grammar.hints.iter().filter(|(_, hints)| hints.schema.is_some()).map(|&(of, _)| of).collect();
+    if schemas.contains(&grammar.start) {
+        return Ok(Some((grammar.start, 0)));
+    }
+    if schemas.is_empty() {
+        return Ok(None);
+    }
+    let mut stepper = Stepper::new(language)?;
+    let mut frontier = stepper.start(language)?.unwrap_or_default();
+    let (mut next, mut recall) = (Frontier::new(), Recall::new(language));
+    for &byte in text {
+        stepper.step_recalling(language, &frontier, &mut recall, byte, &mut next)?;
+        std::mem::swap(&mut frontier, &mut next);
+    }
+    let expected = stepper.expected_terminals(language, &recall.readings(&frontier));
+    let Some(mut chart) = Chart::new(language, text) else { return Ok(None) };
+    Ok(chart.read().and_then(|end| chart.innermost(end, &expected, &schemas)))
 }
 
 fn explain_prefix(
@@ -105,12 +141,7 @@ fn explain_prefix(
     stepper: &mut Stepper,
     frontier: &[Config],
 ) -> Explanation {
-    let n_terminals = language.grammar().terminals.len();
-    let mut expected = BitSet::new(n_terminals);
-    for config in frontier {
-        expected.union_with(&stepper.transducer().candidates(language.lexing(), config.lexeme));
-    }
-    expected.intersect_with(&language.lexing().lexicon.used);
+    let expected = stepper.expected_terminals(language, frontier);
     let is_between = frontier.iter().any(|config| stepper.transducer().is_boundary(config.lexeme));
     // The search asks at each step how much is lacking, which costs as much as there is open.
     let lacking = frontier.iter().map(|config| stepper.recognizer().minimum_remaining(config.state)).min();
@@ -487,6 +518,49 @@ impl<'a> Chart<'a> {
         set.items.extend(items);
         set.is_initial |= is_initial;
         Some(())
+    }
+
+    /// Of some phrases, the innermost around the terminals that are expected behind a position, and where it
+    /// began.
+    fn innermost(
+        &self,
+        at: usize,
+        expected: &BitSet,
+        of: &FxHashSet<NonterminalId>,
+    ) -> Option<(NonterminalId, usize)> {
+        let cfg = self.cfg();
+        let is_awaited = |item: &&Item| {
+            let mut is_awaited = false;
+            item.side.each_next(cfg, |symbol| {
+                is_awaited |= matches!(symbol, Symbol::Terminal(t) if expected.contains(t.index()));
+            });
+            is_awaited
+        };
+        let phrase = |item: &Item| (item.side.lhs(cfg), item.origin);
+        // Within values and outside of them, the same place has several positions.
+        let here = self.places.outside(self.places.place(at))..=at;
+        let mut agenda: Vec<(NonterminalId, usize)> =
+            self.sets.range(here).flat_map(|(_, set)| &set.items).filter(is_awaited).map(phrase).collect();
+        let (mut seen, mut steps) = (FxHashSet::default(), 0);
+        let mut found: Option<(NonterminalId, usize)> = None;
+        while let Some((lhs, origin)) = agenda.pop() {
+            if !seen.insert((lhs, origin)) {
+                continue;
+            }
+            if of.contains(&lhs) {
+                let is_before = |known: &(NonterminalId, usize)| (known.1, lhs) > (origin, known.0);
+                found = found.filter(is_before).or(Some((lhs, origin)));
+                continue;
+            }
+            let around = &self.sets.get(&origin)?.items;
+            steps += around.len();
+            let waiting = around.iter().filter(|item| item.side.wants(cfg, Symbol::Nonterminal(lhs)));
+            agenda.extend(waiting.map(phrase));
+            if steps > STEPS {
+                return None;
+            }
+        }
+        found.map(|(n, origin)| (n, self.places.place(origin)))
     }
 
     /// The shortest chain of phrases in progress from the start to the innermost one at a position.

@@ -13,6 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_grammar::memory::Remembered;
@@ -458,15 +459,29 @@ impl Stepper {
         undecided.map_or(Ok(false), Err)
     }
 
-    /// The names of the terminals that may be in progress or come next, in the order of the grammar.
-    pub fn expected(&self, language: &Language, frontier: &[Config]) -> Vec<String> {
-        let mut all = anygram_bits::BitSet::new(language.grammar().terminals.len());
-        for config in frontier {
-            all.union_with(&self.transducer.candidates(language.lexing(), config.lexeme));
+    /// The terminals that may come next, or be in progress and go on: with more than blanks, unless nothing
+    /// else is expected.
+    pub fn expected_terminals(&self, language: &Language, frontier: &[Config]) -> BitSet {
+        let (lexing, used) = (language.lexing(), &language.lexing().lexicon.used);
+        let all = |of: &dyn Fn(LexemeId) -> BitSet| {
+            let mut all = BitSet::new(language.grammar().terminals.len());
+            for config in frontier {
+                all.union_with(&of(config.lexeme));
+            }
+            all.intersect_with(used);
+            all
+        };
+        let expected = all(&|lexeme| self.transducer.expected(lexing, lexeme));
+        if expected.iter().next().is_some() {
+            return expected;
         }
-        let used = &language.lexing().lexicon.used;
-        let names = all.iter().filter(|&terminal| used.contains(terminal));
-        names.map(|terminal| language.terminal_name(TerminalId::new(terminal)).to_owned()).collect()
+        all(&|lexeme| self.transducer.candidates(lexing, lexeme))
+    }
+
+    /// The names of the expected terminals, in the order of the grammar.
+    pub fn expected(&self, language: &Language, frontier: &[Config]) -> Vec<String> {
+        let expected = self.expected_terminals(language, frontier);
+        expected.iter().map(|at| language.terminal_name(TerminalId::new(at)).to_owned()).collect()
     }
 
     /// The present point, for [`Stepper::release`].

@@ -680,6 +680,34 @@ impl Transducer {
         BitSet::from_members(lexing.cfg.n_terminals, wanted.iter().filter(possible))
     }
 
+    /// The candidates but those of which all can be read already and only blanks could be added, as behind
+    /// the colon of JSON.
+    pub fn expected(&self, lexing: &Lexing, lexeme: LexemeId) -> BitSet {
+        let (mut expected, union) = (self.candidates(lexing, lexeme), &lexing.lexicon.union);
+        if self.is_boundary(lexeme) {
+            return expected;
+        }
+        let state = self.union_state(lexeme);
+        let mut classes: Vec<_> =
+            (0..=u8::MAX).filter(|byte| !byte.is_ascii_whitespace()).map(|byte| union.class(byte)).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let mut goes_on = BitSet::new(lexing.cfg.n_terminals);
+        for class in classes {
+            // What is not found out within the limits may go on.
+            let Ok(next) = union.try_step(state, class) else { return expected };
+            let reached = union.live(next).iter().chain(union.accepts(next).iter());
+            goes_on.extend(reached.filter(|&terminal| terminal < lexing.cfg.n_terminals));
+        }
+        let is_whole = union.accepts(state);
+        let only_blanks = |&at: &usize| is_whole.contains(at) && !goes_on.contains(at);
+        let dropped: Vec<usize> = expected.iter().filter(only_blanks).collect();
+        for at in dropped {
+            expected.remove(at);
+        }
+        expected
+    }
+
     /// The lexeme as a node of [`Lexing::boundaries`], as if all terminals had competed; `None` if it cannot
     /// arise there.
     pub fn node(&self, lexing: &Lexing, lexeme: LexemeId) -> Result<Option<usize>, LexerError> {

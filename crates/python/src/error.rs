@@ -3,7 +3,8 @@
 //! The classes are Python's own (`anygram/_errors.py`), so that they have types, defaults and pickle.
 
 use anygram::{
-    CanvasError, CompileError, DecodeError, ErrorKind, MatchError, Refusal, StepError, Undecided, VocabError,
+    CanvasError, CompileError, DecodeError, ErrorKind, MatchError, Refusal, SchemaPlace, StepError,
+    Undecided, VocabError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
@@ -12,6 +13,28 @@ use pyo3::types::{IntoPyDict, PyDict};
 pub trait Raise<T> {
     /// The value, or the exception.
     fn raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+/// An error of an output, and if a token is refused within the value of a JSON schema, where.
+pub struct Located {
+    error: MatchError,
+    place: Option<SchemaPlace>,
+}
+
+impl Located {
+    /// The error of an output that was to read some bytes more.
+    pub fn new(error: MatchError, matcher: &anygram::Matcher, more: &[u8]) -> Self {
+        let mut place = None;
+        if let MatchError::Refused(refusal) = &error {
+            let constraint = matcher.constraint();
+            let mut text = constraint.vocabulary().decode(matcher.tokens()).unwrap_or_default();
+            text.extend(more);
+            let found = anygram::schema_place(constraint.language(), &text, refusal.text_offset);
+            // What is not found out in time is no reason to raise something else.
+            place = found.ok().flatten().filter(|_| !refusal.ended);
+        }
+        Self { error, place }
+    }
 }
 
 macro_rules! raise {
@@ -26,6 +49,7 @@ macro_rules! raise {
 
 raise! {
     MatchError => of_match,
+    Located => of_located,
     VocabError => of_vocabulary,
     CanvasError => |py, error: CanvasError| of_kind(py, error.kind(), error.limit(), error.to_string()),
     StepError => |py, error: StepError| of_kind(py, error.kind(), error.limit(), error.to_string()),
@@ -115,12 +139,19 @@ pub fn of_compile(py: Python<'_>, error: &CompileError, source: Option<&str>) ->
 /// Something that was asked of an output.
 pub fn of_match(py: Python<'_>, error: MatchError) -> PyErr {
     match error {
-        MatchError::Refused(refusal) => of_refusal(py, &refusal),
+        MatchError::Refused(refusal) => of_refusal(py, &refusal, None),
         error => of_kind(py, error.kind(), error.limit(), error.to_string()),
     }
 }
 
-fn of_refusal(py: Python<'_>, refusal: &Refusal) -> PyErr {
+fn of_located(py: Python<'_>, Located { error, place }: Located) -> PyErr {
+    match error {
+        MatchError::Refused(refusal) => of_refusal(py, &refusal, place.as_ref()),
+        error => of_match(py, error),
+    }
+}
+
+fn of_refusal(py: Python<'_>, refusal: &Refusal, place: Option<&SchemaPlace>) -> PyErr {
     let fields = [("token", refusal.token.0)].into_py_dict(py).and_then(|fields| {
         fields.set_item("byte", refusal.refused_byte)?;
         fields.set_item("offset", refusal.text_offset)?;
@@ -128,9 +159,17 @@ fn of_refusal(py: Python<'_>, refusal: &Refusal) -> PyErr {
         fields.set_item("expected", &refusal.expected)?;
         fields.set_item("could_end", refusal.could_end)?;
         fields.set_item("has_ended", refusal.ended)?;
+        if let Some(place) = place {
+            fields.set_item("pointer", &place.pointer)?;
+            fields.set_item("schema", &place.schema)?;
+            fields.set_item("schema_span", place.span.as_ref().map(|span| (span.start, span.end)))?;
+            fields.set_item("repeats", place.repeats)?;
+            fields.set_item("repeated_key", &place.repeated_key)?;
+        }
         Ok(fields)
     });
-    exception(py, "RefusedError", refusal.to_string(), fields)
+    let place = place.map(|place| format!("; {place}")).unwrap_or_default();
+    exception(py, "RefusedError", format!("{refusal}{place}"), fields)
 }
 
 fn of_vocabulary(py: Python<'_>, error: VocabError) -> PyErr {

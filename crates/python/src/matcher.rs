@@ -9,12 +9,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use anygram::{Draft, MaskRows, MatchError, TokenId};
+use anygram::{Draft, MaskRows, MatchError, TokenId, VocabError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyTuple};
 
 use crate::constraint::Constraint;
-use crate::error::{Raise, invalid};
+use crate::error::{Located, Raise, invalid};
 use crate::gate::work;
 use crate::mask_buffer::{Words, with_rows};
 use crate::mask_times::Made;
@@ -123,6 +123,21 @@ impl Matcher {
         self.constraint.get().count_mask(made, took);
     }
 
+    /// Raises what went wrong when more was to be read, with the place in the value of a JSON schema. The
+    /// state is that before what was to be read.
+    fn locate<T>(
+        &self,
+        py: Python<'_>,
+        error: MatchError,
+        more: impl FnOnce(&anygram::Vocabulary) -> Result<Vec<u8>, VocabError> + Send,
+    ) -> PyResult<T> {
+        let located = self.work(py, |inner| {
+            let more = more(inner.constraint().vocabulary()).unwrap_or_default();
+            Located::new(error, inner, &more)
+        });
+        Err::<T, _>(located).raise(py)
+    }
+
     /// The mask, computed without the interpreter's lock.
     fn computed(&self, py: Python<'_>, budget: Option<Budget>) -> PyResult<Vec<u32>> {
         let mut words = vec![0; self.mask_words()];
@@ -156,19 +171,28 @@ impl Matcher {
     ///     LimitError: a limit was reached; the output is as it was.
     ///     AnygramError: the vocabulary has no such token.
     fn advance(&self, py: Python<'_>, token: Token) -> PyResult<()> {
-        self.quick(py, |inner| inner.advance(token.0)).raise(py)
+        match self.quick(py, |inner| inner.advance(token.0)) {
+            Ok(()) => Ok(()),
+            Err(error) => self.locate(py, error, |vocabulary| vocabulary.decode(&[token.0])),
+        }
     }
 
     /// Appends several tokens: all of them, or, if one is refused, none. Raises as `advance`.
     fn advance_all(&self, py: Python<'_>, tokens: Tokens) -> PyResult<()> {
-        self.by_length(py, tokens.0.len(), |inner| inner.advance_all(&tokens.0)).raise(py)
+        match self.by_length(py, tokens.0.len(), |inner| inner.advance_all(&tokens.0)) {
+            Ok(()) => Ok(()),
+            Err(error) => self.locate(py, error, |vocabulary| vocabulary.decode(&tokens.0)),
+        }
     }
 
     /// Appends a text as the tokens that the vocabulary's encoder makes of it; returns how many. All or none.
     ///
     /// Raises as `advance`, and `VocabularyError` if no tokens spell the text.
     fn advance_text(&self, py: Python<'_>, text: Text) -> PyResult<usize> {
-        self.work(py, |inner| inner.advance_text(&text.0)).raise(py)
+        match self.work(py, |inner| inner.advance_text(&text.0)) {
+            Ok(n_tokens) => Ok(n_tokens),
+            Err(error) => self.locate(py, error, |_| Ok(text.0.to_vec())),
+        }
     }
 
     /// Appends tokens up to the first that is refused; returns how many.
@@ -203,7 +227,13 @@ impl Matcher {
     /// rest.
     /// Raises as `advance`, and then the output has the tokens before the one that was refused.
     fn go_to(&self, py: Python<'_>, tokens: Tokens) -> PyResult<()> {
-        self.work(py, |inner| inner.go_to(&tokens.0)).raise(py)
+        match self.work(py, |inner| inner.go_to(&tokens.0)) {
+            Err(MatchError::Refused(refusal)) => {
+                let token = refusal.token;
+                self.locate(py, MatchError::Refused(refusal), |vocabulary| vocabulary.decode(&[token]))
+            }
+            result => result.raise(py),
+        }
     }
 
     /// Removes all tokens.

@@ -9,6 +9,7 @@
 //! | [`format`](mod@format) | the tree of a tag, and how its JSON is read |
 //! | [`free`] | free text as automata over bytes |
 //! | [`style`] | JSON schemas whose members are not written as JSON |
+//! | [`keys`] | that the keys of such members differ, where they may be anything |
 //! | [`lower`](mod@lower) | the tree as a grammar |
 //! | [`grammars`](mod@grammars) | llguidance's list of grammars |
 //! | [`tools`] | tools and the choice among them as a tag, in the call formats of model families |
@@ -18,6 +19,7 @@
 pub mod format;
 pub mod free;
 pub mod grammars;
+pub mod keys;
 pub mod lower;
 pub mod style;
 pub mod tools;

@@ -18,6 +18,7 @@ use anygram_grammar::ir::{
     Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal,
     TerminalId, TerminalKind,
 };
+use anygram_grammar::memory::Remembers;
 use anygram_grammar::regex::RegexOptions;
 use anygram_grammar::{GrammarError, ebnf, regex};
 use anygram_json_schema::algebra::KeyOrder;
@@ -39,13 +40,17 @@ type Result<T> = std::result::Result<T, Refusal>;
 pub fn lower(root: &Node, options: &Options) -> Result<Grammar> {
     let mut lowering = Lowering {
         parts: Parts::default(),
+        memory: None,
         names: FxHashSet::default(),
         literals: FxHashMap::default(),
         left: options.max_size,
         options,
     };
-    let start = lowering.format(root, &Ends::default())?;
-    let grammar = lowering.parts.into_grammar(start, LexerMode::Scannerless);
+    let start = lowering.format(root, &Ends { behind: Some(Vec::new()), ..Ends::default() })?;
+    let mut grammar = lowering.parts.into_grammar(start, LexerMode::Scannerless);
+    if let Some(memory) = lowering.memory {
+        grammar = grammar.with_memory(memory);
+    }
     // What a name of a token may look like is known there.
     grammar.validate().map_err(|message| Refusal::new(Kind::Unsupported, "", message))?;
     Ok(grammar)
@@ -54,6 +59,8 @@ pub fn lower(root: &Node, options: &Options) -> Result<Grammar> {
 /// The parts so far.
 struct Lowering<'o> {
     parts: Parts,
+    /// What the whole text remembers.
+    memory: Option<Remembers>,
     names: FxHashSet<String>,
     literals: FxHashMap<String, Symbol>,
     /// How much the grammar may still grow.
@@ -62,10 +69,25 @@ struct Lowering<'o> {
 }
 
 /// What ends the nearest tag around a format.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Ends<'t> {
     texts: Vec<&'t str>,
     tokens: Vec<SpecialToken>,
+    /// The texts one of which comes right behind the format, none if it is the whole tag; `None` if it may be
+    /// something else.
+    behind: Option<Vec<&'t str>>,
+}
+
+impl<'t> Ends<'t> {
+    /// The same for a part of the format at its end.
+    fn of_part(&self) -> Self {
+        Self { behind: self.behind.clone().filter(|texts| !texts.is_empty()), ..self.clone() }
+    }
+
+    /// The same for a part that something else may follow.
+    fn of_other_part(&self, behind: Option<Vec<&'t str>>) -> Self {
+        Self { behind, ..self.clone() }
+    }
 }
 
 /// A trigger and what may follow it.
@@ -169,23 +191,31 @@ impl Lowering<'_> {
                 let grammar = ebnf::parse(source, &options);
                 self.embed(grammar.map_err(|error| of_grammar(error, at, "grammar"))?, at, "")
             }
-            Format::Schema(schema) => self.schema(schema, at),
+            Format::Schema(schema) => self.schema(schema, (at, ends)),
             Format::AnyText { excludes, most } => {
                 let excludes = with_ends(excludes, &ends.texts);
                 self.free_text(&excludes, *most, (at, ""))
             }
             Format::Sequence(elements) => {
-                let elements = elements.iter().map(|element| self.format(element, ends));
+                let ends = |at: usize| match elements.get(at + 1).map(|next| &next.format) {
+                    None => ends.of_part(),
+                    Some(Format::Const(text)) if !text.is_empty() => ends.of_other_part(Some(vec![text])),
+                    Some(_) => ends.of_other_part(None),
+                };
+                let elements =
+                    elements.iter().enumerate().map(|(at, element)| self.format(element, &ends(at)));
                 let sequence = elements.collect::<Result<Vec<_>>>()?;
                 self.any_of(at, "", vec![sequence.into_iter().map(Symbol::Nonterminal).collect()])
             }
             Format::Or(elements) => {
-                let elements = elements.iter().map(|element| self.format(element, ends));
+                let ends = ends.of_part();
+                let elements = elements.iter().map(|element| self.format(element, &ends));
                 let any = elements.collect::<Result<Vec<_>>>()?;
                 self.any_of(at, "", any.into_iter().map(|one| vec![Symbol::Nonterminal(one)]).collect())
             }
             Format::Repeat { content, min, max } => {
-                let content = self.format(content, ends)?;
+                let ends = if *max == Some(1) { ends.of_part() } else { ends.of_other_part(None) };
+                let content = self.format(content, &ends)?;
                 let repeated = self.repeat(content, (*min, *max), at)?;
                 self.any_of(at, "", vec![vec![Symbol::Nonterminal(repeated)]])
             }
@@ -227,12 +257,13 @@ impl Lowering<'_> {
         }
     }
 
-    fn schema(&mut self, format: &SchemaFormat, at: &str) -> Result<NonterminalId> {
+    fn schema(&mut self, format: &SchemaFormat, (at, ends): (&str, &Ends<'_>)) -> Result<NonterminalId> {
         if format.style != Style::Json {
-            return self.members(format, at);
+            return self.members(format, (at, ends));
         }
         let options = self.schema_options(format);
-        self.json(&format.schema.to_string(), &options, (at, ""))
+        let schema = (&*format.schema.to_string(), &*format!("{at}/json_schema"));
+        self.json(schema, &options, (at, ""))
     }
 
     fn schema_options(&self, format: &SchemaFormat) -> anygram_json_schema::Options {
@@ -244,15 +275,18 @@ impl Lowering<'_> {
         options
     }
 
-    /// JSON texts of a schema.
+    /// JSON texts of a schema that stands at a place.
     fn json(
         &mut self,
-        schema: &str,
+        (schema, place): (&str, &str),
         options: &anygram_json_schema::Options,
         (at, part): (&str, &str),
     ) -> Result<NonterminalId> {
-        let grammar = anygram_json_schema::embedded(schema, options)
-            .map_err(|refusal| Refusal { at: format!("{at}/json_schema{}", refusal.at), ..refusal })?;
+        let mut grammar = anygram_json_schema::embedded(schema, options)
+            .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
+        for (_, hints) in &mut grammar.hints {
+            hints.schema = hints.schema.take().map(|_| place.to_owned());
+        }
         self.embed(grammar, at, part)
     }
 
@@ -363,7 +397,10 @@ impl Lowering<'_> {
             Mark::Token(token) => Some(token.clone()),
             Mark::Text(_) => None,
         });
-        let ends = Ends { texts: tag.ends.iter().filter_map(Mark::text).collect(), tokens: tokens.collect() };
+        let texts: Vec<&str> = tag.ends.iter().filter_map(Mark::text).collect();
+        let is_text = texts.len() == tag.ends.len() && texts.iter().all(|text| !text.is_empty());
+        let behind = is_text.then(|| texts.clone());
+        let ends = Ends { texts, tokens: tokens.collect(), behind };
         self.format(&tag.content, &ends)
     }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use anygram::json_schema::{Options, Whitespace};
 use anygram::{
     CompileError, Compiler, Constraint, ErrorKind, GrammarFormat, LexerMode, LoadOptions, Vocabulary,
+    schema_place,
 };
+use anygram_testkit::random::Random;
 
 fn compiler() -> Compiler {
     let mut options = Options { whitespace: Whitespace::Compact, ..Options::default() };
@@ -133,5 +135,99 @@ fn refusals_name_both_places() {
         let error = error(&format!("%lexer {mode}\nstart: \"a\" %json {{}}"));
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("scannerless"), "{error}");
+    }
+}
+
+/// Within a Lark grammar and a structural tag, a text stops where it stops alone, and the place is the same.
+#[test]
+fn places_within_other_grammars_are_those_of_the_schema() {
+    let schema = r#"{"type": "object", "additionalProperties": {"type": "array", "uniqueItems": true,
+        "items": {"properties": {"k/": {"type": "boolean"}}, "maxProperties": 2}}}"#;
+    let lark = format!("start: /[a-z]+/ \"=\" args /[.]*/ | \"=\"\nargs: %json {schema}\n");
+    let tag = format!(
+        r#"{{"type": "structural_tag", "format": {{"type": "triggered_tags", "triggers": ["="], "tags":
+            [{{"begin": "=", "end": ".", "content": {{"type": "json_schema", "any_order": true,
+                "json_schema": {schema}}}}}]}}}}"#
+    );
+    let compile = |format, source: &str| Compiler::default().compile(format, source).unwrap();
+    let alone = compile(GrammarFormat::JsonSchema, schema);
+    let others = [
+        (compile(GrammarFormat::Lark, &lark), ""),
+        (compile(GrammarFormat::StructuralTag, &tag), "/format/tags/0/content/json_schema"),
+    ];
+    let pieces = ["{", "}", "[", "]", ",", ":", "\"k/\"", "\"\\u006b/\"", "\"a\"", "\"", "true", "7", " "];
+    let mut random = Random::new(24);
+    let (mut n_within, mut n_repeated, mut n_outside) = (0, 0, 0);
+    for _ in 0..4_000 {
+        // Pieces that can follow, and one more.
+        let mut text = String::from("{");
+        for _ in 0..random.below(40) {
+            let longer = format!("{text}{}", random.choose(&pieces));
+            let is_viable = alone.read(longer.as_bytes()).unwrap().is_viable;
+            text = if is_viable { longer } else { text };
+        }
+        let keys = if random.chance(50) { 6..9 } else { 0..pieces.len() };
+        text = format!("{text}{}", random.choose(&pieces[keys]));
+        let reading = alone.read(text.as_bytes()).unwrap();
+        let place = schema_place(&alone, text.as_bytes(), reading.length).unwrap().unwrap();
+        assert!(place.is_whole() && place.begin == 0);
+        for (language, schema) in &others {
+            let longer = format!("ab={text}");
+            assert_eq!(language.read(longer.as_bytes()).unwrap().length, reading.length + 3, "{longer}");
+            let within = schema_place(language, longer.as_bytes(), reading.length + 3).unwrap();
+            let is_complete = alone.read(&text.as_bytes()[..reading.length]).unwrap().is_sentence;
+            let Some(within) = within else {
+                assert!(is_complete, "{longer}");
+                n_outside += 1;
+                continue;
+            };
+            assert!(!is_complete, "{longer}");
+            n_within += 1;
+            n_repeated += usize::from(within.repeated_key.is_some());
+            assert_eq!(within.repeats, place.repeats, "{longer}");
+            assert_eq!(
+                (within.pointer, within.repeated_key),
+                (place.pointer.clone(), place.repeated_key.clone()),
+                "{longer}"
+            );
+            assert_eq!((&*within.schema, within.begin), (*schema, 3), "{longer}");
+            assert_eq!(
+                within.span.map(|span| &lark[span]),
+                schema.is_empty().then(|| lark.split("args: ").nth(1).unwrap().trim_end())
+            );
+        }
+    }
+    assert!(n_within > 5_000 && n_repeated > 20 && n_outside > 50, "{n_within}, {n_repeated}, {n_outside}");
+    // Of several schemas it is the one that goes on, or the first.
+    let several =
+        "start: \"<\" (%json {\"required\": [\"x\"], \"type\": \"object\"} | %json {\"items\": {}})";
+    let language = compile(GrammarFormat::Lark, several);
+    for (text, schema) in [("<{\"x", "required"), ("<[[", "items"), ("<", "required")] {
+        let place = schema_place(&language, text.as_bytes(), text.len()).unwrap();
+        let span = place.and_then(|place| place.span);
+        assert!(span.is_some_and(|span| several[span].contains(schema)), "{text}");
+    }
+}
+
+/// Behind a colon the colon is not expected, to which blanks could be added.
+#[test]
+fn what_is_expected_is_more_than_blanks() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer","minimum":0}},
+        "required":["a"],"additionalProperties":false}"#;
+    let language = Compiler::default().compile(GrammarFormat::JsonSchema, schema).unwrap();
+    for (text, expected) in [
+        ("{", &["\"a\""][..]),
+        ("{\"a\"", &["`:`"]),
+        ("{\"a\": ", &["an integer of at least 0"]),
+        ("{\"a\":-", &["an integer of at least 0"]),
+        ("{\"a\":0 ", &["`}`"]),
+    ] {
+        assert_eq!(language.read(text.as_bytes()).unwrap().expected, expected, "{text}");
+    }
+    let lark = "start: A B? \"c\"\nA: /a */\nB: /  b/";
+    let language = Compiler::default().lexer(LexerMode::Scannerless).compile(GrammarFormat::Lark, lark);
+    let language = language.unwrap();
+    for text in ["a", "a ", "a  "] {
+        assert_eq!(language.read(text.as_bytes()).unwrap().expected, ["B", "\"c\""], "{text:?}");
     }
 }

@@ -14,7 +14,7 @@ use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anygram::{Constraint, GrammarFormat, TokenId, Vocabulary};
+use anygram::{Constraint, TokenId, Vocabulary};
 use anyhow::{Context, Result, anyhow, bail};
 use cpu_time::ThreadTime;
 use serde::Serialize;
@@ -97,9 +97,11 @@ use subject::{Origin, Subject, Subjects};
 /// its text. The order is id, shortest, longest or varied (the shortest of each first byte).
 ///
 /// More wants of the op text: "explain" says where the text stops ("at", a byte, "line" and "column"), what
-/// is expected there, in the words of the grammar, and what the text is in the middle of; "tree" lists the
-/// nodes of the parse tree, each before those below it, or is null if the text is not a sentence; "captures"
-/// lists the rules that its viable beginning enters and leaves, "at" counting bytes.
+/// is expected there, in the words of the grammar, and what the text is in the middle of; in the value of a
+/// JSON schema also the JSON pointer there ("pointer"), and which schema it is ("schema") if there is more
+/// than one. "tree" lists the nodes of the parse tree, each before those below it, or is null if the text is
+/// not a sentence; "captures" lists the rules that its viable beginning enters and leaves, "at" counting
+/// bytes.
 ///
 /// A slot of a canvas is a token, null (a hole: one token) or "*" (a gap: any number of tokens). "end"
 /// is "sentence", the default, or "prefix", with an optional "remaining": at most so many more tokens
@@ -174,9 +176,7 @@ pub fn run(args: Args) -> Result<bool> {
         let device = grammar.is_for_device().then(|| Decoder::new(&grammar, &constraint, 1)).transpose()?;
         questions = Questions::new(&grammar.reading, constraint.vocabulary().clone())?;
         let mut subject = Subject::new(constraint, device)?;
-        let is_schema = format == GrammarFormat::JsonSchema;
-        let schema = is_schema.then(|| grammar.schema()).transpose()?;
-        subject.origin = Origin { source, schema };
+        subject.origin = Origin { source, schema: grammar.schema()? };
         questions.subjects.given = Some(subject);
     } else {
         questions = Questions::new(&reading, vocab.vocabulary()?)?;

@@ -299,11 +299,64 @@ fn what_repeats_is_named() {
     for (grammar, text, why) in [
         (&schema, r#"{"x":{"a":1,"\u0061":2}}"#, "at /x: the key \"a\" is there already"),
         (&schema, r#"{"x":[1,1.0]}"#, "at /x/1: it would repeat a key, or an item that has to differ"),
-        (&lark, r#"<{"a":1,"a":2}>"#, "it would repeat a key, or an item that has to differ"),
+        (&lark, r#"<{"a":1,"a":2}>"#, "at the root of the schema at line 1: the key \"a\" is there already"),
     ] {
         let output = anygram(&["check", "-g", grammar, &folder.file("t.txt", text)]);
         assert!(output.stdout.lines().any(|line| line.trim() == why), "{text}: {}", output.stdout);
     }
     let output = anygram(&["check", "-g", &schema, &folder.file("t.txt", r#"{"x":{"a":1,}}"#)]);
     assert!(!output.stdout.contains("repeat"), "{}", output.stdout);
+}
+
+/// A schema within a Lark grammar and within a structural tag says the same as alone, and which schema it is.
+#[test]
+fn refusals_within_other_grammars_are_those_of_the_schema() {
+    let schema = json!({"type": "object", "required": ["items"], "properties": {"items": {"type": "array",
+        "items": {"required": ["age"], "type": "object",
+            "properties": {"age": {"type": "integer", "minimum": 0}}}}}});
+    let folder = Folder::new();
+    let alone = folder.file("s.schema.json", schema.to_string());
+    let lark =
+        folder.file("g.lark", format!("start: \"<t>\" args \"</t>\" | /x*/\n\nargs: %json {schema}\n"));
+    let tag = json!({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<t"],
+        "tags": [{"type": "tag", "begin": "<t>", "end": "</t>",
+            "content": {"type": "json_schema", "json_schema": schema}}]}});
+    let tag = folder.file("c.tag.json", tag.to_string());
+    let in_tag = "/format/tags/0/content/json_schema";
+    for (text, pointer, note) in [
+        (r#"{"items":[{"age":1},{"age":-3}]}"#, "/items/1/age", ""),
+        (r#"{"items":[{"age":1,"x":2,"x":3}]}"#, "/items/0", "the key \"x\" is there already"),
+        (r#"{"items":[{"age":1},{}]}"#, "/items/1", "the key \"age\" is missing"),
+        ("[", "", ""),
+    ] {
+        let question = |text: String| json!({"op": "text", "text": text, "want": ["explain"]});
+        let expected = answers(&["-g", &alone], &[question(text.to_owned())]).remove(0)["explain"].clone();
+        assert_eq!(expected["pointer"], pointer, "{expected}");
+        let text = format!("<t>{text}</t>");
+        for (grammar, name) in
+            [(&lark, "the schema at line 3".to_owned()), (&tag, format!("the schema at {in_tag}"))]
+        {
+            let told = answers(&["-g", grammar], &[question(text.clone())]).remove(0)["explain"].clone();
+            assert_eq!((&told["pointer"], &told["schema"]), (&json!(pointer), &json!(name)), "{text}");
+            assert_eq!(told["at"], expected["at"].as_u64().unwrap() + 3, "{text}");
+            let root = if pointer.is_empty() { "the root" } else { pointer };
+            let said = anygram(&["check", "-g", grammar, &folder.file("t.txt", &text)]).stdout;
+            assert!(said.contains(&format!(", at {root} of {name}\n")), "{said}");
+            assert!(note.is_empty() || said.contains(&format!("at {root} of {name}: {note}")), "{said}");
+        }
+    }
+    // Where members stand between marks, each value has a schema of its own.
+    let styled = json!({"type": "structural_tag", "format": {"type": "json_schema", "style": "qwen_xml",
+        "json_schema": {"properties": {"o": schema}}}});
+    let styled = folder.file("s.tag.json", styled.to_string());
+    let text = "<parameter=o>{\"items\":[{}";
+    let said = anygram(&["check", "-g", &styled, &folder.file("t.txt", format!("{text}]}}"))]).stdout;
+    let place = "at /items/0 of the schema at /format/json_schema/properties/o: the key \"age\" is missing";
+    assert!(said.contains(place), "{said}");
+    // Behind a value, and before it begins, it is not the schema that is in the way.
+    for text in [r#"<t>{"items":[]}</x>"#, r#"<t>{"items":[]} x"#, "<x"] {
+        let told =
+            answers(&["-g", &lark], &[json!({"op": "text", "text": text, "want": ["explain"]})]).remove(0);
+        assert!(told["explain"].get("pointer").is_none(), "{told}");
+    }
 }

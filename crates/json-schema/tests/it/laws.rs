@@ -52,6 +52,41 @@ fn random_schemas_have_the_values_that_the_evaluator_says() {
     assert!(only.is_some() || n_valid > 500 && n_invalid > 500);
 }
 
+/// However a value is spelled, it is valid or not; a schema is its double negation, and with its negation it has
+/// no value.
+#[test]
+fn spellings_and_negations() {
+    let (mut n_texts, mut n_empty, mut n_refused) = (0, 0, 0);
+    for seed in 0..seeds() {
+        let mut generator = Generator::new(seed + 2_000_000);
+        let schema = generator.schema(2);
+        let text = generator.spell(&schema);
+        let Ok(plain) = lowered(&text, &Options::default()) else { continue };
+        match lowered(&format!("{{\"allOf\":[{text},{{\"not\":{text}}}]}}"), &Options::default()) {
+            Err(refusal) if refusal.kind == Kind::Unsatisfiable => n_empty += 1,
+            // References have another root, and some negations are refused.
+            Err(_) => n_refused += 1,
+            Ok(_) => panic!("seed {seed}: {text} and its negation have a value"),
+        }
+        let twice = lowered(&format!("{{\"not\":{{\"not\":{text}}}}}"), &Options::default());
+        let (plain, twice) = (Simulation::new(&plain), twice.as_ref().ok().map(Simulation::new));
+        for _ in 0..6 {
+            let value = generator.value_for(&schema, 3);
+            let mut verdicts = Vec::new();
+            for _ in 0..3 {
+                let spelled = generator.spell(&value);
+                let both = [Some(&plain), twice.as_ref()].into_iter().flatten();
+                verdicts.extend(both.filter_map(|of| of.read(spelled.as_bytes())).map(|read| read.is_valid));
+                n_texts += 1;
+            }
+            verdicts.dedup();
+            assert!(verdicts.len() <= 1, "seed {seed}: {text}\n{value:?}");
+        }
+    }
+    println!("{n_texts} texts, {n_empty} empty, {n_refused} refused");
+    assert!(n_texts > 5 * seeds() && n_empty > seeds() / 2);
+}
+
 /// What is viable can be completed: a random walk that only takes bytes that are viable never gets stuck.
 #[test]
 fn what_is_viable_goes_on() {

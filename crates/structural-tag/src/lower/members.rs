@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use anygram_grammar::ir::{AutomatonRule, NonterminalId, Pattern, SpecialToken, Symbol, TerminalKind};
+use anygram_grammar::memory::{Remembered, Remembers, Role};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::refusal::{Kind, Refusal};
 use anygram_json_schema::value::Value;
 use regex_syntax::hir::Hir;
 
 use super::unordered::Unordered;
-use super::{Lowering, Result};
+use super::{Ends, Lowering, Result};
 use crate::format::{Most, SchemaFormat, escape, unsupported};
+use crate::keys::{KeyMemory, Marks};
 use crate::style::{Style, Wrapper};
 
 /// What says nothing about values.
@@ -49,7 +51,11 @@ pub(super) enum Written {
 
 impl Lowering<'_> {
     /// The members of an object, in the order in which the schema declares them or in any.
-    pub(super) fn members(&mut self, format: &SchemaFormat, at: &str) -> Result<NonterminalId> {
+    pub(super) fn members(
+        &mut self,
+        format: &SchemaFormat,
+        (at, ends): (&str, &Ends<'_>),
+    ) -> Result<NonterminalId> {
         let SchemaFormat { schema, style, any_order, .. } = format;
         let place = format!("{at}/json_schema");
         if matches!(style, Style::Cohere | Style::MiniMaxM3 | Style::Gemma) {
@@ -58,7 +64,11 @@ impl Lowering<'_> {
         check_object(schema, &place)?;
         let blanks = self.blanks(format);
         let Some(properties) = schema.get("properties") else {
-            return self.any_members(format, blanks, at);
+            if let Some(name) = required(schema, &place)?.first() {
+                let message = format!("the key {name:?} is required and not declared");
+                return Err(unsupported(&format!("{place}/required"), message));
+            }
+            return self.any_members(format, blanks, (at, ends));
         };
         let (mut members, root) = (Vec::new(), place.clone());
         for (key, value, is_required) in declared(schema, properties, &place)? {
@@ -117,38 +127,72 @@ impl Lowering<'_> {
         self.any_of(at, "", none.into_iter().chain([some]).collect())
     }
 
-    /// Members with any names and values.
+    /// Members with any names, none twice, and values.
     fn any_members(
         &mut self,
         format: &SchemaFormat,
         blanks: Option<Symbol>,
-        at: &str,
+        (at, ends): (&str, &Ends<'_>),
     ) -> Result<NonterminalId> {
-        const KEY: &str = "\u{0}";
-        let none = vec![blanks.into_iter().collect()];
+        let none: Vec<Symbol> = blanks.into_iter().collect();
         if format
             .schema
             .get("additionalProperties")
             .is_some_and(|others| matches!(others, Value::Bool(false)))
         {
-            return self.any_of(at, "", none);
+            return self.any_of(at, "", vec![none]);
         }
-        let wrapper = format.style.wrapper(KEY, "string");
-        let Wrapper { open, inner, close } = wrapper.expect("styles without one were refused");
-        let (before, behind) = open.split_once(KEY).expect("the key stands in it");
-        let (before, behind) = (self.literal(before, at)?, self.literal(behind, at)?);
-        let key = regex_syntax::parse("[A-Za-z_][A-Za-z0-9_.-]*").expect("it is an expression");
+        let marks = ends.behind.as_ref().and_then(|ends| Marks::new(format.style, ends));
+        // A special token has no bytes, so the memory does not see it.
+        let is_text = |marks: &Marks| {
+            let all = [&*marks.before, &*marks.behind, marks.inner.unwrap_or_default(), marks.close];
+            let is_in = |token: &String| !token.is_empty() && all.iter().any(|mark| mark.contains(&**token));
+            !format.special_tokens.iter().any(is_in)
+        };
+        let marks = marks.filter(is_text);
+        let marks = marks.ok_or_else(|| {
+            let message = "members whose names are not declared stand only between marks that are texts, and \
+                           right before a text that ends them and cannot begin a member, or are the whole \
+                           tag; else it is not known which names have to differ";
+            unsupported(&format!("{at}/json_schema"), message)
+        })?;
+        let (open, rest) = marks.before.split_at(1);
+        let (end, behind) = marks.behind.split_at(1);
+        // Where they are the whole text, so is the memory.
+        let value = (!marks.ends.is_empty()).then_some(self.parts.embedded.len() as u32);
+        let opens = Pattern::literal(open.as_bytes());
+        let opens = self.terminal(format!("{open:?}"), TerminalKind::Literal(opens));
+        if value.is_some() {
+            self.remember(Remembered { value, role: Role::Opens });
+        }
+        let key =
+            regex_syntax::parse(&format!("[A-Za-z_][A-Za-z0-9_.-]*{end}")).expect("it is an expression");
         let key = self.terminal("a key".to_owned(), TerminalKind::Pattern(Pattern::Regex(key)));
-        let inner = self.inner(inner, blanks, at)?;
-        let value = self.free_text(&[close], Most::default(), (at, "value"))?;
-        let close = self.literal(close, at)?;
-        let some = self.add(at, "members")?;
-        self.rule(some, Vec::new())?;
-        let member = before.into_iter().chain([key]).chain(behind).chain(inner);
-        let member = member.chain([Symbol::Nonterminal(value)]).chain(close).chain(blanks);
-        self.rule(some, [Symbol::Nonterminal(some)].into_iter().chain(member).collect())?;
+        self.remember(Remembered { value, role: Role::Piece { kind: 0, is_distinct: true } });
+        let (rest, before) = (self.literal(rest, at)?, self.literal(&marks.before, at)?);
+        let behind = self.literal(behind, at)?;
+        let inner = self.inner(marks.inner, blanks, at)?;
+        let text = self.free_text(&[marks.close], Most::default(), (at, "value"))?;
+        let close = self.literal(marks.close, at)?;
+        let memory = Remembers(Arc::new(KeyMemory::new(marks)));
+        match value {
+            Some(_) => self.parts.embedded.push(memory),
+            None => self.memory = Some(memory),
+        }
+        let member = [key].into_iter().chain(behind).chain(inner).chain([Symbol::Nonterminal(text)]);
+        let member = self.any_of(at, "member", vec![member.chain(close).chain(blanks).collect()])?;
+        let (some, member) = (self.add(at, "members")?, Symbol::Nonterminal(member));
+        self.rule(some, [opens].into_iter().chain(rest).chain([member]).collect())?;
+        self.rule(some, [Symbol::Nonterminal(some)].into_iter().chain(before).chain([member]).collect())?;
         let all = blanks.into_iter().chain([Symbol::Nonterminal(some)]).collect();
-        self.any_of(at, "", vec![all])
+        self.any_of(at, "", vec![none, all])
+    }
+
+    /// Says what the pieces of the last terminal are to a memory.
+    fn remember(&mut self, remembered: Remembered) {
+        if let Some(terminal) = self.parts.terminals.last_mut() {
+            terminal.memory = Some(remembered);
+        }
     }
 
     /// What stands between key and value.
@@ -204,9 +248,7 @@ impl Lowering<'_> {
         (at, place): (&str, &str),
     ) -> Result<NonterminalId> {
         let options = self.schema_options(format);
-        let json = anygram_json_schema::embedded(&schema.to_string(), &options)
-            .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
-        self.embed(json, at, &format!("value of {place:?}"))
+        self.json((&*schema.to_string(), place), &options, (at, &format!("value of {place:?}")))
     }
 
     /// A mark of the style: as it is written, but for the special tokens in it.

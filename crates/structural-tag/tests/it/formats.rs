@@ -321,6 +321,13 @@ fn refusals_say_where_and_what() {
             "",
         ),
         (
+            r#"{"type":"json_schema","json_schema":{"type":"object"},"style":"qwen_xml",
+                "special_tokens":["</parameter>"]}"#,
+            Kind::Unsupported,
+            "/format/json_schema",
+            "marks that are texts",
+        ),
+        (
             r#"{"type":"json_schema","json_schema":true,"special_tokens":["<x>"]}"#,
             Kind::Syntax,
             "/format/special_tokens",

@@ -3,6 +3,7 @@
 mod counted;
 mod formats;
 mod hostile;
+mod keys;
 mod nested;
 mod random;
 mod reference;

@@ -123,6 +123,7 @@ impl Reference<'_> {
                 )
             }
             "token_triggered_tags" => self.triggered(format, at, closing, true),
+            "qwen_xml_parameter" => self.members(at, &BTreeSet::new()),
             name => panic!("the reference does not know {name}"),
         }
     }
@@ -132,6 +133,30 @@ impl Reference<'_> {
         let found =
             self.text.get(at).filter(|&&token| excludes.clone().all(|other| other.as_bytes() != [token]));
         found.map(|_| at + 1).into_iter().collect()
+    }
+
+    /// Members with any names, none of them one of those that were written, with blanks before, between and
+    /// behind them.
+    fn members(&self, at: usize, written: &BTreeSet<&[u8]>) -> Ends {
+        let rest = &self.text[at..];
+        let n_blanks = rest.len() - rest.trim_ascii_start().len();
+        let mut ends: Ends = (at..=at + n_blanks).collect();
+        let member = rest[n_blanks..].strip_prefix(b"<parameter=");
+        let parts = member.and_then(|member| {
+            let (key, behind) = member.split_at(member.iter().position(|&byte| byte == b'>')?);
+            let closes = |part: &[u8]| part == b"</parameter>";
+            Some((key, behind.windows("</parameter>".len()).position(closes)? + "</parameter>".len()))
+        });
+        if let Some((key, n_behind)) = parts {
+            let is_name = key.first().is_some_and(|byte| !byte.is_ascii_digit() && !b".-".contains(byte))
+                && key.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(byte));
+            if is_name && !written.contains(key) {
+                let written = written.iter().copied().chain([key]).collect();
+                let at = at + n_blanks + "<parameter=".len() + key.len() + n_behind;
+                ends.extend(self.members(at, &written));
+            }
+        }
+        ends
     }
 
     fn literal(&self, text: &str, at: usize) -> Ends {

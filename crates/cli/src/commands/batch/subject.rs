@@ -33,8 +33,8 @@ pub struct Subject {
 #[derive(Default)]
 pub struct Origin {
     pub source: String,
-    /// If it is a JSON schema, how that is read.
-    pub schema: Option<Options>,
+    /// How JSON schemas in it are read.
+    pub schema: Options,
 }
 
 impl Subject {
@@ -71,7 +71,7 @@ struct Brought {
     compiler: Compiler,
     format: GrammarFormat,
     source: String,
-    schema: Option<Options>,
+    schema: Options,
 }
 
 /// Why a grammar that a question brings is refused, and its text.
@@ -149,12 +149,7 @@ impl Subjects {
             }
             let (options, source) = (self.options(question)?, schema.get().to_owned());
             let compiler = self.compiler.clone().schema(options.clone());
-            return Ok(Brought {
-                compiler,
-                format: GrammarFormat::JsonSchema,
-                source,
-                schema: Some(options),
-            });
+            return Ok(Brought { compiler, format: GrammarFormat::JsonSchema, source, schema: options });
         }
         let format = match question.get("format") {
             Some(_) => input::format(&question.string("format")?)?,
@@ -172,11 +167,8 @@ impl Subjects {
             Some(tag) if format == GrammarFormat::StructuralTag && tag.starts_with('{') => tag.to_owned(),
             _ => question.string("grammar")?.into_owned(),
         };
-        let schema = is_schema.then(|| self.options(question)).transpose()?;
-        let mut compiler = self.compiler.clone();
-        if let Some(options) = &schema {
-            compiler = compiler.schema(options.clone());
-        }
+        let schema = if is_schema { self.options(question)? } else { self.options.clone() };
+        let mut compiler = self.compiler.clone().schema(schema.clone());
         if question.get("start").is_some() {
             compiler = compiler.start(question.string("start")?);
         }

@@ -34,6 +34,12 @@ struct Explained {
     at: usize,
     line: usize,
     column: usize,
+    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the
+    /// grammar is more than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<String>,
     /// What may stand there, in the words of the grammar.
     expected: Vec<String>,
     /// What the text is in the middle of, and what would make it valid.
@@ -58,20 +64,21 @@ pub fn answer(subject: &mut Subject, question: &Question<'_>) -> Result<Answers>
             None => {
                 let Excerpt { line, column, .. } = Excerpt::new(text, reading.length);
                 let (at, expected) = (reading.length, reading.expected);
-                Explained { at, line, column, expected, notes: vec![], completion: None }
+                let (pointer, schema, completion) = (None, None, None);
+                Explained { at, line, column, pointer, schema, expected, notes: vec![], completion }
             }
             Some(explanation) => {
                 let source = Source {
                     language,
                     words: &words,
                     text: &subject.origin.source,
-                    schema: subject.origin.schema.as_ref(),
+                    schema: &subject.origin.schema,
                 };
                 let verdict = Verdict::new(&source, text, &reading, &explanation);
                 let completion = explanation.completion.and_then(|text| String::from_utf8(text).ok());
                 let (at, Excerpt { line, column, .. }) = (reading.length, verdict.excerpt);
-                let (expected, notes) = (verdict.expected, verdict.notes);
-                Explained { at, line, column, expected, notes, completion }
+                let Verdict { pointer, schema, expected, notes, .. } = verdict;
+                Explained { at, line, column, pointer, schema, expected, notes, completion }
             }
         });
     }

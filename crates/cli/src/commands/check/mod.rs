@@ -96,15 +96,11 @@ pub fn run(args: &Args) -> Result<bool> {
         let verdict = match explanation {
             None => format!("{YES}sentence{YES:#}"),
             Some(explanation) => {
-                let schema = match format {
-                    GrammarFormat::JsonSchema => Some(args.grammar.schema()?),
-                    _ => None,
-                };
                 let grammar = refusal::Source {
                     language: &language,
                     words: &words,
                     text: &source,
-                    schema: schema.as_ref(),
+                    schema: &args.grammar.schema()?,
                 };
                 Verdict::new(&grammar, &text, &reading, &explanation).render()
             }

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use anygram::json_schema::Options;
-use anygram::{Language, Reading};
+use anygram::{Language, Reading, SchemaPlace, Span, schema_place};
 use anygram_grammar::ir::{TerminalId, TerminalKind};
 use anygram_left_to_right::explain::Explanation;
 use anygram_lexer::words::Words;
 
-use super::pointer::{pointer, repeated_key};
+use super::pointer::span;
 use super::schema::missing_keys;
 use super::{NO, NOT_YET, quoted};
 use crate::excerpt::{Excerpt, listing};
@@ -31,8 +31,29 @@ pub struct Source<'a> {
     pub language: &'a Language,
     pub words: &'a Words<'a>,
     pub text: &'a str,
-    /// If it is a JSON schema, how that is read.
-    pub schema: Option<&'a Options>,
+    /// How JSON schemas in it are read.
+    pub schema: &'a Options,
+}
+
+impl<'a> Source<'a> {
+    /// What a sentence calls the schema of a place, if the grammar is more than that, and its text.
+    fn schema_of(&self, place: &SchemaPlace) -> (Option<String>, &'a str) {
+        if place.is_whole() {
+            return (None, self.text);
+        }
+        let text = |span: Option<Span>| span.and_then(|span| self.text.get(span)).unwrap_or_default();
+        match &place.span {
+            Some(at) => {
+                let line = Excerpt::new(self.text.as_bytes(), at.start).line;
+                let text = text(Some(at.clone()));
+                (Some(format!("the schema at line {line}")), &text[text.find('{').unwrap_or(0)..])
+            }
+            None => {
+                let text = text(span(self.text, &place.schema));
+                (Some(format!("the schema at {}", place.schema)), text)
+            }
+        }
+    }
 }
 
 /// What became of a text that is not a sentence.
@@ -43,6 +64,10 @@ pub struct Verdict {
     pub excerpt: Excerpt,
     /// The same as a sentence says it.
     place: String,
+    /// If it is in the value of a JSON schema, the JSON pointer there, and which schema that is, if the
+    /// grammar is more than that.
+    pub pointer: Option<String>,
+    pub schema: Option<String>,
     /// What the grammar expected there, in its own words; may be nothing.
     pub expected: Vec<String>,
     /// What else there is to say, one thing a line.
@@ -52,26 +77,32 @@ pub struct Verdict {
 impl Verdict {
     /// Why a text is not a sentence.
     pub fn new(grammar: &Source<'_>, text: &[u8], reading: &Reading, explanation: &Explanation) -> Self {
-        let Source { language, words, text: source, schema } = *grammar;
+        let Source { language, words, text: source, .. } = *grammar;
         let excerpt = Excerpt::new(text, reading.length);
         let mut place = format!("line {}, column {} (byte {})", excerpt.line, excerpt.column, reading.length);
         let mut explanation = explanation.clone();
-        let mut missing = Vec::new();
-        if let Some(options) = schema {
-            let pointer = pointer(&text[..reading.length]);
-            let pointer = if pointer.is_empty() { "the root" } else { &pointer };
-            let _ = write!(place, ", at {pointer}");
-            missing = wrong_keys(grammar, options, (text, reading.length), pointer, &explanation);
+        let (mut wrong, mut pointer, mut schema) = (Vec::new(), None, None);
+        // What is not found out within the limits is not told.
+        if let Some(within) = schema_place(language, text, reading.length).ok().flatten() {
+            let mut at = if within.pointer.is_empty() { "the root" } else { &within.pointer }.to_owned();
+            let (name, schema_text) = grammar.schema_of(&within);
+            if let Some(name) = &name {
+                let _ = write!(at, " of {name}");
+            }
+            let _ = write!(place, ", at {at}");
+            wrong = wrong_keys(grammar, (&within, schema_text), (text, reading.length), &explanation);
+            wrong.iter_mut().for_each(|wrong| *wrong = format!("at {at}: {wrong}"));
             // The pointer says it better.
-            explanation.phrases.clear();
+            explanation.phrases.retain(|phrase| phrase.1 < within.begin);
+            (pointer, schema) = (Some(within.pointer), name);
         } else if explanation.repeats {
-            missing.push(REPEATS.to_owned());
+            wrong.push(REPEATS.to_owned());
         }
         let expected = expected(language, words, source, &explanation.expected);
         let mut notes = in_the_middle(language, text, reading, &explanation);
-        notes.extend(missing);
+        notes.extend(wrong);
         notes.extend(small_changes(language, text, reading));
-        Self { is_viable: reading.is_viable, excerpt, place, expected, notes }
+        Self { is_viable: reading.is_viable, excerpt, place, pointer, schema, expected, notes }
     }
 
     /// Several lines, without a line end.
@@ -93,12 +124,11 @@ impl Verdict {
     }
 }
 
-/// Which keys a JSON text lacks or repeats where it stops.
+/// Which keys a JSON text lacks or repeats where it stops in a value of a schema.
 fn wrong_keys(
     grammar: &Source<'_>,
-    options: &Options,
+    (place, schema): (&SchemaPlace, &str),
     (text, length): (&[u8], usize),
-    pointer: &str,
     explanation: &Explanation,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -107,13 +137,13 @@ fn wrong_keys(
         let names = explanation.expected.iter().map(|&terminal| grammar.language.terminal_name(terminal));
         let names: Vec<&str> = names.collect();
         let completion = explanation.completion.as_deref();
-        let keys = missing_keys(grammar.text, options, &text[..length], completion, &names);
-        wrong.extend(keys.iter().map(|key| format!("at {pointer}: the key {key:?} is missing")));
+        let keys = missing_keys(schema, grammar.schema, &text[place.begin..length], completion, &names);
+        wrong.extend(keys.iter().map(|key| format!("the key {key:?} is missing")));
     }
-    if explanation.repeats {
-        wrong.push(match repeated_key(text, length) {
-            Some(key) => format!("at {pointer}: the key {key:?} is there already"),
-            None => format!("at {pointer}: {REPEATS}"),
+    if place.repeats {
+        wrong.push(match &place.repeated_key {
+            Some(key) => format!("the key {key:?} is there already"),
+            None => REPEATS.to_owned(),
         });
     }
     wrong
