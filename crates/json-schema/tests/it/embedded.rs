@@ -500,8 +500,8 @@ fn holes_within_values_do_not_repeat_keys() {
     }
 }
 
-/// How a canvas over [`PARTS`] can be filled, holes by any token and EOS, gaps by at most one token; the texts,
-/// with the token in each slot that is no gap.
+/// How a canvas over [`PARTS`] can be filled, holes by any token and EOS, gaps by at most one token; the
+/// texts, with the token in each slot that is no gap.
 fn fillings(slots: &[Slot], eos: TokenId) -> Vec<(String, Vec<TokenId>)> {
     let mut all = vec![(String::new(), Vec::new())];
     for slot in slots {

@@ -52,8 +52,8 @@ fn random_schemas_have_the_values_that_the_evaluator_says() {
     assert!(only.is_some() || n_valid > 500 && n_invalid > 500);
 }
 
-/// However a value is spelled, it is valid or not; a schema is its double negation, and with its negation it has
-/// no value.
+/// However a value is spelled, it is valid or not; a schema is its double negation, and with its negation it
+/// has no value.
 #[test]
 fn spellings_and_negations() {
     let (mut n_texts, mut n_empty, mut n_refused) = (0, 0, 0);
