@@ -616,6 +616,35 @@ impl PieceAutomaton for NumberPieces {
         if goes_on { [0].into() } else { Arc::default() }
     }
 
+    fn at_least(&self, state: u32, _: u32) -> u64 {
+        let state = self.lock().states[state as usize].clone();
+        if self.is_whole(&state) {
+            return 0;
+        }
+        let Some(values) = &self.values else { return 1 };
+        let (near, far) = match state.negative {
+            true => (&values.max, &values.min),
+            false => (&values.min, &values.max),
+        };
+        let value = Self::value(&state);
+        let size = |of: &Exact| Exact { mantissa: of.mantissa.abs(), exponent: of.exponent };
+        let is_beyond = || far.as_ref().is_some_and(|(far, _)| size(&value).compare(&size(far)) == Greater);
+        // However many digits come behind the point.
+        let is_below = || {
+            let next = Exact { mantissa: value.mantissa.abs() + 1, exponent: value.exponent };
+            let is_same = |near: &Exact| near.mantissa.is_negative() == state.negative;
+            near.as_ref().is_some_and(|(near, _)| is_same(near) && next.compare(&size(near)) != Greater)
+        };
+        match state.at {
+            // By an exponent alone, which has a sign and a digit.
+            At::Zero | At::Whole | At::Fraction if is_beyond() => 3,
+            At::Fraction if is_below() => 2,
+            At::Point if is_beyond() => 4,
+            At::Point if is_below() => 3,
+            _ => 1,
+        }
+    }
+
     fn examples(&self, _: u32, most: usize) -> Vec<Vec<u8>> {
         let Some(values) = &self.values else { return Vec::new() };
         let start = self.lock().states[0].clone();

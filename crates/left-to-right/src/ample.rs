@@ -469,6 +469,9 @@ fn nearest_by(
             cuts.retain(|cut| seen.insert(cut.2));
             return Ok(cuts.into_iter().map(text).collect());
         }
+        // Where the end can be near.
+        let union = &lexing.lexicon.union;
+        next.sort_by_cached_key(|&at| union.at_least(stepper.transducer().state(at)));
         next.truncate(width);
         level = next;
     }

@@ -231,6 +231,11 @@ impl Union {
         self.growing.as_ref().is_some_and(|growing| growing.has_bounds(state))
     }
 
+    /// A bound on how many bytes more a piece has that goes on from a state, as far as that is known.
+    pub fn at_least(&self, state: State) -> u64 {
+        self.growing.as_ref().map_or(0, |growing| growing.at_least(state))
+    }
+
     /// An automaton in common use in which most texts do what they do from here; none unless the union grows.
     pub fn common(&self, state: State) -> Option<Common> {
         self.growing.as_ref()?.common(state)

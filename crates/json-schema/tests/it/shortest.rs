@@ -6,7 +6,7 @@ use anygram_json_schema::pieces::Escapes;
 use anygram_json_schema::{Options, grammar};
 use rustc_hash::FxHashMap;
 
-const SCHEMAS: [&str; 12] = [
+const SCHEMAS: [&str; 15] = [
     r#"{"type":"string"}"#,
     r#"{"type":"string","minLength":3,"maxLength":5}"#,
     r#"{"enum":["a","abc","é\u0001\"","the end",""]}"#,
@@ -19,6 +19,9 @@ const SCHEMAS: [&str; 12] = [
     r#"{"properties":{"name":true,"names":{}},"patternProperties":{"^n{3}":false},"required":["names"]}"#,
     r#"{"type":"number","minimum":12,"maximum":100}"#,
     r#"{"type":"integer","multipleOf":7,"exclusiveMinimum":-20}"#,
+    r#"{"type":"number","minimum":0.5,"exclusiveMaximum":3.25}"#,
+    r#"{"type":"number","minimum":-3,"maximum":-0.5}"#,
+    r#"{"type":"number","exclusiveMinimum":0,"maximum":0.25}"#,
 ];
 
 /// States that are looked at.

@@ -49,6 +49,9 @@ struct Entry {
     next: OnceLock<Box<[AtomicU32]>>,
 }
 
+/// Labels that are asked for a bound.
+const FEW_LABELS: usize = 16;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Growing {
@@ -265,6 +268,19 @@ impl Growing {
             });
         let first = places.next()??;
         places.all(|place| place == Some(first)).then_some(first)
+    }
+
+    pub fn at_least(&self, state: State) -> u64 {
+        let of = |&(at, own): &(u32, u32)| match &self.automata[at as usize] {
+            Automaton::Pieces(pieces, ..) => {
+                let live = pieces.live(own);
+                // To ask for many would cost more than it tells.
+                let all = live.iter().filter(|_| live.len() <= FEW_LABELS);
+                all.map(|&label| pieces.at_least(own, label)).min().unwrap_or(0)
+            }
+            Automaton::Product(_) => 0,
+        };
+        self.entries[state as usize].tuple.iter().map(of).min().unwrap_or(0)
     }
 
     /// The automaton in which alone something is alive, its state, and its labels; none at a start.
