@@ -8,6 +8,7 @@ mod calls;
 mod canvas;
 mod draw;
 mod gpu;
+mod hostile;
 mod input;
 mod intersection;
 mod lookahead;
@@ -38,6 +39,8 @@ enum What {
     Masks(masks::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
     JsonSchema(schemas::Args),
+    /// Schemas made to break readers: time and memory until each is answered or refused.
+    Hostile(hostile::Args),
     /// Calls that find their mask, alone and in batches, for comparison with bridges to other languages.
     Calls(calls::Args),
     /// Canvases: whether they are completable, what their holes can hold.
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
         What::JsonSchema(args) => schemas::run(&args),
+        What::Hostile(args) => hostile::run(&args),
         What::Calls(args) => calls::run(&args),
         What::Canvas(args) => canvas::run(&args),
         What::Intersection(args) => intersection::run(&args),

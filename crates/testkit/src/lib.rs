@@ -12,6 +12,7 @@
 //! | [`generate`] | random grammars, vocabularies and texts, each replayed from its seed |
 //! | [`cases`] | behaviour as data: `testdata/cases/*.toml` and a runner that takes closures |
 //! | [`competing`] | a grammar, tokens and a text for which it depends on the parser what wins in `contextual` |
+//! | [`hostile`] | schemas made to break readers |
 //! | [`shared`] | where the shared data is, for tests that use it |
 //! | [`laws`] | what any left-to-right engine must satisfy, as plain functions |
 //!
@@ -30,6 +31,8 @@ pub mod oracle;
 pub mod build;
 pub mod generate;
 pub mod random;
+
+pub mod hostile;
 
 pub mod cases;
 pub mod competing;
