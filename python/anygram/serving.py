@@ -700,10 +700,12 @@ class CompileService:
                     if key in self._known:
                         dropped.append(self._drop(key))
                         self._bytes -= size
-                languages = self._bytes
             # Large objects are freed without the lock.
             del dropped, known
-            self._leave_to_tables(languages + coming)
+            with self._lock:
+                # What requests still use is not gone.
+                self._bytes += max(self._leaving_now() - leaving, 0)
+                self._leave_to_tables(self._bytes + coming)
             self._write()
         finally:
             self._sweeps = False
