@@ -84,7 +84,13 @@ POLL_SECONDS = 0.02
 
 SLACK = 4
 """So large a part of the bound, one quarter, is left free: languages grow a little with masks, and are looked
-at twice a second. Tables are within the rest at any time."""
+at now and then. Tables are within the rest at any time."""
+
+MASKS_A_TICK = 64
+"""So many masks come between two calls of `CompileService.tick`."""
+
+MASKS_A_LOOK = 8
+"""Languages are looked at, at the latest, when there were so many masks for each of them: they grow with masks."""
 
 FOR_TABLES = 2
 """So large a part of the bound is for tables at least, one half: without them each mask is computed, which takes
@@ -329,8 +335,9 @@ class CompileService:
             executor[1].shutdown(wait=False, cancel_futures=False)
 
     def tick(self) -> None:
-        """Looks at the memory of languages, twice a second. Adapters call it each 64 masks; mostly it takes a
-        microsecond."""
+        """Looks at the memory of languages, twice a second, and sooner where many masks come. Adapters call it
+        each 64 masks; mostly it takes a microsecond."""
+        self._ticks += 1
         self._sweep_soon()
 
     @property
@@ -647,7 +654,11 @@ class CompileService:
 
     def _is_due(self) -> bool:
         """Whether to look at all languages, which is done twice a second."""
-        return not self._is_closed and time.monotonic() - self._swept > 0.5
+        if self._is_closed:
+            return False
+        # A look asks each of them, so one comes for so many masks as keep that cheap.
+        n_masks = MASKS_A_TICK * self._ticks
+        return time.monotonic() - self._swept > 0.5 or n_masks > MASKS_A_LOOK * len(self._known)
 
     def _sweep_soon(self) -> None:
         """Looks at the memory on a thread of the service, if it is time to."""
@@ -664,7 +675,7 @@ class CompileService:
             self._sweep_now(coming)
 
     def _sweep_now(self, coming: int) -> None:
-        self._swept = time.monotonic()
+        self._swept, self._ticks = time.monotonic(), 0
         target = self._target() - coming
         try:
             with self._lock:
