@@ -86,15 +86,13 @@ SLACK = 4
 """So large a part of the bound, one quarter, is left free: languages grow a little with masks, and are looked
 at now and then. Tables are within the rest at any time."""
 
-MASKS_A_TICK = 64
-"""So many masks come between two calls of `CompileService.tick`."""
-
-MASKS_A_LOOK = 8
-"""Languages are looked at, at the latest, when there were so many masks for each of them: they grow with masks."""
+MASKS_A_LOOK = 2
+"""Languages are looked at, at the latest, when so many masks were computed for each of them: by these they
+grow."""
 
 FOR_TABLES = 2
-"""So large a part of the bound is for tables at least, one half: without them each mask is computed, which takes
-longer than to compile a schema that was forgotten."""
+"""So large a part of the bound is for tables at least, one half: without them each mask is computed, which
+takes longer than to compile a schema that was forgotten."""
 
 _RULE_OF_EBNF = re.compile(r"^[ \t]*[\w.-]+[ \t]*::=", re.MULTILINE)
 
@@ -241,7 +239,8 @@ class CompileService:
         self._compile_times = Histogram()
         self._executor: tuple[int, ThreadPoolExecutor] | None = None
         self._watches = False
-        self._ticks = 0
+        # Masks that were computed before the last look.
+        self._n_looked_at = 0
         self._tables = TablesBound(max_bytes - max_bytes // SLACK)
         # Bytes of languages and sources as of the last look at all of them, and what came since.
         self._bytes = 0
@@ -335,9 +334,8 @@ class CompileService:
             executor[1].shutdown(wait=False, cancel_futures=False)
 
     def tick(self) -> None:
-        """Looks at the memory of languages, twice a second, and sooner where many masks come. Adapters call it
-        each 64 masks; mostly it takes a microsecond."""
-        self._ticks += 1
+        """Looks at the memory of languages, twice a second, and sooner where many masks are computed.
+        Adapters call it each 64 masks; mostly it takes a microsecond."""
         self._sweep_soon()
 
     @property
@@ -656,8 +654,8 @@ class CompileService:
         """Whether to look at all languages, which is done twice a second."""
         if self._is_closed:
             return False
-        # A look asks each of them, so one comes for so many masks as keep that cheap.
-        n_masks = MASKS_A_TICK * self._ticks
+        # A look asks each of them, so one comes for so many masks that it takes little beside them.
+        n_masks = self.mask_times.computed - self._n_looked_at
         return time.monotonic() - self._swept > 0.5 or n_masks > MASKS_A_LOOK * len(self._known)
 
     def _sweep_soon(self) -> None:
@@ -675,7 +673,7 @@ class CompileService:
             self._sweep_now(coming)
 
     def _sweep_now(self, coming: int) -> None:
-        self._swept, self._ticks = time.monotonic(), 0
+        self._swept, self._n_looked_at = time.monotonic(), self.mask_times.computed
         target = self._target() - coming
         try:
             with self._lock:
