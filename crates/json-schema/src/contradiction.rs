@@ -114,7 +114,7 @@ fn without(value: &Value, removed: &BTreeSet<Path>, path: &mut Path) -> Value {
 
 fn pointer(schema: &Value, path: &[usize]) -> String {
     let step = |end: usize| match at(schema, &path[..end]).1 {
-        Some(name) => escaped(name),
+        Some(name) => escaped(name).into_owned(),
         None => path[end - 1].to_string(),
     };
     (1..=path.len()).map(|end| format!("/{}", step(end))).collect()

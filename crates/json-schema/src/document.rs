@@ -5,6 +5,7 @@
 //! is in. Cost: one pass over the schemas of each document; a reference is a look-up, or the steps of its
 //! pointer.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use anygram_bits::index_type;
@@ -175,6 +176,7 @@ impl<'a> Documents<'a> {
             self.ids.insert(std::ptr::from_ref(value), fresh);
             self.nodes.push(Node { value, resource: within, draft, pointer: pointer.clone() });
             let Some(members) = value.members() else { continue };
+            self.ids.reserve(agenda.len());
             if draft <= Draft::Draft7 && value.get("$ref").is_some() {
                 // What stands beside a reference is nothing but a place to point at.
                 let kept = members.iter().filter(|(key, _)| matches!(&**key, "definitions" | "$defs"));
@@ -442,8 +444,11 @@ fn subschemas<'a>(
 }
 
 /// A key as a step of a JSON pointer.
-pub fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+pub fn escaped(key: &str) -> Cow<'_, str> {
+    match key.contains(['~', '/']) {
+        true => key.replace('~', "~0").replace('/', "~1").into(),
+        false => key.into(),
+    }
 }
 
 /// `None` if it is no text.
