@@ -1,5 +1,6 @@
 //! All tests of this crate's interface, as one program: it is linked once.
 
+mod counts;
 mod engines;
 mod errors;
 mod examples;

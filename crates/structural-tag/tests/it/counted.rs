@@ -11,8 +11,6 @@ use super::language;
 
 const TOKENS: [&str; 13] = ["[", "]", "1", "2", ",", "1,", ",2", "x", "x[", "]x", "[1", "2]", "xx"];
 const EOS: u32 = TOKENS.len() as u32;
-/// The arrays without equal items.
-const ARRAYS: [&str; 5] = ["[]", "[1]", "[2]", "[1,2]", "[2,1]"];
 /// Completions of at most so many tokens are looked at.
 const DEEPEST: usize = 2;
 
@@ -20,7 +18,7 @@ const DEEPEST: usize = 2;
 type Most = (u64, u64);
 
 fn constraint((before, behind): Most, has_all_bytes: bool) -> Constraint {
-    let schema = json!({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": true});
+    let schema = json!({"type": "array", "items": {"type": "integer", "minimum": 1}, "uniqueItems": true});
     let elements = json!([
         {"type": "any_text", "max_tokens": before},
         {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": 0},
@@ -32,7 +30,23 @@ fn constraint((before, behind): Most, has_all_bytes: bool) -> Constraint {
     let others = (0..=u8::MAX).filter(is_other).map(|byte| vec![byte]);
     let special = SpecialIds { eos: vec![EOS], ..SpecialIds::default() };
     let vocabulary = Vocabulary::from_tokens(own.chain([Vec::new()]).chain(others), special).unwrap();
-    Constraint::new(language(&tag.to_string()).unwrap(), vocabulary).unwrap()
+    let language = language(&tag.to_string()).unwrap();
+    assert!(language.grammar().remembers());
+    Constraint::new(language, vocabulary).unwrap()
+}
+
+/// The arrays in a text whose items differ, and where they begin.
+fn arrays(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let array = |(at, _)| {
+        let array = text[at..].split_inclusive(']').next()?;
+        let inner = array[1..].strip_suffix(']')?;
+        let items: Vec<&str> = inner.split(',').collect();
+        let is_new = |at: usize| !items[at].is_empty() && !items[..at].contains(&items[at]);
+        let is_array = inner.is_empty() || (0..items.len()).all(is_new);
+        let are_digits = inner.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
+        (is_array && are_digits).then_some((at, array))
+    };
+    text.match_indices('[').filter_map(array)
 }
 
 fn is_output(tokens: &[u32], (before, behind): Most) -> bool {
@@ -44,10 +58,10 @@ fn is_output(tokens: &[u32], (before, behind): Most) -> bool {
     let n_tokens = |from: usize, to: usize| {
         ends.windows(2).filter(|token| token[0].max(from) < token[1].min(to)).count()
     };
-    let is_cut = |(at, _): (usize, &str), array: &str| {
+    let is_cut = |(at, array): (usize, &str)| {
         n_tokens(0, at) as u64 <= before && n_tokens(at + array.len(), text.len()) as u64 <= behind
     };
-    ARRAYS.iter().any(|array| text.match_indices(array).any(|found| is_cut(found, array)))
+    arrays(&text).any(is_cut)
 }
 
 /// The fewest tokens that make an output of some, if they are few.
