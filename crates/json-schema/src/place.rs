@@ -1,8 +1,62 @@
 //! Places in the beginnings of JSON texts: where a reader is, and whether it is in a key that is there
 //! already.
 
+use crate::document::escaped;
 use crate::read::read;
 use crate::value::Value;
+
+/// What tells where a JSON text is.
+enum Mark<'t> {
+    /// `{` or `[`, and whether it is the first.
+    Open(bool),
+    Close,
+    Comma,
+    Colon,
+    /// A string with its quotes; `None` if the text ends before.
+    String(Option<&'t [u8]>),
+}
+
+/// The marks of the beginning of a JSON text, as far as it is one, each with where it begins.
+fn marks(text: &[u8]) -> impl Iterator<Item = (usize, Mark<'_>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(&byte) = text.get(at) {
+            let begin = at;
+            at += 1;
+            let mark = match byte {
+                b'{' | b'[' => Mark::Open(byte == b'{'),
+                b'}' | b']' => Mark::Close,
+                b',' => Mark::Comma,
+                b':' => Mark::Colon,
+                b'"' => {
+                    let len = string_len(&text[at..]);
+                    at = len.map_or(text.len(), |len| at + len);
+                    Mark::String(len.map(|_| &text[begin..at]))
+                }
+                _ => continue,
+            };
+            return Some((begin, mark));
+        }
+        None
+    })
+}
+
+/// Whether the beginning of a JSON text is a whole value that nothing but blanks can follow. A number at its
+/// end may go on.
+pub fn is_complete(text: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    for (_, mark) in marks(text) {
+        match mark {
+            Mark::Open(_) => depth += 1,
+            Mark::Close => depth = depth.saturating_sub(1),
+            Mark::String(None) => return false,
+            _ => {}
+        }
+    }
+    let value = text.trim_ascii();
+    let is_closed = matches!(value.last(), Some(b'}' | b']' | b'"'));
+    depth == 0 && (is_closed || [&b"true"[..], b"false", b"null"].contains(&value))
+}
 
 /// An object or array that is not closed.
 struct Open {
@@ -15,69 +69,37 @@ struct Open {
     is_done: bool,
 }
 
-/// Whether the beginning of a JSON text is a whole value that nothing but blanks can follow. A number at its
-/// end may go on.
-pub fn is_complete(text: &[u8]) -> bool {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < text.len() {
-        at += 1;
-        match text[at - 1] {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => match string_len(&text[at..]) {
-                Some(len) => at += len,
-                None => return false,
-            },
-            _ => {}
-        }
-    }
-    let value = text.trim_ascii();
-    let is_closed = matches!(value.last(), Some(b'}' | b']' | b'"'));
-    depth == 0 && (is_closed || [&b"true"[..], b"false", b"null"].contains(&value))
-}
-
 /// The JSON pointer of the value in which the beginning of a JSON text stops; that of the object or array
 /// where it stops between two values or in a key. Cost: the length of the text.
 pub fn pointer(text: &[u8]) -> String {
     let mut open: Vec<Open> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let byte = text[at];
-        at += 1;
-        match byte {
-            b'{' | b'[' => {
-                open.push(Open { is_object: byte == b'{', key: None, index: 0, is_done: false });
-            }
-            b'}' | b']' => {
+    for (_, mark) in marks(text) {
+        match mark {
+            Mark::Open(is_object) => open.push(Open { is_object, key: None, index: 0, is_done: false }),
+            Mark::Close => {
                 open.pop();
                 open.last_mut().into_iter().for_each(|open| open.is_done = true);
             }
-            b',' => open.last_mut().into_iter().for_each(|open| {
+            Mark::Comma => open.last_mut().into_iter().for_each(|open| {
                 (open.key, open.is_done) = (None, false);
                 open.index += 1;
             }),
-            b'"' => {
-                let Some(len) = string_len(&text[at..]) else { break };
-                let spelled = &text[at - 1..at + len];
-                at += len;
+            Mark::String(Some(spelled)) => {
                 let Some(top) = open.last_mut() else { continue };
                 match top.is_object && top.key.is_none() {
                     true => top.key = key(spelled),
                     false => top.is_done = true,
                 }
             }
-            _ => {}
+            Mark::Colon | Mark::String(None) => {}
         }
     }
-    let mut pointer = String::new();
-    for open in open.iter().filter(|open| !open.is_done) {
-        match &open.key {
-            Some(key) => pointer += &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-            None if open.is_object => {}
-            None => pointer += &format!("/{}", open.index),
-        }
-    }
-    pointer
+    let step = |open: &Open| match &open.key {
+        Some(key) => format!("/{}", escaped(key)),
+        None if open.is_object => String::new(),
+        None => format!("/{}", open.index),
+    };
+    open.iter().filter(|open| !open.is_done).map(step).collect()
 }
 
 /// Of a JSON text that stops being valid at a place: the key that is read there, if the object has one like
@@ -85,34 +107,30 @@ pub fn pointer(text: &[u8]) -> String {
 pub fn repeated_key(text: &[u8], stop: usize) -> Option<String> {
     // The keys of the objects that are open; arrays have none.
     let mut open: Vec<Option<Vec<String>>> = Vec::new();
-    let (mut at, mut expects_key) = (0, false);
-    while at < stop {
-        let byte = text[at];
-        at += 1;
-        match byte {
-            b'{' | b'[' => {
-                expects_key = byte == b'{';
-                open.push(expects_key.then(Vec::new));
+    let mut expects_key = false;
+    for (begin, mark) in marks(text).take_while(|&(begin, _)| begin < stop) {
+        match mark {
+            Mark::Open(is_object) => {
+                expects_key = is_object;
+                open.push(is_object.then(Vec::new));
             }
-            b'}' | b']' => {
+            Mark::Close => {
                 open.pop();
                 expects_key = false;
             }
-            b',' => expects_key = open.last().is_some_and(Option::is_some),
-            b':' => expects_key = false,
-            b'"' => {
-                let len = string_len(&text[at..])?;
-                let spelled = &text[at - 1..at + len];
-                at += len;
-                if let Some(keys) = open.last_mut().and_then(Option::as_mut).filter(|_| expects_key) {
-                    let key = key(spelled)?;
-                    if at > stop {
-                        return keys.contains(&key).then_some(key);
-                    }
-                    keys.push(key);
+            Mark::Comma => expects_key = open.last().is_some_and(Option::is_some),
+            Mark::Colon => expects_key = false,
+            Mark::String(string) => {
+                let spelled = string?;
+                let Some(keys) = open.last_mut().and_then(Option::as_mut).filter(|_| expects_key) else {
+                    continue;
+                };
+                let key = key(spelled)?;
+                if begin + spelled.len() > stop {
+                    return keys.contains(&key).then_some(key);
                 }
+                keys.push(key);
             }
-            _ => {}
         }
     }
     None
@@ -152,6 +170,7 @@ mod tests {
             (r#"{"a":1,"b|":2}"#, None),
             (r#"{"a":"b","c":"b|"}"#, None),
             (r#"{"a":1,"a|"#, None),
+            (r#"{"a":1|,"a":2}"#, None),
             (r#"[{"a":1},{"a|":1}]"#, None),
         ] {
             let stop = text.find('|').unwrap();
