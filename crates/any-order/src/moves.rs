@@ -56,7 +56,7 @@ impl Exit {
 
 impl Ending {
     fn new(groups: &[&Group]) -> Self {
-        let groups = groups.iter().map(|group| &group.tokens).filter(|tokens| tokens.first().is_some());
+        let groups = groups.iter().map(|group| group.tokens()).filter(|tokens| tokens.first().is_some());
         Self {
             groups: groups.clone().cloned().collect(),
             n_tokens: groups.clone().map(|tokens| tokens.count()).sum(),
@@ -168,7 +168,7 @@ fn see(
             Pieces::Loose => transducer.step_to_loosely(lexing, lexeme, group.place)?,
         };
         if let Some(stay) = step.stay
-            && group.tokens.first().is_some()
+            && group.tokens().first().is_some()
         {
             stays.entry(stay).or_default().push(group);
         }

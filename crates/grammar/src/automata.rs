@@ -15,7 +15,7 @@ use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use anygram_bits::BitSet;
+use anygram_bits::{BitSet, Fingerprint};
 use rustc_hash::FxHashSet;
 
 use crate::ir::{Grammar, TerminalKind};
@@ -135,7 +135,7 @@ impl dyn RuleAutomaton + '_ {
 }
 
 /// A set of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Bytes([u128; 2]);
 
 impl Bytes {
@@ -157,6 +157,16 @@ impl Bytes {
     /// Adds the bytes of another set.
     pub fn extend(&mut self, other: Self) {
         self.0.iter_mut().zip(other.0).for_each(|(half, other)| *half |= other);
+    }
+
+    /// Those that are in another set, too.
+    pub fn among(self, other: Self) -> Self {
+        Self([self.0[0] & other.0[0], self.0[1] & other.0[1]])
+    }
+
+    /// All of them, in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=u8::MAX).filter(move |&byte| self.contains(byte))
     }
 
     /// Whether a byte is in it.
@@ -220,6 +230,15 @@ pub trait PieceAutomaton: Debug + Send + Sync {
     /// What texts do from here if they do, as far as they are neither too short nor too long, what they do
     /// from a state of the [common](Common) automaton.
     fn nature(&self, _state: u32) -> Option<Nature> {
+        None
+    }
+
+    /// What texts of at most `bytes` bytes do from a state as far as some labels go (sorted).
+    ///
+    /// Where it is equal for two states, of one automaton or of two, as many of the labels end there or can
+    /// end later, and each text leads in both to where the same ones do, in their order. `None` where that
+    /// would cost more to say than it is worth.
+    fn fingerprint(&self, _state: u32, _labels: &[u32], _bytes: usize) -> Option<Fingerprint> {
         None
     }
 

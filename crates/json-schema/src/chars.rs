@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use anygram_bits::index_type;
+use anygram_bits::{Fingerprint, index_type};
 use regex_syntax::hir::ClassUnicode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -149,6 +149,9 @@ pub struct Chars {
     list_ids: FxHashMap<Arc<[Vec<char>]>, u32>,
     /// The most characters that a word of a list has.
     longest: Vec<u32>,
+    /// The first step of each program, and its fingerprint once somebody asked.
+    programs: Vec<(u32, Option<Fingerprint>)>,
+    fingerprints: FxHashMap<FormulaId, Option<Fingerprint>>,
     /// See [`Chars::byte_classes`].
     bounds: Bounds,
     /// With so many bounds.
@@ -164,6 +167,9 @@ const LAST: u32 = 0x10_ffff;
 
 /// See [`Chars::is_endless`].
 const FEW_STATES: usize = 100;
+
+/// Lists that are longer are hardly those of two schemas.
+const FEW_WORDS: usize = 256;
 
 /// Strings that are longer are not listed.
 const LONG: usize = 1_000;
@@ -230,6 +236,8 @@ impl Default for Chars {
             lists: Vec::new(),
             list_ids: FxHashMap::default(),
             longest: Vec::new(),
+            programs: Vec::new(),
+            fingerprints: FxHashMap::default(),
             byte_classes: None,
             bounds: Bounds::default(),
             limit: 200_000,
@@ -331,6 +339,7 @@ impl Chars {
     pub fn search(&mut self, pattern: &Pattern) -> Result<FormulaId, TooLarge> {
         let is_plain = has_plain_steps(pattern, true, true);
         self.within = None;
+        self.programs.push((self.steps.len() as u32, None));
         let mut start = self.compile(pattern, 0, is_plain)?;
         if !begins_at_start(pattern) {
             let every =
@@ -551,6 +560,77 @@ impl Chars {
             Formula::All(parts) => parts.iter().map(|&part| self.at_least(part)).max().unwrap_or(0),
             Formula::One(parts) => parts.iter().map(|&part| self.at_least(part)).min().unwrap_or(0),
         }
+    }
+
+    /// What tells the strings of a formula from those of others, however it was made; `None` of many words.
+    pub fn fingerprint(&mut self, formula: FormulaId) -> Option<Fingerprint> {
+        if let Some(&known) = self.fingerprints.get(&formula) {
+            return known;
+        }
+        let found = self.find_fingerprint(formula);
+        self.fingerprints.insert(formula, found);
+        found
+    }
+
+    fn find_fingerprint(&mut self, formula: FormulaId) -> Option<Fingerprint> {
+        let all = |this: &mut Self, parts: &[FormulaId]| {
+            // Their numbers, and so their order, are those of this table.
+            let parts: Option<Vec<_>> = parts.iter().map(|&part| this.fingerprint(part)).collect();
+            let mut parts = parts?;
+            parts.sort_unstable();
+            Some(parts)
+        };
+        Some(match self.formulas[formula.index()].clone() {
+            Formula::None => Fingerprint::of("none"),
+            Formula::Any => Fingerprint::of("any"),
+            Formula::End => Fingerprint::of("end"),
+            Formula::Word => Fingerprint::of("word"),
+            Formula::Step(at) => {
+                let (first, program) = self.program(at);
+                Fingerprint::of(&("step", program, at - first))
+            }
+            Formula::Words { list, from, to, depth } => {
+                let words = &self.lists[list as usize][from as usize..to as usize];
+                if words.len() > FEW_WORDS {
+                    return None;
+                }
+                let left: Vec<&[char]> = words.iter().map(|word| &word[depth as usize..]).collect();
+                Fingerprint::of(&("words", left))
+            }
+            Formula::All(parts) => Fingerprint::of(&("all", all(self, &parts)?)),
+            Formula::One(parts) => Fingerprint::of(&("one", all(self, &parts)?)),
+            Formula::Not(of) => Fingerprint::of(&("not", self.fingerprint(of)?)),
+        })
+    }
+
+    /// The first step of the program to which a step belongs, and the program's fingerprint. Cost, once: its
+    /// length.
+    fn program(&mut self, step: u32) -> (u32, Fingerprint) {
+        let at = self.programs.partition_point(|&(first, _)| first <= step) - 1;
+        let (first, known) = self.programs[at];
+        let found = known.unwrap_or_else(|| {
+            let end = self.programs.get(at + 1).map_or(self.steps.len(), |next| next.0 as usize);
+            // The first of all steps is the end of every program.
+            let relative = |&next: &u32| next.checked_sub(first);
+            let shape = |step: &Step| match step {
+                Step::Read { class, next, is_plain } => {
+                    let class = Fingerprint::of(&self.classes[*class as usize]);
+                    (0, *is_plain, Some(class), vec![relative(next)])
+                }
+                Step::Split(nexts) => (1, false, None, nexts.iter().map(relative).collect()),
+                Step::AtStart(next) => (2, false, None, vec![relative(next)]),
+                Step::AtEnd(next) => (3, false, None, vec![relative(next)]),
+                Step::AtWordBoundary { negated, next } => (4, *negated, None, vec![relative(next)]),
+                Step::Look { inner, negated, next } => {
+                    (5, *negated, None, vec![relative(inner), relative(next)])
+                }
+                Step::Done => (6, false, None, Vec::new()),
+            };
+            let shapes: Vec<_> = self.steps[first as usize..end].iter().map(shape).collect();
+            Fingerprint::of(&shapes)
+        });
+        self.programs[at].1 = Some(found);
+        (first, found)
     }
 
     /// What a program allows from a step on.

@@ -10,6 +10,7 @@ use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anygram_bits::Fingerprint;
 use anygram_grammar::automata::{Bytes, PieceAutomaton, TooManyStates};
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -298,6 +299,8 @@ enum At {
 pub struct NumberPieces {
     values: Option<Values>,
     plain: Option<bool>,
+    /// Of the set.
+    fingerprint: Fingerprint,
     limit: usize,
     table: Mutex<Table>,
 }
@@ -330,8 +333,9 @@ impl NumberPieces {
     pub fn new(numbers: &Numbers, limit: usize) -> Self {
         let plain = numbers.plain;
         let is_free = *numbers == Numbers { plain, ..Numbers::default() } && plain != Some(true);
-        let this =
-            Self { values: (!is_free).then(|| Values::new(numbers)), plain, limit, table: Mutex::default() };
+        let values = (!is_free).then(|| Values::new(numbers));
+        let fingerprint = Fingerprint::of(numbers);
+        let this = Self { values, plain, fingerprint, limit, table: Mutex::default() };
         let start = Spelled {
             at: At::Start,
             negative: false,
@@ -654,6 +658,10 @@ impl PieceAutomaton for NumberPieces {
         };
         let some = values.some(most);
         some.iter().map(Exact::spelled).filter(is_piece).map(String::into_bytes).collect()
+    }
+
+    fn fingerprint(&self, state: u32, _: &[u32], _: usize) -> Option<Fingerprint> {
+        Some(Fingerprint::of(&("number", self.fingerprint, &self.lock().states[state as usize])))
     }
 
     fn outline(&self) -> &'static str {

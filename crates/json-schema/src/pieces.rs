@@ -8,6 +8,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use anygram_bits::Fingerprint;
 use anygram_grammar::automata::{Bytes, Common, Nature, PieceAutomaton, Pieces, TooManyStates};
 use rustc_hash::FxHashMap;
 
@@ -16,7 +17,7 @@ use crate::strings::Text;
 use crate::value::Value;
 
 /// Which characters may be spelled by escapes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Escapes {
     /// All.
     #[default]
@@ -204,6 +205,25 @@ impl StringPieces {
         }
         let most = if max == u64::MAX { max } else { max - length };
         chars.has_length(next, min.saturating_sub(length), most)
+    }
+
+    /// How many characters more there have to be at least and may be at most, after so many: none and any
+    /// number where so many bytes come to no bound; one that is only far too many bytes away is out of reach.
+    fn within_reach(
+        &self,
+        chars: &mut Chars,
+        (length, min, max): (u64, u64, u64),
+        formula: FormulaId,
+        bytes: u64,
+    ) -> (u64, u64) {
+        let behind = length.saturating_add(bytes);
+        let is_free = max == u64::MAX
+            || chars.reserve(formula).is_some_and(|reserve| behind.saturating_add(reserve) <= max);
+        if !is_free {
+            return (min.saturating_sub(length), max.saturating_sub(length));
+        }
+        let is_far = formula == FormulaId::ANY && behind < min;
+        (if is_far { u64::MAX } else { min.saturating_sub(length) }, u64::MAX)
     }
 
     /// The least length and the formulas in whose place so many bytes lead to the same: where each bound is
@@ -451,6 +471,35 @@ impl PieceAutomaton for StringPieces {
         let Text { min, max, .. } = self.texts[label as usize];
         let most = if max == u64::MAX { u64::MAX } else { max - length };
         Some(Nature { number, label, most, least: min.saturating_sub(length) })
+    }
+
+    fn fingerprint(&self, state: u32, labels: &[u32], bytes: usize) -> Option<Fingerprint> {
+        let state = self.state(state);
+        let mut chars = lock(&self.chars);
+        let is_asked = |label: &u32| labels.binary_search(label).is_ok();
+        let mut left = |label: u32, formula: FormulaId, length: u64| {
+            let Text { min, max, .. } = self.texts[label as usize];
+            let (min, max) = self.within_reach(&mut chars, (length, min, max), formula, bytes as u64);
+            Some((chars.fingerprint(formula)?, min, max))
+        };
+        let (part, place, length, open) = match &*state {
+            State::Start => {
+                let all = labels.iter().map(|&label| left(label, self.texts[label as usize].formula, 0));
+                let all: Vec<_> = all.collect::<Option<_>>()?;
+                return Some(Fingerprint::of(&("string", self.escapes, all)));
+            }
+            State::Closed(closed) => {
+                let n_closed = closed.iter().filter(|label| is_asked(label)).count();
+                return Some(Fingerprint::of(&("closed", n_closed)));
+            }
+            State::Inside { length, open } => (None, 0, *length, open),
+            State::Within { part, length, open } => (Some(part), 1, *length, open),
+            State::Tail { part, length, open } => (Some(part), 2, *length, open),
+        };
+        let open = open.iter().filter(|(label, _)| is_asked(label));
+        let all: Vec<_> =
+            open.map(|&(label, formula)| left(label, formula, length)).collect::<Option<_>>()?;
+        Some(Fingerprint::of(&("inside", self.escapes, place, part, all)))
     }
 
     fn outline(&self) -> &'static str {
@@ -951,5 +1000,74 @@ mod tests {
             }
         }
         assert!(n_alike > 50, "{n_alike}");
+    }
+
+    /// The labels of a state among some, in their order.
+    fn left(of: &[u32], among: &[u32]) -> Vec<u32> {
+        of.iter().copied().filter(|label| among.contains(label)).collect()
+    }
+
+    #[test]
+    fn states_of_one_fingerprint_do_the_same() {
+        let mut n_same = 0;
+        for seed in 0..80 {
+            let mut random = Random::new(seed);
+            let bytes = if random.chance(50) { 1 + random.below(12) } else { usize::MAX };
+            let mut known: FxHashMap<Fingerprint, (usize, u32, Vec<u32>)> = FxHashMap::default();
+            let from = random.below(COUNTED.len() - 2);
+            let all: Vec<StringPieces> =
+                (0..4).map(|_| pieces(&mut random, &COUNTED[from..from + 3], 40)).collect();
+            for (at, pieces) in all.iter().enumerate() {
+                for _ in 0..12 {
+                    let mut state = 0;
+                    let text: Vec<u8> = (0..random.below(30)).map(|_| *random.choose(b"aaabc")).collect();
+                    for &byte in b"\"".iter().chain(&text) {
+                        state = pieces.step(state, byte).unwrap().unwrap_or(state);
+                    }
+                    let mut asked = left(&pieces.live(0), &pieces.live(state));
+                    asked.retain(|_| random.chance(70));
+                    let print = pieces.fingerprint(state, &asked, bytes).unwrap();
+                    let (other, other_state, other_asked) =
+                        known.entry(print).or_insert_with(|| (at, state, asked.clone()));
+                    if (*other, *other_state) == (at, state) || asked.is_empty() {
+                        continue;
+                    }
+                    n_same += 1;
+                    assert_same((pieces, state, &asked), (&all[*other], *other_state, other_asked), bytes);
+                }
+            }
+        }
+        assert!(n_same > 200, "{n_same}");
+    }
+
+    /// An automaton, a state, and the labels that matter.
+    type At<'a> = (&'a StringPieces, u32, &'a [u32]);
+
+    fn assert_same(one: At, other: At, bytes: usize) {
+        let mut random = Random::new(u64::from(one.1));
+        let step =
+            |at: Option<u32>, pieces: &StringPieces, byte| at.and_then(|at| pieces.step(at, byte).unwrap());
+        // Of each label that is left, its place among those that there were.
+        let places =
+            |(pieces, _, asked): At, at: Option<u32>, of: &dyn Fn(&StringPieces, u32) -> Arc<[u32]>| {
+                let labels = at.map_or(Vec::new(), |at| of(pieces, at).to_vec());
+                let places = asked.iter().enumerate().filter(|(_, label)| labels.contains(label));
+                places.map(|(place, _)| place).collect::<Vec<usize>>()
+            };
+        let live = |pieces: &StringPieces, at: u32| pieces.live(at);
+        let accepts = |pieces: &StringPieces, at: u32| pieces.accepts(at);
+        for _ in 0..20 {
+            let (mut at, mut beside) = (Some(one.1), Some(other.1));
+            for _ in 0..bytes.min(60) {
+                let byte = *random.choose(b"aaabbbccc\"\\u0061");
+                let (next, other_next) = (step(at, one.0, byte), step(beside, other.0, byte));
+                assert_eq!(places(one, next, &live), places(other, other_next, &live), "{one:?} {other:?}");
+                let ends = (places(one, next, &accepts), places(other, other_next, &accepts));
+                assert_eq!(ends.0, ends.1, "{one:?} {other:?}");
+                if !places(one, next, &live).is_empty() {
+                    (at, beside) = (next, other_next);
+                }
+            }
+        }
     }
 }

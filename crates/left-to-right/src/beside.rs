@@ -153,12 +153,12 @@ impl Beside {
         true
     }
 
-    /// The groups; `None` if what is common cannot be told here.
-    pub fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Box<[Group]>>, LexerError> {
+    /// The sweep; `None` if what is common cannot be told here.
+    pub fn finish(self, sweeper: Sweeper, n_words: usize) -> Result<Option<Sweep>, LexerError> {
         let (lexing, trie) = (sweeper.lexing, sweeper.trie);
         let union = &lexing.lexicon.union;
         let gone = self.difference.gone(trie, n_words);
-        let mut all: Vec<Group> = Vec::new();
+        let (mut all, mut asked) = (Vec::new(), sweeper.asked);
         let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
         for fate in &self.walked.fates {
             let within = fate.within(bounds, trie, n_words);
@@ -169,13 +169,14 @@ impl Beside {
             let Some(place) = self.place(lexing, sweeper.transducer, fate)? else { return Ok(None) };
             let mut follow = vec![None; union.n_classes()];
             tops.retain(|&top| {
-                let class = union.class(trie.byte(top));
+                let (byte, class) = (trie.byte(top), union.class(trie.byte(top)));
+                asked.insert(byte, byte);
                 *follow[class].get_or_insert_with(|| sweeper.transducer.can_follow(lexing, place, class))
             });
             all.push(Group::new(place, tokens, tops));
         }
         all.extend(sweeper.finish(n_words));
-        Ok(Some(all.into()))
+        Ok(Some(Sweep { groups: all.into(), asked }))
     }
 
     /// A place of a fate: one that was met, or where its path leads.
@@ -267,9 +268,10 @@ impl Pairs {
         Ok(Some((base, next)))
     }
 
-    /// The groups. Cost: a copy of each row in which something differs.
-    pub fn finish(self, base: &Sweep, sweeper: Sweeper, n_words: usize) -> Box<[Group]> {
-        let trie = sweeper.trie;
+    /// The sweep. Cost: a copy of each row in which something differs.
+    pub fn finish(self, base: &Sweep, sweeper: Sweeper, n_words: usize) -> Sweep {
+        let (trie, mut asked) = (sweeper.trie, base.asked);
+        asked.extend(sweeper.asked);
         let gone = self.difference.gone(trie, n_words);
         let mut own: FxHashMap<Place, Growing> = FxHashMap::default();
         let mut order = Vec::new();
@@ -283,7 +285,7 @@ impl Pairs {
         }
         let left = order.into_iter().filter_map(|place| own.remove(&place));
         all.extend(left.filter_map(|group| group.finish(trie, n_words)));
-        all.into()
+        Sweep { groups: all.into(), asked }
     }
 
     /// A group of the base with what comes to its place instead of what is gone.
@@ -296,7 +298,7 @@ impl Pairs {
         n_words: usize,
     ) -> Option<Group> {
         let mut tops = self.difference.tops(group.tops());
-        let mut tokens = group.tokens.without(gone);
+        let mut tokens = group.tokens().without(gone);
         if let Some(own) = own {
             tops.extend(&own.tops);
             tops.sort_unstable();

@@ -281,7 +281,7 @@ impl<'a> Followed<'a> {
             self.stepper.spend(1 + self.words.len() / 16)?;
             let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
             let walk = self.walks.get(self.stepper, self.language, left, lexeme, self.words.len())?;
-            for tokens in &walk.stay {
+            for tokens in walk.stay.iter() {
                 tokens.add_to(self.words);
                 frame.add(tokens);
             }

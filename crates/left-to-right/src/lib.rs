@@ -59,6 +59,7 @@ mod rests;
 mod rows;
 pub mod sequences;
 mod session;
+mod shared;
 mod shortest;
 mod sweep;
 pub mod tree;

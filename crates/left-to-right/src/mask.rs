@@ -18,7 +18,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use anygram_bits::{BitSet, Random};
+use anygram_bits::{BitSet, Fingerprint, Random};
 use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect};
 use anygram_vocab::{NodeId, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::FxHashMap;
@@ -30,6 +30,7 @@ use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
 use crate::memo::{ExitId, Memo};
 use crate::rests::Rests;
+use crate::shared::{Begun, End, Key, SharedWalk, SharedWalks};
 use crate::sweep::{PlaceTables, Stop, Sweeper};
 
 /// Masks are rows of 32-bit words, bit `id % 32` of word `id / 32`, as serving engines share them.
@@ -319,7 +320,7 @@ impl Tokens {
     }
 
     /// The members, if they are a list.
-    fn listed(&self) -> &[TokenId] {
+    pub(crate) fn listed(&self) -> &[TokenId] {
         match self {
             Self::Few(tokens) => tokens,
             Self::Many(_) | Self::Most(..) => &[],
@@ -364,11 +365,13 @@ const FEW_NODES: usize = 1_000;
 pub(crate) struct Walk {
     /// The tokens after which the piece is in progress and can be completed: sets whose rows are the sweep's,
     /// and a list.
-    pub stay: Box<[Arc<Tokens>]>,
+    pub stay: Arc<[Arc<Tokens>]>,
     /// The tokens after which it is in progress as a lexeme of unknown prospect, by lexeme.
     pub unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
     pub exits: Vec<Exit>,
+    /// Bytes on the heap that are counted with it.
+    own_bytes: usize,
 }
 
 /// A way in which a piece can end inside tokens or with them.
@@ -401,6 +404,12 @@ pub struct Walks {
     apart: bool,
     /// What the vocabulary knows of automata in common use.
     commons: Option<Arc<Commons>>,
+    /// The walks that its languages share, those of them that are in use here, and what they depend on.
+    shared: Option<Arc<SharedWalks>>,
+    taken: Vec<Arc<SharedWalk>>,
+    /// By lexeme and the most bytes that follow.
+    fingerprints: FxHashMap<(LexemeId, usize), Option<Fingerprint>>,
+    begun: Begun,
     n_seen: u64,
     /// How many exits there were, those that were dropped too.
     n_exits: u64,
@@ -469,7 +478,8 @@ pub(crate) fn follow_together<Q: AsMut<Stepper>>(
 impl Walks {
     /// None yet, beside what is kept with a vocabulary.
     pub(crate) fn of(vocabulary: &Vocabulary) -> Self {
-        Self { commons: Some(vocabulary.beside()), rests: vocabulary.beside(), ..Self::default() }
+        let (commons, shared) = (Some(vocabulary.beside()), Some(vocabulary.beside()));
+        Self { commons, shared, rests: vocabulary.beside(), ..Self::default() }
     }
 
     /// None yet, of readings that are followed one by one in every mode, as a canvas follows them.
@@ -498,11 +508,98 @@ impl Walks {
         if let Some(walk) = self.walks.get(&(lexeme, id)) {
             return Ok(walk.clone());
         }
-        let sweep = self.sweep(stepper, language, (id, trie), lexeme, n_words)?;
-        let walk = Arc::new(self.see(stepper, language, (id, trie), &sweep, lexeme, n_words)?);
-        self.make_room(language, walk.memory_usage());
+        let key = self.shared_key(stepper, language, (id, trie), lexeme);
+        let known = match key {
+            Some(key) => self.take_over(stepper, language, key, (lexeme, trie))?,
+            None => None,
+        };
+        let walk = match known {
+            Some(walk) => walk,
+            None => {
+                let sweep = self.sweep(stepper, language, (id, trie), lexeme, n_words)?;
+                self.see(stepper, language, (id, trie), &sweep, (lexeme, key), n_words)?
+            }
+        };
+        let walk = Arc::new(walk);
+        self.make_room(language, walk.own_bytes);
         self.walks.insert((lexeme, id), walk.clone());
         Ok(walk)
+    }
+
+    /// What a walk is shared by, if it can be: it is one of a vocabulary's trie or of what is left of its
+    /// tokens, and nothing depends on how the tokens lie.
+    fn shared_key(
+        &mut self,
+        stepper: &Stepper,
+        language: &Language,
+        (id, trie): (u64, &TokenTrie),
+        lexeme: LexemeId,
+    ) -> Option<Key> {
+        let lexing = language.lexing();
+        if self.shared.is_none() || lexing.merges_ends() || lexing.counts_tokens() {
+            return None;
+        }
+        // Up to a power of two, so that it is asked for few times; more bytes tell no less apart.
+        let bytes = trie.height().next_power_of_two();
+        let print = *self.fingerprints.entry((lexeme, bytes)).or_insert_with(|| {
+            self.bytes += size_of::<(LexemeId, usize, Option<Fingerprint>)>() + 16;
+            stepper.transducer().fingerprint(lexing, lexeme, bytes)
+        });
+        Some((print?, id))
+    }
+
+    /// The walk of a lexeme, if another language or another place has the same.
+    fn take_over(
+        &mut self,
+        stepper: &mut Stepper,
+        language: &Language,
+        key: Key,
+        (lexeme, trie): (LexemeId, &TokenTrie),
+    ) -> Result<Option<Walk>, StepError> {
+        let (lexing, Some(shared)) = (language.lexing(), &self.shared) else { return Ok(None) };
+        let Some(known) = shared.get(key, lexing, &mut self.begun) else { return Ok(None) };
+        stepper.spend(1 + known.ends.len())?;
+        let transducer = stepper.transducer_mut();
+        let mut exits = Vec::with_capacity(known.ends.len());
+        for end in &known.ends {
+            let place = shared.place(end, (lexing, &mut *transducer), lexeme, (key.1, trie))?;
+            let cut = match place {
+                Some(place) => transducer.step_to(lexing, lexeme, place)?.cut,
+                None => None,
+            };
+            debug_assert!(cut.is_some(), "a text leads elsewhere");
+            let Some(cut) = cut else { return Ok(None) };
+            self.n_exits += 1;
+            let (id, worth) = (ExitId(self.n_exits), Arc::default());
+            exits.push(Exit { id, worth, cut, ends: end.tokens(), rest: end.rest.clone() });
+        }
+        exits.sort_by_key(|exit| exit.cut);
+        let own_bytes = size_of::<Walk>() + size_of_val(&*exits);
+        let walk = Walk { stay: known.stay.clone(), unknown: Vec::new(), exits, own_bytes };
+        self.taken.push(known);
+        Ok(Some(walk))
+    }
+
+    /// Lets other languages have a walk, of which these groups are the ends, in order.
+    fn share(
+        &mut self,
+        language: &Language,
+        key: Key,
+        (sweep, walk): (&Sweep, &mut Walk),
+        (staying, ends): (&[&Group], &[&Group]),
+    ) {
+        let Some(shared) = &self.shared else { return };
+        let (asked, begun) = (sweep.asked, self.begun.among(language.lexing(), sweep.asked));
+        let ends = ends.iter().zip(&walk.exits);
+        let ends = ends.map(|(group, exit)| End::new(&group.found, exit.ends.is_some(), exit.rest.clone()));
+        let staying = staying.iter().map(|group| group.found.clone()).collect();
+        let known = SharedWalk { stay: walk.stay.clone(), staying, ends: ends.collect(), asked, begun };
+        if let Some((known, moved)) = shared.insert(key, known) {
+            self.taken.push(known);
+            // Counted there from now on.
+            self.bytes = self.bytes.saturating_sub(moved);
+            walk.own_bytes = size_of::<Walk>() + size_of_val(&*walk.exits);
+        }
     }
 
     /// Counts bytes that are about to be kept.
@@ -515,10 +612,13 @@ impl Walks {
 
     /// Drops all that is kept; returns what it was in. What the vocabulary keeps stays.
     pub(crate) fn forget(&mut self) -> Self {
-        let (rests, commons) = (self.rests.clone(), self.commons.clone());
+        let (rests, commons, shared) = (self.rests.clone(), self.commons.clone(), self.shared.clone());
         let (apart, n_seen, n_exits) = (self.apart, self.n_seen, self.n_exits);
         let row = std::mem::take(&mut self.row);
-        std::mem::replace(self, Self { rests, commons, apart, n_seen, n_exits, row, ..Self::default() })
+        std::mem::replace(
+            self,
+            Self { rests, commons, shared, apart, n_seen, n_exits, row, ..Self::default() },
+        )
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it,
@@ -587,10 +687,9 @@ impl Walks {
                 let mut pairs = Pairs::default();
                 pairs.walk(&mut sweeper, base.start, start)?;
                 let n_steps = sweeper.n_steps;
-                let groups = pairs.finish(&base.sweep, sweeper, n_words);
+                let sweep = Arc::new(pairs.finish(&base.sweep, sweeper, n_words));
                 self.n_seen += n_steps as u64;
                 stepper.spend(n_steps + n_words)?;
-                let sweep = Arc::new(Sweep { groups });
                 self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
                 self.sweeps.insert((start, 0), sweep.clone());
                 sweep
@@ -625,10 +724,9 @@ impl Walks {
         beside.walk(&mut sweeper, start)?;
         let n_steps = sweeper.n_steps;
         self.n_seen += n_steps as u64;
-        let groups = beside.finish(sweeper, n_words)?;
+        let sweep = beside.finish(sweeper, n_words)?;
         stepper.spend(n_steps + n_words)?;
-        let Some(groups) = groups else { return Ok(None) };
-        let sweep = Arc::new(Sweep { groups });
+        let Some(sweep) = sweep.map(Arc::new) else { return Ok(None) };
         self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
         self.sweeps.insert((start, 0), sweep.clone());
         Ok(Some(sweep))
@@ -660,6 +758,7 @@ impl Walks {
         let walk = sweeper.walk(start_id);
         let n_steps = sweeper.n_steps;
         self.n_seen += n_steps as u64;
+        let asked = sweeper.asked;
         let groups = match walk {
             Ok(()) => sweeper.finish(n_words).collect(),
             Err(Stop::TooMany) => {
@@ -669,7 +768,7 @@ impl Walks {
             Err(Stop::Limit(error)) => return Err(error.into()),
         };
         stepper.spend(n_steps)?;
-        let sweep = Arc::new(Sweep { groups });
+        let sweep = Arc::new(Sweep { groups, asked });
         if wanted.is_none() {
             self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
             self.sweeps.insert((start, trie_id), sweep.clone());
@@ -683,14 +782,14 @@ impl Walks {
         self.rests.get(trie, tops, n_words)
     }
 
-    /// A sweep as a lexeme sees it that is where the sweep began.
+    /// A sweep as a lexeme sees it that is where the sweep began; shared by a key, if there is one.
     fn see(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
         trie: (u64, &TokenTrie),
         sweep: &Sweep,
-        lexeme: LexemeId,
+        (lexeme, key): (LexemeId, Option<Key>),
         n_words: usize,
     ) -> Result<Walk, StepError> {
         let lexing = language.lexing();
@@ -701,23 +800,23 @@ impl Walks {
         for group in &sweep.groups {
             let step = transducer.step_to(lexing, lexeme, group.place)?;
             if let Some(next) = step.stay
-                && !group.tokens.is_empty()
+                && !group.tokens().is_empty()
                 && !transducer.ends_with_token(next)
             {
                 match transducer.prospect(next) {
-                    Prospect::Completable => staying.push(&group.tokens),
-                    Prospect::Unknown => unknown.push((next, group.tokens.clone())),
+                    Prospect::Completable => staying.push(group),
+                    Prospect::Unknown => unknown.push((next, group.tokens().clone())),
                 }
             }
             ends.extend(step.cut.map(|cut| (cut, group)));
         }
         self.row.resize(n_words, 0);
-        staying.iter().for_each(|tokens| tokens.add_to(&mut self.row));
+        staying.iter().for_each(|group| group.tokens().add_to(&mut self.row));
         let mut exits = Vec::new();
         if !lexing.merges_ends() {
             for (cut, group) in ends {
                 let obligations = transducer.cut(cut).obligations;
-                let ends = (!group.tokens.is_subset(&self.row)).then(|| group.tokens.clone());
+                let ends = (!group.tokens().is_subset(&self.row)).then(|| group.tokens().clone());
                 let follows = |&top: &NodeId| transducer.survives(lexing, obligations, trie.1.byte(top));
                 let rest = if group.tops().iter().any(follows) {
                     group.beyond(&self.rests, trie, n_words)
@@ -728,13 +827,15 @@ impl Walks {
                 if ends.is_some() || rest.is_some() {
                     self.n_exits += 1;
                     let worth = Arc::default();
-                    exits.push(Exit { id: ExitId(self.n_exits), worth, cut, ends, rest });
+                    exits.push((Exit { id: ExitId(self.n_exits), worth, cut, ends, rest }, group));
                 }
             }
         }
-        staying.iter().for_each(|tokens| tokens.remove_from(&mut self.row));
-        let (few, many): (Vec<_>, Vec<_>) =
-            staying.into_iter().partition(|tokens| matches!(&***tokens, Tokens::Few(_)));
+        staying.iter().for_each(|group| group.tokens().remove_from(&mut self.row));
+        let (few, many): (Vec<_>, Vec<_>) = staying
+            .iter()
+            .map(|group| group.tokens())
+            .partition(|tokens| matches!(&***tokens, Tokens::Few(_)));
         let mut stay: Vec<Arc<Tokens>> = many.into_iter().cloned().collect();
         match few.as_slice() {
             [] => {}
@@ -746,8 +847,14 @@ impl Walks {
         }
         // In an order that does not depend on hashing, so that times can be repeated.
         unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
-        exits.sort_by_key(|exit| exit.cut);
-        Ok(Walk { stay: stay.into(), unknown, exits })
+        exits.sort_by_key(|(exit, _)| exit.cut);
+        let (exits, ends): (Vec<Exit>, Vec<&Group>) = exits.into_iter().unzip();
+        let mut walk = Walk { stay: stay.into(), unknown, exits, own_bytes: 0 };
+        walk.own_bytes = walk.memory_usage();
+        if let Some(key) = key.filter(|_| walk.unknown.is_empty()) {
+            self.share(language, key, (sweep, &mut walk), (&staying, &ends));
+        }
+        Ok(walk)
     }
 }
 

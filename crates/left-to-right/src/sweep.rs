@@ -5,8 +5,10 @@
 //! of what a sweep comes to, others have come to before. Subtrees whose tokens have only characters that lead
 //! from a place back to it are not walked.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use anygram_grammar::automata::Bytes;
 use anygram_grammar::ir::LexerMode;
 use anygram_lexer::LexerError;
 use anygram_lexer::dfa::DEAD;
@@ -23,6 +25,8 @@ use crate::rests::{Rest, Rests};
 pub struct Sweep {
     /// Each with its own place, in the order in which the sorted tokens come to them.
     pub groups: Box<[Group]>,
+    /// The bytes of which it matters whether they begin a piece: those that stand where pieces can end.
+    pub asked: Bytes,
 }
 
 /// What comes to one place of the automata.
@@ -30,13 +34,22 @@ pub struct Sweep {
 pub struct Group {
     /// The place.
     pub place: Place,
-    /// The tokens that end here.
+    /// What comes there, for all languages of which the same does.
+    pub(crate) found: Arc<Found>,
+}
+
+/// What comes to a place, whatever its number is.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The tokens that end there.
     pub tokens: Arc<Tokens>,
     /// The nodes below which stands what is left of the others if the piece ends here, as far as it can
     /// follow.
     tops: Box<[NodeId]>,
     /// That as a trie, once somebody wants the piece to end here.
     rest: OnceLock<Arc<Rest>>,
+    /// Whether its bytes are counted where languages share it.
+    is_counted: AtomicBool,
 }
 
 /// The characters that lead from a place back to it, if no piece can end before or inside of them: what
@@ -248,6 +261,8 @@ pub(crate) struct Sweeper<'a> {
     gathered: Gathered,
     wanted: Option<Wanted>,
     pub n_steps: usize,
+    /// See [`Sweep::asked`].
+    pub asked: Bytes,
 }
 
 impl<'a> Sweeper<'a> {
@@ -262,7 +277,8 @@ impl<'a> Sweeper<'a> {
         places.n_gathered += 1;
         let gathered = Gathered { number: places.n_gathered, groups: Vec::new() };
         let wanted = wanted.map(|(lexeme, most)| Wanted { lexeme, most, is_wanted: Vec::new() });
-        Self { lexing, transducer, trie, places, gathered, wanted, n_steps: 0 }
+        let (n_steps, asked) = (0, Bytes::NONE);
+        Self { lexing, transducer, trie, places, gathered, wanted, n_steps, asked }
     }
 
     /// The state before the first byte.
@@ -429,7 +445,8 @@ impl<'a> Sweeper<'a> {
     /// If the piece may end before a node, tokens go on there.
     #[inline]
     fn note_top(&mut self, before: PlaceId, class: usize, at: NodeId) {
-        let n_classes = self.places.n_classes;
+        let (n_classes, byte) = (self.places.n_classes, self.trie.byte(at));
+        self.asked.insert(byte, byte);
         let Known { place, follow, .. } = &mut self.places.known[before as usize];
         if follow.is_empty() {
             *follow = vec![None; n_classes].into();
@@ -533,21 +550,52 @@ impl Growing {
 
 impl Group {
     pub(crate) fn new(place: Place, tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
-        Self { place, tokens, tops: tops.into(), rest: OnceLock::new() }
+        Self { place, found: Arc::new(Found::new(tokens, tops)) }
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
-        self.tokens.memory_usage() + size_of::<Self>() + size_of_val(&*self.tops)
+        size_of::<Self>() + self.found.memory_usage()
+    }
+
+    /// The tokens that end here.
+    pub fn tokens(&self) -> &Arc<Tokens> {
+        &self.found.tokens
     }
 
     /// The nodes of the trie below which stands what is left of other tokens if the piece ends here.
     pub fn tops(&self) -> &[NodeId] {
-        &self.tops
+        &self.found.tops
     }
 
     /// What is left of tokens of a trie if the piece ends here; `None` if nothing is. Made once.
     pub(crate) fn beyond(&self, rests: &Rests, trie: (u64, &TokenTrie), n_words: usize) -> Option<Arc<Rest>> {
-        (!self.tops.is_empty())
-            .then(|| self.rest.get_or_init(|| rests.get(trie, &self.tops, n_words)).clone())
+        let Found { tops, rest, .. } = &*self.found;
+        (!tops.is_empty()).then(|| rest.get_or_init(|| rests.get(trie, tops, n_words)).clone())
+    }
+}
+
+impl Found {
+    fn new(tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
+        Self { tokens, tops: tops.into(), rest: OnceLock::new(), is_counted: AtomicBool::new(false) }
+    }
+
+    /// Its bytes, the first time.
+    pub fn count(&self) -> usize {
+        if self.is_counted.swap(true, Ordering::Relaxed) { 0 } else { self.memory_usage() }
+    }
+
+    pub fn memory_usage(&self) -> usize {
+        self.tokens.memory_usage() + size_of::<Self>() + size_of_val(&*self.tops)
+    }
+
+    /// A text that leads to its place from where the sweep began: a token, or what stands before one that
+    /// goes on behind the piece. `position` says where a token stands in the trie.
+    pub fn path(&self, trie: &TokenTrie, position: impl Fn(TokenId) -> Option<usize>) -> Option<Vec<u8>> {
+        if let Some(token) = self.tokens.first() {
+            return Some(trie.path_to(trie.node_of(position(token)?)));
+        }
+        let mut path = trie.path_to(*self.tops.first()?);
+        path.pop();
+        Some(path)
     }
 }

@@ -27,7 +27,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anygram_bits::work::{Stopped, Work};
-use anygram_bits::{BitSet, CompactSet, index_type};
+use anygram_bits::{BitSet, CompactSet, Fingerprint, index_type};
 use anygram_grammar::cfg::{Cfg, ReduceError};
 use anygram_grammar::ir::{Grammar, LexerMode, Symbol, TerminalId, TerminalKind, Ties};
 use rustc_hash::FxHashMap;
@@ -756,6 +756,17 @@ impl Transducer {
         let Key { state, wanted, .. } = self.lexemes[lexeme.index()].key;
         let wanted = &self.wanted[wanted.index()];
         lexing.lexicon.union.live(state).iter().all(|terminal| wanted.contains(terminal))
+    }
+
+    /// What texts of at most `bytes` bytes do where a lexeme is, as far as what it wants goes, see
+    /// [`Union::fingerprint`](crate::union::Union::fingerprint); `None` too where preceding pieces owe
+    /// something.
+    pub fn fingerprint(&self, lexing: &Lexing, lexeme: LexemeId, bytes: usize) -> Option<Fingerprint> {
+        let Key { state, wanted, obligations, .. } = self.lexemes[lexeme.index()].key;
+        if (Place { state, obligations }).has_obligations() {
+            return None;
+        }
+        lexing.lexicon.union.fingerprint(state, &self.wanted[wanted.index()], bytes)
     }
 
     /// Where a byte class leads from a place, if pieces can be in progress or end there.

@@ -11,8 +11,8 @@
 
 use std::sync::Arc;
 
-use anygram_bits::CompactSet;
 use anygram_bits::work::{Stopped, Work};
+use anygram_bits::{CompactSet, Fingerprint};
 use anygram_grammar::automata::{Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
@@ -61,6 +61,13 @@ pub enum Part<'a> {
     },
 }
 
+/// A product, and of each terminal its part in it.
+#[derive(Debug)]
+struct Parts {
+    product: Arc<Product>,
+    of: Vec<u32>,
+}
+
 /// How a terminal of a union that grows is given.
 pub(crate) enum Named<'a> {
     /// By a pattern: its automaton is a part of the product.
@@ -88,8 +95,10 @@ impl Union {
         if !parts.iter().any(|part| matches!(part, Some(Part::Label { .. }))) {
             return Self::new(&dfas, limits, work);
         }
-        let product = Self::sighted(&dfas, limits, work)?;
-        let growing = Growing::new(product, parts, pieces, limits);
+        let (union, product, numbers) = Self::sighted(&dfas, limits, work)?;
+        let mut of = vec![0; parts.len()];
+        (0..).zip(&numbers).for_each(|(part, &terminal)| of[terminal as usize] = part);
+        let growing = Growing::new((union, Parts { product, of }), parts, pieces, limits);
         let (classes, samples) = (growing.classes.clone(), growing.samples.clone());
         Ok(Self {
             classes,
@@ -109,17 +118,18 @@ impl Union {
         limits: &LexerLimits,
         work: &mut Work,
     ) -> Result<Self, LexerError> {
-        let product = Self::sighted(terminals, limits, work)?;
+        let (product, ..) = Self::sighted(terminals, limits, work)?;
         let blind = blind(&product.next, product.n_classes, &product.accepts, work)?;
         Ok(Self { blind, ..product })
     }
 
-    /// The same, with each state its own equal.
+    /// The same, with each state its own equal; and the product of the automata, with the terminals of its
+    /// parts.
     fn sighted(
         terminals: &[Option<&Arc<Dfa>>],
         limits: &LexerLimits,
         work: &mut Work,
-    ) -> Result<Self, LexerError> {
+    ) -> Result<(Self, Arc<Product>, Vec<u32>), LexerError> {
         // In an order that does not depend on the numbers of the terminals.
         let mut parts: Vec<(&Arc<Dfa>, u32)> =
             terminals.iter().zip(0..).filter_map(|(dfa, at)| Some(((*dfa)?, at))).collect();
@@ -142,7 +152,8 @@ impl Union {
         let live = live.iter().map(set).collect();
         let (classes, samples, next) = (classes.clone(), samples.clone(), next.clone());
         let (n_classes, blind) = (samples.len(), Vec::new());
-        Ok(Self { classes, n_classes, samples, next, accepts, live, blind, growing: None })
+        let union = Self { classes, n_classes, samples, next, accepts, live, blind, growing: None };
+        Ok((union, product, numbers))
     }
 
     /// The number of states so far, the dead one included.
@@ -245,6 +256,25 @@ impl Union {
     /// terminal.
     pub fn nature(&self, state: State) -> Option<Nature> {
         self.growing.as_ref()?.nature(state)
+    }
+
+    /// What texts of at most `bytes` bytes do from a state as far as some terminals go: where it is equal for
+    /// states of two unions, each of these terminals that matches there or can match later has its like in
+    /// the other, and each text leads in both to where it and its like match or can match later. `None` where
+    /// that is not known, as of a union that does not grow.
+    pub fn fingerprint(&self, state: State, wanted: &CompactSet, bytes: usize) -> Option<Fingerprint> {
+        self.growing.as_ref()?.fingerprint(state, wanted, bytes)
+    }
+
+    /// The same of the product in a union that grows, by the parts of which something is wanted; `None` if
+    /// nothing is.
+    fn fingerprint_by(&self, parts: &Parts, state: State, wanted: &CompactSet) -> Option<Fingerprint> {
+        let (live, accepts) = (&self.live[state as usize], &self.accepts[state as usize]);
+        let wanted = live.iter().chain(accepts.iter()).filter(|&terminal| wanted.contains(terminal));
+        let mut own: Vec<u32> = wanted.map(|terminal| parts.of[terminal]).collect();
+        own.sort_unstable();
+        own.dedup();
+        (!own.is_empty()).then(|| Fingerprint::of(&("product", parts.product.fingerprint(), state, own)))
     }
 
     /// How a terminal is given in a union that grows; `None` if it does not compete.

@@ -346,6 +346,29 @@ impl TokenTrie {
         self.children(node).find(|&child| self.byte(child) >= byte).filter(|&child| self.byte(child) == byte)
     }
 
+    /// The node at which the token at a sorted position ends.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn node_of(&self, position: usize) -> NodeId {
+        assert!(position < self.n_tokens(), "position {position} of {} tokens", self.n_tokens());
+        NodeId::new(self.lows.partition_point(|&low| low as usize <= position) - 1)
+    }
+
+    /// The bytes that lead from the root to a node. Cost: the children of all nodes on the way.
+    pub fn path_to(&self, node: NodeId) -> Vec<u8> {
+        // The children of the root are far apart.
+        let first = self.root_children.iter().rposition(|&child| child != 0 && child <= node.0);
+        let Some(mut at) = first.map(|byte| NodeId(self.root_children[byte])) else { return Vec::new() };
+        let mut path = vec![self.byte(at)];
+        while at != node {
+            let Some(next) = self.children(at).find(|&child| self.end(child) > node) else { break };
+            path.push(self.byte(next));
+            at = next;
+        }
+        path
+    }
+
     /// The tokens that are prefixes of `text`, shortest first, as (length, the lowest id with these bytes).
     pub fn prefixes<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, TokenId)> + 'a {
         let mut node = Self::ROOT;

@@ -10,11 +10,11 @@
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use anygram_bits::CompactSet;
+use anygram_bits::{CompactSet, Fingerprint};
 use anygram_grammar::automata::{Bytes, Common, Nature, Pieces};
 use rustc_hash::FxHashMap;
 
-use super::{Named, Part, State, Union};
+use super::{Named, Part, Parts, State, Union};
 use crate::dfa::{DEAD, START, common_classes};
 use crate::{LexerError, LexerLimits};
 
@@ -31,7 +31,7 @@ const NOT_YET: State = State::MAX;
 #[derive(Debug)]
 enum Automaton {
     /// All terminals that have patterns.
-    Product(Box<Union>),
+    Product(Box<(Union, Parts)>),
     /// Terminals given by an automaton: its labels, each with the terminal, sorted; whether that is all that
     /// it has.
     Pieces(Pieces, Vec<(u32, u32)>, bool),
@@ -71,7 +71,12 @@ pub(super) struct Growing {
 
 impl Growing {
     /// The product of some terminals, and the labels of `pieces` that `parts` name.
-    pub fn new(product: Union, parts: &[Option<Part<'_>>], pieces: &[Pieces], limits: &LexerLimits) -> Self {
+    pub fn new(
+        product: (Union, Parts),
+        parts: &[Option<Part<'_>>],
+        pieces: &[Pieces],
+        limits: &LexerLimits,
+    ) -> Self {
         let mut automaton_of = vec![None; parts.len()];
         let mut labels: Vec<Vec<(u32, u32)>> = vec![Vec::new(); pieces.len()];
         let mut automata = Vec::new();
@@ -249,9 +254,32 @@ impl Growing {
 
     pub fn product(&self) -> Option<&Union> {
         self.automata.iter().find_map(|automaton| match automaton {
-            Automaton::Product(product) => Some(&**product),
+            Automaton::Product(product) => Some(&product.0),
             Automaton::Pieces(..) => None,
         })
+    }
+
+    /// See [`Union::fingerprint`].
+    pub fn fingerprint(&self, state: State, wanted: &CompactSet, bytes: usize) -> Option<Fingerprint> {
+        let entry = &self.entries[state as usize];
+        let mut parts = Vec::with_capacity(entry.tuple.len());
+        for &(at, own) in &entry.tuple {
+            match &self.automata[at as usize] {
+                Automaton::Product(product) => {
+                    parts.extend(product.0.fingerprint_by(&product.1, own, wanted))
+                }
+                Automaton::Pieces(pieces, labels, _) => {
+                    let is_wanted = |&&(_, terminal): &&(u32, u32)| wanted.contains(terminal as usize);
+                    let mut labels: Vec<u32> =
+                        labels.iter().filter(is_wanted).map(|&(label, _)| label).collect();
+                    labels.dedup();
+                    if !labels.is_empty() {
+                        parts.push(pieces.fingerprint(own, &labels, bytes)?);
+                    }
+                }
+            }
+        }
+        Some(Fingerprint::of(&(entry.is_start, parts)))
     }
 
     /// A place where at least all can follow that can follow in any of the automata that are alive.
@@ -358,7 +386,7 @@ impl Growing {
 impl Automaton {
     fn classes(&self) -> Box<[u8; 256]> {
         match self {
-            Self::Product(union) => union.classes.clone(),
+            Self::Product(product) => product.0.classes.clone(),
             Self::Pieces(pieces, ..) => pieces.classes(),
         }
     }
@@ -374,7 +402,8 @@ impl Automaton {
     /// lead there too.
     fn step_run(&self, state: u32, byte: u8) -> Result<(Option<u32>, (u8, u8)), LexerError> {
         match self {
-            Self::Product(union) => {
+            Self::Product(product) => {
+                let union = &product.0;
                 let next = union.step(state, union.class(byte));
                 Ok((Some(next).filter(|&to| to != DEAD), (byte, byte)))
             }
@@ -391,8 +420,8 @@ impl Automaton {
     /// Those of some bytes with which pieces go on from a state, perhaps more.
     fn bytes(&self, state: u32, among: &[u8]) -> Bytes {
         match self {
-            Self::Product(union) => {
-                let mut bytes = Bytes::NONE;
+            Self::Product(product) => {
+                let (union, mut bytes) = (&product.0, Bytes::NONE);
                 let goes_on = |&&byte: &&u8| union.step(state, union.class(byte)) != DEAD;
                 among.iter().filter(goes_on).for_each(|&byte| bytes.insert(byte, byte));
                 bytes
@@ -403,14 +432,14 @@ impl Automaton {
 
     fn accepts(&self, state: u32, members: &mut Vec<u32>) {
         match self {
-            Self::Product(union) => members.extend(union.accepts(state).iter().map(|at| at as u32)),
+            Self::Product(product) => members.extend(product.0.accepts(state).iter().map(|at| at as u32)),
             Self::Pieces(pieces, labels, _) => named(labels, &pieces.accepts(state), members),
         }
     }
 
     fn live(&self, state: u32, members: &mut Vec<u32>) {
         match self {
-            Self::Product(union) => members.extend(union.live(state).iter().map(|at| at as u32)),
+            Self::Product(product) => members.extend(product.0.live(state).iter().map(|at| at as u32)),
             Self::Pieces(pieces, labels, _) => named(labels, &pieces.live(state), members),
         }
     }

@@ -1,7 +1,8 @@
 //! The product of minimal automata, whatever the numbers of their terminals are.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use anygram_bits::Fingerprint;
 use anygram_bits::work::Work;
 use rustc_hash::FxHashMap;
 
@@ -25,6 +26,7 @@ pub(super) struct Product {
     n_entries: usize,
     /// Steps of making it.
     steps: usize,
+    fingerprint: OnceLock<Fingerprint>,
 }
 
 /// Products that have few entries, of automata that have few together.
@@ -54,6 +56,12 @@ impl Product {
             PRODUCTS.insert(dfas, made.clone());
         }
         Ok(made)
+    }
+
+    /// That of the tables, made once. Cost: their size.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let Self { classes, next, accepts, live, .. } = self;
+        *self.fingerprint.get_or_init(|| Fingerprint::of(&(classes, next, accepts, live)))
     }
 
     fn new(dfas: &[Arc<Dfa>], limits: &LexerLimits, work: &mut Work) -> Result<Self, LexerError> {
@@ -100,7 +108,8 @@ impl Product {
         };
         let accepts = select(&|dfa, state| dfa.accepting[state as usize]);
         let live = select(&|dfa, state| dfa.can_go_on(state));
-        Ok(Self { classes, samples, next: next.into(), accepts, live, n_entries, steps })
+        let fingerprint = OnceLock::new();
+        Ok(Self { classes, samples, next: next.into(), accepts, live, n_entries, steps, fingerprint })
     }
 }
 
