@@ -112,7 +112,7 @@ class Vocabulary:
     @staticmethod
     def from_bytes(
         data: _bytes,
-        format: Literal["tokenizer-json", "tiktoken", "sentencepiece", "json-array"],
+        format: Literal["tokenizer-json", "tiktoken", "sentencepiece", "json-array", "saved"],
         *,
         eos: _Tokens | None = None,
         pad: int | None = None,
@@ -121,6 +121,7 @@ class Vocabulary:
         pattern: str | None = None,
         id_offset: int = 0,
     ) -> Vocabulary: ...
+    def save(self, path: str | os.PathLike[str]) -> None: ...
     @classmethod
     def from_tokenizer(
         cls, tokenizer: Any, *, eos: _Tokens | None = None, pad: int | None = None, mask: int | None = None

@@ -352,8 +352,8 @@ impl std::error::Error for Rendered {}
 /// Which vocabulary.
 #[derive(Args)]
 pub struct VocabArgs {
-    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array
-    /// of tokens; `builtin` is a small one of ours.
+    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), a JSON array of
+    /// tokens, or what `anygram vocab save` wrote; `builtin` is a small one of ours.
     #[arg(short, long, value_name = "FILE", default_value = "builtin")]
     vocab: PathBuf,
     /// The EOS token (repeatable); the id may be beyond the file.
