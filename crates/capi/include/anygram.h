@@ -206,7 +206,7 @@ anygram_code anygram_vocabulary_from_file(const char *path,
                                           anygram_error *error);
 
 // Saves a vocabulary, with its special tokens, for processes that start often:
-// `anygram_vocabulary_from_file` reads the file in a few milliseconds. The file is replaced in one step.
+// `anygram_vocabulary_from_file` reads the file without parsing it. The file is replaced in one step.
 anygram_code anygram_vocabulary_save(const anygram_vocabulary *vocabulary,
                                      const char *path,
                                      anygram_error *error);

@@ -144,7 +144,7 @@ pub unsafe extern "C" fn anygram_vocabulary_from_file(
 }
 
 /// Saves a vocabulary, with its special tokens, for processes that start often:
-/// `anygram_vocabulary_from_file` reads the file in a few milliseconds. The file is replaced in one step.
+/// `anygram_vocabulary_from_file` reads the file without parsing it. The file is replaced in one step.
 ///
 /// # Safety
 /// Pointers and lengths fit together, as `docs/c-api.md` promises.

@@ -56,7 +56,7 @@ const NONE: u32 = u32::MAX;
 const CHECKED_FROM: usize = 16;
 
 impl Vocabulary {
-    /// The vocabulary as a file that loads in a few milliseconds; see [`save`](Self::save).
+    /// The vocabulary as a file that loads in some tens of milliseconds; see [`save`](Self::save).
     ///
     /// # Errors
     /// [`Limit`](ErrorKind::Limit) if the file would be larger than one that is read;
@@ -93,7 +93,7 @@ impl Vocabulary {
     }
 
     /// Saves the vocabulary, with its special tokens and their names, for processes that start often:
-    /// [`from_file`](Self::from_file) reads it as it reads tokenizer files, in a few milliseconds, and it
+    /// [`from_file`](Self::from_file) reads it as it reads tokenizer files, in some 15 to 40 ms, and it
     /// encodes texts as this one does. Only the same and newer versions of this crate read it, so keep the
     /// tokenizer file.
     ///
