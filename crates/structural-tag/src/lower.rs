@@ -14,6 +14,7 @@ use anygram_grammar::ErrorKind;
 use anygram_grammar::automata::{PieceAutomaton, Pieces};
 use anygram_grammar::ebnf::EbnfOptions;
 use anygram_grammar::embed::Parts;
+use anygram_grammar::free::{FREE, FreeText, ShortText};
 use anygram_grammar::ir::{
     Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal,
     TerminalId, TerminalKind,
@@ -28,7 +29,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Options;
 use crate::format::{Format, Mark, Most, Node, SchemaFormat, Tag, Triggered};
-use crate::free::{FREE, FreeText, ShortText};
 use crate::style::Style;
 
 type Result<T> = std::result::Result<T, Refusal>;
