@@ -199,7 +199,8 @@ anygram_code anygram_vocabulary_from_tokens(const uint8_t *bytes,
                                             anygram_error *error);
 
 // Reads a tokenizer file: `tokenizer.json`, `.tiktoken`, a SentencePiece `.model` or a JSON array; each may
-// have `.gz`; or what `anygram_vocabulary_save` wrote. `special` may be NULL where the file says which tokens end an output.
+// have `.gz`; or what `anygram_vocabulary_save` wrote. `special` may be NULL where the file says which
+// tokens end an output.
 anygram_code anygram_vocabulary_from_file(const char *path,
                                           const anygram_special *special,
                                           anygram_vocabulary **vocabulary,

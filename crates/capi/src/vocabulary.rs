@@ -121,7 +121,8 @@ pub unsafe extern "C" fn anygram_vocabulary_from_tokens(
 }
 
 /// Reads a tokenizer file: `tokenizer.json`, `.tiktoken`, a SentencePiece `.model` or a JSON array; each may
-/// have `.gz`; or what `anygram_vocabulary_save` wrote. `special` may be NULL where the file says which tokens end an output.
+/// have `.gz`; or what `anygram_vocabulary_save` wrote. `special` may be NULL where the file says which
+/// tokens end an output.
 ///
 /// # Safety
 /// Pointers and lengths fit together, as `docs/c-api.md` promises.

@@ -79,8 +79,8 @@ pub struct ReadingArgs {
     /// The recognizer.
     #[arg(long, value_enum, default_value = "auto")]
     engine: EngineChoice,
-    /// Texts in which this stop string stands are no sentences; masks look ahead (repeatable). Not in the lexer
-    /// mode contextual.
+    /// Texts in which this stop string stands are no sentences; masks look ahead (repeatable). Not in the
+    /// lexer mode contextual.
     #[arg(long, value_name = "TEXT")]
     avoid: Vec<String>,
     /// Set a limit on work or memory by the name that errors give (repeatable): `--limit

@@ -50,8 +50,8 @@ const WRITTEN_OUT: usize = 50_000;
 ///
 /// # Errors
 /// In `contextual`, and in `longest` where of several labels one is kept; if no sentence is left; if the
-/// grammar names tokens whose bytes it does not know; if a terminal that a mark cuts matches bytes that are no
-/// UTF-8; if a limit is reached.
+/// grammar names tokens whose bytes it does not know; if a terminal that a mark cuts matches bytes that are
+/// no UTF-8; if a limit is reached.
 pub fn without(
     grammar: &Grammar,
     marks: &[&str],

@@ -67,8 +67,8 @@ impl Cancel {
 ///     dialect: `"lark"` or `"llguidance"`: whose meaning Lark grammars follow where the two differ.
 ///     named: what Lark grammars call `@name`, by name: grammars in Lark as texts, and schemas as dicts or
 ///         types.
-///     avoid: stop strings: texts in which one stands are no sentences, and masks look ahead. Not in the lexer
-///         mode contextual.
+///     avoid: stop strings: texts in which one stands are no sentences, and masks look ahead. Not in the
+///         lexer mode contextual.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile({"type": "integer"}, "json-schema")

@@ -344,7 +344,8 @@ fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
     let nests = matches!(style, Style::Cohere | Style::MiniMaxM3 | Style::Gemma);
     if nests && !excludes.is_empty() {
         let message = format!(
-            "texts cannot be kept out of the strings of the style `{}`, whose objects nest; leave `excludes` out",
+            "texts cannot be kept out of the strings of the style `{}`, whose objects nest; leave `excludes` \
+             out",
             style.name()
         );
         return Err(unsupported(&fields.place("excludes"), message));

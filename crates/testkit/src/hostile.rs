@@ -1,4 +1,5 @@
-//! Schemas made to break readers: each is answered, or refused with a reason, within bounds of time and memory.
+//! Schemas made to break readers: each is answered, or refused with a reason, within bounds of time and
+//! memory.
 
 /// What becomes of a grammar or a schema.
 #[derive(Clone, Copy, Debug)]

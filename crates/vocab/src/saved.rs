@@ -3,8 +3,8 @@
 //! What takes long when a tokenizer file is loaded is done once, when it is saved: reading JSON or base64,
 //! finding the bytes of each token, sorting, and cutting down the pipeline of a `tokenizer.json`. What is
 //! left is linear: the file has the tokens and the order in which the trie wants them, and the trie is built
-//! from that order, not read. What only encoding needs (the index from bytes to tokens, the pattern, the pipeline)
-//! is made when a text is first encoded.
+//! from that order, not read. What only encoding needs (the index from bytes to tokens, the pattern, the
+//! pipeline) is made when a text is first encoded.
 //!
 //! # Layout
 //!

@@ -111,9 +111,9 @@ impl Encoder {
             Self::Unavailable => {
                 return Err(VocabError::new(
                     ErrorKind::Unsupported,
-                    "a tokenizer.json is saved with its encoder, for which the crate has to be built with the \
-                     feature `tokenizers`: add it to `anygram` in Cargo.toml, or save it with the program \
-                     `anygram`",
+                    "a tokenizer.json is saved with its encoder, for which the crate has to be built with \
+                     the feature `tokenizers`: add it to `anygram` in Cargo.toml, or save it with the \
+                     program `anygram`",
                 ));
             }
         }
