@@ -112,7 +112,7 @@ class Vocabulary:
     @staticmethod
     def from_bytes(
         data: _bytes,
-        format: Literal["tokenizer-json", "tiktoken", "sentencepiece", "json-array"],
+        format: Literal["tokenizer-json", "tiktoken", "sentencepiece", "json-array", "saved"],
         *,
         eos: _Tokens | None = None,
         pad: int | None = None,
@@ -121,6 +121,7 @@ class Vocabulary:
         pattern: str | None = None,
         id_offset: int = 0,
     ) -> Vocabulary: ...
+    def save(self, path: str | os.PathLike[str]) -> None: ...
     @classmethod
     def from_tokenizer(
         cls, tokenizer: Any, *, eos: _Tokens | None = None, pad: int | None = None, mask: int | None = None
@@ -168,6 +169,7 @@ class Compiler:
         documents: dict[str, Any] | None = None,
         dialect: Literal["lark", "llguidance"] | None = None,
         named: dict[str, Any] | None = None,
+        avoid: Sequence[str] | None = None,
     ) -> Compiler: ...
     def compile(
         self, source: Any, format: _Format = "lark", *, start: str | None = None, cancel: Cancel | None = None
@@ -182,6 +184,7 @@ class Compiler:
 @final
 class Language:
     def read(self, text: _Text) -> Reading: ...
+    def avoiding(self, stops: Sequence[str]) -> Language: ...
     def examples(self, n: int = 1, *, seed: int = 0) -> list[bytes]: ...
     def tree(self, text: _Text) -> list[TreeNode] | None: ...
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from anygram._errors import AnygramError, LimitError
 from anygram._native import Constraint, Matcher, Vocabulary
-from anygram._stops import Avoided, avoided
+from anygram._stops import avoiding
 
 Tell = Callable[[AnygramError], AnygramError]
 """How an error is shown: without the text of outputs, unless asked."""
@@ -49,7 +49,6 @@ class Output:
         "limit",
         "matcher",
         "n_tokens",
-        "_avoided",
         "_has_stopped",
         "_ordinary",
         "_special",
@@ -85,20 +84,27 @@ class Output:
         self.limit = None
         self.close_from = sys.maxsize
         self.n_tokens = 0
-        self._avoided: Avoided | None = None
         self._has_stopped = False
         self._tell, self._tick = tell, tick
 
-    def avoid(self, stops: Iterable[str]) -> None:
-        """Keeps the output, which has no tokens yet, from these stop strings."""
-        stops = list(stops)
-        vocabulary = self.matcher.constraint.vocabulary
-        self._avoided = avoided(vocabulary, stops).begin() if stops else None
+    def avoid(self, stops: Sequence[str]) -> None:
+        """Keeps the output, which has no tokens yet, from these stop strings.
+
+        Raises:
+            AnygramError: no text is left, or of this grammar it is not possible.
+        """
+        try:
+            constraint = avoiding(self.matcher.constraint, stops)
+        except AnygramError as error:
+            if self._tell is None:
+                raise
+            raise self._tell(error) from None
+        self.matcher = constraint.matcher(eos=self._special)
 
     @property
     def is_plain(self) -> bool:
         """Whether masks are those of the constraint, but for stop tokens."""
-        return self.limit is None and self._avoided is None
+        return self.limit is None
 
     def copy(self) -> Output:
         """The same state, for another request."""
@@ -108,7 +114,6 @@ class Output:
         made._tell, made._tick = self._tell, self._tick
         made._has_stopped, made.error = self._has_stopped, self.error
         made.limit, made.close_from, made.n_tokens = self.limit, self.close_from, self.n_tokens
-        made._avoided = None if self._avoided is None else self._avoided.copy()
         return made
 
     @property
@@ -130,9 +135,7 @@ class Output:
             self._has_stopped = True
             return
         try:
-            if self._avoided is not None:
-                self._avoided.push(token)
-            self._advance(token)
+            self.matcher.advance(token)
         except AnygramError as error:
             if self._tell is None:
                 raise
@@ -142,19 +145,11 @@ class Output:
         if not self.n_tokens % 64 and self._tick is not None:
             self._tick()
 
-    def _advance(self, token: int) -> None:
-        try:
-            self.matcher.advance(token)
-        except AnygramError:
-            if self._avoided is not None:
-                self._avoided.pop(1)
-            raise
-
     def validate(self, tokens: list[int]) -> int:
         """How many of the tokens could be appended; tokens after the end are none."""
         if self.has_ended or self.error is not None:
             return 0
-        if not self._ordinary and self._avoided is None:
+        if not self._ordinary:
             return self.matcher.validate(tokens)
         trial = self.copy()
         for n, token in enumerate(tokens):
@@ -175,8 +170,6 @@ class Output:
         if n > 0:
             self.matcher.rollback(n)
             self.n_tokens -= n
-            if self._avoided is not None:
-                self._avoided.pop(n)
 
     def reset(self) -> None:
         """Takes all tokens back."""
@@ -184,8 +177,6 @@ class Output:
         self._has_stopped = False
         self.n_tokens = 0
         self.matcher.reset()
-        if self._avoided is not None:
-            self._avoided.reset()
 
     def go_to(self, tokens: list[int]) -> None:
         """Makes the output have exactly these tokens."""
@@ -195,10 +186,6 @@ class Output:
             self.matcher.go_to(tokens)
         finally:
             self.n_tokens = len(self.matcher.tokens)
-            if self._avoided is not None:
-                self._avoided.reset()
-                for token in self.matcher.tokens:
-                    self._avoided.push(token)
 
     def fill(self, array: Any, buffer: Any, row: int) -> None:
         """Writes the mask of what may come next. `buffer` is that of `array`, of 32-bit words.
@@ -215,27 +202,22 @@ class Output:
         except AnygramError as error:
             self.fail(array, row, error)
         else:
-            if closes or self._ordinary or self._avoided is not None:
+            if closes or self._ordinary:
                 self.correct(array, row)
 
     def correct(self, array: Any, row: int) -> None:
         """Makes stop tokens with bytes what they are in a mask that was just filled, and sees to it that some
         token is allowed."""
         words = array[row].view(np.uint32)
-        if self._avoided is not None and not self.has_ended:
-            self._avoided.narrow(words)
         if self._ordinary:
             is_sentence = self.matcher.is_sentence
             for token in self._ordinary:
                 _set(words, token, is_sentence)
         if words.any() or self.has_ended:
             return
-        if self._avoided is not None:
-            reason = "every token that could come next completes a stop string, and is to be avoided"
-            error: AnygramError = AnygramError(reason, kind="unsatisfiable")
-        elif self.limit is not None:
+        if self.limit is not None:
             reason = f"no complete output is within the {self.limit} tokens that the request has"
-            error = LimitError(reason, name="max_tokens", value=self.limit)
+            error: AnygramError = LimitError(reason, name="max_tokens", value=self.limit)
         else:
             reason = "only a stop token could come next, where the output is not complete"
             error = AnygramError(reason, kind="unsatisfiable")

@@ -23,7 +23,7 @@ import numpy as np
 from anygram._errors import AnygramError
 from anygram._native import Compiler, Constraint, MaskBuffer, Matcher, apply_mask, fill_masks
 from anygram._serving import vocabulary_of
-from anygram._stops import Avoided, avoided, check_stops
+from anygram._stops import avoiding, check_stops
 
 __all__ = ["ConstraintProcessor", "ContinuousProcessor", "constraint"]
 
@@ -89,15 +89,14 @@ class ConstraintProcessor:
         for name, number in (("max_new_tokens", max_new_tokens), ("prompt_length", prompt_length)):
             if number is not None and number < 0:
                 raise AnygramError(f"{name} is {number}; give a number of tokens from 0 on")
-        self.constraint = constraint
+        stops = check_stops(avoid if avoid is None or isinstance(avoid, str) else list(avoid))
+        self.constraint = constraint = avoiding(constraint, stops)
         self.max_new_tokens = max_new_tokens
         self._first = constraint.matcher(eos=None if eos is None else list(eos))
         if not self._first.eos:
             raise AnygramError(
                 "no token ends an output: give `eos`, as model.generation_config.eos_token_id has it"
             )
-        stops = check_stops(avoid if avoid is None or isinstance(avoid, str) else list(avoid))
-        self._free = avoided(constraint.vocabulary, stops).begin() if stops else None
         self._given_length = prompt_length
         self._masks: Any = None
         self._buffer: MaskBuffer | None = None
@@ -108,7 +107,6 @@ class ConstraintProcessor:
         self._prompts: Any = None
         self._longest = 0
         self._outputs: dict[tuple[int, ...], Matcher] = {}
-        self._avoided: dict[tuple[int, ...], Avoided] = {}
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """The scores, with those of all tokens that are not allowed at minus infinity.
@@ -119,8 +117,7 @@ class ConstraintProcessor:
 
         Raises:
             RefusedError: a row has a token that the constraint does not allow.
-            AnygramError: no output of at most `max_new_tokens` tokens is a sentence, or every token that could
-                come completes a stop string of `avoid`.
+            AnygramError: no output of at most `max_new_tokens` tokens is a sentence.
         """
         length = self._length_of_prompts(input_ids)
         outputs = [self._text_of(row) for row in input_ids[:, length:].tolist()]
@@ -199,30 +196,10 @@ class ConstraintProcessor:
             for key, matcher in different.items():
                 left = self.max_new_tokens - len(outputs[rows[key]])
                 _fill_within(matcher, self._masks, buffer, rows[key], left)
-        if self._free is not None:
-            self._narrow(self._free, {rows[key]: outputs[rows[key]] for key in different})
         for row, matcher in enumerate(matchers):
             if rows[id(matcher)] != row:
                 self._masks[row] = self._masks[rows[id(matcher)]]
         return self._masks
-
-    def _narrow(self, free: Avoided, outputs: dict[int, tuple[int, ...]]) -> None:
-        """Takes what completes a stop string out of masks."""
-        before, self._avoided = self._avoided, {}
-        for row, output in outputs.items():
-            if output and output[-1] in self._first.eos:
-                continue
-            known = before.get(output)
-            if known is None:
-                # By the tokens of which the row was looked at before, or anew.
-                known = before[output[:-1]].copy() if output and output[:-1] in before else free.copy()
-                for token in output[known.n_tokens :]:
-                    known.push(token)
-            self._avoided[output] = known
-            known.narrow(self._masks[row])
-            if not self._masks[row].any():
-                message = "every token that could come next completes a stop string, and is to be avoided"
-                raise AnygramError(message, kind="unsatisfiable")
 
 
 class ContinuousProcessor:

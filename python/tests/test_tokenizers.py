@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import pickle
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -145,3 +147,23 @@ def test_files_that_are_none(tmp_path: Any) -> None:
     ):
         with pytest.raises(anygram.VocabularyError):
             anygram.Vocabulary.from_bytes(data, format)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["fast", "encoding", "processor"])
+def test_saved_and_pickled(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    vocabulary = anygram.Vocabulary.from_tokenizer(request.getfixturevalue(kind), eos=[900], pad=901)
+    file = tmp_path / "v.anyvocab"
+    vocabulary.save(file)
+    read = anygram.Vocabulary.from_file(file)
+    again = [read, pickle.loads(pickle.dumps(vocabulary)), pickle.loads(pickle.dumps(read))]
+    again.append(anygram.Vocabulary.from_bytes(file.read_bytes(), "saved"))
+    for other in again:
+        assert (other.fingerprint, other.eos, other.pad) == (vocabulary.fingerprint, (900,), 901)
+        for text in TEXTS:
+            assert other.encode(text) == vocabulary.encode(text)
+    assert anygram.Vocabulary.from_file(file, pad=902).pad == 902
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(anygram.VocabularyError, match=r"v\.anyvocab.*damaged"):
+        anygram.Vocabulary.from_file(file)
+    with pytest.raises(anygram.VocabularyError, match="cannot save"):
+        vocabulary.save(tmp_path / "none" / "there")

@@ -20,6 +20,8 @@ pub fn check() -> Result<()> {
     let python = timed("environment", || environment(&folder))?;
     // All programs, as the other stages build them: so nothing is compiled twice.
     timed("program", || run(cargo().args(["build", "--release", "--workspace", "--bins", "--quiet"])))?;
+    // What the C API answers is compared with both.
+    timed("C library", || run(cargo().args(["build", "--release", "--package", "anygram-capi", "--quiet"])))?;
     timed("wheel", || wheel(&python, &folder))?;
     timed("tests", || run(tool(&python, "pytest").args(["--quiet", "--durations=5"])))?;
     timed("eval", || {

@@ -197,6 +197,7 @@ pub struct Compiler {
     named: Vec<(String, NamedGrammar)>,
     options: LanguageOptions,
     cancel: Option<Cancel>,
+    avoid: Vec<String>,
     schema: json_schema::Options,
 }
 
@@ -256,6 +257,13 @@ impl Compiler {
     /// Bounds on work and memory.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
+        self
+    }
+
+    /// Leaves out the sentences in which one of these stop strings stands, so that masks look ahead:
+    /// [`Language::avoiding`].
+    pub fn avoid(mut self, stops: Vec<String>) -> Self {
+        self.avoid = stops;
         self
     }
 
@@ -329,11 +337,8 @@ impl Compiler {
 
     /// Compiles a grammar that was read or built.
     pub fn compile_grammar(&self, grammar: Grammar) -> Result<Arc<Language>, CompileError> {
-        let language = match &self.cancel {
-            Some(cancel) => Language::cancellable(grammar, &self.options, cancel.clone()),
-            None => Language::new(grammar, &self.options),
-        };
-        Ok(Arc::new(language?))
+        let stops: Vec<&str> = self.avoid.iter().map(String::as_str).collect();
+        Ok(Arc::new(Language::without(grammar, &stops, &self.options, self.cancel.clone())?))
     }
 }
 

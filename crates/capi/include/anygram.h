@@ -199,11 +199,18 @@ anygram_code anygram_vocabulary_from_tokens(const uint8_t *bytes,
                                             anygram_error *error);
 
 // Reads a tokenizer file: `tokenizer.json`, `.tiktoken`, a SentencePiece `.model` or a JSON array; each may
-// have `.gz`. `special` may be NULL where the file says which tokens end an output.
+// have `.gz`; or what `anygram_vocabulary_save` wrote. `special` may be NULL where the file says which
+// tokens end an output.
 anygram_code anygram_vocabulary_from_file(const char *path,
                                           const anygram_special *special,
                                           anygram_vocabulary **vocabulary,
                                           anygram_error *error);
+
+// Saves a vocabulary, with its special tokens, for processes that start often:
+// `anygram_vocabulary_from_file` reads the file without parsing it. The file is replaced in one step.
+anygram_code anygram_vocabulary_save(const anygram_vocabulary *vocabulary,
+                                     const char *path,
+                                     anygram_error *error);
 
 // The small vocabulary of 4,096 tokens that travels with the library, for examples and tests.
 anygram_code anygram_vocabulary_builtin(anygram_vocabulary **vocabulary, anygram_error *error);

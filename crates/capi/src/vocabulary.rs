@@ -121,7 +121,8 @@ pub unsafe extern "C" fn anygram_vocabulary_from_tokens(
 }
 
 /// Reads a tokenizer file: `tokenizer.json`, `.tiktoken`, a SentencePiece `.model` or a JSON array; each may
-/// have `.gz`. `special` may be NULL where the file says which tokens end an output.
+/// have `.gz`; or what `anygram_vocabulary_save` wrote. `special` may be NULL where the file says which
+/// tokens end an output.
 ///
 /// # Safety
 /// Pointers and lengths fit together, as `docs/c-api.md` promises.
@@ -141,6 +142,21 @@ pub unsafe extern "C" fn anygram_vocabulary_from_file(
     };
     // SAFETY: the caller's promise.
     unsafe { guard(error, work) }
+}
+
+/// Saves a vocabulary, with its special tokens, for processes that start often:
+/// `anygram_vocabulary_from_file` reads the file without parsing it. The file is replaced in one step.
+///
+/// # Safety
+/// Pointers and lengths fit together, as `docs/c-api.md` promises.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn anygram_vocabulary_save(
+    vocabulary: *const anygram_vocabulary,
+    path: *const c_char,
+    error: *mut anygram_error,
+) -> anygram_code {
+    // SAFETY: the caller's promise.
+    unsafe { guard(error, || Ok(get(vocabulary)?.save(text("path", path)?)?)) }
 }
 
 /// The small vocabulary of 4,096 tokens that travels with the library, for examples and tests.

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static anygram_error error = {.struct_size = sizeof error};
 
@@ -89,6 +90,29 @@ int main(void) {
     EXPECT_MESSAGE("struct_size");
     EXPECT(ANYGRAM_IO, anygram_vocabulary_from_file("no such file.json", NULL, &vocabulary, &error));
     EXPECT(ANYGRAM_OK, anygram_vocabulary_builtin(&vocabulary, &error));
+
+    /* Saved vocabularies: what was saved, cut off, altered. */
+    char saved[64];
+    snprintf(saved, sizeof saved, "/tmp/anygram-misuse-%ld.anyvocab", (long)getpid());
+    EXPECT(ANYGRAM_OK, anygram_vocabulary_save(vocabulary, saved, &error));
+    anygram_vocabulary *again;
+    size_t n_tokens, n_again;
+    EXPECT(ANYGRAM_OK, anygram_vocabulary_from_file(saved, NULL, &again, &error));
+    EXPECT(ANYGRAM_OK, anygram_vocabulary_size(vocabulary, &n_tokens, &error));
+    EXPECT(ANYGRAM_OK, anygram_vocabulary_size(again, &n_again, &error));
+    if (n_tokens != n_again) return printf("saved %zu, read %zu\n", n_tokens, n_again);
+    FILE *file = fopen(saved, "r+b");
+    if (file == NULL || fseek(file, 1000, SEEK_SET) != 0 || fputc('!', file) == EOF) return printf("file\n");
+    fclose(file);
+    EXPECT(ANYGRAM_SYNTAX, anygram_vocabulary_from_file(saved, NULL, &again, &error));
+    EXPECT_MESSAGE("damaged");
+    if (truncate(saved, 1000) != 0) return printf("truncate\n");
+    EXPECT(ANYGRAM_SYNTAX, anygram_vocabulary_from_file(saved, NULL, &again, &error));
+    EXPECT_MESSAGE("1000 bytes");
+    EXPECT(ANYGRAM_OK, anygram_vocabulary_free(again, &error));
+    EXPECT(ANYGRAM_BAD_HANDLE, anygram_vocabulary_save(again, saved, &error));
+    EXPECT(ANYGRAM_IO, anygram_vocabulary_save(vocabulary, "/no such folder/v", &error));
+    remove(saved);
 
     /* Handles: of another kind, freed, made up. */
     EXPECT(ANYGRAM_BAD_HANDLE, anygram_constraint_new((anygram_language *)vocabulary, vocabulary, &constraint, &error));

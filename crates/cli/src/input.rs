@@ -79,6 +79,10 @@ pub struct ReadingArgs {
     /// The recognizer.
     #[arg(long, value_enum, default_value = "auto")]
     engine: EngineChoice,
+    /// Texts in which this stop string stands are no sentences; masks look ahead (repeatable). Not in the
+    /// lexer mode contextual.
+    #[arg(long, value_name = "TEXT")]
+    avoid: Vec<String>,
     /// Set a limit on work or memory by the name that errors give (repeatable): `--limit
     /// compile_steps=100000`.
     #[arg(long, value_name = "NAME=N", value_parser = limit)]
@@ -158,6 +162,7 @@ impl Default for ReadingArgs {
             lexer: None,
             ties: TiesChoice::All,
             engine: EngineChoice::Auto,
+            avoid: Vec::new(),
             limit: Vec::new(),
             schema: SchemaArgs {
                 key_order: None,
@@ -201,6 +206,7 @@ impl ReadingArgs {
     /// The compiler that the options describe; it imports no files.
     pub fn compiler(&self) -> Result<Compiler> {
         let mut compiler = Compiler::default().schema(self.schema()?).dialect(self.dialect);
+        compiler = compiler.avoid(self.avoid.clone());
         if let Some(start) = &self.start {
             compiler = compiler.start(start);
         }
@@ -352,8 +358,8 @@ impl std::error::Error for Rendered {}
 /// Which vocabulary.
 #[derive(Args)]
 pub struct VocabArgs {
-    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), or a JSON array
-    /// of tokens; `builtin` is a small one of ours.
+    /// The vocabulary: tokenizer.json, .tiktoken, a SentencePiece .model (each also as .gz), a JSON array of
+    /// tokens, or what `anygram vocab save` wrote; `builtin` is a small one of ours.
     #[arg(short, long, value_name = "FILE", default_value = "builtin")]
     vocab: PathBuf,
     /// The EOS token (repeatable); the id may be beyond the file.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ir`] | [`Grammar`](ir::Grammar): terminals as patterns, nonterminals, rules; what a front end produces |
 //! | [`automata`] | rules and terminals given by automata that grow as texts need them |
+//! | [`free`] | free text as automata over bytes: texts without marks, and those that end with their first one |
 //! | [`diagnostic`] | [`GrammarError`] and [`Warning`]: what people are told |
 //! | [`lark`] | the front end for Lark grammars |
 //! | [`ebnf`], [`gbnf`] | the front end for EBNF, as XGrammar and the W3C write it, and for llama.cpp's GBNF |
@@ -30,6 +31,8 @@ pub mod ir;
 pub mod memory;
 
 pub mod automata;
+
+pub mod free;
 
 pub mod diagnostic;
 

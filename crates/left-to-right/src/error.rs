@@ -65,8 +65,15 @@ impl CompileError {
             CompileCause::Lexing(
                 LexingError::NeedsScannerless { .. }
                 | LexingError::Counts { .. }
+                | LexingError::WithoutContext
+                | LexingError::WithoutTies
+                | LexingError::WithoutTokens { .. }
+                | LexingError::WithoutBytes { .. }
                 | LexingError::Automaton { .. },
             ) => ErrorKind::Unsupported,
+            CompileCause::Lexing(
+                LexingError::WithoutTooMany { .. } | LexingError::WithoutTooLarge { .. },
+            ) => ErrorKind::Limit,
             CompileCause::Lexing(_) | CompileCause::NoneCanBeCut { .. } => ErrorKind::Unsatisfiable,
             CompileCause::Schema { kind, .. } => *kind,
             CompileCause::Undecided { .. } => ErrorKind::Limit,
@@ -100,6 +107,9 @@ impl CompileError {
     pub fn limit(&self) -> Option<(&'static str, u64)> {
         match &self.0 {
             CompileCause::Lexing(LexingError::Limit(error)) => error.limit(),
+            CompileCause::Lexing(LexingError::WithoutTooLarge { limit }) => {
+                Some(("grammar_size", *limit as u64))
+            }
             CompileCause::Step(error) => error.limit(),
             CompileCause::Undecided { limit } => Some((SEARCH_STEPS, *limit as u64)),
             _ => None,

@@ -10,6 +10,7 @@ use anygram_grammar::ir::{
 use anygram_grammar::{Warning, analysis};
 use anygram_lexer::boundary::OwnDebts;
 use anygram_lexer::transducer::Lexing;
+use anygram_lexer::without::without;
 use anygram_lexer::{LexerError, LexerLimits};
 pub use anygram_recognizer::Engine;
 use anygram_recognizer::probe::Probe;
@@ -186,7 +187,7 @@ pub struct Language {
     grammar: Grammar,
     lexing: Lexing,
     choice: Choice,
-    limits: Limits,
+    options: LanguageOptions,
     /// [`Lexing::own_debts`] and what the grammar does to them, once somebody asked; `None` if they say
     /// nothing or take too many steps.
     own_debts: OnceLock<Option<Spelling>>,
@@ -213,6 +214,24 @@ impl Language {
         Self::compile(grammar, options, Some(cancel))
     }
 
+    /// Compiles the sentences of a grammar in which no stop string stands: see [`Language::avoiding`].
+    pub fn without(
+        grammar: Grammar,
+        stops: &[&str],
+        options: &LanguageOptions,
+        cancel: Option<Cancel>,
+    ) -> Result<Self, CompileError> {
+        let stops: Vec<&str> = stops.iter().copied().filter(|stop| !stop.is_empty()).collect();
+        if stops.is_empty() {
+            return Self::compile(grammar, options, cancel);
+        }
+        let Limits { compile_steps, lexer, grammar_size, .. } = options.limits;
+        let mut work = compiling(compile_steps, cancel.clone());
+        let how = (options.lexer.unwrap_or(grammar.default_lexer), options.ties);
+        let grammar = without(&grammar, &stops, how, (&lexer, grammar_size), &mut work)?;
+        Self::compile(grammar, options, cancel)
+    }
+
     fn compile(
         grammar: Grammar,
         options: &LanguageOptions,
@@ -227,7 +246,7 @@ impl Language {
             grammar,
             lexing,
             choice,
-            limits: options.limits,
+            options: *options,
             own_debts: OnceLock::new(),
             compile_steps: work.used(),
             cancel,
@@ -259,6 +278,30 @@ impl Language {
             own_debts: OnceLock::new(),
             ..self.clone()
         })
+    }
+
+    /// The language of its sentences in which none of the stop strings stands, over bytes. Compiled anew, and
+    /// as large as [`without`] says, which lists what is refused. Stop strings that are empty say nothing.
+    ///
+    /// ```
+    /// use anygram_left_to_right::{ErrorKind, Language, LanguageOptions};
+    ///
+    /// let source = "%lexer scannerless\nstart: /[ab]*/ \"!\"";
+    /// let grammar = anygram_grammar::lark::parse(source, &Default::default())?;
+    /// let language = Language::new(grammar, &LanguageOptions::default())?;
+    /// let avoiding = language.avoiding(&["ab", "b!"])?;
+    /// assert!(avoiding.read(b"bba!")?.is_sentence);
+    /// assert_eq!(avoiding.read(b"aba!")?.length, 1);
+    ///
+    /// let error = language.avoiding(&["!"]).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Unsatisfiable);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [`without`]: anygram_lexer::without::without
+    pub fn avoiding(&self, stops: &[&str]) -> Result<Self, CompileError> {
+        let options = LanguageOptions { lexer: Some(self.mode()), ..self.options };
+        Self::without(self.grammar.clone(), stops, &options, None)
     }
 
     /// The grammar as the front end read it.
@@ -294,7 +337,7 @@ impl Language {
 
     /// The bounds in force.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.options.limits
     }
 
     /// The steps that compiling took, of [`Limits::compile_steps`].
@@ -309,7 +352,7 @@ impl Language {
         if let Some(known) = self.own_debts.get() {
             return Ok(known.as_ref());
         }
-        let left = self.limits.compile_steps.saturating_sub(self.compile_steps);
+        let left = self.options.limits.compile_steps.saturating_sub(self.compile_steps);
         let made = match self.make_own_debts(&mut compiling(left, self.cancel.clone())) {
             Err(Stopped::Cancelled) => return Err(Stopped::Cancelled.into()),
             made => made.ok().flatten(),
@@ -338,12 +381,12 @@ impl Language {
     /// A fresh recognizer of the chosen engine.
     #[doc(hidden)]
     pub fn recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
-        self.choice.recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
+        self.choice.recognizer(self.lexing.cfg.clone(), self.options.limits.recognizer)
     }
 
     /// A fresh recognizer for searches, see [`Choice::interning_recognizer`].
     pub(crate) fn interning_recognizer(&self) -> Result<Box<dyn Recognizer>, RecognizerError> {
-        self.choice.interning_recognizer(self.lexing.cfg.clone(), self.limits.recognizer)
+        self.choice.interning_recognizer(self.lexing.cfg.clone(), self.options.limits.recognizer)
     }
 
     /// Refuses what needs all states of the lexer's automata, if some are made as texts need them. `what` is
@@ -453,7 +496,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a text from its beginning.
     pub fn read(&mut self, text: &[u8]) -> Result<Reading, StepError> {
-        if self.stepper.recognizer().n_items() > self.language.get().limits.shared_items {
+        if self.stepper.recognizer().n_items() > self.language.get().options.limits.shared_items {
             *self = Self::new(self.language.clone())?;
         }
         let Self { language, stepper } = self;

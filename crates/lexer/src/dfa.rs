@@ -107,6 +107,13 @@ impl Dfa {
         self.row(state).iter().any(|&next| next != DEAD)
     }
 
+    /// Whether all that matches is UTF-8.
+    pub(crate) fn is_unicode(&self, limits: &LexerLimits, work: &mut Work) -> Result<bool, DfaError> {
+        let parts = [self.clone(), Self::unicode(work)?];
+        let others = Self::combine(&parts, |accepts| accepts[0] && !accepts[1], limits, work)?;
+        Ok(others.matches_only_empty())
+    }
+
     fn row(&self, state: u32) -> &[u32] {
         &self.next[state as usize * self.n_classes..][..self.n_classes]
     }

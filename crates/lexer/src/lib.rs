@@ -9,6 +9,7 @@
 //! | [`words`] | readable texts of terminals |
 //! | [`outline`] | a finite automaton around terminals whose automata grow |
 //! | [`overlap`] | terminals that are in each other's way |
+//! | [`mod@without`] | a grammar whose sentences are those of another in which no stop string stands |
 //! | [`transducer`] | lexemes in progress, stepped byte by byte, with what they still owe |
 //!
 //! The crate knows nothing of tokens, and of recognizers only the set of terminals that a state accepts.
@@ -32,6 +33,8 @@ pub mod overlap;
 mod shared;
 pub mod transducer;
 pub mod union;
+pub mod without;
+
 pub mod words;
 
 /// Bounds on what lexing may build. A bound that is hit is an error, never a wrong answer.

@@ -130,7 +130,8 @@ fn run(union: &Union, text: &[u8]) -> State {
     text.iter().fold(START, |state, &byte| union.step(state, union.class(byte)))
 }
 
-fn outline_dfa(outline: &'static str, work: &mut Work) -> Result<Dfa, LexerError> {
+/// The automaton of an outline.
+pub(crate) fn outline_dfa(outline: &'static str, work: &mut Work) -> Result<Dfa, LexerError> {
     let too_large = || LexerError::TerminalTooLarge {
         terminal: outline.to_owned(),
         limit: LexerLimits::default().dfa_states,

@@ -92,6 +92,57 @@ pub enum LexingError {
         /// The mode.
         mode: LexerMode,
     },
+    /// Stop strings cannot be kept out where what competes depends on what can follow.
+    #[error(
+        "no stop string can be kept out in the lexer mode contextual, where terminals compete only if they \
+         can come next; use the lexer mode longest or scannerless"
+    )]
+    WithoutContext,
+    /// Stop strings cannot be kept out where a piece has one label.
+    #[error(
+        "no stop string can be kept out where the first of several labels counts (ties: first); use the \
+         lexer mode scannerless, or let all labels count"
+    )]
+    WithoutTies,
+    /// All sentences have one of the stop strings in them.
+    #[error("no output is left: every sentence has one of the stop strings in it that are to be avoided")]
+    NothingWithout,
+    /// Stop strings cannot be kept out, since a token may have any bytes.
+    #[error(
+        "no stop string can be kept out where the grammar has the token {token}, whose bytes only the \
+         vocabulary knows; name special tokens as `<|name|>`, or do not avoid stop strings"
+    )]
+    WithoutTokens {
+        /// The token as the grammar writes it.
+        token: String,
+    },
+    /// Stop strings cannot be kept out of a terminal.
+    #[error(
+        "no stop string can be kept out of terminal {terminal}, which matches bytes that are no UTF-8; let \
+         it match Unicode texts"
+    )]
+    WithoutBytes {
+        /// The terminal's name.
+        terminal: String,
+    },
+    /// Rules given by automata are too many to keep stop strings out.
+    #[error(
+        "to keep stop strings out, the objects and arrays of the schema are written out, and these have more \
+         than {limit} states; let the keys have the order of the schema (the option key_order: schema), or \
+         lower the bounds of arrays"
+    )]
+    WithoutTooMany {
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The grammar without stop strings is too large.
+    #[error(
+        "without the stop strings the grammar has more than {limit} symbols; raise the limit `grammar_size`"
+    )]
+    WithoutTooLarge {
+        /// The limit in force.
+        limit: usize,
+    },
     /// An automaton that gives rules breaks its promise.
     #[error(
         "the automaton of `{nonterminal}` has the symbol `{symbol}`, which {}; leave it out, or let it \

@@ -67,6 +67,8 @@ impl Cancel {
 ///     dialect: `"lark"` or `"llguidance"`: whose meaning Lark grammars follow where the two differ.
 ///     named: what Lark grammars call `@name`, by name: grammars in Lark as texts, and schemas as dicts or
 ///         types.
+///     avoid: stop strings: texts in which one stands are no sentences, and masks look ahead. Not in the
+///         lexer mode contextual.
 ///
 /// >>> import anygram
 /// >>> language = anygram.Compiler().compile({"type": "integer"}, "json-schema")
@@ -171,6 +173,9 @@ impl Compiler {
         if let Some(folder) = given_of("imports")? {
             inner = inner.imports(folder.extract::<std::path::PathBuf>()?);
         }
+        if let Some(stops) = given_of("avoid")? {
+            inner = inner.avoid(stops.extract()?);
+        }
         let mut bounds = Limits::default();
         if let Some(given) = given_of("limits")? {
             bounds = limits(py, given.cast()?, &mut schema)?;
@@ -186,7 +191,7 @@ impl Compiler {
     #[pyo3(signature = (
         lexer = None, *, ties = None, engine = None, imports = None, limits = None, key_order = None,
         whitespace = None, formats = None, escapes = None, extra_keys = None, documents = None,
-        dialect = None, named = None,
+        dialect = None, named = None, avoid = None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new<'py>(
@@ -204,6 +209,7 @@ impl Compiler {
         documents: Option<Bound<'py, PyAny>>,
         dialect: Option<Bound<'py, PyAny>>,
         named: Option<Bound<'py, PyAny>>,
+        avoid: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
         let given = PyDict::new(py);
         let all = [
@@ -220,6 +226,7 @@ impl Compiler {
             ("documents", documents),
             ("dialect", dialect),
             ("named", named),
+            ("avoid", avoid),
         ];
         for (name, value) in all {
             value.map(|value| given.set_item(name, value)).transpose()?;
@@ -379,6 +386,32 @@ impl Language {
     fn read(&self, py: Python<'_>, text: Text) -> PyResult<Reading> {
         let inner = work(py, || self.inner.read(&text.0)).raise(py)?;
         Ok(Reading { inner })
+    }
+
+    /// The language of its texts in which none of these stop strings stands, over bytes; masks look ahead.
+    ///
+    /// >>> import anygram
+    /// >>> language = anygram.Compiler().compile("[ab]{2}", "regex").avoiding(["ab"])
+    /// >>> language.read("bb").is_sentence, language.read("ab").is_sentence
+    /// (True, False)
+    ///
+    /// Raises:
+    ///     GrammarError: no text is left.
+    ///     LimitError: it takes more than the limits allow.
+    ///     AnygramError: of this grammar it is not possible; the message says why, and what to do.
+    fn avoiding(&self, py: Python<'_>, stops: Vec<String>) -> PyResult<Self> {
+        let texts: Vec<&str> = stops.iter().map(String::as_str).collect();
+        let made = work(py, || self.inner.avoiding(&texts));
+        let inner = Arc::new(made.map_err(|error| of_compile(py, &error, None))?);
+        let options = self.options.bind(py).copy()?;
+        let mut all: Vec<String> = match options.get_item("avoid")? {
+            Some(earlier) => earlier.extract()?,
+            None => Vec::new(),
+        };
+        all.extend(stops);
+        options.set_item("avoid", all)?;
+        let (text, start, options) = (self.text.clone(), self.start.clone(), options.unbind());
+        Ok(Self { inner, text, format: self.format, start, options })
     }
 
     /// Random texts of the language, each different, of growing size. Fewer, or none, where no more are found

@@ -29,21 +29,21 @@ pub struct Vocabulary {
     source: Source,
 }
 
-/// What the vocabulary was made of, to make it again.
+/// How the vocabulary is made again in another process.
 enum Source {
-    /// Nothing else: tokens, of which longest matches encode.
-    Tokens,
+    /// By its content, as it is saved.
+    Content,
     Builtin,
     File(PathBuf, LoadOptions),
-    Bytes(&'static str, Py<PyBytes>, LoadOptions),
 }
 
 /// The formats of files, with the names that Python knows.
-const FORMATS: [(&str, Format); 4] = [
+const FORMATS: [(&str, Format); 5] = [
     ("tokenizer-json", Format::HuggingFace),
     ("tiktoken", Format::Tiktoken),
     ("sentencepiece", Format::SentencePiece),
     ("json-array", Format::JsonArray),
+    ("saved", Format::Saved),
 ];
 
 /// Names of special tokens, by id.
@@ -114,7 +114,7 @@ impl Vocabulary {
         let plain = anygram::Vocabulary::from_tokens(bytes, SpecialIds { eos, pad, mask }).raise(py)?;
         let names = named(names)?;
         let inner = plain.with_names(names.iter().map(|(id, name)| (*id, &**name))).raise(py)?;
-        Ok(Self::new(inner, Source::Tokens))
+        Ok(Self::new(inner, Source::Content))
     }
 
     /// The small vocabulary of 4,096 tokens that travels with the package, for examples and tests.
@@ -125,7 +125,7 @@ impl Vocabulary {
 
     /// Reads a tokenizer file: `tokenizer.json`, `.tiktoken`, a SentencePiece `.model`, or a JSON array whose
     /// elements are strings, `{"hex": "e4b8"}` for raw bytes or `null` for a special token. Each may have
-    /// `.gz`.
+    /// `.gz`. Or what `save` wrote, which says all that follows.
     ///
     /// Args:
     ///     path: the file.
@@ -161,7 +161,8 @@ impl Vocabulary {
     ///
     /// Args:
     ///     data: the content; gzip is unpacked.
-    ///     format: `tokenizer-json`, `tiktoken`, `sentencepiece` or `json-array`.
+    ///     format: `tokenizer-json`, `tiktoken`, `sentencepiece`, `json-array`, or `saved` for what `save`
+    ///         wrote.
     ///     eos, pad, mask, names, pattern, id_offset: as for `from_file`.
     ///
     /// Raises:
@@ -185,13 +186,26 @@ impl Vocabulary {
     ) -> PyResult<Self> {
         let py = data.py();
         let options = options((eos, pad, mask), names, pattern, id_offset.0)?;
-        let Some(&(name, format)) = FORMATS.iter().find(|known| known.0 == format) else {
+        let Some(&(_, format)) = FORMATS.iter().find(|known| known.0 == format) else {
             let known = FORMATS.map(|known| known.0).join(", ");
             return Err(bad_vocabulary(py, format!("no format `{format}` is known; there are {known}")));
         };
         let bytes = data.as_bytes();
         let inner = py.detach(|| anygram::Vocabulary::from_bytes(format, bytes, &options)).raise(py)?;
-        Ok(Self::new(inner, Source::Bytes(name, data.clone().unbind(), options)))
+        Ok(Self::new(inner, Source::Content))
+    }
+
+    /// Saves the vocabulary, with its special tokens and its encoder, for processes that start often:
+    /// `from_file` reads it in some 15 to 40 ms. Keep the tokenizer's file too: a newer version of this
+    /// package may not read what an older one saved, and says so.
+    ///
+    /// Args:
+    ///     path: the file, which is replaced in one step.
+    ///
+    /// Raises:
+    ///     VocabularyError: the file cannot be written.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.inner.save(&path)).raise(py)
     }
 
     /// The vocabulary of a tokenizer of another package, which need not be imported here: `tokenizers`,
@@ -338,38 +352,19 @@ impl Vocabulary {
         )
     }
 
-    /// A file is read again, everything else travels; the fingerprint has to be the same.
+    /// A file is read again, other vocabularies travel as they are saved; the fingerprint has to be the same.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
         let make = py.import("anygram._pickle")?.getattr("vocabulary")?;
         let given = match &this.source {
-            Source::Tokens => {
-                let tokens = (0..this.inner.len()).map(|id| this.bytes(py, Token(anygram::TokenId::new(id))));
-                let keywords = keywords(py, &special_of(&this.inner))?;
-                ("from_tokens", PyTuple::new(py, [tokens.collect::<Vec<_>>()])?, keywords)
+            Source::Content => {
+                let saved = PyBytes::new(py, &py.detach(|| this.inner.to_saved()).raise(py)?);
+                ("from_bytes", (saved, "saved").into_pyobject(py)?, PyDict::new(py))
             }
             Source::Builtin => ("builtin", PyTuple::empty(py), PyDict::new(py)),
-            Source::File(path, options) => {
-                ("from_file", (path,).into_pyobject(py)?, all_keywords(py, options)?)
-            }
-            Source::Bytes(format, data, options) => {
-                ("from_bytes", (data.clone_ref(py), *format).into_pyobject(py)?, all_keywords(py, options)?)
-            }
+            Source::File(path, options) => ("from_file", (path,).into_pyobject(py)?, keywords(py, options)?),
         };
         Ok((make, (given.0, given.1, given.2, this.fingerprint(py)?).into_pyobject(py)?))
-    }
-}
-
-/// What makes the special tokens of a vocabulary again.
-fn special_of(vocabulary: &anygram::Vocabulary) -> LoadOptions {
-    let all = (0..vocabulary.len()).map(anygram::TokenId::new);
-    let names = all.filter_map(|token| Some((token.0, vocabulary.name(token)?.to_owned()))).collect();
-    LoadOptions {
-        eos: ids(vocabulary.eos()),
-        pad: vocabulary.pad().map(|token| token.0),
-        mask: vocabulary.mask().map(|token| token.0),
-        names,
-        ..LoadOptions::default()
     }
 }
 
@@ -381,11 +376,6 @@ fn keywords<'py>(py: Python<'py>, options: &LoadOptions) -> PyResult<Bound<'py, 
     let names = PyDict::new(py);
     options.names.iter().try_for_each(|(id, name)| names.set_item(id, name))?;
     keywords.set_item("names", names)?;
-    Ok(keywords)
-}
-
-fn all_keywords<'py>(py: Python<'py>, options: &LoadOptions) -> PyResult<Bound<'py, PyDict>> {
-    let keywords = keywords(py, options)?;
     keywords.set_item("pattern", &options.pattern)?;
     keywords.set_item("id_offset", options.id_offset)?;
     Ok(keywords)

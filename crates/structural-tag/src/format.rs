@@ -127,6 +127,8 @@ pub struct SchemaFormat {
     pub max_whitespace: Option<u32>,
     /// What is one token in the marks of the style.
     pub special_tokens: Vec<String>,
+    /// What may not stand in strings and names.
+    pub excludes: Vec<String>,
 }
 
 /// Free text with tags in it.
@@ -208,7 +210,14 @@ fn older(whole: &Object<'_>) -> Result<Node> {
             schema => schema.clone(),
         };
         let (style, special_tokens) = (Style::Json, Vec::new());
-        let schema = SchemaFormat { schema, style, any_order: false, max_whitespace: None, special_tokens };
+        let schema = SchemaFormat {
+            schema,
+            style,
+            any_order: false,
+            max_whitespace: None,
+            special_tokens,
+            excludes: Vec::new(),
+        };
         let content = Node { at: item.place("schema"), format: Format::Schema(schema) };
         let begin = Mark::Text(item.text("begin")?);
         tags.push(Tag { at: at.clone(), begin, content, ends: vec![Mark::Text(item.text("end")?)] });
@@ -320,11 +329,7 @@ fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
     let all =
         ["type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes", "special_tokens"];
     fields.only(if style.is_some() { &all[..2] } else { &all })?;
-    if !fields.optional_marks("excludes")?.is_empty() {
-        let message = "texts that may not stand in the strings of a schema cannot be had yet; \
-                       a `pattern` of the schema can exclude them";
-        return Err(unsupported(&fields.place("excludes"), message));
-    }
+    let excludes = fields.optional_marks("excludes")?;
     let style = match (style, fields.value.get("style")) {
         (Some(style), _) => style,
         (None, None) => Style::Json,
@@ -336,6 +341,15 @@ fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
             })?
         }
     };
+    let nests = matches!(style, Style::Cohere | Style::MiniMaxM3 | Style::Gemma);
+    if nests && !excludes.is_empty() {
+        let message = format!(
+            "texts cannot be kept out of the strings of the style `{}`, whose objects nest; leave `excludes` \
+             out",
+            style.name()
+        );
+        return Err(unsupported(&fields.place("excludes"), message));
+    }
     let special_tokens = fields.optional_marks("special_tokens")?;
     if style == Style::Json && !special_tokens.is_empty() {
         return Err(syntax(&fields.place("special_tokens"), "this is about the marks of a `style`"));
@@ -346,6 +360,7 @@ fn schema(fields: &Object<'_>, style: Option<Style>) -> Result<Format> {
         any_order: fields.flag("any_order", false)?,
         max_whitespace: fields.count("max_whitespace_cnt")?,
         special_tokens,
+        excludes,
     }))
 }
 

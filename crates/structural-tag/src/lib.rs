@@ -7,7 +7,6 @@
 //! | module | what |
 //! |---|---|
 //! | [`format`](mod@format) | the tree of a tag, and how its JSON is read |
-//! | [`free`] | free text as automata over bytes |
 //! | [`style`] | JSON schemas whose members are not written as JSON |
 //! | [`keys`] | that the keys of such members differ, where they may be anything |
 //! | [`lower`](mod@lower) | the tree as a grammar |
@@ -17,7 +16,6 @@
 //! What cannot be had exactly is refused by its JSON pointer, never weakened.
 
 pub mod format;
-pub mod free;
 pub mod grammars;
 pub mod keys;
 pub mod lower;

@@ -3,6 +3,7 @@
 //! Where formats repeat, rules are left-recursive, and bounds are written with as many rules as the bound has
 //! digits in binary.
 
+mod excludes;
 mod members;
 mod nested;
 mod unordered;
@@ -14,6 +15,7 @@ use anygram_grammar::ErrorKind;
 use anygram_grammar::automata::{PieceAutomaton, Pieces};
 use anygram_grammar::ebnf::EbnfOptions;
 use anygram_grammar::embed::Parts;
+use anygram_grammar::free::{FREE, FreeText, ShortText};
 use anygram_grammar::ir::{
     Grammar, LexerMode, Nonterminal, NonterminalId, Pattern, Rule, SpecialToken, Symbol, Terminal,
     TerminalId, TerminalKind,
@@ -28,7 +30,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Options;
 use crate::format::{Format, Mark, Most, Node, SchemaFormat, Tag, Triggered};
-use crate::free::{FREE, FreeText, ShortText};
 use crate::style::Style;
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -263,7 +264,7 @@ impl Lowering<'_> {
         }
         let options = self.schema_options(format);
         let schema = (&*format.schema.to_string(), &*format!("{at}/json_schema"));
-        self.json(schema, &options, (at, ""))
+        self.json(schema, (options, &format.excludes), (at, ""))
     }
 
     fn schema_options(&self, format: &SchemaFormat) -> anygram_json_schema::Options {
@@ -275,14 +276,17 @@ impl Lowering<'_> {
         options
     }
 
-    /// JSON texts of a schema that stands at a place.
+    /// JSON texts of a schema that stands at a place, in the strings and names of which some texts may not
+    /// stand.
     fn json(
         &mut self,
         (schema, place): (&str, &str),
-        options: &anygram_json_schema::Options,
+        (mut options, excludes): (anygram_json_schema::Options, &[String]),
         (at, part): (&str, &str),
     ) -> Result<NonterminalId> {
-        let mut grammar = anygram_json_schema::embedded(schema, options)
+        let without = (!excludes.is_empty()).then(|| excludes::without(schema, excludes, &mut options));
+        let schema = without.as_deref().unwrap_or(schema);
+        let mut grammar = anygram_json_schema::embedded(schema, &options)
             .map_err(|refusal| Refusal { at: format!("{place}{}", refusal.at), ..refusal })?;
         for (_, hints) in &mut grammar.hints {
             hints.schema = hints.schema.take().map(|_| place.to_owned());

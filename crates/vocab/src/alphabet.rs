@@ -103,6 +103,9 @@ pub(crate) struct Alphabets {
     of: Vec<u32>,
 }
 
+/// The place of [`Alphabet::EMPTY`].
+const EMPTY_ID: u32 = 0;
+
 /// The place of [`NO_TEXT`].
 const NO_TEXT_ID: u32 = 1;
 
@@ -110,31 +113,39 @@ impl Alphabets {
     /// Cost: O(nodes).
     pub fn new(trie: &TokenTrie) -> Self {
         let mut different = vec![Alphabet::EMPTY, NO_TEXT];
-        let mut of = vec![0; trie.n_nodes()];
-        let mut ids = FxHashMap::from_iter([(Alphabet::EMPTY, 0), (NO_TEXT, NO_TEXT_ID)]);
+        let mut of = vec![EMPTY_ID; trie.n_nodes()];
+        let mut ids = FxHashMap::from_iter([(Alphabet::EMPTY, EMPTY_ID), (NO_TEXT, NO_TEXT_ID)]);
+        // The nodes behind this one whose parents come before it, the nearest last: its children are the last
+        // of them. So what is known of children is not looked for far away.
+        let mut waiting: Vec<(NodeId, Alphabet, u32)> = Vec::new();
         for node in (0..trie.n_nodes()).rev().map(NodeId::new) {
-            let mut below = Alphabet::EMPTY;
-            for child in trie.children(node) {
+            let (mut below, end) = (Alphabet::EMPTY, trie.end(node));
+            let mut known = (Alphabet::EMPTY, EMPTY_ID);
+            while let Some(&(child, further, id)) = waiting.last().filter(|(child, ..)| *child < end) {
+                waiting.pop();
+                known = (further, id);
                 let byte = trie.byte(child);
-                let lead = if byte.is_ascii() {
-                    None
+                below.union_with(if byte.is_ascii() {
+                    Alphabet(Alphabet::of_ascii(byte).0 | further.0)
                 } else {
-                    Inside::starts().find(|(leads, _)| leads.contains(&byte))
-                };
-                below.union_with(match lead {
-                    _ if byte.is_ascii() => {
-                        Alphabet(Alphabet::of_ascii(byte).0 | different[of[child.index()] as usize].0)
-                    }
-                    Some((_, inside)) => {
+                    // Most of them continue a character.
+                    let is_lead = (0xC2..=0xF4).contains(&byte);
+                    let lead = is_lead.then(|| Inside::starts().find(|(leads, _)| leads.contains(&byte)));
+                    lead.flatten().map_or(NO_TEXT, |(_, inside)| {
                         through(trie, child, inside, &|node| different[of[node.index()] as usize])
-                    }
-                    None => NO_TEXT,
+                    })
                 });
             }
-            of[node.index()] = *ids.entry(below).or_insert_with(|| {
-                different.push(below);
-                different.len() as u32 - 1
-            });
+            // Often as below its last child.
+            if below != known.0 {
+                let id = ids.entry(below).or_insert_with(|| {
+                    different.push(below);
+                    different.len() as u32 - 1
+                });
+                known = (below, *id);
+            }
+            of[node.index()] = known.1;
+            waiting.push((node, below, known.1));
         }
         Self { different: different.into(), of }
     }

@@ -24,6 +24,7 @@
 //! | SentencePiece `.model` (Llama 2, Mistral, T5) | a piece, with `▁` for a space; of type *byte* a byte | the types *control*, *unknown*, *unused* | scores of pieces: BPE, Unigram; also words and characters |
 //! | `tokenizer.json` (Hugging Face) | an entry of a BPE or Unigram model, byte-level or with `▁` for a space | added tokens that say so, and the unknown one | the file's own pipeline, without what changes the text |
 //! | JSON array | an element: a string, or `{"hex": "e4b8"}` | `null` and `""` | the longest match |
+//! | one that was saved ([`Vocabulary::save`]) | as in the vocabulary that was saved | in the file | as before it was saved |
 //!
 //! Where the rule of a format finds no tokens for a text (merging ends in bytes that are no tokens, a
 //! character that no piece has) the fewest tokens that spell it are taken; it is an error only if there are
@@ -49,6 +50,7 @@ mod builtin;
 mod encode;
 mod error;
 mod load;
+mod saved;
 mod table;
 mod token_mask;
 mod trie;

@@ -1,8 +1,10 @@
 //! The bytes of all tokens in one block, and the way back from bytes to token.
 
+use crate::trie::{Sorted, leading_bytes};
 use crate::{ErrorKind, MAX_TOKENS, TokenId, TokenTrie, VocabError};
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
+use std::sync::OnceLock;
 
 /// All tokens together may have this many bytes; beyond, a file is refused. The largest vocabularies in use
 /// have some 2 MB; a trie of this many nodes takes some 300 MB.
@@ -17,6 +19,17 @@ pub(crate) struct TokenTable {
 }
 
 impl TokenTable {
+    /// Tokens of these lengths, which together are those of `blob`.
+    pub fn of_lengths(lengths: &[u32], blob: Vec<u8>) -> Self {
+        let mut starts = Vec::with_capacity(lengths.len() + 1);
+        starts.push(0);
+        starts.extend(lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        }));
+        Self { blob, starts }
+    }
+
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -28,6 +41,20 @@ impl TokenTable {
             Some([start, end, ..]) => &self.blob[*start as usize..*end as usize],
             _ => &[],
         }
+    }
+
+    /// A token as the trie sorts them. Most are read as eight bytes, of which those behind the token are cut
+    /// off: copying a few bytes takes longer.
+    pub fn sorted(&self, id: TokenId) -> Sorted<'_> {
+        let bytes = self.bytes(id);
+        let start = self.starts.get(id.index()).map_or(0, |&start| start as usize);
+        let leading = match self.blob.get(start..).and_then(<[u8]>::first_chunk) {
+            Some(&eight) if (1..8).contains(&bytes.len()) => {
+                u64::from_be_bytes(eight) & !(u64::MAX >> (8 * bytes.len()))
+            }
+            _ => leading_bytes(bytes),
+        };
+        (leading, bytes, id)
     }
 
     /// All ids, special ones too.
@@ -94,7 +121,12 @@ impl TableBuilder {
 
     /// Whether the limit on the bytes of all tokens holds.
     pub fn check_size(&self) -> Result<(), VocabError> {
-        if self.blob.len() > MAX_TOTAL_BYTES {
+        Self::check_total(self.blob.len() as u64)
+    }
+
+    /// The same of so many bytes.
+    pub fn check_total(n_bytes: u64) -> Result<(), VocabError> {
+        if n_bytes > MAX_TOTAL_BYTES as u64 {
             return Err(VocabError::new(
                 ErrorKind::Limit,
                 format!(
@@ -194,7 +226,8 @@ impl TokenIndex {
 #[derive(Debug)]
 pub(crate) struct Tokens {
     pub table: TokenTable,
-    pub index: TokenIndex,
+    /// Made when it is first asked for: masks do without it.
+    index: OnceLock<TokenIndex>,
     pub trie: TokenTrie,
     /// Tokens that stand for a byte only where nothing else spells it, in ascending order: second choice for
     /// the index.
@@ -204,21 +237,29 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// `last_resort` must ascend.
     pub fn new(table: TokenTable, last_resort: Vec<TokenId>) -> Self {
-        let first_choice = table.ids().filter(|id| last_resort.binary_search(id).is_err());
-        let index = TokenIndex::new(&table, first_choice.chain(last_resort.iter().copied()));
         let trie = TokenTrie::new(table.iter());
-        Self { table, index, trie, last_resort }
+        Self::of_trie(table, trie, last_resort)
+    }
+
+    /// As [`new`](Self::new), where the trie of the table is known.
+    pub fn of_trie(table: TokenTable, trie: TokenTrie, last_resort: Vec<TokenId>) -> Self {
+        Self { table, index: OnceLock::new(), trie, last_resort }
     }
 
     /// The id whose bytes these are.
     #[inline]
     pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
-        self.index.get(&self.table, bytes)
+        self.index.get_or_init(|| self.index()).get(&self.table, bytes)
+    }
+
+    fn index(&self) -> TokenIndex {
+        let first_choice = self.table.ids().filter(|id| self.last_resort.binary_search(id).is_err());
+        TokenIndex::new(&self.table, first_choice.chain(self.last_resort.iter().copied()))
     }
 
     pub fn memory_usage(&self) -> usize {
         self.table.memory_usage()
-            + self.index.memory_usage()
+            + self.index.get().map_or(0, TokenIndex::memory_usage)
             + self.trie.memory_usage()
             + 4 * self.last_resort.capacity()
     }

@@ -17,7 +17,7 @@
 //! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end:
 //! nine bytes a node and four a token. Four more bytes a node say which characters stand below it
 //! ([`TokenTrie::alphabet`]). Building sorts the tokens by their first eight bytes as a number and looks at
-//! the rest on ties: O(n log n + bytes); 150,000 tokens take some 20 ms.
+//! the rest on ties: O(n log n + bytes); 150,000 tokens take some 30 ms.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl TokenTrie {
     ///
     /// If the bytes of all tokens together are 4 GiB or more; the loaders refuse such files.
     pub fn new<'a>(tokens: impl IntoIterator<Item = (TokenId, &'a [u8])>) -> Self {
-        let mut sorted: Vec<(u64, &[u8], TokenId)> = tokens
+        let mut sorted: Vec<Sorted<'_>> = tokens
             .into_iter()
             .filter(|(_, bytes)| !bytes.is_empty())
             .map(|(id, bytes)| (leading_bytes(bytes), bytes, id))
@@ -88,10 +88,48 @@ impl TokenTrie {
         );
 
         let mut builder = Builder::new(sorted.len());
-        for (_, bytes, id) in sorted {
-            builder.push(bytes, id);
+        for token in sorted {
+            let common = common(&builder.last, &token);
+            builder.push(token, common);
         }
         builder.finish()
+    }
+
+    /// The trie of so many tokens that come in the order of their bytes, and of their ids where these are
+    /// equal; else the place of the first that does not, or that has no bytes.
+    ///
+    /// # Panics
+    ///
+    /// As [`TokenTrie::new`].
+    pub(crate) fn from_sorted<'a>(
+        n_tokens: usize,
+        mut tokens: impl Iterator<Item = Sorted<'a>>,
+    ) -> Result<Self, usize> {
+        // Some of them first: their bytes are far apart, and a processor waits for several of them at once if
+        // nothing depends on them.
+        const AT_ONCE: usize = 256;
+        let (mut builder, mut next) = (Builder::new(n_tokens), Vec::with_capacity(AT_ONCE));
+        loop {
+            next.extend(tokens.by_ref().take(AT_ONCE));
+            if next.is_empty() {
+                break;
+            }
+            for token in next.drain(..) {
+                let (common, last) = (common(&builder.last, &token), &builder.last);
+                let is_next = match (last.1.len() == common, token.1.len() == common) {
+                    (false, false) if common < 8 => last.0 < token.0,
+                    (false, false) => last.1[common] < token.1[common],
+                    (true, false) => true,
+                    (true, true) => !last.1.is_empty() && last.2 < token.2,
+                    (false, true) => false,
+                };
+                if !is_next {
+                    return Err(builder.trie.order.len());
+                }
+                builder.push(token, common);
+            }
+        }
+        Ok(builder.finish())
     }
 
     /// The trie of what the tokens at and below some nodes have from these nodes' own bytes on. A token that
@@ -195,6 +233,10 @@ impl TokenTrie {
 
     fn set_heights(&mut self) {
         self.heights = heights(&self.ends);
+        self.set_root_heights();
+    }
+
+    fn set_root_heights(&mut self) {
         for (height, &child) in self.root_heights.iter_mut().zip(&self.root_children) {
             *height = if child == 0 { 0 } else { self.heights[child as usize] };
         }
@@ -485,11 +527,26 @@ fn heights(ends: &[u32]) -> Vec<u16> {
 
 /// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros, and then
 /// compared whole.
-fn leading_bytes(bytes: &[u8]) -> u64 {
+pub(crate) fn leading_bytes(bytes: &[u8]) -> u64 {
     let mut head = [0; 8];
     let n = bytes.len().min(8);
     head[..n].copy_from_slice(&bytes[..n]);
     u64::from_be_bytes(head)
+}
+
+/// A token on its way into the trie: its first eight bytes as a number ([`leading_bytes`]), all of them, its
+/// id. Most comparisons look at the number alone, and not at bytes that are far apart.
+pub(crate) type Sorted<'a> = (u64, &'a [u8], TokenId);
+
+/// How many bytes two tokens have in common at their beginning.
+#[inline]
+fn common(one: &Sorted<'_>, other: &Sorted<'_>) -> usize {
+    let n = one.1.len().min(other.1.len());
+    let different = one.0 ^ other.0;
+    if different != 0 || n <= 8 {
+        return n.min(different.leading_zeros() as usize / 8);
+    }
+    8 + one.1[8..].iter().zip(&other.1[8..]).take_while(|(a, b)| a == b).count()
 }
 
 /// Appends tokens in sorted order.
@@ -497,7 +554,7 @@ struct Builder<'a> {
     trie: TokenTrie,
     /// The nodes on the path of the last token, the root left out: `open[d]` has depth `d + 1`.
     open: Vec<u32>,
-    last: &'a [u8],
+    last: Sorted<'a>,
 }
 
 impl<'a> Builder<'a> {
@@ -507,35 +564,46 @@ impl<'a> Builder<'a> {
         trie.bytes.reserve(guess);
         trie.ends.reserve(guess);
         trie.lows.reserve(guess + 1);
+        trie.heights.reserve(guess);
         trie.order.reserve(n_tokens);
         trie.bytes.push(0);
         trie.ends.push(0);
         trie.lows.push(0);
-        Self { trie, open: Vec::new(), last: &[] }
+        trie.heights.push(0);
+        Self { trie, open: Vec::new(), last: (0, &[], TokenId(0)) }
     }
 
-    fn push(&mut self, bytes: &'a [u8], id: TokenId) {
-        let common = self.last.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+    /// Appends a token that begins with so many bytes of the last one.
+    fn push(&mut self, token: Sorted<'a>, common: usize) {
         self.close(common);
-        for &byte in &bytes[common..] {
-            let node = self.trie.bytes.len() as u32;
-            if self.open.is_empty() {
-                self.trie.root_children[byte as usize] = node;
-            }
-            self.trie.bytes.push(byte);
-            self.trie.ends.push(0);
-            self.trie.lows.push(self.trie.order.len() as u32);
-            self.open.push(node);
+        let (leading, bytes, id) = token;
+        let (first, n) = (self.trie.bytes.len() as u32, bytes.len());
+        if common == 0 && n > 0 {
+            self.trie.root_children[bytes[0] as usize] = first;
         }
+        match leading.to_be_bytes().get(common..n) {
+            Some(new) => self.trie.bytes.extend_from_slice(new),
+            None => self.trie.bytes.extend_from_slice(&bytes[common..]),
+        }
+        let n_nodes = self.trie.bytes.len();
+        self.trie.ends.resize(n_nodes, 0);
+        self.trie.lows.resize(n_nodes, self.trie.order.len() as u32);
+        self.trie.heights.resize(n_nodes, 0);
+        self.open.extend(first..n_nodes as u32);
         self.trie.order.push(id);
-        self.last = bytes;
+        self.last = token;
     }
 
-    /// Ends the subtrees of all open nodes deeper than `depth`.
+    /// Ends the subtrees of all open nodes deeper than `depth`, the deepest first: then its height is known.
     fn close(&mut self, depth: usize) {
         let end = self.trie.bytes.len() as u32;
-        for node in self.open.drain(depth..) {
+        while self.open.len() > depth
+            && let Some(node) = self.open.pop()
+        {
+            let parent = self.open.last().map_or(0, |&parent| parent as usize);
+            let height = self.trie.heights[node as usize].saturating_add(1);
             self.trie.ends[node as usize] = end;
+            self.trie.heights[parent] = self.trie.heights[parent].max(height);
         }
     }
 
@@ -547,7 +615,8 @@ impl<'a> Builder<'a> {
         trie.bytes.shrink_to_fit();
         trie.ends.shrink_to_fit();
         trie.lows.shrink_to_fit();
-        trie.set_heights();
+        trie.heights.shrink_to_fit();
+        trie.set_root_heights();
         trie.alphabets = Alphabets::new(&trie);
         trie
     }

@@ -2,7 +2,7 @@
 
 use crate::encode::Encoder;
 use crate::table::{TableBuilder, Tokens};
-use crate::{ErrorKind, TokenId, TokenTrie, VocabError};
+use crate::{ErrorKind, LoadOptions, TokenId, TokenTrie, VocabError};
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::fmt::{self, Write};
@@ -45,7 +45,7 @@ struct Beside(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 /// The texts by which special tokens are called. A name belongs to one id.
 #[derive(Clone, Debug, Default)]
-struct Names {
+pub(crate) struct Names {
     by_id: FxHashMap<TokenId, Box<str>>,
     by_name: FxHashMap<Box<str>, TokenId>,
 }
@@ -78,6 +78,30 @@ impl Vocabulary {
             mask: None,
             beside: Beside::default(),
         }
+    }
+
+    /// A vocabulary of parts that fit together.
+    pub(crate) fn of_parts(
+        tokens: Tokens,
+        encoder: Encoder,
+        names: Names,
+        n_ids: usize,
+        (eos, pad, mask): (Vec<TokenId>, Option<TokenId>, Option<TokenId>),
+    ) -> Self {
+        let plain = Self::new(tokens, encoder);
+        Self { names: Arc::new(names), n_ids, eos: eos.into(), pad, mask, ..plain }
+    }
+
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    pub(crate) fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The value of a type that is kept beside the tokens: all clones of the vocabulary have the same, which
@@ -207,6 +231,19 @@ impl Vocabulary {
         grown.pad = pad;
         grown.mask = mask;
         Ok(grown)
+    }
+
+    /// The special tokens of the options, and this vocabulary's own where they name none.
+    pub(crate) fn special_or(&self, options: &LoadOptions) -> SpecialIds {
+        let own = |token: Option<TokenId>| token.map(|id| id.0);
+        SpecialIds {
+            eos: match options.eos.is_empty() {
+                true => self.eos.iter().map(|id| id.0).collect(),
+                false => options.eos.clone(),
+            },
+            pad: options.pad.or(own(self.pad)),
+            mask: options.mask.or(own(self.mask)),
+        }
     }
 
     /// This vocabulary with these special tokens and what they are called, besides those it has.
@@ -357,7 +394,14 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Names {
-    fn add(&mut self, id: TokenId, name: &str) -> Result<(), VocabError> {
+    /// All of them, by ascending id.
+    pub fn sorted(&self) -> Vec<(TokenId, &str)> {
+        let mut all: Vec<_> = self.by_id.iter().map(|(&id, name)| (id, &**name)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    pub fn add(&mut self, id: TokenId, name: &str) -> Result<(), VocabError> {
         let taken = |text: String| Err(VocabError::new(ErrorKind::InvalidArgument, text));
         match (self.by_id.get(&id), self.by_name.get(name)) {
             (None, None) => {}

@@ -11,6 +11,7 @@ mod generate;
 mod replay;
 mod serve;
 mod tools;
+mod vocab;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -27,6 +28,7 @@ pub enum Command {
     Serve(serve::Args),
     Eval(Box<eval::Args>),
     Tools(tools::Args),
+    Vocab(vocab::Args),
     Debug(debug::Args),
 }
 
@@ -42,6 +44,7 @@ pub fn run(command: Command) -> Result<bool> {
         Command::Serve(args) => serve::run(args),
         Command::Eval(args) => eval::run(&args),
         Command::Tools(args) => tools::run(&args),
+        Command::Vocab(args) => vocab::run(&args),
         Command::Debug(args) => debug::run(&args),
     }
 }

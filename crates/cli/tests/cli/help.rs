@@ -2,8 +2,9 @@ use crate::run::anygram;
 
 #[test]
 fn every_command_teaches_by_example() {
-    for command in ["demo", "generate", "check", "replay", "batch", "fill", "serve", "eval", "tools", "debug"]
-    {
+    let commands =
+        ["demo", "generate", "check", "replay", "batch", "fill", "serve", "eval", "tools", "vocab", "debug"];
+    for command in commands {
         let output = anygram(&[command, "--help"]);
         assert_eq!(output.status, Some(0));
         let (_, examples) =

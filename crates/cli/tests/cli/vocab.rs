@@ -50,3 +50,37 @@ fn bad_options_are_named() {
     run(&folder.file("empty.tiktoken", ""), &[], &["empty.tiktoken", "empty"]);
     run(&folder.missing("."), &[], &["folder"]);
 }
+
+#[test]
+fn a_saved_vocabulary_is_taken_wherever_one_is() {
+    let folder = Folder::new();
+    let (grammar, ranks) =
+        (folder.file("g.lark", "start: /[ab]+/ <|end|>"), folder.file("v.tiktoken", RANKS));
+    let out = folder.missing("v.anyvocab");
+    let given = ["--pattern", "[ab]", "--special", "<|end|>=5", "--eos", "6", "--id-offset", "1"];
+    let saved = anygram(&[&["vocab", "save", "-v", &ranks][..], &given, &[&out]].concat()).json_lines();
+    assert_eq!((&saved[0]["vocab_size"], &saved[0]["eos"]), (&json!(7), &json!([6])));
+
+    let questions = "{\"id\":1,\"op\":\"mask\",\"tokens\":[]}\n{\"id\":2,\"op\":\"mask\",\"tokens\":[3,5]}\n";
+    let ask = |options: &[&str]| {
+        let answers = anygram_with(&[&["batch", "-g", &grammar][..], options].concat(), questions.as_bytes());
+        answers
+            .json_lines()
+            .iter()
+            .map(|answer| json!([answer["allowed"], answer["eos"]]))
+            .collect::<Vec<_>>()
+    };
+    let expected = [json!([[1, 2, 3], false]), json!([[], true])];
+    assert_eq!(ask(&[&["-v", &ranks][..], &given].concat()), expected);
+    assert_eq!(ask(&["-v", &out]), expected);
+
+    // Cut off, and options that it cannot obey.
+    let content = std::fs::read(&out).unwrap();
+    std::fs::write(&out, &content[..content.len() - 1]).unwrap();
+    anygram(&["batch", "-g", &grammar, "-v", &out]).is_bad_input(&["v.anyvocab", "damaged", "save it again"]);
+    std::fs::write(&out, &content).unwrap();
+    anygram(&["batch", "-g", &grammar, "-v", &out, "--pattern", "x"])
+        .is_bad_input(&["v.anyvocab", ".tiktoken"]);
+    let nowhere = folder.missing("none/v.anyvocab");
+    anygram(&["vocab", "save", "-v", &ranks, &nowhere]).is_bad_input(&["cannot save", "none"]);
+}

@@ -210,7 +210,10 @@ impl Grammar {
             let span = || of.span.clone();
             nonterminals.extend((0..n_states).map(name).map(|name| Nonterminal { name, span: span() }));
         }
-        Some(Self::new(self.terminals.clone(), nonterminals, rules, self.start, self.default_lexer))
+        let (pieces, delimited, memory) = (self.pieces.clone(), self.delimited, self.memory.clone());
+        let (embedded, hints) = (self.embedded.clone(), self.hints.clone());
+        let new = Self::new(self.terminals.clone(), nonterminals, rules, self.start, self.default_lexer);
+        Some(Self { pieces, delimited, memory, embedded, hints, ..new })
     }
 }
 

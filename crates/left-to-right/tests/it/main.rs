@@ -18,3 +18,4 @@ mod pieces;
 mod rows;
 mod sequences;
 mod tree;
+mod without;

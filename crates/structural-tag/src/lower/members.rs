@@ -8,7 +8,7 @@ use anygram_grammar::memory::{Remembered, Remembers, Role};
 use anygram_json_schema::lower::Whitespace;
 use anygram_json_schema::refusal::{Kind, Refusal};
 use anygram_json_schema::value::Value;
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Dot, Hir, Repetition};
 
 use super::unordered::Unordered;
 use super::{Ends, Lowering, Result};
@@ -75,9 +75,19 @@ impl Lowering<'_> {
             let place = format!("{place}/properties/{}", escape(key));
             let mut sides = Vec::new();
             for (written, _) in written(value, (schema, &root), &place)? {
-                sides.push(self.member(format, (key, &written), blanks, (at, &place))?);
+                if format.holds_excluded(key) {
+                    continue;
+                }
+                sides.extend(self.member(format, (key, &written), blanks, (at, &place))?);
             }
-            members.push((sides, key, is_required));
+            match sides.is_empty() {
+                true if is_required => {
+                    let message = "this member is required, and `excludes` leaves no way to write it";
+                    return Err(Refusal::new(Kind::Unsatisfiable, &place, message));
+                }
+                true => {}
+                false => members.push((sides, key, is_required)),
+            }
         }
         if *any_order && members.len() > 1 {
             return self.unordered(members, blanks, at);
@@ -165,14 +175,16 @@ impl Lowering<'_> {
         if value.is_some() {
             self.remember(Remembered { value, role: Role::Opens });
         }
-        let key =
-            regex_syntax::parse(&format!("[A-Za-z_][A-Za-z0-9_.-]*{end}")).expect("it is an expression");
-        let key = self.terminal("a key".to_owned(), TerminalKind::Pattern(Pattern::Regex(key)));
+        let name = regex_syntax::parse("[A-Za-z_][A-Za-z0-9_.-]*").expect("it is an expression");
+        let name = Pattern::and([Pattern::Regex(name)].into_iter().chain(free(&format.excludes)).collect());
+        let key = Pattern::concat(vec![name, Pattern::literal(end.as_bytes())]);
+        let key = self.terminal("a key".to_owned(), TerminalKind::Pattern(key));
         self.remember(Remembered { value, role: Role::Piece { kind: 0, is_distinct: true } });
         let (rest, before) = (self.literal(rest, at)?, self.literal(&marks.before, at)?);
         let behind = self.literal(behind, at)?;
         let inner = self.inner(marks.inner, blanks, at)?;
-        let text = self.free_text(&[marks.close], Most::default(), (at, "value"))?;
+        let texts: Vec<&str> = format.excludes.iter().map(String::as_str).chain([marks.close]).collect();
+        let text = self.free_text(&texts, Most::default(), (at, "value"))?;
         let close = self.literal(marks.close, at)?;
         let memory = Remembers(Arc::new(KeyMemory::new(marks)));
         match value {
@@ -203,13 +215,14 @@ impl Lowering<'_> {
         }
     }
 
+    /// A member with one of its values; `None` if that is excluded.
     fn member(
         &mut self,
         format: &SchemaFormat,
         (key, written): (&str, &Written),
         blanks: Option<Symbol>,
         (at, place): (&str, &str),
-    ) -> Result<Vec<Symbol>> {
+    ) -> Result<Option<Vec<Symbol>>> {
         let value_type = match written {
             // Every JSON text without the closing mark is one of these texts, too.
             Written::Raw(_) | Written::Text(_) | Written::Any => "string",
@@ -223,21 +236,28 @@ impl Lowering<'_> {
             Written::Raw(_) | Written::Any => {
                 let chars = if let Written::Raw(most) = written { *most } else { None };
                 let most = Most { chars, tokens: None };
-                side.push(Symbol::Nonterminal(self.free_text(&[close], most, (at, "value"))?));
+                let ends: Vec<&str> = format.excludes.iter().map(String::as_str).chain([close]).collect();
+                side.push(Symbol::Nonterminal(self.free_text(&ends, most, (at, "value"))?));
             }
+            Written::Text(text) if format.holds_excluded(text) => return Ok(None),
             Written::Text(text) if text.contains(close) => {
                 return Err(unsupported(place, format!("a value holds {close:?}, which ends it")));
             }
             Written::Text(text) => side.extend(self.literal(text, at)?),
             Written::Json(_, schema) => {
                 side.extend(blanks);
-                side.push(Symbol::Nonterminal(self.value(format, schema, (at, place))?));
+                match self.value(format, schema, (at, place)) {
+                    Err(none) if none.kind == Kind::Unsatisfiable && !format.excludes.is_empty() => {
+                        return Ok(None);
+                    }
+                    value => side.push(Symbol::Nonterminal(value?)),
+                }
                 side.extend(blanks);
             }
         }
         side.extend(self.marks(format, close, at)?);
         side.extend(blanks);
-        Ok(side)
+        Ok(Some(side))
     }
 
     /// A value as JSON.
@@ -248,7 +268,8 @@ impl Lowering<'_> {
         (at, place): (&str, &str),
     ) -> Result<NonterminalId> {
         let options = self.schema_options(format);
-        self.json((&*schema.to_string(), place), &options, (at, &format!("value of {place:?}")))
+        let how = (options, &*format.excludes);
+        self.json((&*schema.to_string(), place), how, (at, &format!("value of {place:?}")))
     }
 
     /// A mark of the style: as it is written, but for the special tokens in it.
@@ -282,6 +303,22 @@ impl Lowering<'_> {
         let blanks = Pattern::repeat(Pattern::Regex(blank), 0, most);
         Some(self.terminal("blanks".to_owned(), TerminalKind::Pattern(blanks)))
     }
+}
+
+impl SchemaFormat {
+    /// Whether a string or name holds what may not stand in it.
+    fn holds_excluded(&self, text: &str) -> bool {
+        self.excludes.iter().any(|exclude| text.contains(&**exclude))
+    }
+}
+
+/// The texts in which none of some texts stands, if there are any.
+fn free(excludes: &[String]) -> Option<Pattern> {
+    let any_char = || Box::new(Hir::dot(Dot::AnyChar));
+    let any = || Hir::repetition(Repetition { min: 0, max: None, greedy: true, sub: any_char() });
+    let holds = |text: &String| Hir::concat(vec![any(), Hir::literal(text.as_bytes()), any()]);
+    let holds = Hir::alternation(excludes.iter().map(holds).collect());
+    (!excludes.is_empty()).then(|| Pattern::Not(Box::new(Pattern::Regex(holds))))
 }
 
 /// That a schema is an object of which all that matters is read.

@@ -3,7 +3,7 @@
 
 use anygram_structural_tag::{Kind, Options, grammar};
 
-use super::check;
+use super::{check, language};
 
 #[test]
 fn basic_formats() {
@@ -287,7 +287,7 @@ fn refusals_say_where_and_what() {
             "strin",
         ),
         (
-            r#"{"type":"json_schema","json_schema":true,"excludes":["a"]}"#,
+            r#"{"type":"json_schema","json_schema":true,"style":"cohere_xml","excludes":["a"]}"#,
             Kind::Unsupported,
             "/format/excludes",
             "",
@@ -408,5 +408,71 @@ fn refusals_say_where_and_what() {
         ["", "[]", r#"{"type":"x","format":{"type":"any_text"}}"#, r#"{"format":{"type":"any_text"},"x":1}"#]
     {
         assert_eq!(grammar(whole, &Options::default()).unwrap_err().kind, Kind::Syntax, "{whole}");
+    }
+}
+
+/// `excludes`: no string and no name holds one of the texts, at any depth and however it is spelled.
+#[test]
+fn texts_are_kept_out_of_strings_and_names() {
+    let any = r#"{"type":"json_schema","json_schema":true,"excludes":["<|","a.b"]}"#;
+    let yes = [r#""a<b|""#, r#"{"axb": ["a", {"": "b.a"}]}"#, "[12, true]", r#""a\u003c""#];
+    let no = [
+        r#""x<|y""#,
+        r#""x\u003c|""#,
+        r#""x\u003C\u007c""#,
+        r#"["a.b"]"#,
+        r#"{"k": [["a.b"]]}"#,
+        r#"{"a.b": 1}"#,
+        r#"{"k": {"<|": 1}}"#,
+    ];
+    check(any, &yes, &no);
+    // What the schema says holds too, with its own references.
+    let listed = r##"{"type":"json_schema","excludes":["b"],"json_schema":{"$ref":"#/$defs/o","$defs":{
+        "o":{"type":"object","properties":{"a":{"enum":["ab","a",7]},"b":{"type":"integer"},
+        "c":{"type":"string","pattern":"^[abc]{2}$"}},"required":["a"],"additionalProperties":false}}}}"##;
+    check(
+        listed,
+        &[r#"{"a": "a"}"#, r#"{"a": 7, "c": "ac"}"#],
+        &[r#"{"a": "ab"}"#, r#"{"a": "a", "b": 1}"#, r#"{"a": 7, "c": "bc"}"#, r#"{"c": "ac"}"#],
+    );
+    let styled = r#"{"type":"json_schema","style":"qwen_xml","excludes":["<|","kk"],"json_schema":{
+        "type":"object","properties":{"s":{"type":"string"},"kkk":{"type":"string"},
+        "e":{"enum":["x<|","y"]},"l":{"type":"array","items":{"type":"string"}}},"required":["s"]}}"#;
+    let member = |key: &str, value: &str| format!("<parameter={key}>{value}</parameter>");
+    check(
+        styled,
+        &[
+            &member("s", "a<b|"),
+            &(member("s", "") + &member("e", "y")),
+            &(member("s", "") + &member("l", r#"["<"]"#)),
+        ],
+        &[
+            &member("s", "a<|b"),
+            &(member("s", "") + &member("kkk", "")),
+            &(member("s", "") + &member("e", "x<|")),
+            &(member("s", "") + &member("l", r#"["<|"]"#)),
+        ],
+    );
+    let names =
+        r#"{"type":"json_schema","style":"qwen_xml","excludes":["<|","kk"],"json_schema":{"type":"object"}}"#;
+    check(
+        names,
+        &[&member("k", "a"), &(member("k", "<") + &member("kak", "|"))],
+        &[&member("akka", "a"), &member("k", "<|"), &(member("k", "") + &member("k", ""))],
+    );
+    for (tag, at) in [
+        (r#"{"type":"json_schema","excludes":["a"],"json_schema":{"const":"xax"}}"#, "/format/json_schema"),
+        (
+            r#"{"type":"json_schema","style":"qwen_xml","excludes":["a"],"json_schema":
+                {"type":"object","properties":{"bab":{"type":"string"}},"required":["bab"]}}"#,
+            "/format/json_schema/properties/bab",
+        ),
+        (
+            r#"{"type":"json_schema","excludes":["a"],"json_schema":{"type":"object","minLength":"x"}}"#,
+            "/format/json_schema",
+        ),
+    ] {
+        let refusal = language(&format!(r#"{{"format":{tag}}}"#)).unwrap_err();
+        assert!(refusal.at.starts_with(at), "{refusal:?}");
     }
 }

@@ -10,6 +10,7 @@ mod reference;
 mod tokens;
 mod tools;
 mod vocabularies;
+mod without;
 
 use std::sync::Arc;
 

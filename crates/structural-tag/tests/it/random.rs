@@ -50,7 +50,7 @@ fn tag(random: &mut Random, depth: usize, begin: Option<&str>) -> Value {
     }
 }
 
-fn format(random: &mut Random, depth: usize) -> Value {
+pub fn format(random: &mut Random, depth: usize) -> Value {
     let n_kinds = if depth == 0 { 3 } else { 20 };
     let flag = |random: &mut Random| random.chance(30);
     match random.below(n_kinds) {

@@ -14,6 +14,10 @@
 //!   for the whole text, so a text is refused only if no tokens spell it.
 //! - A `tokenizer.json` with the crate that defines it, see `HuggingFaceEncoder` (with the feature
 //!   `tokenizers`); what does not spell the text is not believed, and the fewest tokens stand in.
+//!
+//! Patterns and pipelines take milliseconds to a second to compile. Those of a saved vocabulary are compiled
+//! when a text is first encoded, so an encoder can turn out to be of no use then: that is an error, and the
+//! fewest tokens do not stand in.
 
 mod pieces;
 
@@ -21,11 +25,19 @@ pub(crate) use pieces::{PieceEncoder, Scored};
 
 #[cfg(feature = "tokenizers")]
 use crate::load::HuggingFaceEncoder;
-use crate::table::Tokens;
+use crate::saved::{Reader, Writer};
+use crate::table::{TokenTable, Tokens};
 use crate::{ErrorKind, TokenId, VocabError};
 use fancy_regex::{Regex, RegexBuilder};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
+
+/// Which encoder a saved vocabulary has.
+const LONGEST_MATCH: u8 = 0;
+const RANKS: u8 = 1;
+const PIECES: u8 = 2;
+const PIPELINE: u8 = 3;
 
 /// How a vocabulary encodes.
 #[derive(Debug)]
@@ -49,15 +61,7 @@ impl Encoder {
                 format!("the text has {} bytes, the limit is {}: encode it in parts", text.len(), u32::MAX),
             ));
         }
-        #[cfg(not(feature = "tokenizers"))]
-        if matches!(self, Self::Unavailable) {
-            return Err(VocabError::new(
-                ErrorKind::Unsupported,
-                "a text is encoded with a tokenizer.json only if the crate was built with the feature \
-                 `tokenizers`: \
-                 add it to `anygram` in Cargo.toml, or give tokens",
-            ));
-        }
+        self.check()?;
         let mut out = Vec::with_capacity(text.len() / 3 + 1);
         let by_rule = self.encode_by_rule(tokens, text, &mut out);
         by_rule
@@ -67,6 +71,70 @@ impl Encoder {
             })
             .ok_or_else(|| cannot_encode(text, furthest(tokens, text)))?;
         Ok(out)
+    }
+
+    /// Compiles what is not yet, and says why if that is not possible.
+    fn check(&self) -> Result<(), VocabError> {
+        match self {
+            Self::Ranks(encoder) => encoder.pattern().map(drop),
+            Self::Pieces(_) | Self::LongestMatch => Ok(()),
+            #[cfg(feature = "tokenizers")]
+            Self::HuggingFace(encoder) => encoder.tokenizer().map(drop),
+            #[cfg(not(feature = "tokenizers"))]
+            Self::Unavailable => Err(VocabError::new(
+                ErrorKind::Unsupported,
+                "a text is encoded with a tokenizer.json only if the crate was built with the feature \
+                 `tokenizers`: \
+                 add it to `anygram` in Cargo.toml, or give tokens",
+            )),
+        }
+    }
+
+    /// Writes the encoder to a saved vocabulary: a byte that says which, and what it is made of.
+    pub fn write(&self, table: &TokenTable, out: &mut Writer) -> Result<(), VocabError> {
+        match self {
+            Self::LongestMatch => out.byte(LONGEST_MATCH),
+            Self::Ranks(encoder) => {
+                out.byte(RANKS);
+                out.bytes(encoder.source.as_bytes());
+            }
+            Self::Pieces(encoder) => {
+                out.byte(PIECES);
+                encoder.write(table, out);
+            }
+            #[cfg(feature = "tokenizers")]
+            Self::HuggingFace(encoder) => {
+                out.byte(PIPELINE);
+                out.bytes(&encoder.packed()?);
+            }
+            #[cfg(not(feature = "tokenizers"))]
+            Self::Unavailable => {
+                return Err(VocabError::new(
+                    ErrorKind::Unsupported,
+                    "a tokenizer.json is saved with its encoder, for which the crate has to be built with \
+                     the feature `tokenizers`: add it to `anygram` in Cargo.toml, or save it with the \
+                     program `anygram`",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    pub fn read(table: &TokenTable, file: &mut Reader<'_>) -> Result<Self, VocabError> {
+        Ok(match file.byte()? {
+            LONGEST_MATCH => Self::LongestMatch,
+            RANKS => Self::Ranks(Box::new(RankEncoder::uncompiled(file.text()?))),
+            PIECES => Self::Pieces(Box::new(PieceEncoder::read(table, file)?)),
+            #[cfg(feature = "tokenizers")]
+            PIPELINE => Self::HuggingFace(Box::new(HuggingFaceEncoder::from_packed(file.bytes()?))),
+            #[cfg(not(feature = "tokenizers"))]
+            PIPELINE => {
+                file.bytes()?;
+                Self::Unavailable
+            }
+            other => return Err(file.damaged(format!("there is no encoder {other}"))),
+        })
     }
 
     /// Appends the tokens that the encoder's own rule gives; `None` if it ends nowhere, and then `out` is of
@@ -105,7 +173,7 @@ impl Encoder {
             #[cfg(not(feature = "tokenizers"))]
             Self::Unavailable => 0,
             // The pattern's automata belong to another crate; the text of the pattern stands for them.
-            Self::Ranks(encoder) => size_of::<RankEncoder>() + encoder.pattern.as_str().len(),
+            Self::Ranks(encoder) => size_of::<RankEncoder>() + encoder.source.len(),
             Self::Pieces(encoder) => encoder.memory_usage(),
             #[cfg(feature = "tokenizers")]
             Self::HuggingFace(encoder) => encoder.memory_usage(),
@@ -155,7 +223,9 @@ fn cannot_encode(text: &[u8], stuck: usize) -> VocabError {
 /// Byte-level BPE by rank: ids are ranks, or differ from them by a constant.
 #[derive(Debug)]
 pub(crate) struct RankEncoder {
-    pattern: Regex,
+    source: Box<str>,
+    /// The pattern, compiled when it is first needed; the message if it is none.
+    pattern: OnceLock<Result<Regex, String>>,
 }
 
 impl RankEncoder {
@@ -173,19 +243,31 @@ impl RankEncoder {
     );
 
     pub fn new(pattern: &str) -> Result<Self, VocabError> {
-        let pattern = RegexBuilder::new(pattern).backtrack_limit(100_000_000).build().map_err(|e| {
-            VocabError::new(
-                ErrorKind::Syntax,
-                format!("the pre-tokenizer pattern is not a regular expression: {e}"),
-            )
-        })?;
-        Ok(Self { pattern })
+        let encoder = Self::uncompiled(pattern);
+        if pattern != Self::DEFAULT_PATTERN {
+            encoder.pattern()?;
+        }
+        Ok(encoder)
+    }
+
+    /// The same, where an error comes with the first text.
+    fn uncompiled(pattern: &str) -> Self {
+        Self { source: pattern.into(), pattern: OnceLock::new() }
+    }
+
+    fn pattern(&self) -> Result<&Regex, VocabError> {
+        let compile = || {
+            let compiled = RegexBuilder::new(&self.source).backtrack_limit(100_000_000).build();
+            compiled.map_err(|e| format!("the pre-tokenizer pattern is not a regular expression: {e}"))
+        };
+        let pattern = self.pattern.get_or_init(compile).as_ref();
+        pattern.map_err(|message| VocabError::new(ErrorKind::Syntax, message.as_str()))
     }
 
     /// What stands between two matches of the pattern is a piece too.
     fn encode(&self, tokens: &Tokens, text: &str, merger: &mut Merger, out: &mut Vec<TokenId>) -> Option<()> {
         let mut done = 0;
-        for found in self.pattern.find_iter(text) {
+        for found in self.pattern().ok()?.find_iter(text) {
             let Ok(found) = found else {
                 // It ran out of its limits, which takes a run of a million spaces.
                 return shortest(tokens, &text.as_bytes()[done..], out);

@@ -12,8 +12,9 @@
 //! A character that no piece has is spelled by its bytes, if the model has pieces for bytes.
 
 use super::{Merger, shortest};
+use crate::saved::{Reader, Writer};
 use crate::table::{TokenTable, Tokens};
-use crate::{TokenId, TokenTrie};
+use crate::{TokenId, TokenTrie, VocabError};
 
 /// The encoder of a model.
 #[derive(Debug)]
@@ -37,6 +38,12 @@ enum Rule {
     Words,
     Characters,
 }
+
+/// Which rule a saved vocabulary has.
+const UNIGRAM: u8 = 0;
+const BPE: u8 = 1;
+const WORDS: u8 = 2;
+const CHARACTERS: u8 = 3;
 
 /// What a rule has to know of a piece.
 pub(crate) struct Scored {
@@ -103,8 +110,8 @@ impl PieceEncoder {
         let (mut done, mut at) = (0, 0);
         while let Some(trie) = self.user_defined.as_ref().filter(|_| at < text.len()) {
             // One that has become special since is none.
-            let found = trie.prefixes(&text.as_bytes()[at..]).last();
-            match found.filter(|(_, id)| !tokens.table.bytes(*id).is_empty()) {
+            let found = trie.prefixes(&text.as_bytes()[at..]);
+            match found.filter(|(_, id)| !tokens.table.bytes(*id).is_empty()).last() {
                 None => at += 1,
                 Some((length, id)) => {
                     self.encode_stretch(tokens, &text[done..at], merger, out)?;
@@ -149,6 +156,56 @@ impl PieceEncoder {
                 })
             }
         }
+    }
+
+    /// Writes the encoder to a saved vocabulary.
+    pub fn write(&self, table: &TokenTable, out: &mut Writer) {
+        match &self.rule {
+            Rule::Unigram { scores, unknown } => {
+                out.byte(UNIGRAM);
+                out.score(*unknown);
+                out.number(scores.len() as u32);
+                scores.iter().for_each(|&score| out.score(score));
+            }
+            Rule::Bpe { ranks } => {
+                out.byte(BPE);
+                out.numbers(ranks);
+            }
+            Rule::Words => out.byte(WORDS),
+            Rule::Characters => out.byte(CHARACTERS),
+        }
+        let user_defined = self.user_defined.as_ref().map_or(&[][..], TokenTrie::order);
+        // One that has become special has no bytes to find it by.
+        let mut user_defined: Vec<TokenId> =
+            user_defined.iter().copied().filter(|&id| !table.bytes(id).is_empty()).collect();
+        user_defined.sort_unstable();
+        out.ids(&user_defined);
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    pub fn read(table: &TokenTable, file: &mut Reader<'_>) -> Result<Self, VocabError> {
+        let (rule, n_known) = match file.byte()? {
+            UNIGRAM => {
+                let (unknown, scores) = (file.score()?, file.scores()?);
+                let n_known = scores.len();
+                (Rule::Unigram { scores, unknown }, n_known)
+            }
+            BPE => {
+                let ranks = file.numbers()?;
+                let n_known = ranks.len();
+                (Rule::Bpe { ranks }, n_known)
+            }
+            WORDS => (Rule::Words, table.len()),
+            CHARACTERS => (Rule::Characters, table.len()),
+            other => return Err(file.damaged(format!("there is no rule {other} for pieces"))),
+        };
+        if n_known != table.len() {
+            return Err(file.damaged(format!("{n_known} scores for {} tokens", table.len())));
+        }
+        let ids = file.ascending_ids()?;
+        let user_defined = ids.iter().map(|&id| (id, table.bytes(id)));
+        let user_defined = (!ids.is_empty()).then(|| TokenTrie::new(user_defined));
+        Ok(Self { rule, user_defined })
     }
 
     pub fn memory_usage(&self) -> usize {

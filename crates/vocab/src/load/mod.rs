@@ -13,7 +13,7 @@ mod tiktoken;
 #[cfg(feature = "tokenizers")]
 pub(crate) use pipeline::HuggingFaceEncoder;
 
-use crate::{ErrorKind, SpecialIds, VocabError, Vocabulary};
+use crate::{ErrorKind, VocabError, Vocabulary, saved};
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
@@ -35,9 +35,13 @@ pub enum Format {
     HuggingFace,
     /// A SentencePiece model, a protocol buffer: Unigram, BPE, words or characters.
     SentencePiece,
+    /// What [`Vocabulary::save`] writes.
+    Saved,
 }
 
 /// What a file does not say. The default says nothing more.
+///
+/// A saved vocabulary says everything: EOS, PAD and MASK of the options replace its own, one by one.
 ///
 /// A `.tiktoken` file says least: its special tokens, its pre-tokenizer and where its ids begin come from
 /// here.
@@ -86,8 +90,10 @@ impl Vocabulary {
     /// - SentencePiece: as the last; control, unknown and unused pieces are special. Encoding is by the
     ///   scores of pieces, and a character that no piece has is spelled by its bytes, in models that have
     ///   pieces for bytes.
+    /// - A saved vocabulary: as it was saved, see [`save`](Self::save).
     ///
-    /// O(bytes of the file), and a sort of the tokens. Files of more than 64 MiB, unpacked, are refused. An
+    /// O(bytes of the file), and a sort of the tokens unless they were saved. Files of more than 64 MiB,
+    /// unpacked, are refused. An
     /// error names the file, the place in it, and a way out.
     pub fn from_file(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, VocabError> {
         let path = path.as_ref();
@@ -122,42 +128,52 @@ impl Vocabulary {
             Format::JsonArray => json_array::load(bytes)?,
             Format::HuggingFace => hugging_face::load(bytes)?,
             Format::SentencePiece => sentence_piece::load(bytes)?,
+            Format::Saved => saved::load(bytes)?,
         };
         plain
-            .with_special(SpecialIds { eos: options.eos.clone(), pad: options.pad, mask: options.mask })?
+            .with_special(plain.special_or(options))?
             .with_names(options.names.iter().map(|(id, name)| (*id, name.as_str())))
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, VocabError> {
     let file = std::fs::File::open(path).map_err(|e| VocabError::io("open the vocabulary", e))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+    let metadata = file.metadata().map_err(|e| VocabError::io("open the vocabulary", e))?;
+    if metadata.is_dir() {
         return Err(VocabError::new(
             ErrorKind::Io,
             "a folder, not a file: name the vocabulary in it, such as its tokenizer.json",
         ));
     }
-    read_limited(file, "read the vocabulary")
+    // One byte more, so that the end is found without growing.
+    let expected = metadata.len().min(MAX_FILE_BYTES as u64) as usize + 1;
+    read_limited(file, expected, "read the vocabulary")
 }
 
-/// All bytes, or an error if they are too many.
-fn read_limited(from: impl Read, doing: &str) -> Result<Vec<u8>, VocabError> {
-    let mut bytes = Vec::new();
+/// All bytes, of which so many are expected, or an error if they are too many.
+pub(crate) fn read_limited(from: impl Read, expected: usize, doing: &str) -> Result<Vec<u8>, VocabError> {
+    let mut bytes = Vec::with_capacity(expected);
     from.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|e| VocabError::io(doing, e))?;
-    if bytes.len() > MAX_FILE_BYTES {
+    check_file_size(bytes.len())?;
+    Ok(bytes)
+}
+
+/// Whether a file may have so many bytes.
+pub(crate) fn check_file_size(n_bytes: usize) -> Result<(), VocabError> {
+    if n_bytes > MAX_FILE_BYTES {
         return Err(VocabError::new(
             ErrorKind::Limit,
             format!("the vocabulary has more than {MAX_FILE_BYTES} bytes, the limit: is this a vocabulary?"),
         ));
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// The content of a gzip file, other bytes as they are; what a failed download leaves behind is an error.
 fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, VocabError> {
     let doing = "unpack the gzip file, which is damaged or cut off (get it again)";
     let content = match bytes.starts_with(&[0x1f, 0x8b]) {
-        true => Cow::Owned(read_limited(flate2::read::MultiGzDecoder::new(bytes), doing)?),
+        true => Cow::Owned(read_limited(flate2::read::MultiGzDecoder::new(bytes), 0, doing)?),
         false => Cow::Borrowed(bytes),
     };
     if content.trim_ascii().is_empty() {
@@ -172,6 +188,7 @@ fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, VocabError> {
 
 fn guess(bytes: &[u8]) -> Result<Format, VocabError> {
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        _ if saved::looks_like_it(bytes) => Ok(Format::Saved),
         Some(b'[') => Ok(Format::JsonArray),
         Some(b'{') => Ok(Format::HuggingFace),
         _ if tiktoken::looks_like_it(bytes) => Ok(Format::Tiktoken),
@@ -180,8 +197,7 @@ fn guess(bytes: &[u8]) -> Result<Format, VocabError> {
         _ => Err(VocabError::new(
             ErrorKind::Unsupported,
             "not a kind of vocabulary that is read: give a tokenizer.json, a .tiktoken file, a \
-             SentencePiece model (each \
-             may have .gz), or a JSON array of tokens",
+             SentencePiece model, a JSON array of tokens, or a saved vocabulary (each may have .gz)",
         )),
     }
 }

@@ -3,5 +3,6 @@
 mod common;
 mod damage;
 mod files;
+mod saved;
 mod shared;
 mod token_mask;

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anygram_bits::BitSet;
-use anygram_grammar::automata::{PieceAutomaton, TooManyStates};
 use rustc_hash::FxHashMap;
+
+use crate::automata::{PieceAutomaton, TooManyStates};
 
 /// The label of texts in which no mark stands.
 pub const FREE: u32 = 0;
@@ -107,13 +108,37 @@ impl FreeText {
         self.live.binary_search(&(trigger as u32 + 1)).is_ok()
     }
 
-    /// The node where a byte leads; `None` where a mark ends that is excluded.
-    fn next(&self, node: u32, byte: u8) -> Option<u32> {
+    /// The node of the empty text.
+    pub const ROOT: u32 = 0;
+
+    /// The node where a byte leads; `None` where a mark ends that is excluded, and behind an end.
+    ///
+    /// A node is the longest end of the text so far that begins a mark ([`texts`](Self::texts)).
+    pub fn next(&self, node: u32, byte: u8) -> Option<u32> {
         if self.nodes[node as usize].is_end() {
             return None;
         }
         let next = goto(&self.nodes, node, byte);
         (!self.nodes[next as usize].is_excluded).then_some(next)
+    }
+
+    /// Of each node the text, those that end with a mark included; nodes that no text leads to have the empty
+    /// one.
+    pub fn texts(&self) -> Vec<Vec<u8>> {
+        let mut texts = vec![Vec::new(); self.nodes.len()];
+        let mut agenda = vec![Self::ROOT as usize];
+        while let Some(at) = agenda.pop() {
+            for (&byte, &child) in &self.nodes[at].children {
+                texts[child as usize] = [&texts[at][..], &[byte]].concat();
+                agenda.push(child as usize);
+            }
+        }
+        texts
+    }
+
+    /// A class for each byte: those that are in no mark are never told apart.
+    pub fn bytes_apart(&self) -> Box<[u8; 256]> {
+        self.byte_classes(|byte| byte == 0)
     }
 
     /// A class for each byte, those that are in no mark together, with boundaries where `starts` says so.
@@ -190,7 +215,7 @@ impl PieceAutomaton for FreeText {
     }
 
     fn classes(&self) -> Box<[u8; 256]> {
-        self.byte_classes(|byte| byte == 0)
+        self.bytes_apart()
     }
 }
 
