@@ -87,7 +87,7 @@ fn refused_memory_ends_the_process() {
     let expected = printed_by(&program);
     let (mut n_refused, mut n_written) = (0, 0);
     // From where the program cannot be loaded to where it has enough: some 17 MB.
-    for kib in (10_000..30_000).step_by(250) {
+    for kib in (10_000..30_000).step_by(100) {
         let limited = format!("ulimit -v {kib}; exec '{}'", program.display());
         let mut command = Command::new("sh");
         let output = command.args(["-c", &limited]).env_remove("RUST_BACKTRACE").output().expect("a shell");

@@ -122,6 +122,11 @@ impl FreeText {
         (!self.nodes[next as usize].is_excluded).then_some(next)
     }
 
+    /// Of a node the longest shorter end of its text that is the text of a node, too. The root has itself.
+    pub fn shorter(&self, node: u32) -> u32 {
+        self.nodes[node as usize].fail
+    }
+
     /// Of each node the text, those that end with a mark included; nodes that no text leads to have the empty
     /// one.
     pub fn texts(&self) -> Vec<Vec<u8>> {

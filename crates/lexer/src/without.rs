@@ -14,7 +14,11 @@
 //!   parts. In `contextual` it depends on what can follow, and would change; such grammars are refused.
 //!
 //! Cost: the fixpoint of what each nonterminal leads to, which is rules × nodes² a round at most, and the
-//! automata of terminals × nodes.
+//! automata of terminals × nodes². There is a node for each byte of the marks at most. All of it is counted
+//! work, and what is kept counts as symbols of the grammar: the beginnings of marks, and the expressions.
+//!
+//! A nonterminal is as many as pairs of nodes need, so their names get numbers (`start 2`), and where a text
+//! has several derivations, its parse tree can be another one than that of the grammar.
 
 mod pieces;
 
@@ -74,12 +78,18 @@ pub fn without(
         &written_out
     };
     let patterns = Patterns::new(grammar, limits, work)?;
+    let size = beginnings(marks);
+    if size > max_size {
+        return Err(LexingError::WithoutTooLarge { limit: max_size });
+    }
+    work.spend(size).map_err(LexerError::from)?;
     let mut product = Product {
         marks: Nodes::new(marks),
         limits,
         work,
         patterns: &patterns,
         rules: by_lhs(grammar),
+        ignored: ignored(grammar).collect(),
         parts: FxHashMap::default(),
         of_pieces: FxHashMap::default(),
         skips: FxHashMap::default(),
@@ -90,9 +100,15 @@ pub fn without(
     for &node in &*before {
         product.explore(grammar.start, node)?;
     }
-    let mut written = Written::new(&mut product, max_size);
+    let mut written = Written::new(&mut product, (size, max_size));
     written.start(&before)?;
     written.finish(mode)
+}
+
+/// The bytes of all beginnings of the marks, which are the texts of the nodes.
+fn beginnings(marks: &[&str]) -> usize {
+    let sizes = marks.iter().map(|mark| mark.len().saturating_mul(mark.len() + 1) / 2);
+    sizes.fold(0, usize::saturating_add)
 }
 
 /// The rules of each nonterminal, by their places.
@@ -108,6 +124,8 @@ fn by_lhs(grammar: &Grammar) -> Vec<Vec<usize>> {
 struct Nodes {
     free: Arc<FreeText>,
     texts: Vec<Vec<u8>>,
+    /// Of each node those of which it is the next shorter end ([`FreeText::shorter`]).
+    longer: Vec<Vec<Node>>,
     marks: Vec<Vec<u8>>,
     classes: Box<[u8; 256]>,
 }
@@ -117,7 +135,17 @@ impl Nodes {
         let free = FreeText::new(&[], marks);
         let (texts, classes) = (free.texts(), free.bytes_apart());
         let marks = marks.iter().map(|mark| mark.as_bytes().to_vec()).collect();
-        Self { free: Arc::new(free), texts, marks, classes }
+        let mut longer = vec![Vec::new(); texts.len()];
+        // Nodes without a text are read by nobody.
+        for node in (0..texts.len()).filter(|&node| !texts[node].is_empty()) {
+            longer[free.shorter(node as Node) as usize].push(node as Node);
+        }
+        Self { free: Arc::new(free), texts, longer, marks, classes }
+    }
+
+    /// Where a text leads.
+    fn run(&self, from: Node, text: &[u8]) -> Option<Node> {
+        text.iter().try_fold(from, |node, &byte| self.free.next(node, byte))
     }
 }
 
@@ -137,6 +165,7 @@ struct Product<'g, 'w> {
     work: &'w mut Work,
     patterns: &'g Patterns,
     rules: Vec<Vec<usize>>,
+    ignored: Rc<[TerminalId]>,
     parts: FxHashMap<(TerminalId, Node), Rc<Part>>,
     /// Of each automaton of terminals and node, the automaton of its parts.
     of_pieces: FxHashMap<(usize, Node), Arc<Without>>,
@@ -194,16 +223,14 @@ impl Product<'_, '_> {
         if let Some(known) = self.skips.get(&from) {
             return Ok(known.clone());
         }
-        let mut all = vec![from];
+        let (mut all, mut known) = (vec![from], FxHashSet::from_iter([from]));
         let mut at = 0;
         while let Some(&node) = all.get(at) {
             at += 1;
-            for ignored in ignored(self.grammar) {
-                for &to in &*self.part(ignored, node)?.to {
-                    if !all.contains(&to) {
-                        all.push(to);
-                    }
-                }
+            for ignored in self.ignored.clone().iter() {
+                let part = self.part(*ignored, node)?;
+                self.work.spend(1 + part.to.len()).map_err(LexerError::from)?;
+                all.extend(part.to.iter().filter(|&&to| known.insert(to)));
             }
         }
         all.sort_unstable();
@@ -233,7 +260,9 @@ impl Product<'_, '_> {
         };
         let mut all = Vec::new();
         for &node in &*self.part(terminal, from)?.to {
-            all.extend(self.skip(node)?.iter());
+            let behind = self.skip(node)?;
+            self.work.spend(behind.len()).map_err(LexerError::from)?;
+            all.extend(behind.iter());
         }
         all.sort_unstable();
         all.dedup();
@@ -249,12 +278,15 @@ impl Product<'_, '_> {
         while let Some(key) = agenda.pop() {
             let mut found: Vec<Node> = self.reached[&key].to_vec();
             for at in self.rules[key.0.index()].clone() {
+                self.work.spend(1 + found.len()).map_err(LexerError::from)?;
                 let mut nodes = vec![key.1];
                 for &symbol in &self.grammar.rules[at].rhs {
                     self.work.spend(1 + nodes.len()).map_err(LexerError::from)?;
                     let mut next = Vec::new();
                     for &node in &nodes {
-                        next.extend(self.leads_to(symbol, node, &mut agenda)?.iter());
+                        let to = self.leads_to(symbol, node, &mut agenda)?;
+                        self.work.spend(to.len()).map_err(LexerError::from)?;
+                        next.extend(to.iter());
                         if let Symbol::Nonterminal(nonterminal) = symbol {
                             users.entry((nonterminal, node)).or_default().insert(key);
                         }
@@ -264,12 +296,15 @@ impl Product<'_, '_> {
                     nodes = next;
                 }
                 found.extend(nodes);
+                found.sort_unstable();
+                found.dedup();
             }
-            found.sort_unstable();
-            found.dedup();
             if found.len() > self.reached[&key].len() {
                 self.reached.insert(key, found.into());
-                agenda.extend(users.get(&key).into_iter().flatten());
+                if let Some(users) = users.get(&key) {
+                    self.work.spend(users.len()).map_err(LexerError::from)?;
+                    agenda.extend(users);
+                }
             }
         }
         Ok(())
@@ -315,11 +350,6 @@ fn matched(dfa: &Dfa, marks: &Nodes, from: Node, work: &mut Work) -> Result<Part
     Ok(Part { to: to.into(), is_cut })
 }
 
-/// Any text, then `end`.
-fn ends_with(end: &[u8]) -> Hir {
-    Hir::concat(vec![any_text(), Hir::literal(end.to_vec())])
-}
-
 fn any_text() -> Hir {
     let sub = Box::new(Hir::dot(Dot::AnyChar));
     Hir::repetition(Repetition { min: 0, max: None, greedy: true, sub })
@@ -332,28 +362,47 @@ fn rests<'t>(text: &'t [u8], before: &[u8]) -> impl Iterator<Item = &'t [u8]> {
 }
 
 /// The Unicode texts of a pattern that lead from one node to another: behind the text of the first no mark
-/// comes to its end, and the longest end that is the text of a node is that of the second.
-fn between(pattern: &Pattern, marks: &Nodes, (from, to): (Node, Node)) -> Pattern {
-    let before = &marks.texts[from as usize];
-    // Behind `before` a text ends with another if it does itself, or if it is a rest of the other.
-    let ends = |text: &[u8]| {
-        let rests = rests(text, before).map(|rest| Hir::literal(rest.to_vec()));
-        Hir::alternation(rests.chain([ends_with(text)]).collect())
+/// comes to its end, and the longest end that is the text of a node is that of the second. Also how large
+/// that is.
+///
+/// Of a longer node one that is an end of it says enough: only those are named of which the second node is the
+/// next shorter end. So the size is that of the marks and of the longer nodes, whatever repeats in them.
+fn between(pattern: &Pattern, marks: &Nodes, (from, to): (Node, Node)) -> (Pattern, usize) {
+    let (before, text) = (&marks.texts[from as usize], &marks.texts[to as usize]);
+    let mut size = 0;
+    let mut literal = |text: &[u8]| {
+        size += 2 + text.len() / 16;
+        Hir::literal(text.to_vec())
     };
+    let any_then = |end: Hir| Hir::concat(vec![any_text(), end]);
+    let then_any = |begin: Hir| Hir::concat(vec![begin, any_text()]);
     let mut not = Vec::new();
     for mark in &marks.marks {
-        not.push(Hir::concat(vec![ends_with(mark), any_text()]));
-        let rests = rests(mark, before).filter(|rest| !rest.is_empty());
-        not.extend(rests.map(|rest| Hir::concat(vec![Hir::literal(rest.to_vec()), any_text()])));
+        not.push(then_any(any_then(literal(mark))));
+        let rests: Vec<&[u8]> = rests(mark, before).filter(|rest| !rest.is_empty()).collect();
+        // The shorter rest comes first where both are behind the same text.
+        let shortest = |at: usize| !rests[at + 1..].iter().any(|shorter| rests[at].starts_with(shorter));
+        for at in (0..rests.len()).filter(|&at| shortest(at)) {
+            not.push(then_any(literal(rests[at])));
+        }
     }
-    let text = &marks.texts[to as usize];
-    let longer = marks.texts.iter().filter(|other| other.len() > text.len() && other.ends_with(text));
-    not.extend(longer.map(|longer| ends(longer)));
-    let mut all = vec![pattern.clone(), Pattern::Not(Box::new(Pattern::Regex(Hir::alternation(not))))];
+    for &longer in &marks.longer[to as usize] {
+        let longer = &marks.texts[longer as usize];
+        not.push(any_then(literal(longer)));
+        // Shorter ones do not end with the text, and whether they lead to its node is seen below.
+        for rest in rests(longer, before).filter(|rest| rest.len() >= text.len()) {
+            not.push(literal(rest));
+        }
+    }
+    let mut all = vec![pattern.clone()];
     if !text.is_empty() {
-        all.push(Pattern::Regex(ends(text)));
+        let rests = rests(text, before).filter(|rest| marks.run(from, rest) == Some(to));
+        let mut ends: Vec<Hir> = rests.map(&mut literal).collect();
+        ends.push(any_then(literal(text)));
+        all.push(Pattern::Regex(Hir::alternation(ends)));
     }
-    Pattern::and(all)
+    all.push(Pattern::Not(Box::new(Pattern::Regex(Hir::alternation(not)))));
+    (Pattern::and(all), size)
 }
 
 /// A nonterminal of the new grammar.
@@ -390,9 +439,9 @@ struct Written<'p, 'g, 'w> {
 }
 
 impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
-    fn new(product: &'p mut Product<'g, 'w>, max_size: usize) -> Self {
+    fn new(product: &'p mut Product<'g, 'w>, (size, max_size): (usize, usize)) -> Self {
         Self {
-            skips: ignored(product.grammar).next().is_some(),
+            skips: !product.ignored.is_empty(),
             product,
             names: FxHashSet::default(),
             nonterminals: Vec::new(),
@@ -405,7 +454,7 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
             parts: FxHashMap::default(),
             given: FxHashMap::default(),
             max_size,
-            size: 0,
+            size,
         }
     }
 
@@ -422,7 +471,8 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
         }
         let lhs = self.nonterminal(Made::Start);
         for (node, to) in sides {
-            let skip = self.skips.then(|| Symbol::Nonterminal(self.nonterminal(Made::Skip(0, node))));
+            let skip =
+                self.skips.then(|| Symbol::Nonterminal(self.nonterminal(Made::Skip(FreeText::ROOT, node))));
             let start = Symbol::Nonterminal(self.nonterminal(Made::Of(start, node, to)));
             self.rule(lhs, skip.into_iter().chain([start]).collect())?;
         }
@@ -433,12 +483,18 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
     }
 
     fn rule(&mut self, lhs: NonterminalId, rhs: Vec<Symbol>) -> Result<(), LexingError> {
-        self.size += rhs.len() + 1;
-        if self.size > self.max_size {
-            return Err(LexingError::WithoutTooLarge { limit: self.max_size });
-        }
+        self.grow(rhs.len() + 1)?;
         self.rules.push(Rule { lhs, rhs });
         Ok(())
+    }
+
+    fn grow(&mut self, by: usize) -> Result<(), LexingError> {
+        self.product.work.spend(by).map_err(LexerError::from)?;
+        self.size = self.size.saturating_add(by);
+        match self.size > self.max_size {
+            true => Err(LexingError::WithoutTooLarge { limit: self.max_size }),
+            false => Ok(()),
+        }
     }
 
     /// The nonterminal of something; what it derives is written later.
@@ -460,9 +516,11 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
             let hints = self.product.grammar.hints.iter().filter(|hints| hints.0 == of);
             self.hints.extend(hints.map(|hints| (id, hints.1.clone())));
         }
-        let mut unique = name.clone();
+        // A grammar can have such names itself: it may be one without other marks.
+        let (mut unique, mut number) = (name.clone(), self.names.len());
         while !self.names.insert(unique.clone()) {
-            unique = format!("{name} {}", self.names.len());
+            unique = format!("{name} {number}");
+            number += 1;
         }
         self.nonterminals.push(Nonterminal { name: unique, span });
         self.made.insert(made, id);
@@ -481,7 +539,7 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
             Made::Rest(rule, at, from, to) => self.rest(lhs, (rule, at), (from, to))?,
             Made::Terminal(terminal, from, to) => {
                 for &node in &*self.product.part(terminal, from)?.to.clone() {
-                    if self.product.skip(node)?.contains(&to) {
+                    if self.product.skip(node)?.binary_search(&to).is_ok() {
                         let terminal = Symbol::Terminal(self.terminal(terminal, (from, node))?);
                         let skip = Symbol::Nonterminal(self.nonterminal(Made::Skip(node, to)));
                         self.rule(lhs, vec![terminal, skip])?;
@@ -493,8 +551,10 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
                     self.rule(lhs, Vec::new())?;
                 }
                 for &node in &*self.product.skip(from)? {
-                    for ignored in ignored(self.product.grammar) {
-                        if self.product.part(ignored, node)?.to.contains(&to) {
+                    for &ignored in &*self.product.ignored.clone() {
+                        let part = self.product.part(ignored, node)?;
+                        self.product.work.spend(1).map_err(LexerError::from)?;
+                        if part.to.binary_search(&to).is_ok() {
                             let skip = Symbol::Nonterminal(self.nonterminal(Made::Skip(from, node)));
                             let ignored = Symbol::Terminal(self.terminal(ignored, (node, to))?);
                             self.rule(lhs, vec![skip, ignored])?;
@@ -533,7 +593,7 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
             let mut leads_on = Vec::with_capacity(nodes[place].len());
             for &node in &nodes[place] {
                 let next = self.known(symbols[at + place], node)?;
-                leads_on.push(next.iter().any(|next| nodes[place + 1].contains(next)));
+                leads_on.push(next.iter().any(|next| nodes[place + 1].binary_search(next).is_ok()));
             }
             let mut leads_on = leads_on.into_iter();
             nodes[place].retain(|_| leads_on.next() == Some(true));
@@ -547,7 +607,8 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
             let symbol = symbols[at];
             let next = self.known(symbol, node)?;
             let leads_on = &nodes[at - first + 1];
-            let next: Vec<Node> = next.iter().copied().filter(|next| leads_on.contains(next)).collect();
+            let next: Vec<Node> =
+                next.iter().copied().filter(|next| leads_on.binary_search(next).is_ok()).collect();
             at += 1;
             if let [only] = *next {
                 side.push(self.symbol(symbol, (node, only))?);
@@ -565,9 +626,10 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
     }
 
     fn known(&mut self, symbol: Symbol, from: Node) -> Result<Rc<[Node]>, LexingError> {
-        self.product.work.spend(1).map_err(LexerError::from)?;
         // All that takes part was asked for before.
-        self.product.leads_to(symbol, from, &mut Vec::new())
+        let known = self.product.leads_to(symbol, from, &mut Vec::new())?;
+        self.product.work.spend(1 + known.len()).map_err(LexerError::from)?;
+        Ok(known)
     }
 
     fn symbol(&mut self, symbol: Symbol, (from, to): (Node, Node)) -> Result<Symbol, LexingError> {
@@ -608,7 +670,9 @@ impl<'p, 'g, 'w> Written<'p, 'g, 'w> {
                 }
                 TerminalKind::Literal(pattern) | TerminalKind::Pattern(pattern) => {
                     self.check_unicode(terminal)?;
-                    TerminalKind::Pattern(between(pattern, &self.product.marks, (from, to)))
+                    let (part, size) = between(pattern, &self.product.marks, (from, to));
+                    self.grow(size)?;
+                    TerminalKind::Pattern(part)
                 }
                 kind @ TerminalKind::Special(_) => kind.clone(),
             };
