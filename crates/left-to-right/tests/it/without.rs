@@ -4,6 +4,7 @@
 //! `ANYGRAM_SEED=17` replays one seed, `ANYGRAM_SEEDS=5000` sets how many are drawn.
 
 use anygram_grammar::ir::{LexerMode, Ties};
+use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{ErrorKind, Language, LanguageOptions};
 use anygram_testkit::generate::RandomCase;
 use anygram_testkit::oracle::Oracle;
@@ -100,4 +101,39 @@ fn the_sentences_are_those_in_which_no_stop_string_stands() {
     }
     println!("{n_texts} sentences, {n_lost} with a stop string; {n_empty} empty, {n_refused} refused");
     assert!(n_texts > 10 * n_refused && n_lost > 10);
+}
+
+fn language(source: &str) -> Language {
+    let grammar = lark::parse(source, &LarkOptions::default()).unwrap();
+    Language::new(grammar, &LanguageOptions::default()).unwrap()
+}
+
+#[test]
+fn one_list_after_another_is_both() {
+    let plain = language("%lexer scannerless\nstart: word (\" \" word)*\nword: /[ab]+/\n");
+    let one = plain.avoiding(&["ab", "bb"]).unwrap();
+    let other = plain.avoiding(&["ab"]).unwrap().avoiding(&["bb"]).unwrap().avoiding(&["ab"]).unwrap();
+    let mut n_left = 0;
+    for text in short_texts(&[Sym::Byte(b'a'), Sym::Byte(b'b'), Sym::Byte(b' ')], 400) {
+        let read = |language: &Language| language.read(&bytes(&text)).unwrap().is_sentence;
+        assert_eq!(read(&one), read(&other), "{}", show(&text));
+        n_left += usize::from(read(&one));
+    }
+    assert!(n_left > 10, "{n_left}");
+}
+
+#[test]
+fn long_stop_strings_are_left_out_or_hit_a_limit() {
+    let plain = language("%lexer scannerless\nstart: /[a-z ]*/ \"!\"\n");
+    for n in [50, 4_000] {
+        match plain.avoiding(&[&"a".repeat(n)]) {
+            Ok(language) => {
+                for (length, is_left) in [(n - 1, true), (n, false)] {
+                    let text = format!("b{}!", "a".repeat(length));
+                    assert_eq!(language.read(text.as_bytes()).unwrap().is_sentence, is_left, "{n}");
+                }
+            }
+            Err(error) => assert!(n > 50 && error.kind() == ErrorKind::Limit, "{n}: {error}"),
+        }
+    }
 }
