@@ -8,7 +8,7 @@
 //! was before.
 //!
 //! - What a terminal matches between two nodes is the terminal itself, if it leads nowhere else; else an
-//!   expression ([`between`]), or an [automaton](pieces) where the terminal is given by one.
+//!   expression (`between`), or an automaton (`pieces`) where the terminal is given by one.
 //! - Ignored terminals become rules: what is ignored may end a mark, too.
 //! - In `longest` what competes must not change, so the terminals of the grammar are reserved beside their
 //!   parts. In `contextual` it depends on what can follow, and would change; such grammars are refused.
@@ -365,7 +365,8 @@ fn rests<'t>(text: &'t [u8], before: &[u8]) -> impl Iterator<Item = &'t [u8]> {
 /// comes to its end, and the longest end that is the text of a node is that of the second. Also how large
 /// that is.
 ///
-/// Of a longer node one that is an end of it says enough: only those are named of which the second node is the
+/// Of a longer node one that is an end of it says enough: only those are named of which the second node is
+/// the
 /// next shorter end. So the size is that of the marks and of the longer nodes, whatever repeats in them.
 fn between(pattern: &Pattern, marks: &Nodes, (from, to): (Node, Node)) -> (Pattern, usize) {
     let (before, text) = (&marks.texts[from as usize], &marks.texts[to as usize]);
