@@ -366,8 +366,7 @@ fn rests<'t>(text: &'t [u8], before: &[u8]) -> impl Iterator<Item = &'t [u8]> {
 /// that is.
 ///
 /// Of a longer node one that is an end of it says enough: only those are named of which the second node is
-/// the
-/// next shorter end. So the size is that of the marks and of the longer nodes, whatever repeats in them.
+/// the next shorter end. So the size is that of the marks and of the longer nodes, whatever repeats in them.
 fn between(pattern: &Pattern, marks: &Nodes, (from, to): (Node, Node)) -> (Pattern, usize) {
     let (before, text) = (&marks.texts[from as usize], &marks.texts[to as usize]);
     let mut size = 0;
