@@ -15,10 +15,12 @@ from anygram._native import Constraint
 __all__ = ["avoiding", "check_stops"]
 
 
-@lru_cache(maxsize=32)
 def _avoiding(constraint: Constraint, stops: tuple[str, ...]) -> Constraint:
     language = constraint.language.avoiding(stops)
     return Constraint(language, constraint.vocabulary, times=constraint.times, bound=constraint.bound)
+
+
+_known = lru_cache(maxsize=32)(_avoiding)
 
 
 def avoiding(constraint: Constraint, stops: Sequence[str]) -> Constraint:
@@ -35,7 +37,7 @@ def avoiding(constraint: Constraint, stops: Sequence[str]) -> Constraint:
         AnygramError: no text is left, or of this grammar it is not possible.
     """
     listed = tuple(sorted(set(stops)))
-    return _avoiding(constraint, listed) if listed else constraint
+    return _known(constraint, listed) if listed else constraint
 
 
 def check_stops(stops: Any) -> list[str]:
