@@ -476,7 +476,6 @@ impl PieceAutomaton for StringPieces {
     fn fingerprint(&self, state: u32, labels: &[u32], bytes: usize) -> Option<Fingerprint> {
         let state = self.state(state);
         let mut chars = lock(&self.chars);
-        let is_asked = |label: &u32| labels.binary_search(label).is_ok();
         let mut left = |label: u32, formula: FormulaId, length: u64| {
             let Text { min, max, .. } = self.texts[label as usize];
             let (min, max) = self.within_reach(&mut chars, (length, min, max), formula, bytes as u64);
@@ -489,16 +488,18 @@ impl PieceAutomaton for StringPieces {
                 return Some(Fingerprint::of(&("string", self.escapes, all)));
             }
             State::Closed(closed) => {
-                let n_closed = closed.iter().filter(|label| is_asked(label)).count();
+                let n_closed = labels.iter().filter(|label| closed.binary_search(label).is_ok()).count();
                 return Some(Fingerprint::of(&("closed", n_closed)));
             }
             State::Inside { length, open } => (None, 0, *length, open),
             State::Within { part, length, open } => (Some(part), 1, *length, open),
             State::Tail { part, length, open } => (Some(part), 2, *length, open),
         };
-        let open = open.iter().filter(|(label, _)| is_asked(label));
-        let all: Vec<_> =
-            open.map(|&(label, formula)| left(label, formula, length)).collect::<Option<_>>()?;
+        let find =
+            |label| Some(open[open.binary_search_by_key(&label, |open: &(u32, FormulaId)| open.0).ok()?]);
+        let open = labels.iter().filter_map(|&label| find(label));
+        let all = open.map(|(label, formula)| left(label, formula, length));
+        let all: Vec<_> = all.collect::<Option<_>>()?;
         Some(Fingerprint::of(&("inside", self.escapes, place, part, all)))
     }
 

@@ -11,7 +11,7 @@ use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
 use anygram_vocab::{SpecialIds, Vocabulary};
 
 /// Tokens of one byte for printable characters, and some longer ones that end and begin pieces.
-fn vocabulary() -> Vocabulary {
+pub fn vocabulary() -> Vocabulary {
     let single = (b' '..=b'~').map(|byte| char::from(byte).to_string());
     let longer = [
         "\",\"",

@@ -6,7 +6,9 @@ use anygram_bits::Random;
 use anygram_json_schema::{Options, grammar};
 use anygram_left_to_right::mask::{MASK_BITS, get_bit};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions, Matcher};
-use anygram_vocab::{SpecialIds, TokenId, Vocabulary};
+use anygram_vocab::{TokenId, Vocabulary};
+
+use crate::recall::vocabulary;
 
 /// The parts of schemas: few, so that they come again.
 const PARTS: [&str; 20] = [
@@ -62,47 +64,6 @@ fn schema(random: &mut Random) -> String {
     let rest = if random.chance(50) { "false".to_owned() } else { part(random) };
     let members = members.join(",");
     format!(r#"{{"type":"object","properties":{{{members}}},"additionalProperties":{rest}}}"#)
-}
-
-/// Tokens of one byte, and longer ones that end and begin pieces.
-fn vocabulary() -> Vocabulary {
-    let single = (b' '..=b'~').map(|byte| char::from(byte).to_string());
-    let longer = [
-        "\",\"",
-        "\":",
-        "{\"",
-        "[\"",
-        "\"]",
-        "],[",
-        "ab",
-        "abc",
-        "abab",
-        "a\",\"b",
-        "\"a\"",
-        ",\"a\":1",
-        "},{",
-        "1,1",
-        ",1",
-        "0,",
-        "0.5",
-        "12",
-        "\\u0061",
-        "\\u00",
-        "true",
-        "e}",
-        "null,null",
-        "\":1,\"",
-        "]]",
-        "aa",
-        "cccccccc",
-        "\":\"",
-        "2024-",
-        "\"}",
-        "é",
-    ];
-    let all: Vec<String> = single.chain(longer.map(str::to_owned)).chain([String::new()]).collect();
-    let eos = vec![all.len() as u32 - 1];
-    Vocabulary::from_tokens(all, SpecialIds { eos, ..SpecialIds::default() }).unwrap()
 }
 
 fn matcher(schema: &str, vocabulary: Vocabulary) -> Matcher {

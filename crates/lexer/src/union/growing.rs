@@ -49,6 +49,9 @@ struct Entry {
     next: OnceLock<Box<[AtomicU32]>>,
 }
 
+/// Where more is wanted, two languages hardly want the same, and to say what costs more.
+const FEW_WANTED: usize = 256;
+
 /// Labels that are asked for a bound.
 const FEW_LABELS: usize = 16;
 
@@ -60,6 +63,8 @@ pub(super) struct Growing {
     automata: Vec<Automaton>,
     /// Of each terminal that takes part the automaton.
     automaton_of: Vec<Option<u32>>,
+    /// Of each that is a label of an automaton, that and the label.
+    label_of: Vec<Option<(u32, u32)>>,
     entries: boxcar::Vec<Entry>,
     /// By tuple and whether it is a start.
     ids: Mutex<FxHashMap<(Tuple, bool), State>>,
@@ -77,7 +82,7 @@ impl Growing {
         pieces: &[Pieces],
         limits: &LexerLimits,
     ) -> Self {
-        let mut automaton_of = vec![None; parts.len()];
+        let (mut automaton_of, mut label_of) = (vec![None; parts.len()], vec![None; parts.len()]);
         let mut labels: Vec<Vec<(u32, u32)>> = vec![Vec::new(); pieces.len()];
         let mut automata = Vec::new();
         for (at, part) in parts.iter().enumerate() {
@@ -92,8 +97,9 @@ impl Growing {
         }
         for (own, mut labels) in pieces.iter().zip(labels).filter(|(_, labels)| !labels.is_empty()) {
             labels.sort_unstable();
-            for &(_, terminal) in &labels {
+            for &(label, terminal) in &labels {
                 automaton_of[terminal as usize] = Some(automata.len() as u32);
+                label_of[terminal as usize] = Some((automata.len() as u32, label));
             }
             let is_ours = |label: &u32| labels.binary_search_by_key(label, |&(own, _)| own).is_ok();
             let (live, accepts) = (own.live(own.start()), own.accepts(own.start()));
@@ -107,6 +113,7 @@ impl Growing {
             samples,
             automata,
             automaton_of,
+            label_of,
             entries: boxcar::Vec::new(),
             ids: Mutex::default(),
             n_entries: AtomicUsize::new(0),
@@ -261,6 +268,13 @@ impl Growing {
 
     /// See [`Union::fingerprint`].
     pub fn fingerprint(&self, state: State, wanted: &CompactSet, bytes: usize) -> Option<Fingerprint> {
+        if wanted.count() > FEW_WANTED {
+            return None;
+        }
+        // By what is wanted, not by all labels: there may be a million.
+        let mut labels: Vec<(u32, u32)> = wanted.iter().filter_map(|at| *self.label_of.get(at)?).collect();
+        labels.sort_unstable();
+        labels.dedup();
         let entry = &self.entries[state as usize];
         let mut parts = Vec::with_capacity(entry.tuple.len());
         for &(at, own) in &entry.tuple {
@@ -268,13 +282,11 @@ impl Growing {
                 Automaton::Product(product) => {
                     parts.extend(product.0.fingerprint_by(&product.1, own, wanted))
                 }
-                Automaton::Pieces(pieces, labels, _) => {
-                    let is_wanted = |&&(_, terminal): &&(u32, u32)| wanted.contains(terminal as usize);
-                    let mut labels: Vec<u32> =
-                        labels.iter().filter(is_wanted).map(|&(label, _)| label).collect();
-                    labels.dedup();
-                    if !labels.is_empty() {
-                        parts.push(pieces.fingerprint(own, &labels, bytes)?);
+                Automaton::Pieces(pieces, ..) => {
+                    let own_labels = labels.iter().filter(|label| label.0 == at).map(|label| label.1);
+                    let own_labels: Vec<u32> = own_labels.collect();
+                    if !own_labels.is_empty() {
+                        parts.push(pieces.fingerprint(own, &own_labels, bytes)?);
                     }
                 }
             }
