@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from anygram._errors import AnygramError, LimitError
 from anygram._native import Constraint, Matcher, Vocabulary
-from anygram._stops import avoiding
 
 Tell = Callable[[AnygramError], AnygramError]
 """How an error is shown: without the text of outputs, unless asked."""
@@ -86,20 +85,6 @@ class Output:
         self.n_tokens = 0
         self._has_stopped = False
         self._tell, self._tick = tell, tick
-
-    def avoid(self, stops: Sequence[str]) -> None:
-        """Keeps the output, which has no tokens yet, from these stop strings.
-
-        Raises:
-            AnygramError: no text is left, or of this grammar it is not possible.
-        """
-        try:
-            constraint = avoiding(self.matcher.constraint, stops)
-        except AnygramError as error:
-            if self._tell is None:
-                raise
-            raise self._tell(error) from None
-        self.matcher = constraint.matcher(eos=self._special)
 
     @property
     def is_plain(self) -> bool:

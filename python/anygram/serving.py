@@ -422,7 +422,7 @@ class CompileService:
             )
         given = json.dumps(options, sort_keys=True, default=str) if options else ""
         key = (kind, source, given, self._fingerprint if vocabulary is None else vocabulary.fingerprint)
-        asked = _asked(source) if kind == "json" and OPTIONS_KEY in source and key not in self._known else {}
+        asked = {} if key in self._known else options_of(kind, source)
         limits = (seconds or self.seconds, asked.get("compile_seconds"))
         with self._lock:
             if self._is_closed:
@@ -551,11 +551,7 @@ class CompileService:
 
     def _shows_texts(self, kind: str, source: str) -> bool:
         try:
-            return (
-                bool(_asked(source).get("error_texts", self.error_texts))
-                if kind == "json"
-                else self.error_texts
-            )
+            return bool(options_of(kind, source).get("error_texts", self.error_texts))
         except AnygramError:
             return self.error_texts
 
@@ -578,6 +574,9 @@ class CompileService:
         elif kind == "grammar" and _BEGINS_AS_NLTK.match(source):
             form = "nltk"
         own = {name: asked.pop(name) for name in COMPILER_OPTIONS if name in asked}
+        avoids: Any = asked.get("avoid_stop", False)
+        if type(avoids) is not bool:
+            own["avoid"] = check_stops(avoids)
         own.update(options)
         limits = asked.pop("limits", None)
         asked.pop("compile_seconds", None)
@@ -894,8 +893,13 @@ def _schema(source: str) -> tuple[str, dict[str, Any]]:
     return json.dumps(rest, ensure_ascii=False), asked
 
 
-def _asked(source: str) -> dict[str, Any]:
-    return _schema(source)[1]
+def options_of(kind: str, source: str) -> dict[str, Any]:
+    """The options that a request has in its text.
+
+    Raises:
+        AnygramError: they are no such options.
+    """
+    return _schema(source)[1] if kind == "json" and OPTIONS_KEY in source else {}
 
 
 def _choice(source: str) -> str:

@@ -23,7 +23,6 @@ import numpy as np
 from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer, apply_mask, fill_masks
 from anygram._serving import Output, Tell, check_budget, vocabulary_of
-from anygram._stops import check_stops
 from anygram.serving import Compilation, CompileService, split_options
 
 __all__ = ["Backend", "Grammar", "create_backend", "plugin"]
@@ -357,13 +356,10 @@ class Backend:
             texts = compiled.asked.get("error_texts")
             tell: Tell = lambda error: self.service.error_of(error, texts=texts)  # noqa: E731
             grammar = self.grammar(compiled.constraint, self.stops, tell, self.service.tick)
-            avoids = compiled.asked.get("avoid_stop", False)
-            if avoids is True:
+            if compiled.asked.get("avoid_stop") is True:
                 # SGLang does not tell a back end the stop strings of a request.
                 message = "SGLang does not tell the stop strings of a request: list them under `avoid_stop`"
                 raise AnygramError(message, kind="unsupported")
-            if avoids is not False:
-                grammar.output.avoid(check_stops(avoids))
             if "max_tokens" in compiled.asked:
                 # SGLang does not tell a back end how many tokens a request may have; this one says so itself.
                 check_budget(grammar.output, compiled.asked["max_tokens"] - 1)

@@ -30,7 +30,7 @@ from anygram._errors import AnygramError
 from anygram._native import Constraint, MaskBuffer
 from anygram._serving import Output, Tell, check_budget, is_switched_on, vocabulary_of
 from anygram._stops import check_stops
-from anygram.serving import CompileService, check_avoid, check_close, split_options
+from anygram.serving import CompileService, check_avoid, check_close, options_of, split_options
 
 __all__ = ["Backend", "Grammar", "install", "plugin"]
 
@@ -198,19 +198,20 @@ class Backend:
         """
         request = getattr(self._served, "request", None)
         is_aborted = None if request is None else getattr(request, "is_finished", None)
-        compiled = self.service.get(request_type.name.lower(), grammar_spec, is_aborted=is_aborted)
-        texts, service = compiled.asked.get("error_texts"), self.service
+        kind, service = request_type.name.lower(), self.service
+        avoids = options_of(kind, grammar_spec).get("avoid_stop", self._avoids)
+        if avoids is True:
+            avoids = getattr(getattr(request, "sampling_params", None), "stop", None)
+        stops = [] if avoids is False else check_stops(avoids)
+        options = {"avoid": stops} if stops else None
+        compiled = service.get(kind, grammar_spec, options, is_aborted=is_aborted)
+        texts = compiled.asked.get("error_texts")
         grammar = Grammar(
             compiled.constraint,
             stop_token_ids,
             self.masks,
             lambda error: service.error_of(error, texts=texts),
         )
-        avoids = compiled.asked.get("avoid_stop", self._avoids)
-        if avoids is True:
-            avoids = getattr(getattr(request, "sampling_params", None), "stop", None)
-        if avoids is not False:
-            grammar.output.avoid(check_stops(avoids))
         asked: int | None = compiled.asked.get("max_tokens")
         if asked is not None:
             check_budget(grammar.output, asked - 1)

@@ -18,6 +18,7 @@ import anygram.vllm
 import numpy as np
 import pytest
 from anygram._serving import Output
+from anygram._stops import avoiding
 from anygram.transformers import ConstraintProcessor
 
 TOKENS = [b"a", b"b", b"ab", b"ba", b"bb", b"aab", b"abba", b"c", None, None]
@@ -81,9 +82,9 @@ def test_masks_leave_out_what_leads_to_a_stop_string() -> None:
             "".join(numbers.choices("abc", k=numbers.randint(1, 4))) for _ in range(numbers.randint(1, 3))
         ]
         grammar = numbers.choice(GRAMMARS)
-        output, plain = Output(grammar, None), grammar.matcher()
+        plain = grammar.matcher()
         try:
-            output.avoid(stops)
+            output = Output(avoiding(grammar, stops), None)
         except anygram.GrammarError:
             n_empty += 1
             assert not is_viable(grammar, [], stops)
@@ -124,8 +125,7 @@ def test_masks_leave_out_what_leads_to_a_stop_string() -> None:
 
 
 def test_budgets_and_resets() -> None:
-    output = Output(GRAMMARS[0], None)
-    output.avoid(["ab"])
+    output = Output(avoiding(GRAMMARS[0], ["ab"]), None)
     output.limit = 1
     assert mask(output) == [0, 1, 3, 4, 7, EOS]
     output.accept(0)
@@ -141,15 +141,12 @@ def test_budgets_and_resets() -> None:
     # Else a key can be spelled by escapes.
     language = anygram.Compiler(escapes="needed").compile(source, "json-schema")
     schema = anygram.Constraint(language, anygram.Vocabulary.builtin())
-    outputs = [Output(schema, None), Output(schema, None)]
-    for one in outputs:
-        one.avoid(["am"])
-    assert outputs[0].matcher.constraint is outputs[1].matcher.constraint
-    language = outputs[0].matcher.constraint.language
+    assert avoiding(schema, ["am"]) is avoiding(schema, ["am"])
+    language = avoiding(schema, ["am"]).language
     assert not language.read('{"na').is_viable and language.read('{"n": 1}').is_sentence
     assert pickle.loads(pickle.dumps(language)).read('{"na').length == 3
     with pytest.raises(anygram.GrammarError, match="stop strings"):
-        outputs[0].avoid(["{"])
+        avoiding(schema, ["{"])
     with pytest.raises(anygram.AnygramError, match="%lexer|lexer mode longest"):
         anygram.Compiler(avoid=["ab"]).compile("start: /[ab]+/", "lark")
 
@@ -228,9 +225,9 @@ def test_sglang() -> None:
     backend = kind(vocabulary, len(vocabulary))
     text = vocabulary.encode('"say stop"')
     ask = lambda own: backend.dispatch_json(json.dumps({"type": "string", "x-anygram": own}))  # noqa: E731
-    plain, avoiding = ask({}), ask({"avoid_stop": ["stop"]}).copy()
+    plain, without = ask({}), ask({"avoid_stop": ["stop"]}).copy()
     rows = np.zeros((2, -(-len(vocabulary) // 32)), dtype=np.int32)
-    entries = [SimpleNamespace(row=0, grammar=plain), SimpleNamespace(row=1, grammar=avoiding)]
+    entries = [SimpleNamespace(row=0, grammar=plain), SimpleNamespace(row=1, grammar=without)]
     n_read = 0
     for token in text:
         anygram.sglang.Grammar.fill_vocab_mask_batched(entries, rows)
@@ -238,7 +235,17 @@ def test_sglang() -> None:
         plain.accept_token(token)
         if token not in allowed(rows[1]):
             break
-        avoiding.accept_token(token)
+        without.accept_token(token)
         n_read += 1
     assert 0 < n_read < len(text)
     assert "list them" in ask({"avoid_stop": True})
+
+
+def test_stop_strings_have_a_deadline() -> None:
+    # Whoever sends a request chooses them, and many long ones take long.
+    service = anygram.serving.CompileService(anygram.Vocabulary.builtin())
+    options, grammar = {"avoid": ["a" * 800]}, '%lexer scannerless\nstart: /[a-z ]*/ "!"'
+    with pytest.raises(anygram.LimitError, match="in the time that the request has"):
+        service.get("grammar", grammar, options, seconds=0.2)
+    assert service.get("grammar", grammar).constraint.language.read("a!").is_sentence
+    service.close()
