@@ -93,7 +93,7 @@ impl Vocabulary {
     }
 
     /// Saves the vocabulary, with its special tokens and their names, for processes that start often:
-    /// [`from_file`](Self::from_file) reads it as it reads tokenizer files, in some 15 to 40 ms, and it
+    /// [`from_file`](Self::from_file) reads it as it reads tokenizer files, in some 40 ms, and it
     /// encodes texts as this one does. Only the same and newer versions of this crate read it, so keep the
     /// tokenizer file.
     ///
