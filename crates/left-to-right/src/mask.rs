@@ -17,6 +17,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anygram_bits::{BitSet, Fingerprint, Random};
 use anygram_lexer::transducer::{CutId, LexemeId, Place, Prospect};
@@ -593,7 +594,8 @@ impl Walks {
         let ends = ends.iter().zip(&walk.exits);
         let ends = ends.map(|(group, exit)| End::new(&group.found, exit.ends.is_some(), exit.rest.clone()));
         let staying = staying.iter().map(|group| group.found.clone()).collect();
-        let known = SharedWalk { stay: walk.stay.clone(), staying, ends: ends.collect(), asked, begun };
+        let (stay, is_wanted) = (walk.stay.clone(), AtomicBool::new(false));
+        let known = SharedWalk { stay, staying, ends: ends.collect(), asked, begun, is_wanted };
         if let Some((known, moved)) = shared.insert(key, known) {
             self.taken.push(known);
             // Counted there from now on.

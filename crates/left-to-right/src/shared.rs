@@ -8,16 +8,19 @@
 //!
 //! What a walk depends on besides is which bytes begin a piece, for there tokens go on behind one; it is
 //! compared for the bytes that were asked about ([`Sweep::asked`](crate::sweep::Sweep::asked)). Bounded in
-//! bytes: when full, those go that no language has taken over, and if all are in use, nothing more is kept.
+//! bytes: when full, each new one looks at the few that came first and puts out those that no language has and
+//! that nobody asked for since; if these are all in use, it is not kept.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use anygram_bits::Fingerprint;
 use anygram_grammar::automata::Bytes;
 use anygram_lexer::LexerError;
 use anygram_lexer::transducer::{LexemeId, Lexing, Place, Transducer};
 use anygram_vocab::{TokenId, TokenTrie};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::mask::Tokens;
 use crate::rests::Rest;
@@ -41,10 +44,13 @@ pub(crate) struct SharedWalks {
 struct Table {
     /// Those of one key differ in what begins a piece.
     walks: FxHashMap<Key, Vec<Arc<SharedWalk>>>,
+    /// All of them, in the order in which they came or were kept again.
+    order: VecDeque<(Key, Weak<SharedWalk>)>,
     bytes: usize,
-    /// So many have to come before it is looked again which are in use.
-    n_waiting: usize,
 }
+
+/// So many are looked at to make room for one.
+const LOOKED_AT: usize = 8;
 
 /// A walk without the numbers of a language. It is in use as long as a language has it.
 pub(crate) struct SharedWalk {
@@ -57,6 +63,8 @@ pub(crate) struct SharedWalk {
     /// The bytes of which it matters whether they begin a piece, and those that do.
     pub asked: Bytes,
     pub begun: Bytes,
+    /// Whether it was taken over since it was last looked at to make room.
+    pub is_wanted: AtomicBool,
 }
 
 /// A way in which a piece can end.
@@ -112,19 +120,22 @@ impl SharedWalks {
     pub fn get(&self, key: Key, lexing: &Lexing, begun: &mut Begun) -> Option<Arc<SharedWalk>> {
         let table = self.table();
         let known = table.walks.get(&key)?;
-        known.iter().find(|known| begun.among(lexing, known.asked) == known.begun).cloned()
+        let found = known.iter().find(|known| begun.among(lexing, known.asked) == known.begun)?;
+        found.is_wanted.store(true, Ordering::Relaxed);
+        Some(found.clone())
     }
 
     /// Keeps a walk, if there is room; returns how many bytes of its groups are counted here from now on.
     pub fn insert(&self, key: Key, walk: SharedWalk) -> Option<(Arc<SharedWalk>, usize)> {
         let mut table = self.table();
-        if !table.has_room() {
+        if !table.make_room() {
             return None;
         }
-        let moved = walk.found().map(|found| found.count()).sum();
+        let moved = walk.found().map(|found| found.share()).sum();
         let shared = Arc::new(walk);
         table.bytes += moved + shared.own_memory_usage();
         table.walks.entry(key).or_default().push(shared.clone());
+        table.order.push_back((key, Arc::downgrade(&shared)));
         Some((shared, moved))
     }
 
@@ -163,27 +174,33 @@ fn positions(trie: &TokenTrie) -> Box<[u32]> {
 }
 
 impl Table {
-    /// Whether there is room, if need be when what is not in use is gone.
-    fn has_room(&mut self) -> bool {
-        if self.bytes < SHARED_BYTES {
-            return true;
+    /// Whether there is room, if need be when some of the oldest are gone that are not in use.
+    fn make_room(&mut self) -> bool {
+        for _ in 0..LOOKED_AT {
+            if self.bytes < SHARED_BYTES {
+                return true;
+            }
+            let Some((key, walk)) = self.order.pop_front() else { return false };
+            let Some(walk) = walk.upgrade() else { continue };
+            // The table has it, and this.
+            let is_in_use = Arc::strong_count(&walk) > 2 || walk.is_wanted.swap(false, Ordering::Relaxed);
+            if is_in_use {
+                self.order.push_back((key, Arc::downgrade(&walk)));
+            } else {
+                self.remove(key, &walk);
+            }
         }
-        if self.n_waiting > 0 {
-            self.n_waiting -= 1;
-            return false;
-        }
-        self.walks.retain(|_, walks| {
-            walks.retain(|walk| Arc::strong_count(walk) > 1);
-            !walks.is_empty()
-        });
-        let mut seen = FxHashSet::default();
-        let all = self.walks.values().flatten();
-        let found = all.clone().flat_map(|walk| walk.found());
-        let found = found.filter(|found| seen.insert(Arc::as_ptr(found)));
-        self.bytes = found.map(|found| found.memory_usage()).sum::<usize>()
-            + all.map(|walk| walk.own_memory_usage()).sum::<usize>();
-        self.n_waiting = self.walks.len() / 2;
         self.bytes < SHARED_BYTES
+    }
+
+    fn remove(&mut self, key: Key, walk: &Arc<SharedWalk>) {
+        if let Some(walks) = self.walks.get_mut(&key) {
+            walks.retain(|other| !Arc::ptr_eq(other, walk));
+            if walks.is_empty() {
+                self.walks.remove(&key);
+            }
+        }
+        self.bytes -= walk.found().map(|found| found.unshare()).sum::<usize>() + walk.own_memory_usage();
     }
 }
 
@@ -197,5 +214,71 @@ impl SharedWalk {
         let list: usize = self.stay.iter().map(|tokens| size_of_val(tokens.listed())).sum();
         let parts = size_of_val(&*self.stay) + size_of_val(&*self.staying) + size_of_val(&*self.ends);
         size_of::<Self>() + parts + list + 64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A walk with some groups of 4 KB.
+    fn walk(groups: &[Arc<Found>]) -> SharedWalk {
+        SharedWalk {
+            stay: Arc::new([]),
+            staying: groups.into(),
+            ends: groups.iter().map(|found| End::new(found, true, None)).collect(),
+            asked: Bytes::NONE,
+            begun: Bytes::NONE,
+            is_wanted: AtomicBool::new(false),
+        }
+    }
+
+    #[test]
+    fn what_is_in_use_stays_and_the_bound_holds() {
+        let shared = SharedWalks::default();
+        let large = || Arc::new(Found::new(Arc::new(Tokens::Many(vec![1; 1_000].into())), Vec::new()));
+        // Two walks in a row have a group in common.
+        let (mut common, mut kept, mut n_moved) = (large(), Vec::new(), 0);
+        let n = 2 * SHARED_BYTES / 8_000;
+        for at in 0..n {
+            let groups = [common.clone(), large()];
+            common = groups[1].clone();
+            let key = (Fingerprint::of(&at), 0);
+            let (known, moved) = shared.insert(key, walk(&groups)).expect("most are not in use");
+            n_moved += moved;
+            if at % 16 == 0 {
+                kept.push((key, known));
+            }
+            assert!(shared.table().bytes < SHARED_BYTES + 16_000, "{at}");
+        }
+        assert!(n_moved > SHARED_BYTES * 3 / 4, "each group is counted once");
+        let mut table = shared.table();
+        assert!(table.walks.values().flatten().count() < n);
+        for (key, known) in &kept {
+            assert!(table.walks[key].iter().any(|walk| Arc::ptr_eq(walk, known)));
+        }
+        // What is taken out again was counted, no less and no more.
+        kept.clear();
+        while let Some((key, one)) = table.order.pop_front() {
+            if let Some(one) = one.upgrade() {
+                table.remove(key, &one);
+            }
+        }
+        assert_eq!((table.bytes, table.walks.len()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_more_is_kept_where_all_is_in_use() {
+        let shared = SharedWalks::default();
+        let mut kept = Vec::new();
+        let mut at = 0;
+        while let Some((known, _)) = {
+            let groups = [Arc::new(Found::new(Arc::new(Tokens::Many(vec![1; 100_000].into())), Vec::new()))];
+            at += 1;
+            shared.insert((Fingerprint::of(&at), 0), walk(&groups))
+        } {
+            kept.push(known);
+        }
+        assert!((100..1_000).contains(&kept.len()), "{}", kept.len());
     }
 }

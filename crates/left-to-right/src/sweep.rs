@@ -5,7 +5,7 @@
 //! of what a sweep comes to, others have come to before. Subtrees whose tokens have only characters that lead
 //! from a place back to it are not walked.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anygram_grammar::automata::Bytes;
@@ -48,8 +48,8 @@ pub(crate) struct Found {
     tops: Box<[NodeId]>,
     /// That as a trie, once somebody wants the piece to end here.
     rest: OnceLock<Arc<Rest>>,
-    /// Whether its bytes are counted where languages share it.
-    is_counted: AtomicBool,
+    /// How many shared walks have it: while one does, its bytes are counted there.
+    n_shared: AtomicUsize,
 }
 
 /// The characters that lead from a place back to it, if no piece can end before or inside of them: what
@@ -575,13 +575,18 @@ impl Group {
 }
 
 impl Found {
-    fn new(tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
-        Self { tokens, tops: tops.into(), rest: OnceLock::new(), is_counted: AtomicBool::new(false) }
+    pub fn new(tokens: Arc<Tokens>, tops: Vec<NodeId>) -> Self {
+        Self { tokens, tops: tops.into(), rest: OnceLock::new(), n_shared: AtomicUsize::new(0) }
     }
 
-    /// Its bytes, the first time.
-    pub fn count(&self) -> usize {
-        if self.is_counted.swap(true, Ordering::Relaxed) { 0 } else { self.memory_usage() }
+    /// One more shared walk has it; its bytes, if that is the first.
+    pub fn share(&self) -> usize {
+        if self.n_shared.fetch_add(1, Ordering::Relaxed) == 0 { self.memory_usage() } else { 0 }
+    }
+
+    /// One less does; its bytes, if that was the last.
+    pub fn unshare(&self) -> usize {
+        if self.n_shared.fetch_sub(1, Ordering::Relaxed) == 1 { self.memory_usage() } else { 0 }
     }
 
     pub fn memory_usage(&self) -> usize {
