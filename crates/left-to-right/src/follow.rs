@@ -4,43 +4,45 @@
 //! what is left of the tokens is read on: pieces go on there, end again, and so on. A mask needs the tokens
 //! that come through.
 //!
-//! What an exit leads to is kept for all parser states that are alike as far as this looked into them
-//! ([`Memo`]). Behind a new state only those exits are followed that look deeper than to what is known. What
-//! the mask has already is not looked for; what is kept says what it had ([`Known::assumed`]). Keeping and
-//! looking up take as long as following some exits, so that is done only where it pays ([`Worth`]).
+//! What comes through is kept by where the reading has come to, the state and the lexeme, and by what is left
+//! of tokens; for all parser states that are alike as far as this looked into them ([`Memo`]). By which way a
+//! reading came there does not matter, and of the state behind a piece little is seen: behind `+` the same as
+//! behind any other `+`. What the mask has already is not looked for; what is kept says what it had
+//! ([`Known::assumed`]). Keeping takes as long as following some exits, so that is done only where it pays
+//! ([`Worth`]).
 //!
-//! Cost: for each exit that is kept a look-up, for each that is followed a step of the parser.
+//! Cost: for each exit behind which is not known what follows a step of the parser, and a look-up behind it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use anygram_recognizer::StateId;
 use anygram_vocab::{TokenId, TokenTrie};
-use rustc_hash::FxHashSet;
 
-use crate::frontier::{Config, Outer, Stepper};
+use crate::frontier::{Config, Stepper, Traced};
 use crate::language::{Language, StepError};
 use crate::mask::{Exit, Tokens, Walk, Walks, set_bit};
 use crate::memo::{Known, Memo, Parts};
 use crate::rests::Rest;
 
-/// Whether it pays to keep what an exit leads to.
+/// Whether it pays to keep what comes through behind a walk.
 #[derive(Default)]
 pub(crate) struct Worth {
-    /// The ends of pieces that were followed behind it the last time.
+    /// The ends of pieces that were followed behind it the last time; none yet, as long as it came once.
     n_ends: AtomicUsize,
     /// How many more of them look-ups have saved than keeping costs.
     saved: AtomicIsize,
 }
 
-/// The ends of pieces that take as long to follow as to keep what is behind an exit, roughly. Of small
+/// The ends of pieces that take as long to follow as to keep what comes through, roughly. Of small
 /// vocabularies everything is kept, so that tests take that way.
 fn cost_of(trie: &TokenTrie) -> usize {
-    8.min(1 + trie.n_nodes() / 1_000)
+    MANY_ENDS.min(1 + trie.n_nodes() / 1_000)
 }
 
-/// An exit is no longer kept when that has cost so many more than it has saved.
+const MANY_ENDS: usize = 4;
+
+/// Nothing more is kept behind a walk when that has cost so many ends of pieces more than it has saved.
 const MOST_LOST: isize = 64;
 
 impl Worth {
@@ -72,27 +74,27 @@ pub(crate) struct Followed<'a> {
     cost: usize,
 }
 
-/// What is followed together: all that a mask begins with, or what is behind one exit.
+/// A reading before what is left of some tokens, of which the exits are followed.
 struct Frame {
-    /// The exit that leads here, and what was traced before; `None` where the mask begins.
-    behind: Option<(StateId, Exit, Outer)>,
-    /// What was found, and what was not looked for, if this is to be kept.
-    parts: Union,
-    assumed: Union,
-    agenda: VecDeque<Left>,
-    done: FxHashSet<(Config, u64)>,
-    /// What is being followed, from which state, and how many of its exits were.
-    walk: Option<(StateId, Arc<Walk>)>,
+    config: Config,
+    /// The number of their trie, and where its trace began; `None` where the mask begins, with all of all
+    /// tokens.
+    behind: Option<(u64, Traced)>,
+    walk: Arc<Walk>,
+    /// How many exits were followed, and how many ends of pieces behind them too.
     n_done: usize,
-    /// The exits with which the frame begins, and the ends of pieces that were followed behind each. All
-    /// exits of a walk are behind the last one, or behind the one that leads to the walk.
-    n_ends: Vec<(Arc<Worth>, usize)>,
-    origin: Option<usize>,
+    n_ends: usize,
+    found: Through,
 }
 
-/// A reading before what is left of some tokens, or before all of all tokens; and the number of the exit that
-/// leads there from where the frame begins, unless it is that.
-struct Left(Config, Option<Arc<Rest>>, Option<usize>);
+/// What comes through, and what was not looked for.
+#[derive(Default)]
+struct Through {
+    /// Whether anybody wants to know; where the mask begins it is in the mask anyway.
+    is_noted: bool,
+    parts: Union,
+    assumed: Union,
+}
 
 /// A union of sets of tokens.
 #[derive(Default)]
@@ -110,6 +112,11 @@ impl Union {
                 if self.many.iter().any(|known| Arc::ptr_eq(known, tokens)) => {}
             Tokens::Many(_) | Tokens::Most(..) => self.many.push(tokens.clone()),
         }
+    }
+
+    fn extend(&mut self, other: &Self) {
+        other.many.iter().for_each(|tokens| self.add(tokens));
+        self.few.extend_from_slice(&other.few);
     }
 
     /// As few sets as that takes; `row` is empty, before and after.
@@ -145,50 +152,29 @@ impl Union {
 /// Rows of one union that are kept apart; of more it is cheaper to make one.
 const MANY_ROWS: usize = 4;
 
-impl Frame {
-    fn new(behind: Option<(StateId, Exit, Outer)>) -> Self {
-        Self {
-            behind,
-            parts: Union::default(),
-            assumed: Union::default(),
-            agenda: VecDeque::new(),
-            done: FxHashSet::default(),
-            walk: None,
-            n_done: 0,
-            n_ends: Vec::new(),
-            origin: None,
-        }
-    }
-
+impl Through {
     fn add(&mut self, tokens: &Arc<Tokens>) {
-        if self.behind.is_some() {
+        if self.is_noted {
             self.parts.add(tokens);
         }
     }
 
     fn assume(&mut self, tokens: &Arc<Tokens>) {
-        if self.behind.is_some() {
+        if self.is_noted {
             self.assumed.add(tokens);
         }
     }
 
-    fn add_known(&mut self, known: &Known, n_ends: usize) {
+    fn add_known(&mut self, known: &Known) {
         known.parts.iter().for_each(|tokens| self.add(tokens));
         known.assumed.iter().for_each(|tokens| self.assume(tokens));
-        self.count(n_ends);
     }
 
-    /// Counts ends of pieces behind the exit with which the frame began.
-    fn count(&mut self, n_ends: usize) {
-        let last = self.n_ends.len().checked_sub(1);
-        if let Some(origin) = self.origin.or(last) {
-            self.n_ends[origin].1 += n_ends;
+    fn add_all(&mut self, other: &Self) {
+        if self.is_noted {
+            self.parts.extend(&other.parts);
+            self.assumed.extend(&other.assumed);
         }
-    }
-
-    /// All ends of pieces that were followed.
-    fn n_ends(&self) -> usize {
-        1 + self.n_ends.iter().map(|of| of.1).sum::<usize>()
     }
 }
 
@@ -205,13 +191,15 @@ impl<'a> Followed<'a> {
 
     /// Adds the tokens that some readings admit.
     pub fn add(&mut self, trie: &TokenTrie, frontier: &[Config]) -> Result<(), StepError> {
-        let mut first = Frame::new(None);
-        first.agenda.extend(frontier.iter().map(|&config| Left(config, None, None)));
         // Tokens may hold as many pieces as bytes, so this does not call itself.
-        let mut frames = vec![first];
-        let result = self.follow(trie, &mut frames);
-        let begun = frames.into_iter().rev().filter_map(|frame| frame.behind);
-        begun.for_each(|(.., outer)| drop(self.stepper.end_trace(outer)));
+        let mut frames = Vec::new();
+        let result = frontier.iter().try_for_each(|&config| {
+            let (mut found, mut n_ends) = (Through::default(), 0);
+            frames.extend(self.enter(trie, config, None, (&mut found, &mut n_ends))?);
+            self.follow(trie, &mut frames)
+        });
+        let begun = frames.into_iter().rev().filter_map(|frame: Frame| frame.behind);
+        begun.for_each(|_| self.stepper.close_trace());
         result
     }
 
@@ -220,10 +208,7 @@ impl<'a> Followed<'a> {
             if let Some(inner) = self.go_on(trie, frame)? {
                 frames.push(inner);
             } else if let Some(frame) = frames.pop() {
-                let (n_ends, known) = (frame.n_ends(), self.finish(frame));
-                if let Some((known, before)) = known.zip(frames.last_mut()) {
-                    before.add_known(&known, n_ends);
-                }
+                self.finish(frame, frames.last_mut());
             }
         }
         Ok(())
@@ -235,77 +220,83 @@ impl<'a> Followed<'a> {
             && exit.rest.as_ref().is_none_or(|rest| rest.tokens.is_subset(self.words))
     }
 
-    /// Follows what is in a frame until an exit is to be followed in a frame of its own.
+    /// Follows exits until there is a reading behind one whose exits are to be followed first.
     fn go_on(&mut self, trie: &TokenTrie, frame: &mut Frame) -> Result<Option<Frame>, StepError> {
-        loop {
-            let Some((state, walk)) = frame.walk.clone() else {
-                if !self.enter(trie, frame)? {
-                    return Ok(None);
-                }
-                continue;
-            };
-            while let Some(exit) = walk.exits.get(frame.n_done) {
-                frame.n_done += 1;
-                if self.has(exit) {
-                    exit.ends.iter().for_each(|ends| frame.assume(ends));
-                    exit.rest.iter().for_each(|rest| frame.assume(&rest.tokens));
-                    continue;
-                }
-                if frame.origin.is_none() {
-                    frame.n_ends.push((exit.worth.clone(), 0));
-                }
-                if !exit.worth.is_kept(self.cost) {
-                    self.end((state, exit), frame)?;
-                } else if let Some(known) = self.memo.find_exit(self.stepper, (exit.id, state), self.words) {
-                    known.parts.iter().for_each(|tokens| tokens.add_to(self.words));
-                    frame.add_known(&known, exit.worth.save());
-                } else {
-                    let mut inner = Frame::new(Some((state, exit.clone(), self.stepper.begin_trace())));
-                    // What is wanted behind an ignored piece is what is wanted here.
-                    self.stepper.look_into(state, None);
-                    return self.end((state, exit), &mut inner).map(|()| Some(inner));
-                }
-            }
-            frame.walk = None;
-        }
-    }
-
-    /// Goes on to what is left of other tokens; says whether there are any. Few pieces come before many: what
-    /// they admit need not be admitted again.
-    fn enter(&mut self, trie: &TokenTrie, frame: &mut Frame) -> Result<bool, StepError> {
-        while let Some(Left(Config { state, lexeme }, rest, origin)) = frame.agenda.pop_front() {
-            if let Some(rest) = rest.as_ref().filter(|rest| rest.tokens.is_subset(self.words)) {
-                frame.assume(&rest.tokens);
+        let Frame { config: Config { state, .. }, walk, n_done, n_ends, found, .. } = frame;
+        while let Some(exit) = walk.exits.get(*n_done) {
+            *n_done += 1;
+            if self.has(exit) {
+                exit.ends.iter().for_each(|ends| found.assume(ends));
+                exit.rest.iter().for_each(|rest| found.assume(&rest.tokens));
                 continue;
             }
-            self.stepper.spend(1 + self.words.len() / 16)?;
-            let left = rest.as_ref().map_or((0, trie), |rest| (rest.id, &rest.trie));
-            let walk = self.walks.get(self.stepper, self.language, left, lexeme, self.words.len())?;
-            for tokens in walk.stay.iter() {
-                tokens.add_to(self.words);
-                frame.add(tokens);
+            *n_ends += 1;
+            let Some(config) = self.stepper.end(self.language, (*state, exit.cut))? else { continue };
+            if let Some(ends) = &exit.ends {
+                self.add_if_viable(config, ends, found)?;
             }
-            for (lexeme, tokens) in &walk.unknown {
-                self.add_if_viable(Config { state, lexeme: *lexeme }, tokens, frame)?;
+            if let Some(rest) = &exit.rest {
+                let inner = self.enter(trie, config, Some(rest), (&mut *found, &mut *n_ends))?;
+                if inner.is_some() {
+                    return Ok(inner);
+                }
             }
-            (frame.walk, frame.n_done, frame.origin) = (Some((state, walk)), 0, origin);
-            return Ok(true);
         }
-        Ok(false)
+        Ok(None)
     }
 
-    /// Follows the end of a piece to where the next begins; adds what ends there.
-    fn end(&mut self, (from, exit): (StateId, &Exit), frame: &mut Frame) -> Result<(), StepError> {
-        frame.count(1);
-        let Some(config) = self.stepper.end(self.language, (from, exit.cut))? else { return Ok(()) };
-        if let Some(ends) = &exit.ends {
-            self.add_if_viable(config, ends, frame)?;
+    /// Goes on to what is left of tokens behind a reading. Adds what comes through without another end of a
+    /// piece, or what is known to come through; else its exits are to be followed.
+    fn enter(
+        &mut self,
+        trie: &TokenTrie,
+        config: Config,
+        rest: Option<&Arc<Rest>>,
+        (before, n_ends): (&mut Through, &mut usize),
+    ) -> Result<Option<Frame>, StepError> {
+        if let Some(rest) = rest.filter(|rest| rest.tokens.is_subset(self.words)) {
+            before.assume(&rest.tokens);
+            return Ok(None);
         }
-        if let Some(rest) = &exit.rest
-            && frame.done.insert((config, rest.id))
-        {
-            let origin = frame.origin.or(frame.n_ends.len().checked_sub(1));
-            frame.agenda.push_back(Left(config, Some(rest.clone()), origin));
+        self.stepper.spend(1 + self.words.len() / 16)?;
+        let Config { state, lexeme } = config;
+        let left = rest.map_or((0, trie), |rest| (rest.id, &rest.trie));
+        let walk = self.walks.get(self.stepper, self.language, left, lexeme, self.words.len())?;
+        if walk.exits.is_empty() {
+            self.stay(state, &walk, before)?;
+            return Ok(None);
+        }
+        let Some(rest) = rest else {
+            self.stay(state, &walk, before)?;
+            let found = Through::default();
+            return Ok(Some(Frame { config, behind: None, walk, n_done: 0, n_ends: 0, found }));
+        };
+        let is_kept = walk.worth.is_kept(self.cost);
+        if let Some(known) = self.memo.find_part(self.stepper, (config, rest.id), is_kept, self.words) {
+            known.parts.iter().for_each(|tokens| tokens.add_to(self.words));
+            before.add_known(&known);
+            *n_ends += walk.worth.save();
+            return Ok(None);
+        }
+        let behind = Some((rest.id, self.stepper.begin_trace()));
+        // What is wanted behind an ignored piece is what is wanted here.
+        self.stepper.look_into(state, None);
+        let mut found = Through { is_noted: true, ..Through::default() };
+        if let Err(error) = self.stay(state, &walk, &mut found) {
+            self.stepper.close_trace();
+            return Err(error);
+        }
+        Ok(Some(Frame { config, behind, walk, n_done: 0, n_ends: 0, found }))
+    }
+
+    /// Adds the tokens in which the piece goes on to their end.
+    fn stay(&mut self, state: StateId, walk: &Walk, found: &mut Through) -> Result<(), StepError> {
+        for tokens in walk.stay.iter() {
+            tokens.add_to(self.words);
+            found.add(tokens);
+        }
+        for (lexeme, tokens) in &walk.unknown {
+            self.add_if_viable(Config { state, lexeme: *lexeme }, tokens, found)?;
         }
         Ok(())
     }
@@ -315,29 +306,43 @@ impl<'a> Followed<'a> {
         &mut self,
         config: Config,
         tokens: &Arc<Tokens>,
-        frame: &mut Frame,
+        found: &mut Through,
     ) -> Result<(), StepError> {
         if tokens.is_subset(self.words) {
-            frame.assume(tokens);
+            found.assume(tokens);
         } else if self.stepper.is_viable(self.language, &[config])? {
             tokens.add_to(self.words);
-            frame.add(tokens);
+            found.add(tokens);
         }
         Ok(())
     }
 
-    /// Keeps what was found, and behind which exits is much; `None` where the mask begins.
-    fn finish(&mut self, frame: Frame) -> Option<Known> {
-        frame.n_ends.iter().for_each(|(exit, n_ends)| exit.n_ends.store(*n_ends, Ordering::Relaxed));
-        let (from, exit, outer) = frame.behind?;
-        exit.worth.lose(self.cost);
-        let looked_into = self.stepper.end_trace(outer);
+    /// Keeps what came through, and tells it to whoever it is behind.
+    fn finish(&mut self, frame: Frame, before: Option<&mut Frame>) {
+        let Frame { config, behind, walk, n_ends, found, .. } = frame;
+        let (Some((rest, traced)), Some(before)) = (behind, before) else { return };
+        before.n_ends += n_ends;
+        let is_kept = walk.worth.is_kept(self.cost);
+        walk.worth.n_ends.store(n_ends, Ordering::Relaxed);
+        if n_ends < FEW_ENDS.min(self.cost) {
+            self.stepper.close_trace();
+            before.found.add_all(&found);
+            return;
+        }
+        let looked_into = self.stepper.end_trace(traced);
         let Self { walks, words, .. } = self;
         walks.row.resize(words.len(), 0);
-        let parts = frame.parts.finish(&mut walks.row);
-        let assumed = frame.assumed.without(&parts, &mut walks.row);
-        let (known, limit) = (Known { parts, assumed }, self.language.limits().mask_bytes);
-        self.memo.insert_exit(self.stepper, (exit.id, from), looked_into.as_deref(), &known, limit);
-        Some(known)
+        let parts = found.parts.finish(&mut walks.row);
+        let assumed = found.assumed.without(&parts, &mut walks.row);
+        let known = Known { parts, assumed };
+        before.found.add_known(&known);
+        let limit = (is_kept || self.cost == 1).then(|| self.language.limits().mask_bytes);
+        if limit.is_some() {
+            walk.worth.lose(self.cost);
+        }
+        self.memo.insert_part(self.stepper, (config, rest), looked_into.as_deref(), known, limit);
     }
 }
+
+/// Behind so few ends of pieces what comes through is not even kept for the present mask.
+const FEW_ENDS: usize = 2;

@@ -83,19 +83,27 @@ pub struct Stepper {
     generation: u64,
 }
 
-/// What was traced before a [trace](Stepper::begin_trace) began.
-pub(crate) struct Outer(Trace);
+/// Where a [trace](Stepper::begin_trace) began: behind so many states, and so many that cannot be told.
+pub(crate) struct Traced {
+    from: usize,
+    n_lost: u64,
+}
 
-/// Which parser states something depends on.
+/// Which parser states something depends on, and something within that, and so on.
 #[derive(Default)]
-enum Trace {
-    /// Nobody wants to know.
-    #[default]
-    Off,
-    /// On these, perhaps with repetitions.
-    On(Vec<StateId>),
-    /// On more than can be told.
-    Lost,
+struct Trace {
+    /// How many want to know.
+    n_open: usize,
+    /// Those of the outermost, behind them those of the next, perhaps with repetitions.
+    states: Vec<StateId>,
+    /// How often it was more than can be told.
+    n_lost: u64,
+}
+
+impl Trace {
+    fn is_on(&self) -> bool {
+        self.n_open > 0
+    }
 }
 
 impl AsMut<Self> for Stepper {
@@ -136,7 +144,7 @@ impl Stepper {
             steps: FxHashMap::default(),
             finishes: FxHashMap::default(),
             pending: Vec::new(),
-            trace: Trace::Off,
+            trace: Trace::default(),
             work: Work::new(language.limits().mask_steps, "mask_steps"),
             generation: 0,
         }
@@ -186,43 +194,56 @@ impl Stepper {
 
     /// From here on the parser states are noted that are looked into. What this returns is for
     /// [`Stepper::end_trace`].
-    pub(crate) fn begin_trace(&mut self) -> Outer {
-        Outer(std::mem::replace(&mut self.trace, Trace::On(Vec::new())))
+    pub(crate) fn begin_trace(&mut self) -> Traced {
+        self.trace.n_open += 1;
+        Traced { from: self.trace.states.len(), n_lost: self.trace.n_lost }
     }
 
     /// The parser states that were looked into since [`Stepper::begin_trace`], sorted; `None` if they are
     /// more than can be told. Whoever traced before has looked into them too.
-    pub(crate) fn end_trace(&mut self, outer: Outer) -> Option<Vec<StateId>> {
-        let inner = std::mem::replace(&mut self.trace, outer.0);
-        let states = match inner {
-            Trace::On(mut states) => {
-                states.sort_unstable();
-                states.dedup();
-                Some(states)
-            }
-            Trace::Off | Trace::Lost => None,
-        };
-        self.look_into_all(states.as_deref());
-        states
+    pub(crate) fn end_trace(&mut self, Traced { from, n_lost }: Traced) -> Option<Vec<StateId>> {
+        let Trace { states, n_lost: n_lost_now, .. } = &mut self.trace;
+        let looked_into = (*n_lost_now == n_lost).then(|| {
+            let mut own = states.split_off(from);
+            own.sort_unstable();
+            own.dedup();
+            states.extend_from_slice(&own);
+            own
+        });
+        self.close_trace();
+        looked_into
+    }
+
+    /// Ends a trace of which nobody wants to know any more. Whoever traced before has looked into the same.
+    pub(crate) fn close_trace(&mut self) {
+        self.trace.n_open -= 1;
+        if !self.trace.is_on() {
+            self.trace.states.clear();
+        }
     }
 
     /// Notes that states were looked into; `None` for more than can be told.
     pub(crate) fn look_into_all(&mut self, states: Option<&[StateId]>) {
-        let Trace::On(all) = &mut self.trace else { return };
+        if !self.trace.is_on() {
+            return;
+        }
         match states {
-            Some(states) => all.extend_from_slice(states),
-            None => self.trace = Trace::Lost,
+            Some(states) => self.trace.states.extend_from_slice(states),
+            None => self.trace.n_lost += 1,
         }
     }
 
     /// Notes that a state was looked into, and what reading a terminal from it looked into.
     pub fn look_into(&mut self, from: StateId, terminal: Option<TerminalId>) {
-        let Trace::On(states) = &mut self.trace else { return };
-        states.push(from);
+        let Self { trace, recognizer, .. } = self;
+        if !trace.is_on() {
+            return;
+        }
+        trace.states.push(from);
         let Some(terminal) = terminal else { return };
-        match looked_into(&*self.recognizer, from, terminal) {
-            Some(others) => states.extend_from_slice(others),
-            None => self.trace = Trace::Lost,
+        match looked_into(&**recognizer, from, terminal) {
+            Some(others) => trace.states.extend_from_slice(others),
+            None => trace.n_lost += 1,
         }
     }
 
@@ -545,15 +566,15 @@ impl Stepper {
 
     /// As [`Stepper::look_into`], for the labels of a piece.
     fn look_into_cut(&mut self, (from, cut): (StateId, CutId)) {
-        if matches!(self.trace, Trace::On(_)) {
-            let Self { transducer, trace, recognizer, .. } = self;
-            for &scan in &transducer.cut(cut).scans {
-                let Trace::On(states) = trace else { break };
-                states.push(from);
-                match looked_into(&**recognizer, from, scan) {
-                    Some(others) => states.extend_from_slice(others),
-                    None => *trace = Trace::Lost,
-                }
+        let Self { transducer, trace, recognizer, .. } = self;
+        if !trace.is_on() {
+            return;
+        }
+        for &scan in &transducer.cut(cut).scans {
+            trace.states.push(from);
+            match looked_into(&**recognizer, from, scan) {
+                Some(others) => trace.states.extend_from_slice(others),
+                None => trace.n_lost += 1,
             }
         }
     }
@@ -657,7 +678,7 @@ impl Stepper {
         if self.transducer.prospect(config.lexeme) == Prospect::Completable {
             return Ok(Some(true));
         }
-        let is_traced = matches!(self.trace, Trace::On(_));
+        let is_traced = self.trace.is_on();
         let known = self.prospects.get(&config).copied();
         if let Some(known) = known
             && !is_traced
@@ -673,7 +694,7 @@ impl Stepper {
         }
         if is_traced {
             // The answer depends on the whole of what was read.
-            self.trace = Trace::Lost;
+            self.trace.n_lost += 1;
         }
         if let Some(known) = known {
             return Ok(known);

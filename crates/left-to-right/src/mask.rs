@@ -29,7 +29,7 @@ use crate::common::Commons;
 use crate::follow::{Followed, Worth};
 use crate::frontier::{Config, Frontier, Stepper};
 use crate::language::{Language, StepError};
-use crate::memo::{ExitId, Memo};
+use crate::memo::Memo;
 use crate::rests::Rests;
 use crate::shared::{Begun, End, Key, SharedWalk, SharedWalks};
 use crate::sweep::{PlaceTables, Stop, Sweeper};
@@ -371,15 +371,14 @@ pub(crate) struct Walk {
     pub unknown: Vec<(LexemeId, Arc<Tokens>)>,
     /// The ways in which the piece can end, as far as not all tokens concerned are among `stay`.
     pub exits: Vec<Exit>,
+    /// Whether what comes through behind it is kept.
+    pub worth: Worth,
     /// Bytes on the heap that are counted with it.
     own_bytes: usize,
 }
 
 /// A way in which a piece can end inside tokens or with them.
-#[derive(Clone)]
 pub(crate) struct Exit {
-    pub id: ExitId,
-    pub worth: Arc<Worth>,
     pub cut: CutId,
     /// The tokens that end here.
     pub ends: Option<Arc<Tokens>>,
@@ -412,8 +411,6 @@ pub struct Walks {
     fingerprints: FxHashMap<(LexemeId, usize), Option<Fingerprint>>,
     begun: Begun,
     n_seen: u64,
-    /// How many exits there were, those that were dropped too.
-    n_exits: u64,
     /// Scratch: a row, all zero between uses.
     pub(crate) row: Vec<u32>,
 }
@@ -570,13 +567,12 @@ impl Walks {
             };
             debug_assert!(cut.is_some(), "a text leads elsewhere");
             let Some(cut) = cut else { return Ok(None) };
-            self.n_exits += 1;
-            let (id, worth) = (ExitId(self.n_exits), Arc::default());
-            exits.push(Exit { id, worth, cut, ends: end.tokens(), rest: end.rest.clone() });
+            exits.push(Exit { cut, ends: end.tokens(), rest: end.rest.clone() });
         }
         exits.sort_by_key(|exit| exit.cut);
         let own_bytes = size_of::<Walk>() + size_of_val(&*exits);
-        let walk = Walk { stay: known.stay.clone(), unknown: Vec::new(), exits, own_bytes };
+        let (stay, unknown, worth) = (known.stay.clone(), Vec::new(), Worth::default());
+        let walk = Walk { stay, unknown, exits, worth, own_bytes };
         self.taken.push(known);
         Ok(Some(walk))
     }
@@ -615,12 +611,9 @@ impl Walks {
     /// Drops all that is kept; returns what it was in. What the vocabulary keeps stays.
     pub(crate) fn forget(&mut self) -> Self {
         let (rests, commons, shared) = (self.rests.clone(), self.commons.clone(), self.shared.clone());
-        let (apart, n_seen, n_exits) = (self.apart, self.n_seen, self.n_exits);
+        let (apart, n_seen) = (self.apart, self.n_seen);
         let row = std::mem::take(&mut self.row);
-        std::mem::replace(
-            self,
-            Self { rests, commons, shared, apart, n_seen, n_exits, row, ..Self::default() },
-        )
+        std::mem::replace(self, Self { rests, commons, shared, apart, n_seen, row, ..Self::default() })
     }
 
     /// What the tokens of a trie do to a piece that is where a lexeme is: all that the lexeme wants is in it,
@@ -827,9 +820,7 @@ impl Walks {
                 };
                 let rest = rest.filter(|rest| !rest.tokens.is_subset(&self.row));
                 if ends.is_some() || rest.is_some() {
-                    self.n_exits += 1;
-                    let worth = Arc::default();
-                    exits.push((Exit { id: ExitId(self.n_exits), worth, cut, ends, rest }, group));
+                    exits.push((Exit { cut, ends, rest }, group));
                 }
             }
         }
@@ -851,7 +842,8 @@ impl Walks {
         unknown.sort_unstable_by_key(|&(lexeme, _)| lexeme);
         exits.sort_by_key(|(exit, _)| exit.cut);
         let (exits, ends): (Vec<Exit>, Vec<&Group>) = exits.into_iter().unzip();
-        let mut walk = Walk { stay: stay.into(), unknown, exits, own_bytes: 0 };
+        let (stay, worth) = (stay.into(), Worth::default());
+        let mut walk = Walk { stay, unknown, exits, worth, own_bytes: 0 };
         walk.own_bytes = walk.memory_usage();
         if let Some(key) = key.filter(|_| walk.unknown.is_empty()) {
             self.share(language, key, (sweep, &mut walk), (&staying, &ends));

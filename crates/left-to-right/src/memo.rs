@@ -8,8 +8,9 @@
 //! graph of states that the mask was computed from, so whoever comes the same way gets the same mask, at any
 //! place of any text.
 //!
-//! What an end of a piece inside tokens leads to is kept in the same way (`follow`), for a mask that is new
-//! mostly has new reasons for few of its tokens. Where the mask had tokens already, what is kept says so.
+//! What comes through of what is left of tokens behind the end of a piece is kept in the same way (`follow`),
+//! for a mask that is new mostly has new reasons for few of its tokens. Where the mask had tokens already,
+//! what is kept says so.
 //!
 //! The states that were looked into are noted while a mask is computed (`Stepper::begin_trace`); those made
 //! on the way are left out, because they follow from the others. XGrammar and llguidance precompute what does
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use anygram_recognizer::StateId;
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
+use smallvec::SmallVec;
 
 use crate::frontier::{Config, Stepper};
 use crate::mask::Tokens;
@@ -31,16 +33,16 @@ use crate::mask::Tokens;
 #[derive(Default)]
 pub struct Memo {
     nodes: Vec<Node>,
-    /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`EXIT`] there, and
+    /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`PART`] there, and
     /// what is asked about.
     /// Each with its hash: a table that grows does not look at the keys.
-    edges: HashTable<(u64, Box<[u32]>, u32)>,
+    edges: HashTable<(u64, EdgeKey, u32)>,
     /// Of each set of tokens, by hash, all that have it.
     sets: FxHashMap<u64, Vec<Arc<Tokens>>>,
     bytes: usize,
     counts: MemoCounts,
     /// What was found out while the present mask is computed and is not kept.
-    present: FxHashMap<(ExitId, StateId), Found>,
+    present: FxHashMap<(Config, u64), Found>,
     /// Scratch: the states met on the way, those of them that were looked at, and a key.
     met: Vec<StateId>,
     looked_at: Vec<StateId>,
@@ -56,23 +58,18 @@ pub struct MemoCounts {
     pub kept: u64,
     /// Masks that were computed and depend on too much to be kept.
     pub not_kept: u64,
-    /// Ends of pieces behind which all was known, of masks that were computed.
-    pub ends_found: u64,
+    /// Readings behind the ends of pieces behind which all was known, of masks that were computed.
+    pub parts_found: u64,
 }
-
-/// Tells apart the ways in which pieces end inside tokens: a lexeme in progress, what is left of some tokens,
-/// and a cut.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct ExitId(pub u64);
 
 /// Sets of tokens whose union is meant: few.
 pub(crate) type Parts = Arc<[Arc<Tokens>]>;
 
-/// The tokens to which an exit leads from a parser state.
+/// Those of what is left of some tokens that come through behind a reading.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub parts: Parts,
-    /// Tokens of which it was not found out whether it leads to them, since the mask had them already.
+    /// Tokens of which it was not found out whether they do, since the mask had them already.
     pub assumed: Option<Arc<Tokens>>,
 }
 
@@ -86,8 +83,13 @@ impl Known {
 /// The same, with the states that were looked into, if they could be told.
 struct Found(Known, Option<Arc<[StateId]>>);
 
+/// What leads from a node: mostly its number, a shape, and some states that were met.
+type EdgeKey = SmallVec<[u32; SHORT]>;
+
+const SHORT: usize = 8;
+
 const MASK: u32 = u32::MAX;
-const EXIT: u32 = u32::MAX - 1;
+const PART: u32 = u32::MAX - 1;
 
 enum Node {
     /// The state that was met as the so many-th decides.
@@ -137,54 +139,60 @@ impl Memo {
         }
     }
 
-    /// The tokens to which an exit leads from a parser state, as far as a mask does not have them already, if
-    /// that is known. What is looked at is noted.
-    pub(crate) fn find_exit(
+    /// Which of what is left of some tokens come through behind a reading, as far as a mask does not have them
+    /// already, if that is known: of the present mask, or also of others. What is looked at is noted.
+    pub(crate) fn find_part(
         &mut self,
         stepper: &mut Stepper,
-        (exit, state): (ExitId, StateId),
+        part: (Config, u64),
+        of_others: bool,
         words: &[u32],
     ) -> Option<Known> {
-        if let Some(Found(known, looked_into)) = self.present.get(&(exit, state))
+        if let Some(Found(known, looked_into)) = self.present.get(&part)
             && known.is_enough(words)
         {
             stepper.look_into_all(looked_into.as_deref());
-            self.counts.ends_found += 1;
+            self.counts.parts_found += 1;
             return Some(known.clone());
         }
-        self.begin_exit(exit, state);
+        if !of_others {
+            return None;
+        }
+        self.begin_part(stepper, part)?;
         let node = self.descend(stepper)?;
         let Node::Known(known) = &self.nodes[node as usize] else { return None };
         if !known.is_enough(words) {
             return None;
         }
         stepper.look_into_all(Some(&self.looked_at));
-        self.counts.ends_found += 1;
+        self.counts.parts_found += 1;
         Some(known.clone())
     }
 
-    /// Keeps the tokens to which an exit leads, as [`Memo::insert`] keeps masks, or else for the present
-    /// mask.
-    pub(crate) fn insert_exit(
+    /// Keeps what comes through behind a reading: with a limit as [`Memo::insert`] keeps masks, and where that
+    /// cannot be for the present mask.
+    pub(crate) fn insert_part(
         &mut self,
         stepper: &mut Stepper,
-        (exit, state): (ExitId, StateId),
+        part: (Config, u64),
         looked_into: Option<&[StateId]>,
-        known: &Known,
-        limit: usize,
+        known: Known,
+        limit: Option<usize>,
     ) {
-        self.make_room(limit);
-        let kept = looked_into.filter(|_| limit > 0).and_then(|states| {
-            self.begin_exit(exit, state);
+        if let Some(limit) = limit {
+            self.make_room(limit);
+        }
+        let kept = looked_into.filter(|_| limit.is_some_and(|limit| limit > 0)).and_then(|states| {
+            self.begin_part(stepper, part)?;
             self.keep(stepper, states, |this| {
                 this.bytes += size_of_val(&*known.parts);
-                let Known { parts, assumed } = known;
+                let Known { parts, assumed } = &known;
                 let mut share = |set: &Arc<Tokens>| this.share(set.clone());
                 Known { parts: parts.iter().map(&mut share).collect(), assumed: assumed.as_ref().map(share) }
             })
         });
         if kept.is_none() {
-            self.present.insert((exit, state), Found(known.clone(), looked_into.map(Into::into)));
+            self.present.insert(part, Found(known, looked_into.map(Into::into)));
         }
     }
 
@@ -202,7 +210,7 @@ impl Memo {
     /// Where the key leads, if that is known.
     fn edge(&self) -> Option<u32> {
         let hash = FxBuildHasher.hash_one(&*self.key);
-        self.edges.find(hash, |edge| edge.0 == hash && *edge.1 == *self.key).map(|edge| edge.2)
+        self.edges.find(hash, |edge| edge.0 == hash && edge.1[..] == self.key[..]).map(|edge| edge.2)
     }
 
     /// From a root along what is known there to what is made, in place of what was known.
@@ -212,7 +220,7 @@ impl Memo {
         looked_into: &[StateId],
         make: impl FnOnce(&mut Self) -> Known,
     ) -> Option<()> {
-        let mut looked_at = Vec::new();
+        let mut looked_at: Vec<u32> = (0..self.looked_at.len() as u32).collect();
         loop {
             let known = self.edge();
             let at = match known.map(|node| &self.nodes[node as usize]) {
@@ -241,9 +249,10 @@ impl Memo {
         }
         let node = self.nodes.len() as u32;
         self.nodes.push(made);
-        self.bytes += size_of::<Node>() + 2 * size_of_val(&*self.key) + 48;
+        let beyond = if self.key.len() > SHORT { size_of_val(&*self.key) } else { 0 };
+        self.bytes += size_of::<Node>() + beyond + 2 * size_of::<(u64, EdgeKey, u32)>();
         let hash = FxBuildHasher.hash_one(&*self.key);
-        self.edges.insert_unique(hash, (hash, self.key.as_slice().into(), node), |edge| edge.0);
+        self.edges.insert_unique(hash, (hash, EdgeKey::from_slice(&self.key), node), |edge| edge.0);
         node
     }
 
@@ -279,10 +288,12 @@ impl Memo {
         }
     }
 
-    fn begin_exit(&mut self, exit: ExitId, state: StateId) {
-        self.begin_root(EXIT);
-        self.key.extend([exit.0 as u32, (exit.0 >> 32) as u32]);
-        self.met.push(state);
+    /// What comes through behind a reading depends on its state, or it would not be asked about.
+    fn begin_part(&mut self, stepper: &mut Stepper, (reading, rest): (Config, u64)) -> Option<()> {
+        self.begin_root(PART);
+        self.key.extend([reading.lexeme.0, rest as u32, (rest >> 32) as u32]);
+        self.met.push(reading.state);
+        self.add_view(stepper, 0)
     }
 
     fn begin_root(&mut self, root: u32) {
@@ -294,11 +305,17 @@ impl Memo {
 
     /// Looks at a state: makes the key of what is seen there.
     fn look(&mut self, stepper: &mut Stepper, node: u32, at: u32) -> Option<()> {
+        self.key.clear();
+        self.key.push(node);
+        self.add_view(stepper, at)
+    }
+
+    /// Adds to the key what is seen of a state that was met.
+    fn add_view(&mut self, stepper: &mut Stepper, at: u32) -> Option<()> {
         let state = self.met[at as usize];
         let view = stepper.view(state)?;
         self.looked_at.push(state);
-        self.key.clear();
-        self.key.extend([node, view.shape]);
+        self.key.push(view.shape);
         if self.met.len() + view.origins.len() > MAX_MET {
             return None;
         }
