@@ -231,6 +231,11 @@ impl Row {
         }
     }
 
+    /// The values of all tokens, if they are not listed.
+    pub fn as_dense(&self) -> Option<&[f32]> {
+        self.is_dense().then(|| self.dense())
+    }
+
     pub fn is_dense(&self) -> bool {
         self.listed().is_none()
     }

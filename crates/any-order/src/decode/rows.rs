@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use super::options::{Order, Sampling};
 use crate::canvas::Canvas;
 use crate::error::{CanvasCause, CanvasError};
-use crate::log_probs::LogProbs;
+use crate::log_probs::{Floor, LogProbs};
 
 /// The distributions of slots, ascending by slot, of which strategies take away what cannot be put.
 ///
@@ -30,7 +30,7 @@ pub struct Rows {
 struct Row {
     slot: usize,
     /// Normalized natural log-probabilities of the constraint's vocabulary.
-    log_probs: Vec<f32>,
+    values: Values,
     /// Whether the slot is still to be filled.
     is_open: bool,
     restriction: Restriction,
@@ -39,6 +39,37 @@ struct Row {
     candidate: Option<Option<Candidate>>,
     /// Sums of probabilities, to draw from.
     sums: OnceCell<Vec<f64>>,
+}
+
+#[derive(Clone, Debug)]
+enum Values {
+    /// Of all tokens.
+    Dense(Vec<f32>),
+    /// Of some, ascending by id; the others are not proposed, and weigh the floor if they can stand there.
+    Listed { pairs: Vec<(TokenId, f32)>, floor: Option<f64> },
+}
+
+impl Values {
+    /// Minus infinity where the model excludes a token, or does not list it.
+    fn get(&self, token: TokenId) -> f32 {
+        match self {
+            Self::Dense(values) => values.get(token.index()).copied(),
+            Self::Listed { pairs, .. } => {
+                let found = pairs.binary_search_by_key(&token, |pair| pair.0);
+                found.ok().map(|at| pairs[at].1)
+            }
+        }
+        .unwrap_or(f32::NEG_INFINITY)
+    }
+
+    /// All that have one, ascending by id.
+    fn all(&self) -> impl Iterator<Item = (TokenId, f32)> + '_ {
+        let (dense, listed): (&[f32], &[(TokenId, f32)]) = match self {
+            Self::Dense(values) => (values, &[]),
+            Self::Listed { pairs, .. } => (&[], pairs),
+        };
+        dense.iter().enumerate().map(|(id, &value)| (TokenId::new(id), value)).chain(listed.iter().copied())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -77,17 +108,38 @@ impl Rows {
                 *never = f32::NEG_INFINITY;
             }
             normalize(hole, &mut log_probs)?;
-            Ok(Row {
-                slot,
-                log_probs,
-                is_open: true,
-                restriction: Restriction::Free,
-                refused: FxHashSet::default(),
-                candidate: None,
-                sums: OnceCell::new(),
-            })
+            Ok(Row::new(slot, Values::Dense(log_probs)))
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
+        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
+    }
+
+    /// From rows for each slot; those that list some tokens have log-probabilities among all.
+    pub(crate) fn of(
+        slots: &[usize],
+        log_probs: &LogProbs,
+        size: usize,
+        never: Option<TokenId>,
+    ) -> Result<Self, CanvasError> {
+        let row = |(hole, (&slot, row)): (usize, (&usize, &crate::log_probs::Row))| {
+            if let Some(values) = row.as_dense() {
+                if values.len() < size {
+                    return Err(CanvasCause::Shape { n_values: values.len(), size }.into());
+                }
+                let mut dense = Self::new(&[slot], values, values.len(), size, never)?;
+                return dense.rows.pop().ok_or_else(|| CanvasCause::Rows { n_rows: 0, n_holes: 1 }.into());
+            }
+            let sum: f64 = row.all().map(|pair| pair.1.exp()).sum();
+            if sum > MOST_LISTED {
+                return Err(CanvasCause::NoShares { hole, sum }.into());
+            }
+            let is_known = |pair: &(TokenId, f64)| pair.0.index() < size && Some(pair.0) != never;
+            let mut pairs: Vec<(TokenId, f32)> =
+                row.all().filter(is_known).map(|(token, value)| (token, value as f32)).collect();
+            pairs.sort_unstable_by_key(|pair| pair.0);
+            Ok(Row::new(slot, Values::Listed { pairs, floor: row.floor }))
+        };
+        let rows = slots.iter().zip(log_probs.rows()).enumerate().map(row);
         Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
     }
 
@@ -112,8 +164,7 @@ impl Rows {
 
     /// The model's log-probability of a token, normalized; minus infinity if the slot has no distribution.
     pub fn log_prob(&self, slot: usize, token: TokenId) -> f64 {
-        let row = self.row(slot);
-        row.and_then(|row| row.log_probs.get(token.index())).map_or(f64::NEG_INFINITY, |&value| value.into())
+        self.row(slot).map_or(f64::NEG_INFINITY, |row| row.values.get(token).into())
     }
 
     /// Whether a slot has a distribution.
@@ -162,15 +213,18 @@ impl Rows {
         let row = self.row(slot)?;
         let sums = row.sums.get_or_init(|| {
             let mut sum = 0.0;
-            let add = |value: &f32| {
-                sum += f64::from(*value).exp();
+            let add = |(_, value): (TokenId, f32)| {
+                sum += f64::from(value).exp();
                 sum
             };
-            row.log_probs.iter().map(add).collect()
+            row.values.all().map(add).collect()
         });
         let drawn = random.unit() * sums.last().copied().filter(|sum| *sum > 0.0)?;
-        let id = sums.partition_point(|sum| *sum <= drawn);
-        Some(TokenId::new(id.min(sums.len() - 1)))
+        let at = sums.partition_point(|sum| *sum <= drawn).min(sums.len() - 1);
+        Some(match &row.values {
+            Values::Dense(_) => TokenId::new(at),
+            Values::Listed { pairs, .. } => pairs[at].0,
+        })
     }
 
     /// One of the tokens of a mask, drawn from the distribution of a slot, or the likeliest of them at
@@ -198,12 +252,13 @@ impl Rows {
         temperature: f64,
     ) -> Result<LogProbs, CanvasError> {
         let scale = if temperature > 0.0 { 1.0 / temperature } else { 1.0 };
-        let rows = canvas.holes().map(|slot| {
-            let row = self.row(slot).map(|row| (&row.log_probs[..], scale));
-            match (row, listed) {
-                (None, _) => Ok(LogProbs::flat()),
-                (Some((values, scale)), None) => LogProbs::scaled(values, scale),
-                (Some((values, scale)), Some(count)) => LogProbs::likeliest(values, scale, count),
+        let rows = canvas.holes().map(|slot| match (self.row(slot).map(|row| &row.values), listed) {
+            (None, _) => Ok(LogProbs::flat()),
+            (Some(Values::Dense(values)), None) => LogProbs::scaled(values, scale),
+            (Some(Values::Dense(values)), Some(count)) => LogProbs::likeliest(values, scale, count),
+            (Some(Values::Listed { pairs, floor }), _) => {
+                let floor = floor.map_or(Floor::Excluded, |floor| Floor::At(floor * scale));
+                of_listed(pairs, scale, floor)
             }
         });
         LogProbs::joined(rows)
@@ -212,12 +267,43 @@ impl Rows {
     /// The same, dense, with the lowest less 10 for tokens that the model excludes.
     pub(crate) fn widened(&self, canvas: &Canvas) -> Result<LogProbs, CanvasError> {
         LogProbs::joined(canvas.holes().map(|slot| {
-            let Some(row) = self.row(slot) else { return Ok(LogProbs::flat()) };
-            let finite = row.log_probs.iter().copied().filter(|value| *value > f32::NEG_INFINITY);
+            let values = match self.row(slot).map(|row| &row.values) {
+                None => return Ok(LogProbs::flat()),
+                Some(Values::Listed { pairs, .. }) => return of_listed(pairs, 1.0, Floor::BelowListed),
+                Some(Values::Dense(values)) => values,
+            };
+            let finite = values.iter().copied().filter(|value| *value > f32::NEG_INFINITY);
             let floor = finite.reduce(f32::min).unwrap_or(0.0) - 10.0;
-            let values: Vec<f32> = row.log_probs.iter().map(|value| value.max(floor)).collect();
+            let values: Vec<f32> = values.iter().map(|value| value.max(floor)).collect();
             LogProbs::scaled(&values, 1.0)
         }))
+    }
+
+    /// A token as a proposal, if it can be proposed for an open slot of a range.
+    pub(crate) fn candidate(
+        &self,
+        slot: usize,
+        token: TokenId,
+        within: &std::ops::Range<usize>,
+    ) -> Option<Candidate> {
+        let row = self.row(slot).filter(|row| row.is_open && within.contains(&row.slot))?;
+        if self.focus.is_some_and(|focus| focus != slot) {
+            return None;
+        }
+        let (_, log_prob) = row.left().find(|(left, _)| *left == token)?;
+        Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
+    }
+
+    /// The likeliest token of a slot, whether it is open or not.
+    pub(crate) fn likeliest(&self, slot: usize) -> Option<Candidate> {
+        let row = self.row(slot)?;
+        let better = |best: Option<(TokenId, f32)>, new: (TokenId, f32)| match best {
+            Some(best) if new.1 <= best.1 => Some(best),
+            _ => Some(new),
+        };
+        let (token, value) = row.values.all().fold(None, better)?;
+        let log_prob = f64::from(value);
+        Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
     }
 
     /// What would be proposed first, of the open slots of a range.
@@ -275,6 +361,15 @@ impl Rows {
     }
 }
 
+/// Probabilities that are listed sum to at most this: 1, and what rounding of half-precision logits does.
+const MOST_LISTED: f64 = 1.02;
+
+/// One hole of which some tokens are listed, times a factor.
+fn of_listed(pairs: &[(TokenId, f32)], scale: f64, floor: Floor) -> Result<LogProbs, CanvasError> {
+    let scaled = |&(token, value): &(TokenId, f32)| (token, f64::from(value) * scale);
+    LogProbs::listed(&[pairs.iter().map(scaled).collect()], floor)
+}
+
 /// Takes the logarithm of the sum off all values, which may be all minus infinity.
 fn normalize(hole: usize, values: &mut [f32]) -> Result<(), CanvasError> {
     for (id, &value) in values.iter().enumerate() {
@@ -297,24 +392,33 @@ fn normalize(hole: usize, values: &mut [f32]) -> Result<(), CanvasError> {
 const OUT_OF_REACH: f64 = 50.0;
 
 impl Row {
+    fn new(slot: usize, values: Values) -> Self {
+        Self {
+            slot,
+            values,
+            is_open: true,
+            restriction: Restriction::Free,
+            refused: FxHashSet::default(),
+            candidate: None,
+            sums: OnceCell::new(),
+        }
+    }
+
     /// The tokens that can be proposed, with log-probabilities, by id.
     fn left(&self) -> impl Iterator<Item = (TokenId, f64)> + '_ {
-        let ids = match &self.restriction {
-            Restriction::Only(token) => token.index()..token.index() + 1,
-            Restriction::Free | Restriction::Mask(_) => 0..self.log_probs.len(),
-        };
-        ids.filter_map(|id| {
-            let value = *self.log_probs.get(id)?;
+        let only = if let Restriction::Only(token) = &self.restriction { Some(*token) } else { None };
+        // A completion may need what the model excludes.
+        let only = only.map(|token| (token, f64::from(self.values.get(token))));
+        let any = self.values.all().take(if only.is_some() { 0 } else { usize::MAX });
+        let any = any.filter_map(|(token, value)| {
             let allowed = match &self.restriction {
-                Restriction::Mask(mask) => id / 32 < mask.len() && get_bit(mask, id),
-                // A completion may need what the model excludes.
-                Restriction::Only(_) => return Some((TokenId::new(id), f64::from(value))),
-                Restriction::Free => true,
+                Restriction::Mask(mask) => token.index() / 32 < mask.len() && get_bit(mask, token.index()),
+                Restriction::Only(_) | Restriction::Free => true,
             };
-            let token = TokenId::new(id);
             (allowed && value > f32::NEG_INFINITY && !self.refused.contains(&token))
-                .then_some((token, value.into()))
-        })
+                .then_some((token, f64::from(value)))
+        });
+        only.into_iter().chain(any)
     }
 
     fn candidate(&self, order: Order, sampling: Sampling, random: &mut Random) -> Option<Candidate> {
@@ -343,6 +447,7 @@ impl Row {
             Order::Confidence => log_prob,
             Order::Margin => top.exp() - second.exp(),
             Order::Entropy => -entropy,
+            Order::Random => random.unit(),
         };
         Some(Candidate { slot: self.slot, token, log_prob, sureness, entropy })
     }
