@@ -86,8 +86,8 @@ fn revision(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Revision> {
         _ => Err(invalid(
             py,
             format!(
-                "revision is {}; it can be \"stay\", \"renew\", {{\"below\": p, \"most\": n}} or {{\"above\": p, \
-                 \"most\": n}}",
+                "revision is {}; it can be \"stay\", \"renew\", {{\"below\": p, \"most\": n}} or \
+                 {{\"above\": p, \"most\": n}}",
                 shown(given)
             ),
         )),
@@ -278,8 +278,8 @@ impl Decoder {
         Ok(Decoded { inner: work(py, run).raise(py)? })
     }
 
-    /// Begins a run whose model is asked by the caller: by a loop of its own, or while other work goes on. The
-    /// run is the one of `decode` with a model that answers the same.
+    /// Begins a run whose model is asked by the caller: by a loop of its own, or while other work goes on.
+    /// The run is the one of `decode` with a model that answers the same.
     ///
     /// Args:
     ///     canvas: what is to be filled; it is not changed.

@@ -75,10 +75,10 @@ impl Session {
     /// Goes on by what the model answered to the view.
     ///
     /// Args:
-    ///     log_probs: a row for each slot of `view.wanted`. Of all tokens: `float32[wanted, columns]`, natural
-    ///         logarithms or logits, a numpy array or a tensor on the CPU; columns beyond the vocabulary are
-    ///         left out. Or `LogProbs.top_k`, which the device made of `log_softmax`: then only those tokens
-    ///         are proposed.
+    ///     log_probs: a row for each slot of `view.wanted`. Of all tokens: `float32[wanted, columns]`,
+    ///         natural logarithms or logits, a numpy array or a tensor on the CPU; columns beyond the
+    ///         vocabulary are left out. Or `LogProbs.top_k`, which the device made of `log_softmax`: then
+    ///         only those tokens are proposed.
     ///     given: pairs `(slot, token)` that are proposed first, in this order, as those of a sampler of the
     ///         model's own. As many tokens are kept as there are pairs: in place of those that are
     ///         refused, the surest by `log_probs`.

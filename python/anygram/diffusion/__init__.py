@@ -1,4 +1,4 @@
-"""Diffusion models under constraints: loops for LLaDA, Dream, DiffuCoder, DiffusionGemma, and for any callable.
+"""Diffusion models under constraints: loops for LLaDA, Dream, DiffuCoder, DiffusionGemma, and any callable.
 
     constraint = anygram.transformers.constraint(schema, tokenizer)
     made = anygram.diffusion.generate(model, prompt_ids, constraint, length=256, steps=128, open_slots=126336)

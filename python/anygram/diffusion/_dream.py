@@ -25,10 +25,10 @@ class DreamHooks:
         hooks.texts
 
     The loop, its sampler and its pace stay the model's. What a step of it wrote is proposed to the strategy,
-    the likeliest token first; for a token that is refused, the next of its slot is, by the model's
-    probabilities. What the strategy does not keep becomes a mask again, and what it fills of itself (behind an
-    EOS, after a recovery) is written. The last step goes on until all slots are filled, or the strategy is
-    stuck: then masks stay.
+    the likeliest token first; in place of those that are refused, the surest others are, by the model's
+    probabilities. What the strategy does not keep becomes a mask again, and what it fills of itself (behind
+    an EOS, after a recovery) is written. The last step goes on until all slots are filled, or the strategy
+    is stuck: then masks stay.
 
     Rows of a batch have one strategy each. Prompts are padded on the left; the answer begins at the first
     mask. One object serves one call after the other, and what it found out stays known.

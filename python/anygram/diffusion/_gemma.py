@@ -13,12 +13,13 @@ class GemmaProcessor:
     """Lets DiffusionGemma generate only what a constraint allows.
 
         processor = anygram.diffusion.GemmaProcessor(constraint, max_new_tokens=512)
-        model.generate(**inputs, logits_processor=[processor], max_new_tokens=512)
+        model.generate(**inputs, logits_processor=LogitsProcessorList([processor]), max_new_tokens=512)
 
-    Written for transformers 5.24, whose denoising loop takes the likeliest token of each slot of what the last
-    processor returned. In each step the likeliest canvas is found that has a completion, and what is likelier
-    is masked; so the canvas that is committed, also an early one, is a sentence, or one can still be reached
-    in the canvases that are left. All slots are asked about anew, as the processor does not see the canvas.
+    Written for transformers 5.24, whose denoising loop takes the likeliest token of each slot of what the
+    last processor returned. In each step the likeliest canvas is found that has a completion, and what is
+    likelier is masked; so the canvas that is committed, also an early one, is a sentence, or one can still be
+    reached in the canvases that are left. All slots are asked about anew, as the processor does not see the
+    canvas.
 
     One processor is for one call of `generate`: its first call tells it the prompt.
 
@@ -76,6 +77,9 @@ class GemmaProcessor:
             if not eos.isdisjoint(written) or len(written) >= self.max_new_tokens:
                 # It has ended, and waits for the others.
                 continue
+            if written[: len(output.committed)] != output.committed:
+                # The same prompts again, in another call.
+                output = self._outputs[row] = LikeliestCanvas(lambda: self.constraint, self.max_new_tokens)
             if new := written[len(output.committed) :]:
                 output.commit(new)
             make_likeliest(masked[row], output.best(masked[row], self.candidates))

@@ -16,8 +16,8 @@ from anygram.diffusion._models import Prompted
 
 @dataclass(frozen=True)
 class FillInTheMiddle:
-    """How a model is asked for a middle: `prefix` text before `suffix` text behind `middle`, all of them token
-    ids of its vocabulary. `end` are the tokens with which it says that the middle is complete."""
+    """How a model is asked for a middle: `prefix` text before `suffix` text behind `middle`, all of them
+    token ids of its vocabulary. `end` are the tokens with which it says that the middle is complete."""
 
     prefix: Sequence[int]
     suffix: Sequence[int]

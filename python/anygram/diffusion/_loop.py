@@ -96,7 +96,8 @@ def generate(
     mask = mask_of(open_slots, vocabulary.mask)
     if open_slots is None and mask is None:
         raise AnygramError(
-            'no token stands in open slots: give `open_slots`, the model\'s mask token, or "noise" if it has none'
+            "no token stands in open slots: give `open_slots`, the mask token of the model, or 'noise' if it "
+            "has none"
         )
     asked = Prompted(
         model,

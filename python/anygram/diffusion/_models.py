@@ -81,7 +81,8 @@ class Prompted:
             prompt = prompt[0]
         if prompt.ndim != 1:
             raise BufferError(
-                f"the prompt has the shape {list(prompt.shape)}; give one row of token ids, [length] or [1, length]"
+                f"the prompt has the shape {list(prompt.shape)}; give one row of token ids, [length] or "
+                "[1, length]"
             )
         if prompt.shape[0] and int(prompt.min()) < 0:
             raise AnygramError(f"the prompt has the token {int(prompt.min())}; token ids begin at 0")

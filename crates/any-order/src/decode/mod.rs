@@ -309,8 +309,8 @@ impl Decoder {
     /// answered again.
     ///
     /// Tokens that are `given` (slots and tokens, as a sampler of the model's own proposes them) are tried
-    /// first, in their order, as far as the strategy lets them be proposed, and as many tokens are kept as are
-    /// given: in place of those that are refused, the surest of what is left.
+    /// first, in their order, as far as the strategy lets them be proposed, and as many tokens are kept as
+    /// are given: in place of those that are refused, the surest of what is left.
     pub fn answer(
         &mut self,
         session: &mut Session,

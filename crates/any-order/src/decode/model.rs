@@ -45,8 +45,9 @@ pub enum Answer<'a> {
         columns: usize,
     },
     /// A row for each slot, dense or of some tokens, as those that a device found to be the likeliest. Tokens
-    /// that are not listed are not proposed; where a completion needs them, they weigh the floor. Listed are
-    /// log-probabilities among *all* tokens, so logits will not do: their probabilities sum to at most 1.
+    /// that are not listed are not proposed, except by masks that leave nothing else; where a completion
+    /// needs them, they weigh the floor. Listed are log-probabilities among *all* tokens, so logits will not
+    /// do: their probabilities sum to at most 1.
     Rows(&'a LogProbs),
 }
 

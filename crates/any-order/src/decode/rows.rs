@@ -62,8 +62,16 @@ impl Values {
         .unwrap_or(f32::NEG_INFINITY)
     }
 
+    /// Whether a token has a value of its own.
+    fn lists(&self, token: TokenId) -> bool {
+        match self {
+            Self::Dense(values) => token.index() < values.len(),
+            Self::Listed { pairs, .. } => pairs.binary_search_by_key(&token, |pair| pair.0).is_ok(),
+        }
+    }
+
     /// All that have one, ascending by id.
-    fn all(&self) -> impl Iterator<Item = (TokenId, f32)> + '_ {
+    fn all(&self) -> impl Iterator<Item = (TokenId, f32)> + Clone + '_ {
         let (dense, listed): (&[f32], &[(TokenId, f32)]) = match self {
             Self::Dense(values) => (values, &[]),
             Self::Listed { pairs, .. } => (&[], pairs),
@@ -76,6 +84,8 @@ impl Values {
 enum Restriction {
     Free,
     Mask(Vec<u32>),
+    /// All of the mask can be put: where it leaves none of the listed tokens, others are proposed.
+    Sure(Vec<u32>),
     Only(TokenId),
 }
 
@@ -136,6 +146,9 @@ impl Rows {
             let is_known = |pair: &(TokenId, f64)| pair.0.index() < size && Some(pair.0) != never;
             let mut pairs: Vec<(TokenId, f32)> =
                 row.all().filter(is_known).map(|(token, value)| (token, value as f32)).collect();
+            // Listed as what cannot stand there.
+            let excluded = row.excluded().filter(|token| Some(*token) != never).chain(never);
+            pairs.extend(excluded.map(|token| (token, f32::NEG_INFINITY)));
             pairs.sort_unstable_by_key(|pair| pair.0);
             Ok(Row::new(slot, Values::Listed { pairs, floor: row.floor }))
         };
@@ -176,6 +189,13 @@ impl Rows {
     /// earlier restriction.
     pub fn restrict(&mut self, slot: usize, mask: Vec<u32>) {
         self.change(slot, |row| row.restriction = Restriction::Mask(mask));
+    }
+
+    /// The same with a mask of which all tokens can be put. Where it leaves none of the tokens that are
+    /// listed, those that are not are proposed with the floor; by a mask that promises less, one after the
+    /// other would be refused.
+    pub fn restrict_surely(&mut self, slot: usize, mask: Vec<u32>) {
+        self.change(slot, |row| row.restriction = Restriction::Sure(mask));
     }
 
     /// Lets only one token be proposed for a slot. Replaces an earlier restriction.
@@ -237,7 +257,7 @@ impl Rows {
         random: &mut Random,
     ) -> Option<TokenId> {
         let mut row = self.row(slot)?.clone();
-        row.restriction = Restriction::Mask(mask.to_vec());
+        row.restriction = Restriction::Sure(mask.to_vec());
         row.refused.clear();
         row.is_open = true;
         Some(row.candidate(Order::Confidence, sampling, random)?.token)
@@ -269,7 +289,11 @@ impl Rows {
         LogProbs::joined(canvas.holes().map(|slot| {
             let values = match self.row(slot).map(|row| &row.values) {
                 None => return Ok(LogProbs::flat()),
-                Some(Values::Listed { pairs, .. }) => return of_listed(pairs, 1.0, Floor::BelowListed),
+                Some(Values::Listed { pairs, .. }) => {
+                    let finite: Vec<_> =
+                        pairs.iter().copied().filter(|pair| pair.1 > f32::NEG_INFINITY).collect();
+                    return of_listed(&finite, 1.0, Floor::BelowListed);
+                }
                 Some(Values::Dense(values)) => values,
             };
             let finite = values.iter().copied().filter(|value| *value > f32::NEG_INFINITY);
@@ -409,16 +433,31 @@ impl Row {
         let only = if let Restriction::Only(token) = &self.restriction { Some(*token) } else { None };
         // A completion may need what the model excludes.
         let only = only.map(|token| (token, f64::from(self.values.get(token))));
-        let any = self.values.all().take(if only.is_some() { 0 } else { usize::MAX });
-        let any = any.filter_map(|(token, value)| {
-            let allowed = match &self.restriction {
-                Restriction::Mask(mask) => token.index() / 32 < mask.len() && get_bit(mask, token.index()),
-                Restriction::Only(_) | Restriction::Free => true,
-            };
-            (allowed && value > f32::NEG_INFINITY && !self.refused.contains(&token))
-                .then_some((token, f64::from(value)))
+        let is_left = |token: TokenId| match &self.restriction {
+            Restriction::Mask(mask) | Restriction::Sure(mask) => {
+                token.index() / 32 < mask.len()
+                    && get_bit(mask, token.index())
+                    && !self.refused.contains(&token)
+            }
+            Restriction::Free => !self.refused.contains(&token),
+            Restriction::Only(_) => false,
+        };
+        let any =
+            self.values.all().filter(move |&(token, value)| value > f32::NEG_INFINITY && is_left(token));
+        let any = any.map(|(token, value)| (token, f64::from(value)));
+        let wider = match (&self.restriction, &self.values) {
+            (Restriction::Sure(mask), Values::Listed { floor: Some(floor), .. })
+                if any.clone().next().is_none() =>
+            {
+                Some((mask.len() * 32, *floor))
+            }
+            _ => None,
+        };
+        let wider = wider.into_iter().flat_map(move |(end, floor)| {
+            let is_wider = move |&token: &TokenId| is_left(token) && !self.values.lists(token);
+            (0..end).map(TokenId::new).filter(is_wider).map(move |token| (token, floor))
         });
-        only.into_iter().chain(any)
+        only.into_iter().chain(any).chain(wider)
     }
 
     fn candidate(&self, order: Order, sampling: Sampling, random: &mut Random) -> Option<Candidate> {
@@ -550,6 +589,33 @@ mod tests {
             candidate.unwrap().slot
         };
         assert_eq!((first(Order::Confidence), first(Order::Entropy), first(Order::Margin)), (0, 0, 1));
+    }
+
+    #[test]
+    fn of_listed_tokens_others_are_proposed_only_by_sure_masks() {
+        let pairs = vec![(TokenId(3), -1.0), (TokenId(0), -2.0)];
+        let log_probs = LogProbs::listed(&[pairs], Floor::default()).unwrap();
+        let mut rows = Rows::of(&[7], &log_probs, 5, None).unwrap();
+        let mut without = Rows::of(&[7], &log_probs, 5, Some(TokenId(2))).unwrap();
+        let left = |rows: &Rows| {
+            rows.row(7).unwrap().left().map(|(token, value)| (token.0, value)).collect::<Vec<_>>()
+        };
+        assert_eq!(left(&rows), [(0, -2.0), (3, -1.0)]);
+        assert_eq!((rows.log_prob(7, TokenId(3)), rows.log_prob(7, TokenId(1))), (-1.0, f64::NEG_INFINITY));
+        rows.restrict(7, vec![0b10110]);
+        assert_eq!(left(&rows), []);
+        rows.restrict_surely(7, vec![0b10110]);
+        assert_eq!(left(&rows), [(1, -12.0), (2, -12.0), (4, -12.0)]);
+        without.restrict_surely(7, vec![0b10110]);
+        assert_eq!(left(&without), [(1, -12.0), (4, -12.0)]);
+        rows.refuse(7, TokenId(2));
+        assert_eq!(left(&rows), [(1, -12.0), (4, -12.0)]);
+        rows.restrict_surely(7, vec![0b10111]);
+        assert_eq!(left(&rows), [(0, -2.0)]);
+        let excluded = LogProbs::listed(&[vec![(TokenId(3), -1.0)]], Floor::Excluded).unwrap();
+        let mut rows = Rows::of(&[7], &excluded, 5, None).unwrap();
+        rows.restrict_surely(7, vec![0b10110]);
+        assert_eq!(left(&rows), []);
     }
 
     #[test]

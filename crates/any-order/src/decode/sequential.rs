@@ -107,7 +107,7 @@ impl Strategy for Sequential {
         match self.mask(canvas)? {
             Some((hole, mask, proven)) => {
                 rows.focus(Some(hole));
-                rows.restrict(hole, mask);
+                rows.restrict_surely(hole, mask);
                 self.last = Some((hole, Judgement { kept: true, proven, ground: Ground::Mask }));
             }
             // Nothing can be proposed.
