@@ -159,6 +159,8 @@ impl Run {
         let (Some(question), Some(mut block)) = (self.question.take(), self.block) else {
             return Err(DecodeError::Options("an answer without a question: ask for the view before"));
         };
+        // The model's time ends here; making rows of its answer is ours.
+        let asked = micros(question.asked);
         let mut rows = match self.rows(&question, answer) {
             Ok(rows) => rows,
             Err(error) => {
@@ -167,7 +169,7 @@ impl Run {
                 return Err(error);
             }
         };
-        self.trace.push(Event::Asked { step: self.step, n_open: question.n_open }, micros(question.asked));
+        self.trace.push(Event::Asked { step: self.step, n_open: question.n_open }, asked);
         question.wanted.iter().for_each(|&slot| rows.set_open(slot, self.slots[slot] == Slot::Hole));
         let within = self.range(block.first);
         let was_open = self.holes(&within).next().is_some();
