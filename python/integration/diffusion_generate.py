@@ -303,6 +303,36 @@ def processors(n_runs: int) -> None:
         print(f"a second call: {error}")
 
 
+def wrong_calls() -> None:
+    """What is wrong is said, before it does harm."""
+    constraint = constraints()["grammar"]
+    bare = anygram.Vocabulary.from_tokens(TOKENS, eos=[EOS])
+    ids, logits = torch.zeros(1, 4, dtype=torch.long), torch.zeros(1, 4, N_COLUMNS)
+    begun = diffusion.DreamHooks(constraint)
+    begun.tokens(None, torch.ones(1, 4, dtype=torch.long), None)
+    processor = diffusion.GemmaProcessor(constraint, max_new_tokens=4)
+    for call, message in (
+        (lambda: diffusion.DreamHooks(anygram.Constraint(constraint.language, bare)), "give `mask`"),
+        (lambda: diffusion.DreamHooks(constraint, strategy="guess"), "no strategy"),
+        (lambda: diffusion.DreamHooks(constraint).logits(0, ids, logits), "both hooks"),
+        (lambda: diffusion.DreamHooks(constraint).tokens(None, ids, None), "no slot holds the mask"),
+        (lambda: begun.logits(0, ids, logits[..., :3]), "3 logits a slot"),
+        (lambda: begun.tokens(0, ids.repeat(2, 1), logits), "2 rows"),
+        (lambda: begun.tokens(0, ids + N_COLUMNS, logits), f"{N_COLUMNS} columns"),
+        (lambda: processor(ids, logits[0]), "DiffusionGemma"),
+        (lambda: processor(ids, logits[..., :3]), "3 logits a slot"),
+        (lambda: diffusion.generate(lambda x: logits, ids[:, :0], constraint, length=3), "columns"),
+        (lambda: diffusion.generate(lambda x: logits, [], constraint, length=4), "prompt as a tensor"),
+    ):
+        try:
+            call()
+        except anygram.AnygramError as error:
+            assert message in str(error), error
+        else:
+            raise SystemExit(f"no error: {message}")
+    print("wrong calls: errors")
+
+
 def infilling(n_runs: int) -> None:
     """Several regions by an autoregressive model."""
     config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -325,6 +355,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    wrong_calls()
     prompted(n_runs)
     hooks(n_runs)
     processors(n_runs)

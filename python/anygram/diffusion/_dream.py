@@ -140,6 +140,10 @@ class DreamHooks:
         rows = rows_of(wanted, len(self.constraint.vocabulary), self.mask, self.candidates)
         at = {slot: row for row, slot in enumerate(view.wanted)}
         tokens = [written[slot] for slot in new]
+        columns: int = wanted.shape[-1]
+        for slot, token in zip(new, tokens):
+            if not 0 <= token < columns:
+                raise AnygramError(f"slot {slot} holds the token {token}; the logits have {columns} columns")
         picked = wanted[[at[slot] for slot in new]].float().log_softmax(dim=-1)
         likely = picked.gather(-1, picked.new_tensor(tokens).long()[:, None])[:, 0].tolist()
         given = sorted(zip(new, tokens, likely), key=lambda pair: -pair[2])
