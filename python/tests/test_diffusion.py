@@ -91,6 +91,7 @@ def test_every_strategy_at_every_number_of_steps(
             random_model(seed=steps), [5, 2], lists, length=12, strategy=decoder, steps=steps, **options
         )
         assert made.decoded.is_stuck == (made.text is None) == (None in made.tokens)
+        assert made.model_seconds > 0 and made.waited_seconds >= 0
         if strategy in EXACT:
             assert made.text is not None and lists.language.read(made.text).is_sentence, made
 

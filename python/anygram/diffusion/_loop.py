@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,7 +22,12 @@ class Generated:
     text: str | None
     """What stands before the first EOS; `None` if the run was stuck. Bytes that are no UTF-8 are replaced."""
     decoded: Decoded
-    """What happened: every proposal, what the model and the constraint took, whether it was stuck."""
+    """What happened: every proposal, what each question and the constraint took, whether it was stuck. The time
+    of a question counts until it is answered: the model's, and what was waited for."""
+    model_seconds: float
+    """What the model took, with top-k and what was copied."""
+    waited_seconds: float
+    """What the constraint's work beside the model took longer than the model."""
 
 
 def generate(
@@ -124,16 +130,21 @@ def generate(
         inserted=inserted,
         seed=seed,
     )
+    model_seconds = waited_seconds = 0.0
     with ThreadPoolExecutor(1, "anygram-prepare") as pool:
         while (view := session.view()) is not None:
             prepared = pool.submit(session.prepare) if overlap else None
+            began = time.perf_counter()
             rows = asked(view)
+            answered = time.perf_counter()
             if prepared is not None:
                 prepared.result()
+            model_seconds += answered - began
+            waited_seconds += time.perf_counter() - answered
             session.answer(rows)
     decoded = session.decoded()
     tokens = session.tokens
-    return Generated(tokens, text_of(tokens, vocabulary), decoded)
+    return Generated(tokens, text_of(tokens, vocabulary), decoded, model_seconds, waited_seconds)
 
 
 def text_of(tokens: list[int | None], vocabulary: Vocabulary) -> str | None:
