@@ -25,6 +25,7 @@ True
 | `Canvas`, `Solver` | a row of slots that is filled in any order, and questions about it |
 | `LogProbs`, `Weigher` | the likeliest completion of a canvas, and exact samples |
 | `Methods`, `Decoder` | the published methods, and the decoding loop over a model of yours |
+| `Session` | the loop, where you ask the model; `anygram.diffusion` has loops for LLaDA, Dream and others |
 | `tool_tag` | tools and the choice among them as a structural tag |
 | `apply_mask` | logits of tokens that are not allowed become minus infinity |
 """
@@ -65,6 +66,7 @@ from anygram._native import (
     Minimum,
     Reading,
     Samples,
+    Session,
     Solver,
     TablesBound,
     TreeNode,
@@ -110,6 +112,7 @@ __all__ = [
     "Reading",
     "RefusedError",
     "Samples",
+    "Session",
     "Solver",
     "TablesBound",
     "TreeNode",

@@ -1,49 +1,50 @@
 """Types of the native module. The descriptions are in the docstrings: `help(anygram.Matcher)`."""
 
 import os
-from concurrent.futures import Future
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "fill_masks",
-    "Canvas",
-    "Gap",
+    "GAP",
+    "Admissible",
+    "Answer",
+    "Best",
     "Cancel",
-    "Compiler",
+    "Canvas",
     "CaptureEvent",
     "Captures",
-    "TreeNode",
-    "Language",
-    "Reading",
+    "Compiler",
     "Constraint",
     "Decoded",
     "Decoder",
-    "View",
+    "Forced",
+    "Gap",
+    "Intersected",
+    "Language",
     "LogProbs",
-    "apply_mask",
     "MaskBuffer",
     "MaskTimes",
-    "Forced",
     "Matcher",
-    "Admissible",
-    "Answer",
+    "Methods",
     "Minimum",
+    "Reading",
+    "Samples",
+    "Session",
     "Solver",
     "TablesBound",
+    "TreeNode",
     "Undecided",
-    "batch_canvases",
+    "View",
     "Vocabulary",
-    "Best",
-    "Intersected",
-    "Methods",
-    "Samples",
     "Weigher",
-    "GAP",
     "__version__",
+    "apply_mask",
+    "batch_canvases",
+    "fill_masks",
     "tool_tag",
 ]
 
@@ -57,6 +58,7 @@ class _Tensor(Protocol):
     def data_ptr(self) -> int: ...
     def stride(self) -> Any: ...
 
+_Order: TypeAlias = Literal["confidence", "entropy", "margin", "random"]
 _Array: TypeAlias = NDArray[Any] | _Tensor | bytearray | memoryview | Any
 _Tokens: TypeAlias = Iterable[int]
 _bytes: TypeAlias = bytes
@@ -374,7 +376,7 @@ class MaskBuffer:
     def shape(self) -> tuple[int, int]: ...
     def release(self) -> None: ...
     def __enter__(self) -> MaskBuffer: ...
-    def __exit__(self, *_why: Any) -> None: ...
+    def __exit__(self, *_why: object) -> None: ...
 
 def fill_masks(
     matchers: Iterable[Matcher],
@@ -616,7 +618,7 @@ class Decoder:
         vocabulary_size: int | None = None,
         steps: int = 32,
         block: int | None = 32,
-        order: Literal["confidence", "entropy", "margin"] = "confidence",
+        order: _Order = "confidence",
         pace: Literal["even"] | int | Mapping[str, float] | None = None,
         temperature: float = 0.0,
         last_temperature: float | None = None,
@@ -627,10 +629,41 @@ class Decoder:
         inserted: int = 256,
         seed: int = 0,
     ) -> Decoded: ...
+    def begin(
+        self,
+        canvas: Canvas,
+        *,
+        open_slots: int | Literal["noise", "next"] | None = None,
+        steps: int = 32,
+        block: int | None = 32,
+        order: _Order = "confidence",
+        pace: Literal["even"] | int | Mapping[str, float] | None = None,
+        temperature: float = 0.0,
+        last_temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        revision: Literal["stay", "renew"] | Mapping[str, float] | None = None,
+        refusals: int | None = None,
+        inserted: int = 256,
+        seed: int = 0,
+    ) -> Session: ...
     @property
     def strategy(self) -> str: ...
     @property
     def constraint(self) -> Constraint: ...
+
+@final
+class Session:
+    def view(self) -> View | None: ...
+    def prepare(self) -> None: ...
+    def answer(
+        self, log_probs: LogProbs | _Array, *, given: Sequence[tuple[int, int]] | None = None
+    ) -> None: ...
+    @property
+    def tokens(self) -> list[int | None]: ...
+    def decoded(self) -> Decoded: ...
+    @property
+    def decoder(self) -> Decoder: ...
 
 @final
 class Decoded:

@@ -81,7 +81,7 @@ def create_backend(
         options["whitespace"] = {"at_most": serving.constrained_json_max_whitespace_cnt}
     if serving.constrained_json_disable_any_whitespace:
         options["whitespace"] = "compact"
-    given, service = split_options(_server_options())
+    given, service = split_options(server_options())
     grammar = type("AnygramGrammar", (Grammar, base.BaseGrammarObject), {})
     kind: Any = type(
         "AnygramBackend",
@@ -107,7 +107,7 @@ def create_backend(
     return type("AnygramReasonerBackend", (reasoner.ReasonerGrammarBackend,), own)(made, parser, tokenizer)
 
 
-def _server_options() -> dict[str, Any]:
+def server_options() -> dict[str, Any]:
     """The options in the variable of the environment: SGLang has no place for those of a back end."""
     text = os.environ.get(VARIABLE, "{}")
     try:
@@ -296,7 +296,7 @@ class Backend:
 
     def request(self, maker: Any, key: tuple[str, str], require_reasoning: bool) -> tuple[Any, bool]:
         """The same, with the grammar that `maker` makes: this back end, or SGLang's wrapper of it."""
-        kind, source = _asked(key)
+        kind, source = asked_of(key)
         waiting = self.service.submit(kind, source)
 
         def make() -> Any:
@@ -314,7 +314,7 @@ class Backend:
 
     def dispatch_json(self, key_string: str) -> Any:
         """The grammar of a JSON schema."""
-        return self._dispatch(*_asked(("json", key_string)))
+        return self._dispatch(*asked_of(("json", key_string)))
 
     def dispatch_regex(self, key_string: str) -> Any:
         """The grammar of a regular expression."""
@@ -392,7 +392,7 @@ class _Waiting(Future[Any]):
             self.set_exception(error)
 
 
-def _asked(key: tuple[str, str]) -> tuple[str, str]:
+def asked_of(key: tuple[str, str]) -> tuple[str, str]:
     """What a key of SGLang asks for, as the service calls it."""
     kind, _, _ = key[0].partition(":")
     if kind == "json":

@@ -26,10 +26,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from anygram._errors import AnygramError, LimitError
-from anygram._native import Canvas, Constraint, LogProbs, Solver, Weigher
+from anygram._errors import AnygramError
+from anygram._likeliest import TOP_K, LikeliestCanvas, make_likeliest
 from anygram._serving import is_switched_on
-from anygram.serving import Compilation, CompileService
+from anygram.serving import CompileService
 from anygram.vllm import service_of
 
 __all__ = ["CanvasConstrainer", "install", "plugin"]
@@ -42,12 +42,6 @@ KEY = "anygram"
 
 KINDS = ("json", "regex", "choice", "grammar")
 """What a request may ask for."""
-
-MASKED = -1e20
-"""As vLLM's own: with minus infinity the entropy of a row would be no number."""
-
-TOP_K = 64
-"""Tokens of each row that the likeliest canvas is made of, if it can be made of them."""
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +118,7 @@ class CanvasConstrainer:
         self._make = service
         self._service: CompileService | None = None
         self.top_k = top_k
-        self.slots: dict[int, _Request] = {}
+        self.slots: dict[int, LikeliestCanvas] = {}
         self.errors: dict[int, AnygramError] = {}
         """Why the last request of a slot failed: it ended with EOS."""
 
@@ -147,7 +141,10 @@ class CanvasConstrainer:
         pins = {
             int(at): int(extra["diffusion_seed_canvas"][at]) for at in extra.get("diffusion_pinned") or ()
         }
-        self.slots[slot] = _Request(self.service.submit(*asked), most if type(most) is int else None, pins)
+        compilation = self.service.submit(*asked)
+        self.slots[slot] = LikeliestCanvas(
+            lambda: compilation.result().constraint, most if type(most) is int else None, pins
+        )
 
     def mask(self, logits: Any, input_batch: Any, states: Any) -> Any:
         """The logits of a step, those of constrained requests so that the likeliest token of each row makes
@@ -173,10 +170,9 @@ class CanvasConstrainer:
         for at, (slot, count) in enumerate(zip(slots, counts)):
             request = self.slots.get(slot)
             if request is not None and count:
-                request.committed += output.sampled_token_ids[at, :count].tolist()
-                request.known = None
+                request.commit(output.sampled_token_ids[at, :count].tolist())
 
-    def _mask(self, slot: int, request: _Request, rows: Any) -> None:
+    def _mask(self, slot: int, request: LikeliestCanvas, rows: Any) -> None:
         """Makes the rows of one request."""
         vocabulary = self.service.vocabulary
         try:
@@ -188,65 +184,7 @@ class CanvasConstrainer:
                 logger.error("slot %d: %s", slot, shown)
             self.errors[slot] = shown
             tokens = [vocabulary.eos[0]] * len(rows)
-        best = rows.new_tensor(tokens).long().unsqueeze(-1)
-        likely = rows.gather(-1, best)
-        # Whatever is as likely or likelier; the rest of the distribution stays, for the exploration.
-        rows.masked_fill_(rows >= likely, MASKED)
-        rows.scatter_(-1, best, likely.clamp(min=MASKED / 2))
-
-
-class _Request:
-    """A constrained request: what it has committed, and a completion of its canvas that is known."""
-
-    def __init__(self, compilation: Compilation, most: int | None, pins: Mapping[int, int]) -> None:
-        self._compilation = compilation
-        self._most = most
-        self._pins = pins
-        self._weigher: Weigher | None = None
-        self.committed: list[int] = []
-        self.known: list[int] | None = None
-
-    def best(self, rows: Any, top_k: int) -> list[int]:
-        """The tokens of the likeliest canvas of so many rows that has a completion; where that is not found
-        within the limits, those of the last one, or of any.
-
-        Raises:
-            AnygramError: the grammar has an error, or no canvas has a completion.
-        """
-        constraint = self._compilation.result().constraint
-        if self._weigher is None:
-            self._weigher = Weigher(constraint)
-        n_rows = len(rows)
-        left = None if self._most is None else self._most - len(self.committed)
-        # What comes after the last token of the request is cut off by vLLM.
-        width = n_rows if left is None else max(0, min(n_rows, left))
-        remaining = None if left is None else max(0, left - n_rows)
-        slots = [*self.committed, *(self._pins.get(at) for at in range(width))]
-        canvas = Canvas(slots, "sentence") if remaining == 0 else Canvas(slots, "prefix", remaining=remaining)
-        holes = [at for at in range(width) if at not in self._pins]
-        log_probs = rows[holes].log_softmax(dim=-1)[:, : len(constraint.vocabulary)]
-        values, ids = log_probs.topk(min(top_k, log_probs.shape[-1]), dim=-1)
-        listed = LogProbs.top_k(ids.cpu().numpy().astype(np.uint32), values.cpu().numpy().astype(np.float32))
-        found = self._weigher.best(canvas, listed, tail="free")
-        if found.answer is False:
-            raise LimitError(
-                f"no output of {len(self.committed)} tokens and {width} more goes on to a complete one",
-                name="max_tokens",
-                value=self._most,
-            )
-        if found.tokens is not None:
-            self.known = found.tokens[len(self.committed) :]
-        elif self.known is None:
-            self.known = self._any(constraint, canvas)
-        eos = constraint.vocabulary.eos[0]
-        return [*self.known, *[eos] * (n_rows - width)]
-
-    def _any(self, constraint: Constraint, canvas: Canvas) -> list[int]:
-        """Some completion."""
-        answer = Solver(constraint).completable(canvas)
-        if answer.witness is None:
-            raise AnygramError(f"no completion of the canvas was found: {answer.why}", kind="undecided")
-        return [cast("int", token) for token in answer.witness[len(self.committed) :]]
+        make_likeliest(rows, tokens)
 
 
 def _rows(input_batch: Any) -> tuple[list[int], list[int]]:

@@ -298,3 +298,16 @@ def test_options_of_the_environment(engine: SimpleNamespace, monkeypatch: pytest
         monkeypatch.setenv("ANYGRAM_SGLANG_OPTIONS", wrong)
         with pytest.raises(anygram.AnygramError):
             create()
+
+
+def test_the_plugin_of_diffusion_models_is_inert(monkeypatch: pytest.MonkeyPatch) -> None:
+    """python/integration/sglang_diffusion.py drives SGLang's own loops."""
+    (found,) = entry_points(group="sglang.srt.plugins", name="anygram_diffusion")
+    plugin = found.load()
+    monkeypatch.delenv("ANYGRAM_SGLANG_DIFFUSION", raising=False)
+    loaded = set(sys.modules)
+    plugin()
+    assert "sglang" not in set(sys.modules) - loaded
+    monkeypatch.setenv("ANYGRAM_SGLANG_DIFFUSION", "on")
+    with pytest.raises(anygram.AnygramError, match="1 switches"):
+        plugin()

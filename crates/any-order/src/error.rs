@@ -48,6 +48,12 @@ pub(crate) enum CanvasCause {
     Twice { hole: usize, id: u32 },
     #[error("log-probabilities of hole {hole}: token {id} has {value}; give a number or minus infinity")]
     NoWeight { hole: usize, id: u32, value: f64 },
+    /// Where probabilities are compared.
+    #[error(
+        "log-probabilities of slot row {hole}: the listed probabilities sum to {sum:.3}, more than 1; give \
+         log-probabilities among all tokens (log_softmax before top-k), not logits"
+    )]
+    NoShares { hole: usize, sum: f64 },
     /// Where gaps are not understood.
     #[error("slot {slot} is a gap; weights and `lookahead` are for canvases of holes and fixed tokens")]
     Gap { slot: usize },

@@ -231,6 +231,17 @@ impl Row {
         }
     }
 
+    /// The listed tokens that cannot stand there.
+    pub fn excluded(&self) -> impl Iterator<Item = TokenId> + '_ {
+        let listed = self.listed().map_or(&[][..], |listed| &listed.pairs).iter();
+        listed.filter(|pair| pair.1 == f64::NEG_INFINITY).map(|pair| pair.0)
+    }
+
+    /// The values of all tokens, if they are not listed.
+    pub fn as_dense(&self) -> Option<&[f32]> {
+        self.is_dense().then(|| self.dense())
+    }
+
     pub fn is_dense(&self) -> bool {
         self.listed().is_none()
     }

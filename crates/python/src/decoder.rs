@@ -16,6 +16,7 @@ use crate::error::{Raise, bad_buffer, invalid, shown};
 use crate::gate::{outside, work};
 use crate::matcher::lock;
 use crate::number::{Block, Inserted, Most, Questions, Real, Refusals, Seed, Size, TopK};
+use crate::session::Session;
 use crate::tokens::{Token, ids};
 
 /// Fills canvases with a model, step by step, by one strategy.
@@ -38,7 +39,7 @@ use crate::tokens::{Token, ids};
 ///     AnygramError: there is no such strategy.
 #[pyclass(frozen, module = "anygram", weakref)]
 pub struct Decoder {
-    inner: Mutex<anygram::Decoder>,
+    pub inner: Mutex<anygram::Decoder>,
     constraint: Py<Constraint>,
     strategy: &'static str,
 }
@@ -79,12 +80,14 @@ fn revision(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Revision> {
         Ok("renew") => return Ok(Revision::Renew),
         _ => {}
     }
-    match (number(given, "below")?, number(given, "most")?) {
-        (Some(Real(below)), Some(Most(most))) => Ok(Revision::TakeBack { below, most }),
+    match (number(given, "below")?, number(given, "above")?, number(given, "most")?) {
+        (Some(Real(below)), None, Some(Most(most))) => Ok(Revision::TakeBack { below, most }),
+        (None, Some(Real(above)), Some(Most(most))) => Ok(Revision::Edit { above, most }),
         _ => Err(invalid(
             py,
             format!(
-                "revision is {}; it can be \"stay\", \"renew\" or {{\"below\": p, \"most\": n}}",
+                "revision is {}; it can be \"stay\", \"renew\", {{\"below\": p, \"most\": n}} or \
+                 {{\"above\": p, \"most\": n}}",
                 shown(given)
             ),
         )),
@@ -112,6 +115,44 @@ fn open_slots(
             Err(invalid(py, format!("open_slots is \"{other}\"; it can be \"noise\", \"next\" or a token")))
         }
         Err(_) => Ok(OpenSlots::Mask(given.extract::<Token>()?.0)),
+    }
+}
+
+/// The options of a run, as keywords give them.
+struct Given<'a, 'py> {
+    steps: Questions,
+    block: Option<Block>,
+    order: &'a str,
+    pace: Option<&'a Bound<'py, PyAny>>,
+    temperature: Real,
+    last_temperature: Option<Real>,
+    top_k: Option<TopK>,
+    top_p: Option<Real>,
+    revision: Option<&'a Bound<'py, PyAny>>,
+    refusals: Option<Refusals>,
+    inserted: Inserted,
+    seed: Seed,
+}
+
+impl Given<'_, '_> {
+    fn read(&self, py: Python<'_>) -> PyResult<DecodeOptions> {
+        let sampling = Sampling {
+            temperature: self.temperature.0,
+            last_temperature: self.last_temperature.map(|temperature| temperature.0),
+            top_k: self.top_k.map(|k| k.0),
+            top_p: self.top_p.map(|share| share.0),
+        };
+        Ok(DecodeOptions {
+            order: order(py, self.order)?,
+            pace: self.pace.map_or(Ok(Pace::Even), |given| pace(py, given))?,
+            steps: self.steps.0,
+            block: self.block.map(|block| block.0),
+            sampling,
+            revision: self.revision.map_or(Ok(Revision::Stay), |given| revision(py, given))?,
+            refusals: self.refusals.map(|refusals| refusals.0),
+            inserted: self.inserted.0,
+            seed: self.seed.0,
+        })
     }
 }
 
@@ -169,11 +210,12 @@ impl Decoder {
     ///     vocabulary_size: the length of the model's rows, if it is padded.
     ///     steps: questions to the model, shared by the blocks.
     ///     block: slots of a block, or `None` for all at once.
-    ///     order: `"confidence"`, `"entropy"` or `"margin"`.
+    ///     order: `"confidence"`, `"entropy"`, `"margin"` or `"random"`.
     ///     pace: how many tokens are kept of one answer: `"even"`, a number, `{"threshold": p}` or
     ///         `{"entropy_bound": nats}`.
     ///     temperature, last_temperature, top_k, top_p: how a slot's token is drawn; 0 takes the likeliest.
-    ///     revision: `"stay"`, `"renew"` (re-noising), or `{"below": p, "most": n}`: tokens are taken back.
+    ///     revision: `"stay"`, `"renew"` (re-noising), `{"below": p, "most": n}`: tokens are taken back, or
+    ///         `{"above": p, "most": n}`: likelier tokens replace them, in so many steps of a full block.
     ///     refusals: the most in a run.
     ///     inserted: the most slots that are inserted in gaps.
     ///     seed: the same seed, the same tokens.
@@ -211,23 +253,21 @@ impl Decoder {
         seed: Seed,
     ) -> PyResult<Decoded> {
         let of = &self.constraint.get().inner;
-        let sampling = Sampling {
-            temperature: temperature.0,
-            last_temperature: last_temperature.map(|temperature| temperature.0),
-            top_k: top_k.map(|k| k.0),
-            top_p: top_p.map(|share| share.0),
+        let options = Given {
+            steps,
+            block,
+            order,
+            pace,
+            temperature,
+            last_temperature,
+            top_k,
+            top_p,
+            revision,
+            refusals,
+            inserted,
+            seed,
         };
-        let options = DecodeOptions {
-            order: self::order(py, order)?,
-            pace: pace.map_or(Ok(Pace::Even), |given| self::pace(py, given))?,
-            steps: steps.0,
-            block: block.map(|block| block.0),
-            sampling,
-            revision: revision.map_or(Ok(Revision::Stay), |given| self::revision(py, given))?,
-            refusals: refusals.map(|refusals| refusals.0),
-            inserted: inserted.0,
-            seed: seed.0,
-        };
+        let options = options.read(py)?;
         let mut model = Model {
             function: model,
             open_slots: self::open_slots(py, open_slots, of)?,
@@ -236,6 +276,65 @@ impl Decoder {
         let canvas = canvas.value();
         let run = || lock(&self.inner).decode(&canvas, &mut model, &options);
         Ok(Decoded { inner: work(py, run).raise(py)? })
+    }
+
+    /// Begins a run whose model is asked by the caller: by a loop of its own, or while other work goes on.
+    /// The run is the one of `decode` with a model that answers the same.
+    ///
+    /// Args:
+    ///     canvas: what is to be filled; it is not changed.
+    ///     others: as for `decode`.
+    ///
+    /// Returns:
+    ///     A `Session`. It ends when this decoder begins another run.
+    ///
+    /// Raises:
+    ///     AnygramError: options contradict themselves.
+    #[pyo3(signature = (
+        canvas, *, open_slots = None, steps = Questions(32), block = Some(Block(32)), order = "confidence",
+        pace = None, temperature = Real(0.0), last_temperature = None, top_k = None, top_p = None,
+        revision = None, refusals = None, inserted = Inserted(256), seed = Seed(0),
+    ), text_signature = "($self, canvas, *, open_slots=None, steps=32, block=32, order='confidence', \
+        pace=None, temperature=0.0, last_temperature=None, top_k=None, top_p=None, revision=None, \
+        refusals=None, inserted=256, seed=0)")]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn begin(
+        slf: Bound<'_, Self>,
+        canvas: &Canvas,
+        open_slots: Option<&Bound<'_, PyAny>>,
+        steps: Questions,
+        block: Option<Block>,
+        order: &str,
+        pace: Option<&Bound<'_, PyAny>>,
+        temperature: Real,
+        last_temperature: Option<Real>,
+        top_k: Option<TopK>,
+        top_p: Option<Real>,
+        revision: Option<&Bound<'_, PyAny>>,
+        refusals: Option<Refusals>,
+        inserted: Inserted,
+        seed: Seed,
+    ) -> PyResult<Session> {
+        let (py, this) = (slf.py(), slf.get());
+        let options = Given {
+            steps,
+            block,
+            order,
+            pace,
+            temperature,
+            last_temperature,
+            top_k,
+            top_p,
+            revision,
+            refusals,
+            inserted,
+            seed,
+        };
+        let options = options.read(py)?;
+        let open_slots = self::open_slots(py, open_slots, &this.constraint.get().inner)?;
+        let canvas = canvas.value();
+        let begun = work(py, || lock(&this.inner).begin(&canvas, open_slots, &options)).raise(py)?;
+        Ok(Session::new(slf.unbind(), begun))
     }
 
     /// The name of the strategy.
@@ -268,12 +367,7 @@ impl anygram::Model for Model {
     }
 
     fn log_probs(&mut self, view: &anygram::View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
-        let view = View {
-            tokens: ids(view.tokens),
-            wanted: view.wanted.to_vec(),
-            step: view.step,
-            steps: view.steps,
-        };
+        let view = View::of(*view);
         let answer = || Python::attach(|py| self.ask(py, view, rows));
         // What it raised is found again by `error::of_decoding`.
         outside(answer).map_err(|raised| Box::new(raised) as ModelError)
@@ -313,6 +407,12 @@ pub struct View {
     wanted: Vec<usize>,
     step: usize,
     steps: usize,
+}
+
+impl View {
+    pub fn of(view: anygram::View<'_>) -> Self {
+        Self { tokens: ids(view.tokens), wanted: view.wanted.to_vec(), step: view.step, steps: view.steps }
+    }
 }
 
 #[pymethods]
@@ -356,7 +456,7 @@ impl View {
 /// How a run ended, and what happened in it.
 #[pyclass(frozen, module = "anygram")]
 pub struct Decoded {
-    inner: anygram::Decoded,
+    pub inner: anygram::Decoded,
 }
 
 #[pymethods]

@@ -13,7 +13,7 @@
 //! | [`vocabulary`], [`compiler`], [`constraint`], [`matcher`], [`batch`], [`mask_times`], [`tables_bound`] | left to right |
 //! | [`captures`] | which part of a text is which rule |
 //! | [`canvas`], [`solver`] | any order |
-//! | [`log_probs`], [`weigher`], [`decoder`], [`logits`] | weights, methods, the decoding loop |
+//! | [`log_probs`], [`weigher`], [`decoder`], [`session`], [`logits`] | weights, methods, the decoding loop |
 //!
 //! The modules name Python's classes as the library names its own, so those are `anygram::X`. `unsafe` is in
 //! those that read or write memory of callers ([`array`], [`mask_buffer`] and who uses them), and each says
@@ -36,6 +36,7 @@ mod mask_buffer;
 mod mask_times;
 mod matcher;
 mod number;
+mod session;
 mod solver;
 mod tables_bound;
 mod tokens;
@@ -67,6 +68,8 @@ mod _native {
     use crate::mask_times::MaskTimes;
     #[pymodule_export]
     use crate::matcher::{Forced, Matcher};
+    #[pymodule_export]
+    use crate::session::Session;
     #[pymodule_export]
     use crate::solver::{Admissible, Answer, Minimum, Solver, Undecided, batch_canvases};
     #[pymodule_export]

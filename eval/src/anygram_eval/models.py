@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import anygram
+import anygram.diffusion
 
 FAMILIES = ("llada", "dream", "masked-lm", "diffusion-gemma")
 
@@ -101,37 +102,25 @@ def loaded(family: str, model: Any, tokenizer: Any, tokenizer_file: Path) -> Loa
 
 
 class Prompted:
-    """A model at a prompt: what the loop asks."""
+    """A model at a prompt: what the loop asks. How logits and slots belong together is the package's business
+    (`anygram.diffusion.Prompted`); here are log-probabilities of the vocabulary made of them."""
 
     def __init__(self, loaded: Loaded, prompt: list[int], vocabulary_size: int) -> None:
-        self.loaded, self.prompt, self.vocabulary_size = loaded, prompt, vocabulary_size
+        import torch
+
+        self.mask, self.vocabulary_size = loaded.mask, vocabulary_size
         self.open_slots: int | str = "noise" if loaded.mask is None else loaded.mask
+        self._asked = anygram.diffusion.Prompted(
+            loaded.model,
+            torch.tensor(prompt, dtype=torch.long, device=loaded.model.device),
+            vocabulary_size=vocabulary_size,
+            family="llada" if loaded.family == "masked-lm" else loaded.family,
+        )
 
     def __call__(self, view: anygram.View) -> Any:
         import torch
 
-        with torch.inference_mode():
-            logits = self.logits(view.tokens)[view.wanted].float()
-            # An output layer may be padded, or have fewer rows than the tokenizer has tokens.
-            logits = logits[:, : self.vocabulary_size]
-            missing = self.vocabulary_size - logits.shape[-1]
-            logits = torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
-            if self.loaded.mask is not None:
-                logits[:, self.loaded.mask] = -torch.inf
-            return torch.log_softmax(logits, dim=-1).cpu()
-
-    def logits(self, shown: Sequence[int]) -> Any:
-        """`[slots, tokens]`, of a canvas as the model reads it."""
-        import torch
-
-        model, n_prompt = self.loaded.model, len(self.prompt)
-        if self.loaded.mask is None:
-            prompt = torch.tensor([self.prompt], device=model.device)
-            tokens = torch.tensor([list(shown)], device=model.device)
-            return model(input_ids=prompt, decoder_input_ids=tokens).logits[0]
-        tokens = torch.tensor([[*self.prompt, *shown]], device=model.device)
-        logits = model(tokens).logits[0]
-        if self.loaded.family == "dream":
-            # What the slot before says is about this one; the first says it about itself.
-            logits = torch.cat([logits[:1], logits[:-1]])
-        return logits[n_prompt:]
+        logits = self._asked(view)[:, : self.vocabulary_size].clone()
+        if self.mask is not None:
+            logits[:, self.mask] = -torch.inf
+        return torch.log_softmax(logits, dim=-1)

@@ -194,6 +194,24 @@ impl Strategy for Exact {
         self.rows = None;
     }
 
+    /// The rows of the canvas; the complete sets if they will be wanted at once.
+    fn prepare(&mut self, canvas: &Canvas, is_by_likeliest: bool) -> Result<(), DecodeError> {
+        if self.by != ExactBy::Admissible {
+            return Ok(());
+        }
+        let known = self.rows.take().and_then(|known| known.filled(canvas));
+        let known = known.or_else(|| self.opening.clone().filter(|known| known.canvas() == canvas));
+        let mut known = match known {
+            Some(known) => known,
+            None => self.solver.rows(canvas)?,
+        };
+        if !is_by_likeliest || self.refusals == 0 {
+            known.complete(&mut self.solver)?;
+        }
+        self.rows = Some(known);
+        Ok(())
+    }
+
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         if is_first {
             let (asks, judges) = match self.by {

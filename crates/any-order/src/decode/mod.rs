@@ -78,7 +78,7 @@ use anygram_vocab::TokenId;
 pub use asked::Asked;
 pub use exact::{Exact, ExactBy};
 pub use lave::Lave;
-pub use model::{Model, ModelError, OpenSlots, View};
+pub use model::{Answer, Model, ModelError, OpenSlots, View};
 pub use options::{DecodeOptions, Order, Pace, Revision, Sampling};
 pub use recorded::{Answered, Recorded};
 pub use rows::Rows;
@@ -109,6 +109,17 @@ pub enum DecodeError {
         /// The size of the vocabulary.
         size: usize,
     },
+    /// A model answered for another number of slots than were wanted.
+    #[error("the model answered for {n_rows} slots; {n_wanted} were wanted")]
+    Rows {
+        /// Rows that it gave.
+        n_rows: usize,
+        /// Slots that were wanted.
+        n_wanted: usize,
+    },
+    /// Another run of the decoder has begun since.
+    #[error("another run of this decoder has begun: make a decoder for each run that goes on beside others")]
+    Stale,
     /// A question about the canvas could not be answered, or what the model wrote are no log-probabilities.
     #[error(transparent)]
     Canvas(#[from] CanvasError),
@@ -118,7 +129,9 @@ impl DecodeError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Options(_) | Self::Columns { .. } => ErrorKind::InvalidArgument,
+            Self::Options(_) | Self::Columns { .. } | Self::Rows { .. } | Self::Stale => {
+                ErrorKind::InvalidArgument
+            }
             Self::Model(_) => ErrorKind::Model,
             Self::Canvas(error) => error.kind(),
         }
@@ -204,12 +217,35 @@ impl Decoded {
 pub struct Decoder {
     constraint: Constraint,
     strategy: Box<dyn Strategy>,
+    /// The number of runs so far: the last one alone can go on.
+    n_runs: u64,
+}
+
+/// A run of a [`Decoder`] whose model is asked by somebody else: a loop that is not ours, or one that does
+/// other work while the model computes ([`Decoder::begin`]).
+#[derive(Clone, Debug)]
+pub struct Session {
+    run: run::Run,
+    /// Which run of the decoder it is.
+    number: u64,
+}
+
+impl Session {
+    /// The slots as they are, without gaps; holes where nothing was kept yet.
+    pub fn slots(&self) -> &[Slot] {
+        self.run.slots()
+    }
+
+    /// How it ended, or how far it came.
+    pub fn decoded(self) -> Decoded {
+        self.run.decoded()
+    }
 }
 
 impl Decoder {
     /// With a strategy that was made for this constraint.
     pub fn new(constraint: &Constraint, strategy: Box<dyn Strategy>) -> Self {
-        Self { constraint: constraint.clone(), strategy }
+        Self { constraint: constraint.clone(), strategy, n_runs: 0 }
     }
 
     /// Fills the holes of a canvas. Fixed slots stay as they are, pinned or not. A gap is a place where slots
@@ -227,6 +263,65 @@ impl Decoder {
         model: &mut dyn Model,
         options: &DecodeOptions,
     ) -> Result<Decoded, DecodeError> {
-        run::run(&self.constraint, &mut *self.strategy, canvas, model, options)
+        let (columns, size) = (model.vocabulary_size(), self.constraint.vocabulary().len());
+        if columns < size {
+            return Err(DecodeError::Columns { columns, size });
+        }
+        let mut session = self.begin(canvas, model.open_slots(), options)?;
+        while let Some(view) = self.view(&mut session)? {
+            let mut values = vec![0.0; view.wanted.len() * columns];
+            model.log_probs(&view, &mut values).map_err(DecodeError::Model)?;
+            self.answer(&mut session, Answer::Dense { values: &values, columns }, None)?;
+        }
+        Ok(session.decoded())
+    }
+
+    /// Begins a run that goes on by [`Decoder::view`] and [`Decoder::answer`], one after the other until
+    /// there is no view. It ends when the decoder begins another one.
+    ///
+    /// What happens is what [`Decoder::decode`] does with a model that answers the same.
+    pub fn begin(
+        &mut self,
+        canvas: &Canvas,
+        open_slots: OpenSlots,
+        options: &DecodeOptions,
+    ) -> Result<Session, DecodeError> {
+        let run = run::Run::new(&self.constraint, &mut *self.strategy, canvas, open_slots, options)?;
+        self.n_runs += 1;
+        Ok(Session { run, number: self.n_runs })
+    }
+
+    /// What the model is asked next, the same until it is answered; `None` if nothing is left to fill, or the
+    /// run is stuck.
+    pub fn view<'s>(&mut self, session: &'s mut Session) -> Result<Option<View<'s>>, DecodeError> {
+        self.check(session)?;
+        session.run.view(&mut *self.strategy)
+    }
+
+    /// Does work of the step that needs no answer, while the model makes it. It changes no token, and does
+    /// nothing before the first view.
+    pub fn prepare(&mut self, session: &mut Session) -> Result<(), DecodeError> {
+        self.check(session)?;
+        session.run.prepare(&mut *self.strategy)
+    }
+
+    /// Keeps tokens by what the model answered to the view. If its shape is wrong, the same view can be
+    /// answered again.
+    ///
+    /// Tokens that are `given` (slots and tokens, as a sampler of the model's own proposes them) are tried
+    /// first, in their order, as far as the strategy lets them be proposed, and as many tokens are kept as
+    /// are given: in place of those that are refused, the surest of what is left.
+    pub fn answer(
+        &mut self,
+        session: &mut Session,
+        answer: Answer<'_>,
+        given: Option<&[(usize, TokenId)]>,
+    ) -> Result<(), DecodeError> {
+        self.check(session)?;
+        session.run.answer(&mut *self.strategy, answer, given)
+    }
+
+    fn check(&self, session: &Session) -> Result<(), DecodeError> {
+        if session.number == self.n_runs { Ok(()) } else { Err(DecodeError::Stale) }
     }
 }

@@ -2,6 +2,8 @@
 
 use anygram_vocab::TokenId;
 
+use crate::log_probs::LogProbs;
+
 /// Why a model gave no log-probabilities.
 pub type ModelError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -30,6 +32,23 @@ pub struct View<'a> {
     /// How many questions there are, roughly: more where tokens were refused or taken back, fewer where more
     /// were kept than planned.
     pub steps: usize,
+}
+
+/// What a model answers: log-probabilities for each slot that was wanted, in order.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// Of all tokens: `[wanted, columns]`, row by row. As [`Model::log_probs`] writes them.
+    Dense {
+        /// The values.
+        values: &'a [f32],
+        /// The length of a row.
+        columns: usize,
+    },
+    /// A row for each slot, dense or of some tokens, as those that a device found to be the likeliest. Tokens
+    /// that are not listed are not proposed, except by masks that leave nothing else; where a completion
+    /// needs them, they weigh the floor. Listed are log-probabilities among *all* tokens, so logits will not
+    /// do: their probabilities sum to at most 1.
+    Rows(&'a LogProbs),
 }
 
 /// A model: gets the tokens of a canvas and returns log-probabilities. It keeps the prompt to itself.

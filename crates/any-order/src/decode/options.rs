@@ -12,12 +12,18 @@ pub enum Order {
     Entropy,
     /// The distance of the likeliest to the second.
     Margin,
+    /// Any, by chance (LLaDA's random remasking).
+    Random,
 }
 
 impl Order {
     /// All of them, with their names.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("confidence", Self::Confidence), ("entropy", Self::Entropy), ("margin", Self::Margin)];
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("confidence", Self::Confidence),
+        ("entropy", Self::Entropy),
+        ("margin", Self::Margin),
+        ("random", Self::Random),
+    ];
 }
 
 /// How many tokens are kept of one answer of the model. At least one is tried each time, and in the last step
@@ -49,6 +55,15 @@ pub enum Revision {
         /// The probability.
         below: f64,
         /// The bound, by which a run ends.
+        most: usize,
+    },
+    /// In each step the likeliest token replaces another one of the loop's in the block, where the model
+    /// gives it more than this probability and the strategy keeps it (the token-to-token edits of LLaDA 2.1).
+    /// A full block is asked about until nothing changes.
+    Edit {
+        /// The probability.
+        above: f64,
+        /// The most steps of a block that is full.
         most: usize,
     },
     /// All are open again in each step until the last, so a token stays only if it is proposed and kept again
@@ -154,6 +169,7 @@ impl DecodeOptions {
         }
         match (self.revision, self.sampling.top_p) {
             (Revision::TakeBack { below, .. }, _) if !is_share(below) => Some("`below` is no probability"),
+            (Revision::Edit { above, .. }, _) if !is_share(above) => Some("`above` is no probability"),
             (_, Some(top_p)) if !is_share(top_p) => Some("`top_p` is no probability"),
             _ if self.block == Some(0) => Some("a block of 0 slots holds nothing"),
             _ => None,

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use super::options::{Order, Sampling};
 use crate::canvas::Canvas;
 use crate::error::{CanvasCause, CanvasError};
-use crate::log_probs::LogProbs;
+use crate::log_probs::{Floor, LogProbs};
 
 /// The distributions of slots, ascending by slot, of which strategies take away what cannot be put.
 ///
@@ -30,7 +30,7 @@ pub struct Rows {
 struct Row {
     slot: usize,
     /// Normalized natural log-probabilities of the constraint's vocabulary.
-    log_probs: Vec<f32>,
+    values: Values,
     /// Whether the slot is still to be filled.
     is_open: bool,
     restriction: Restriction,
@@ -42,9 +42,50 @@ struct Row {
 }
 
 #[derive(Clone, Debug)]
+enum Values {
+    /// Of all tokens.
+    Dense(Vec<f32>),
+    /// Of some, ascending by id; the others are not proposed, and weigh the floor if they can stand there.
+    Listed { pairs: Vec<(TokenId, f32)>, floor: Option<f64> },
+}
+
+impl Values {
+    /// Minus infinity where the model excludes a token, or does not list it.
+    fn get(&self, token: TokenId) -> f32 {
+        match self {
+            Self::Dense(values) => values.get(token.index()).copied(),
+            Self::Listed { pairs, .. } => {
+                let found = pairs.binary_search_by_key(&token, |pair| pair.0);
+                found.ok().map(|at| pairs[at].1)
+            }
+        }
+        .unwrap_or(f32::NEG_INFINITY)
+    }
+
+    /// Whether a token has a value of its own.
+    fn lists(&self, token: TokenId) -> bool {
+        match self {
+            Self::Dense(values) => token.index() < values.len(),
+            Self::Listed { pairs, .. } => pairs.binary_search_by_key(&token, |pair| pair.0).is_ok(),
+        }
+    }
+
+    /// All that have one, ascending by id.
+    fn all(&self) -> impl Iterator<Item = (TokenId, f32)> + Clone + '_ {
+        let (dense, listed): (&[f32], &[(TokenId, f32)]) = match self {
+            Self::Dense(values) => (values, &[]),
+            Self::Listed { pairs, .. } => (&[], pairs),
+        };
+        dense.iter().enumerate().map(|(id, &value)| (TokenId::new(id), value)).chain(listed.iter().copied())
+    }
+}
+
+#[derive(Clone, Debug)]
 enum Restriction {
     Free,
     Mask(Vec<u32>),
+    /// All of the mask can be put: where it leaves none of the listed tokens, others are proposed.
+    Sure(Vec<u32>),
     Only(TokenId),
 }
 
@@ -77,17 +118,41 @@ impl Rows {
                 *never = f32::NEG_INFINITY;
             }
             normalize(hole, &mut log_probs)?;
-            Ok(Row {
-                slot,
-                log_probs,
-                is_open: true,
-                restriction: Restriction::Free,
-                refused: FxHashSet::default(),
-                candidate: None,
-                sums: OnceCell::new(),
-            })
+            Ok(Row::new(slot, Values::Dense(log_probs)))
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
+        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
+    }
+
+    /// From rows for each slot; those that list some tokens have log-probabilities among all.
+    pub(crate) fn of(
+        slots: &[usize],
+        log_probs: &LogProbs,
+        size: usize,
+        never: Option<TokenId>,
+    ) -> Result<Self, CanvasError> {
+        let row = |(hole, (&slot, row)): (usize, (&usize, &crate::log_probs::Row))| {
+            if let Some(values) = row.as_dense() {
+                if values.len() < size {
+                    return Err(CanvasCause::Shape { n_values: values.len(), size }.into());
+                }
+                let mut dense = Self::new(&[slot], values, values.len(), size, never)?;
+                return dense.rows.pop().ok_or_else(|| CanvasCause::Rows { n_rows: 0, n_holes: 1 }.into());
+            }
+            let sum: f64 = row.all().map(|pair| pair.1.exp()).sum();
+            if sum > MOST_LISTED {
+                return Err(CanvasCause::NoShares { hole, sum }.into());
+            }
+            let is_known = |pair: &(TokenId, f64)| pair.0.index() < size && Some(pair.0) != never;
+            let mut pairs: Vec<(TokenId, f32)> =
+                row.all().filter(is_known).map(|(token, value)| (token, value as f32)).collect();
+            // Listed as what cannot stand there.
+            let excluded = row.excluded().filter(|token| Some(*token) != never).chain(never);
+            pairs.extend(excluded.map(|token| (token, f32::NEG_INFINITY)));
+            pairs.sort_unstable_by_key(|pair| pair.0);
+            Ok(Row::new(slot, Values::Listed { pairs, floor: row.floor }))
+        };
+        let rows = slots.iter().zip(log_probs.rows()).enumerate().map(row);
         Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
     }
 
@@ -112,8 +177,7 @@ impl Rows {
 
     /// The model's log-probability of a token, normalized; minus infinity if the slot has no distribution.
     pub fn log_prob(&self, slot: usize, token: TokenId) -> f64 {
-        let row = self.row(slot);
-        row.and_then(|row| row.log_probs.get(token.index())).map_or(f64::NEG_INFINITY, |&value| value.into())
+        self.row(slot).map_or(f64::NEG_INFINITY, |row| row.values.get(token).into())
     }
 
     /// Whether a slot has a distribution.
@@ -125,6 +189,13 @@ impl Rows {
     /// earlier restriction.
     pub fn restrict(&mut self, slot: usize, mask: Vec<u32>) {
         self.change(slot, |row| row.restriction = Restriction::Mask(mask));
+    }
+
+    /// The same with a mask of which all tokens can be put. Where it leaves none of the tokens that are
+    /// listed, those that are not are proposed with the floor; by a mask that promises less, one after the
+    /// other would be refused.
+    pub fn restrict_surely(&mut self, slot: usize, mask: Vec<u32>) {
+        self.change(slot, |row| row.restriction = Restriction::Sure(mask));
     }
 
     /// Lets only one token be proposed for a slot. Replaces an earlier restriction.
@@ -162,15 +233,18 @@ impl Rows {
         let row = self.row(slot)?;
         let sums = row.sums.get_or_init(|| {
             let mut sum = 0.0;
-            let add = |value: &f32| {
-                sum += f64::from(*value).exp();
+            let add = |(_, value): (TokenId, f32)| {
+                sum += f64::from(value).exp();
                 sum
             };
-            row.log_probs.iter().map(add).collect()
+            row.values.all().map(add).collect()
         });
         let drawn = random.unit() * sums.last().copied().filter(|sum| *sum > 0.0)?;
-        let id = sums.partition_point(|sum| *sum <= drawn);
-        Some(TokenId::new(id.min(sums.len() - 1)))
+        let at = sums.partition_point(|sum| *sum <= drawn).min(sums.len() - 1);
+        Some(match &row.values {
+            Values::Dense(_) => TokenId::new(at),
+            Values::Listed { pairs, .. } => pairs[at].0,
+        })
     }
 
     /// One of the tokens of a mask, drawn from the distribution of a slot, or the likeliest of them at
@@ -183,7 +257,7 @@ impl Rows {
         random: &mut Random,
     ) -> Option<TokenId> {
         let mut row = self.row(slot)?.clone();
-        row.restriction = Restriction::Mask(mask.to_vec());
+        row.restriction = Restriction::Sure(mask.to_vec());
         row.refused.clear();
         row.is_open = true;
         Some(row.candidate(Order::Confidence, sampling, random)?.token)
@@ -198,12 +272,13 @@ impl Rows {
         temperature: f64,
     ) -> Result<LogProbs, CanvasError> {
         let scale = if temperature > 0.0 { 1.0 / temperature } else { 1.0 };
-        let rows = canvas.holes().map(|slot| {
-            let row = self.row(slot).map(|row| (&row.log_probs[..], scale));
-            match (row, listed) {
-                (None, _) => Ok(LogProbs::flat()),
-                (Some((values, scale)), None) => LogProbs::scaled(values, scale),
-                (Some((values, scale)), Some(count)) => LogProbs::likeliest(values, scale, count),
+        let rows = canvas.holes().map(|slot| match (self.row(slot).map(|row| &row.values), listed) {
+            (None, _) => Ok(LogProbs::flat()),
+            (Some(Values::Dense(values)), None) => LogProbs::scaled(values, scale),
+            (Some(Values::Dense(values)), Some(count)) => LogProbs::likeliest(values, scale, count),
+            (Some(Values::Listed { pairs, floor }), _) => {
+                let floor = floor.map_or(Floor::Excluded, |floor| Floor::At(floor * scale));
+                of_listed(pairs, scale, floor)
             }
         });
         LogProbs::joined(rows)
@@ -212,12 +287,47 @@ impl Rows {
     /// The same, dense, with the lowest less 10 for tokens that the model excludes.
     pub(crate) fn widened(&self, canvas: &Canvas) -> Result<LogProbs, CanvasError> {
         LogProbs::joined(canvas.holes().map(|slot| {
-            let Some(row) = self.row(slot) else { return Ok(LogProbs::flat()) };
-            let finite = row.log_probs.iter().copied().filter(|value| *value > f32::NEG_INFINITY);
+            let values = match self.row(slot).map(|row| &row.values) {
+                None => return Ok(LogProbs::flat()),
+                Some(Values::Listed { pairs, .. }) => {
+                    let finite: Vec<_> =
+                        pairs.iter().copied().filter(|pair| pair.1 > f32::NEG_INFINITY).collect();
+                    return of_listed(&finite, 1.0, Floor::BelowListed);
+                }
+                Some(Values::Dense(values)) => values,
+            };
+            let finite = values.iter().copied().filter(|value| *value > f32::NEG_INFINITY);
             let floor = finite.reduce(f32::min).unwrap_or(0.0) - 10.0;
-            let values: Vec<f32> = row.log_probs.iter().map(|value| value.max(floor)).collect();
+            let values: Vec<f32> = values.iter().map(|value| value.max(floor)).collect();
             LogProbs::scaled(&values, 1.0)
         }))
+    }
+
+    /// A token as a proposal, if it can be proposed for an open slot of a range.
+    pub(crate) fn candidate(
+        &self,
+        slot: usize,
+        token: TokenId,
+        within: &std::ops::Range<usize>,
+    ) -> Option<Candidate> {
+        let row = self.row(slot).filter(|row| row.is_open && within.contains(&row.slot))?;
+        if self.focus.is_some_and(|focus| focus != slot) {
+            return None;
+        }
+        let (_, log_prob) = row.left().find(|(left, _)| *left == token)?;
+        Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
+    }
+
+    /// The likeliest token of a slot, whether it is open or not.
+    pub(crate) fn likeliest(&self, slot: usize) -> Option<Candidate> {
+        let row = self.row(slot)?;
+        let better = |best: Option<(TokenId, f32)>, new: (TokenId, f32)| match best {
+            Some(best) if new.1 <= best.1 => Some(best),
+            _ => Some(new),
+        };
+        let (token, value) = row.values.all().fold(None, better)?;
+        let log_prob = f64::from(value);
+        Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
     }
 
     /// What would be proposed first, of the open slots of a range.
@@ -275,6 +385,15 @@ impl Rows {
     }
 }
 
+/// Probabilities that are listed sum to at most this: 1, and what rounding of half-precision logits does.
+const MOST_LISTED: f64 = 1.02;
+
+/// One hole of which some tokens are listed, times a factor.
+fn of_listed(pairs: &[(TokenId, f32)], scale: f64, floor: Floor) -> Result<LogProbs, CanvasError> {
+    let scaled = |&(token, value): &(TokenId, f32)| (token, f64::from(value) * scale);
+    LogProbs::listed(&[pairs.iter().map(scaled).collect()], floor)
+}
+
 /// Takes the logarithm of the sum off all values, which may be all minus infinity.
 fn normalize(hole: usize, values: &mut [f32]) -> Result<(), CanvasError> {
     for (id, &value) in values.iter().enumerate() {
@@ -297,24 +416,48 @@ fn normalize(hole: usize, values: &mut [f32]) -> Result<(), CanvasError> {
 const OUT_OF_REACH: f64 = 50.0;
 
 impl Row {
+    fn new(slot: usize, values: Values) -> Self {
+        Self {
+            slot,
+            values,
+            is_open: true,
+            restriction: Restriction::Free,
+            refused: FxHashSet::default(),
+            candidate: None,
+            sums: OnceCell::new(),
+        }
+    }
+
     /// The tokens that can be proposed, with log-probabilities, by id.
     fn left(&self) -> impl Iterator<Item = (TokenId, f64)> + '_ {
-        let ids = match &self.restriction {
-            Restriction::Only(token) => token.index()..token.index() + 1,
-            Restriction::Free | Restriction::Mask(_) => 0..self.log_probs.len(),
+        let only = if let Restriction::Only(token) = &self.restriction { Some(*token) } else { None };
+        // A completion may need what the model excludes.
+        let only = only.map(|token| (token, f64::from(self.values.get(token))));
+        let is_left = |token: TokenId| match &self.restriction {
+            Restriction::Mask(mask) | Restriction::Sure(mask) => {
+                token.index() / 32 < mask.len()
+                    && get_bit(mask, token.index())
+                    && !self.refused.contains(&token)
+            }
+            Restriction::Free => !self.refused.contains(&token),
+            Restriction::Only(_) => false,
         };
-        ids.filter_map(|id| {
-            let value = *self.log_probs.get(id)?;
-            let allowed = match &self.restriction {
-                Restriction::Mask(mask) => id / 32 < mask.len() && get_bit(mask, id),
-                // A completion may need what the model excludes.
-                Restriction::Only(_) => return Some((TokenId::new(id), f64::from(value))),
-                Restriction::Free => true,
-            };
-            let token = TokenId::new(id);
-            (allowed && value > f32::NEG_INFINITY && !self.refused.contains(&token))
-                .then_some((token, value.into()))
-        })
+        let any =
+            self.values.all().filter(move |&(token, value)| value > f32::NEG_INFINITY && is_left(token));
+        let any = any.map(|(token, value)| (token, f64::from(value)));
+        let wider = match (&self.restriction, &self.values) {
+            (Restriction::Sure(mask), Values::Listed { floor: Some(floor), .. })
+                if any.clone().next().is_none() =>
+            {
+                Some((mask.len() * 32, *floor))
+            }
+            _ => None,
+        };
+        let wider = wider.into_iter().flat_map(move |(end, floor)| {
+            let is_wider = move |&token: &TokenId| is_left(token) && !self.values.lists(token);
+            (0..end).map(TokenId::new).filter(is_wider).map(move |token| (token, floor))
+        });
+        only.into_iter().chain(any).chain(wider)
     }
 
     fn candidate(&self, order: Order, sampling: Sampling, random: &mut Random) -> Option<Candidate> {
@@ -343,6 +486,7 @@ impl Row {
             Order::Confidence => log_prob,
             Order::Margin => top.exp() - second.exp(),
             Order::Entropy => -entropy,
+            Order::Random => random.unit(),
         };
         Some(Candidate { slot: self.slot, token, log_prob, sureness, entropy })
     }
@@ -445,6 +589,33 @@ mod tests {
             candidate.unwrap().slot
         };
         assert_eq!((first(Order::Confidence), first(Order::Entropy), first(Order::Margin)), (0, 0, 1));
+    }
+
+    #[test]
+    fn of_listed_tokens_others_are_proposed_only_by_sure_masks() {
+        let pairs = vec![(TokenId(3), -1.0), (TokenId(0), -2.0)];
+        let log_probs = LogProbs::listed(&[pairs], Floor::default()).unwrap();
+        let mut rows = Rows::of(&[7], &log_probs, 5, None).unwrap();
+        let mut without = Rows::of(&[7], &log_probs, 5, Some(TokenId(2))).unwrap();
+        let left = |rows: &Rows| {
+            rows.row(7).unwrap().left().map(|(token, value)| (token.0, value)).collect::<Vec<_>>()
+        };
+        assert_eq!(left(&rows), [(0, -2.0), (3, -1.0)]);
+        assert_eq!((rows.log_prob(7, TokenId(3)), rows.log_prob(7, TokenId(1))), (-1.0, f64::NEG_INFINITY));
+        rows.restrict(7, vec![0b10110]);
+        assert_eq!(left(&rows), []);
+        rows.restrict_surely(7, vec![0b10110]);
+        assert_eq!(left(&rows), [(1, -12.0), (2, -12.0), (4, -12.0)]);
+        without.restrict_surely(7, vec![0b10110]);
+        assert_eq!(left(&without), [(1, -12.0), (4, -12.0)]);
+        rows.refuse(7, TokenId(2));
+        assert_eq!(left(&rows), [(1, -12.0), (4, -12.0)]);
+        rows.restrict_surely(7, vec![0b10111]);
+        assert_eq!(left(&rows), [(0, -2.0)]);
+        let excluded = LogProbs::listed(&[vec![(TokenId(3), -1.0)]], Floor::Excluded).unwrap();
+        let mut rows = Rows::of(&[7], &excluded, 5, None).unwrap();
+        rows.restrict_surely(7, vec![0b10110]);
+        assert_eq!(left(&rows), []);
     }
 
     #[test]

@@ -20,12 +20,17 @@ pub struct Sequential {
     has_budget: bool,
     /// The slot and its mask.
     last: Option<(usize, Judgement)>,
+    /// What was prepared: a canvas and the mask of its first hole.
+    prepared: Option<(Canvas, Option<FirstHole>)>,
 }
+
+/// A hole, its mask, and whether it is proven that all it allows can be completed.
+type FirstHole = (usize, Vec<u32>, bool);
 
 impl Sequential {
     /// For a constraint.
     pub fn new(constraint: &Constraint) -> Result<Self, DecodeError> {
-        Ok(Self { matcher: constraint.matcher()?, has_budget: false, last: None })
+        Ok(Self { matcher: constraint.matcher()?, has_budget: false, last: None, prepared: None })
     }
 
     /// With masks that leave room to close.
@@ -36,7 +41,10 @@ impl Sequential {
 
     /// The mask of the first hole, and whether it is proven that all it allows can be completed; `None` if
     /// there is no hole or the text before it is not viable.
-    fn mask(&mut self, canvas: &Canvas) -> Result<Option<(usize, Vec<u32>, bool)>, DecodeError> {
+    fn mask(&mut self, canvas: &Canvas) -> Result<Option<FirstHole>, DecodeError> {
+        if let Some((_, known)) = self.prepared.take_if(|(prepared, _)| prepared == canvas) {
+            return Ok(known);
+        }
         let Some(hole) = canvas.holes().next() else { return Ok(None) };
         let text = canvas.slots()[..hole].iter().filter_map(|slot| match slot {
             Slot::Fixed(token) => Some(*token),
@@ -85,6 +93,13 @@ pub(super) fn follow(matcher: &mut Matcher, text: impl Iterator<Item = TokenId>)
 impl Strategy for Sequential {
     fn begin(&mut self, _seed: u64) {
         self.last = None;
+        self.prepared = None;
+    }
+
+    fn prepare(&mut self, canvas: &Canvas, _is_by_likeliest: bool) -> Result<(), DecodeError> {
+        let mask = self.mask(canvas)?;
+        self.prepared = Some((canvas.clone(), mask));
+        Ok(())
     }
 
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, _is_first: bool) -> Result<(), DecodeError> {
@@ -92,7 +107,7 @@ impl Strategy for Sequential {
         match self.mask(canvas)? {
             Some((hole, mask, proven)) => {
                 rows.focus(Some(hole));
-                rows.restrict(hole, mask);
+                rows.restrict_surely(hole, mask);
                 self.last = Some((hole, Judgement { kept: true, proven, ground: Ground::Mask }));
             }
             // Nothing can be proposed.

@@ -29,6 +29,15 @@ pub trait Strategy: Send {
         Ok(())
     }
 
+    /// Does work of the next step that needs no answer of the model, perhaps while the model makes it. The
+    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it;
+    /// `is_by_likeliest` is what its rows will say of themselves ([`Rows::is_by_likeliest`]). It changes no
+    /// answer.
+    fn prepare(&mut self, canvas: &Canvas, is_by_likeliest: bool) -> Result<(), DecodeError> {
+        let _ = (canvas, is_by_likeliest);
+        Ok(())
+    }
+
     /// Whether a token is kept; in `canvas` it stands already.
     fn judge(
         &mut self,
