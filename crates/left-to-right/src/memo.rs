@@ -139,8 +139,8 @@ impl Memo {
         }
     }
 
-    /// Which of what is left of some tokens come through behind a reading, as far as a mask does not have them
-    /// already, if that is known: of the present mask, or also of others. What is looked at is noted.
+    /// Which of what is left of some tokens come through behind a reading, as far as a mask does not have
+    /// them already, if that is known: of the present mask, or also of others. What is looked at is noted.
     pub(crate) fn find_part(
         &mut self,
         stepper: &mut Stepper,
@@ -169,8 +169,8 @@ impl Memo {
         Some(known.clone())
     }
 
-    /// Keeps what comes through behind a reading: with a limit as [`Memo::insert`] keeps masks, and where that
-    /// cannot be for the present mask.
+    /// Keeps what comes through behind a reading: with a limit as [`Memo::insert`] keeps masks, and where
+    /// that cannot be for the present mask.
     pub(crate) fn insert_part(
         &mut self,
         stepper: &mut Stepper,

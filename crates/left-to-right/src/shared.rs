@@ -8,8 +8,8 @@
 //!
 //! What a walk depends on besides is which bytes begin a piece, for there tokens go on behind one; it is
 //! compared for the bytes that were asked about ([`Sweep::asked`](crate::sweep::Sweep::asked)). Bounded in
-//! bytes: when full, each new one looks at the few that came first and puts out those that no language has and
-//! that nobody asked for since; if these are all in use, it is not kept.
+//! bytes: when full, each new one looks at the few that came first and puts out those that no language has
+//! and that nobody asked for since; if these are all in use, it is not kept.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
