@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use anygram_recognizer::StateId;
 use anygram_vocab::{TokenId, TokenTrie};
+use rustc_hash::FxHashSet;
 
 use crate::frontier::{Config, Stepper, Traced};
 use crate::language::{Language, StepError};
@@ -71,14 +72,17 @@ pub(crate) struct Followed<'a> {
     memo: &'a mut Memo,
     /// The tokens so far.
     words: &'a mut [u32],
+    /// What was followed for the mask: all that comes through there is among the tokens.
+    done: FxHashSet<(Config, u64)>,
     cost: usize,
+    /// Whether the parser's states can be told apart by what is seen of them.
+    has_views: bool,
 }
 
 /// A reading before what is left of some tokens, of which the exits are followed.
 struct Frame {
     config: Config,
-    /// The number of their trie, and where its trace began; `None` where the mask begins, with all of all
-    /// tokens.
+    /// The number of their trie, and where its trace began, if anybody wants to know what comes through.
     behind: Option<(u64, Traced)>,
     walk: Arc<Walk>,
     /// How many exits were followed, and how many ends of pieces behind them too.
@@ -186,7 +190,9 @@ impl<'a> Followed<'a> {
         (walks, memo): (&'a mut Walks, &'a mut Memo),
         words: &'a mut [u32],
     ) -> Self {
-        Self { stepper, language, walks, memo, words, cost: cost_of(trie) }
+        let has_views = stepper.recognizer().shared_states().is_some();
+        let (done, cost) = (FxHashSet::default(), cost_of(trie));
+        Self { stepper, language, walks, memo, words, done, cost, has_views }
     }
 
     /// Adds the tokens that some readings admit.
@@ -271,7 +277,17 @@ impl<'a> Followed<'a> {
             let found = Through::default();
             return Ok(Some(Frame { config, behind: None, walk, n_done: 0, n_ends: 0, found }));
         };
-        let is_kept = walk.worth.is_kept(self.cost);
+        let is_new = self.done.insert((config, rest.id));
+        if !is_new && !before.is_noted {
+            *n_ends += walk.worth.n_ends.load(Ordering::Relaxed);
+            return Ok(None);
+        }
+        let is_kept = self.is_kept(&walk);
+        if !is_kept && !before.is_noted {
+            self.stay(state, &walk, before)?;
+            let found = Through::default();
+            return Ok(Some(Frame { config, behind: None, walk, n_done: 0, n_ends: 0, found }));
+        }
         if let Some(known) = self.memo.find_part(self.stepper, (config, rest.id), is_kept, self.words) {
             known.parts.iter().for_each(|tokens| tokens.add_to(self.words));
             before.add_known(&known);
@@ -287,6 +303,11 @@ impl<'a> Followed<'a> {
             return Err(error);
         }
         Ok(Some(Frame { config, behind, walk, n_done: 0, n_ends: 0, found }))
+    }
+
+    /// Whether it pays to keep what comes through behind a walk.
+    fn is_kept(&self, walk: &Walk) -> bool {
+        self.has_views && (self.cost == 1 || walk.worth.is_kept(self.cost))
     }
 
     /// Adds the tokens in which the piece goes on to their end.
@@ -317,13 +338,14 @@ impl<'a> Followed<'a> {
         Ok(())
     }
 
-    /// Keeps what came through, and tells it to whoever it is behind.
+    /// Keeps what came through, if somebody wants to know, and tells it to whoever it is behind.
     fn finish(&mut self, frame: Frame, before: Option<&mut Frame>) {
         let Frame { config, behind, walk, n_ends, found, .. } = frame;
-        let (Some((rest, traced)), Some(before)) = (behind, before) else { return };
+        let Some(before) = before else { return };
+        let is_kept = self.is_kept(&walk);
         before.n_ends += n_ends;
-        let is_kept = walk.worth.is_kept(self.cost);
         walk.worth.n_ends.store(n_ends, Ordering::Relaxed);
+        let Some((rest, traced)) = behind else { return };
         if n_ends < FEW_ENDS.min(self.cost) {
             self.stepper.close_trace();
             before.found.add_all(&found);
@@ -336,7 +358,7 @@ impl<'a> Followed<'a> {
         let assumed = found.assumed.without(&parts, &mut walks.row);
         let known = Known { parts, assumed };
         before.found.add_known(&known);
-        let limit = (is_kept || self.cost == 1).then(|| self.language.limits().mask_bytes);
+        let limit = is_kept.then(|| self.language.limits().mask_bytes);
         if limit.is_some() {
             walk.worth.lose(self.cost);
         }
