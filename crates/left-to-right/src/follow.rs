@@ -36,7 +36,7 @@ pub(crate) struct Worth {
 }
 
 /// The ends of pieces that take as long to follow as to keep what comes through, roughly. Of small
-/// vocabularies everything is kept, so that tests take that way.
+/// vocabularies all is kept that comes twice, so that tests take that way too.
 fn cost_of(trie: &TokenTrie) -> usize {
     MANY_ENDS.min(1 + trie.n_nodes() / 1_000)
 }
@@ -156,6 +156,13 @@ impl Union {
 /// Rows of one union that are kept apart; of more it is cheaper to make one.
 const MANY_ROWS: usize = 4;
 
+impl Frame {
+    fn new(config: Config, walk: Arc<Walk>, behind: Option<(u64, Traced)>) -> Self {
+        let found = Through { is_noted: behind.is_some(), ..Through::default() };
+        Self { config, behind, walk, n_done: 0, n_ends: 0, found }
+    }
+}
+
 impl Through {
     fn add(&mut self, tokens: &Arc<Tokens>) {
         if self.is_noted {
@@ -272,42 +279,36 @@ impl<'a> Followed<'a> {
             self.stay(state, &walk, before)?;
             return Ok(None);
         }
-        let Some(rest) = rest else {
-            self.stay(state, &walk, before)?;
-            let found = Through::default();
-            return Ok(Some(Frame { config, behind: None, walk, n_done: 0, n_ends: 0, found }));
-        };
-        let is_new = self.done.insert((config, rest.id));
+        let part = rest.map(|rest| (config, rest.id));
+        let is_new = part.is_none_or(|part| self.done.insert(part));
         if !is_new && !before.is_noted {
             *n_ends += walk.worth.n_ends.load(Ordering::Relaxed);
             return Ok(None);
         }
         let is_kept = self.is_kept(&walk);
-        if !is_kept && !before.is_noted {
+        let Some(part) = part.filter(|_| is_kept || before.is_noted) else {
             self.stay(state, &walk, before)?;
-            let found = Through::default();
-            return Ok(Some(Frame { config, behind: None, walk, n_done: 0, n_ends: 0, found }));
-        }
-        if let Some(known) = self.memo.find_part(self.stepper, (config, rest.id), is_kept, self.words) {
+            return Ok(Some(Frame::new(config, walk, None)));
+        };
+        if let Some(known) = self.memo.find_part(self.stepper, part, is_kept, self.words) {
             known.parts.iter().for_each(|tokens| tokens.add_to(self.words));
             before.add_known(&known);
             *n_ends += walk.worth.save();
             return Ok(None);
         }
-        let behind = Some((rest.id, self.stepper.begin_trace()));
+        let mut frame = Frame::new(config, walk, Some((part.1, self.stepper.begin_trace())));
         // What is wanted behind an ignored piece is what is wanted here.
         self.stepper.look_into(state, None);
-        let mut found = Through { is_noted: true, ..Through::default() };
-        if let Err(error) = self.stay(state, &walk, &mut found) {
+        if let Err(error) = self.stay(state, &frame.walk, &mut frame.found) {
             self.stepper.close_trace();
             return Err(error);
         }
-        Ok(Some(Frame { config, behind, walk, n_done: 0, n_ends: 0, found }))
+        Ok(Some(frame))
     }
 
     /// Whether it pays to keep what comes through behind a walk.
     fn is_kept(&self, walk: &Walk) -> bool {
-        self.has_views && (self.cost == 1 || walk.worth.is_kept(self.cost))
+        self.has_views && walk.worth.is_kept(self.cost)
     }
 
     /// Adds the tokens in which the piece goes on to their end.

@@ -629,12 +629,20 @@ fn the_pace_says_how_many_are_kept() {
     assert_eq!(steps(Pace::EntropyBound(0.1), 3), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (2, 5)]);
 }
 
-/// Doubts a token as soon as something else stands beside it.
-struct Doubting {
+/// Is asked several times, and says then what it gives each token of each of three slots; the last holds from
+/// then on.
+struct Changing {
+    answers: Vec<[(usize, f32); 3]>,
     asked: usize,
 }
 
-impl Model for Doubting {
+impl Changing {
+    fn new(answers: &[[(usize, f32); 3]]) -> Self {
+        Self { answers: answers.to_vec(), asked: 0 }
+    }
+}
+
+impl Model for Changing {
     fn vocabulary_size(&self) -> usize {
         6
     }
@@ -644,15 +652,21 @@ impl Model for Doubting {
     }
 
     fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
+        let answer = self.answers[self.asked.min(self.answers.len() - 1)];
         self.asked += 1;
         for (row, &slot) in rows.chunks_mut(6).zip(view.wanted) {
-            // First it is all for "x" in the second slot, then for "(" "x" ")" with the "x" in the middle.
-            let tokens = if self.asked == 1 { [1, 1, 2] } else { [0, 2, 1] };
+            let (token, logit) = answer[slot];
             row.fill(0.0);
-            row[tokens[slot]] = if self.asked == 1 { [1.0, 2.0, 6.0][slot] } else { 6.0 };
+            row[token] = logit;
         }
         Ok(())
     }
+}
+
+/// First it is all for "x" in the second slot, then for "(" "x" ")" with the "x" in the middle: it doubts a
+/// token as soon as something else stands beside it.
+fn doubting() -> Changing {
+    Changing::new(&[[(1, 1.0), (1, 2.0), (2, 6.0)], [(0, 6.0), (2, 6.0), (1, 6.0)]])
 }
 
 #[test]
@@ -664,14 +678,14 @@ fn tokens_are_taken_back() {
             revision: Revision::TakeBack { below: 0.2, most: 5 },
             ..DecodeOptions::default()
         };
-        let decoded = decode(&constraint, name, &holes(3), &mut Doubting { asked: 0 }, &options);
+        let decoded = decode(&constraint, name, &holes(3), &mut doubting(), &options);
         assert_eq!(ids(&decoded), [0, 2, 1], "{name}");
         let taken =
             decoded.trace.events().iter().any(|event| matches!(event, Event::TakenBack { step: 1, .. }));
         // The exact ones had nothing to take back if they did not fall for it.
         assert!(taken || decoded.trace.n_refused() > 0, "{name}: {:?}", decoded.trace);
         let stays = DecodeOptions { revision: Revision::Stay, ..options };
-        let decoded = decode(&constraint, "none", &holes(3), &mut Doubting { asked: 0 }, &stays);
+        let decoded = decode(&constraint, "none", &holes(3), &mut doubting(), &stays);
         assert_eq!(ids(&decoded)[2], 2, "without it, it stays");
     }
 }
@@ -1057,7 +1071,7 @@ fn likelier_tokens_replace_others() {
             revision: Revision::Edit { above: 0.9, most: 4 },
             ..DecodeOptions::default()
         };
-        let decoded = decode(&constraint, name, &holes(3), &mut Changing { asked: 0 }, &options);
+        let decoded = decode(&constraint, name, &holes(3), &mut changing(), &options);
         // "x" and two EOS in the first answer; "(x)" in the second, which `exact` reaches where single
         // replacements lead through sentences.
         let edits = decoded.trace.proposals().filter(|proposal| proposal.step > 0).count();
@@ -1069,31 +1083,12 @@ fn likelier_tokens_replace_others() {
         }
         assert!(decoded.trace.n_asked() <= 6, "{name}");
         let stays = DecodeOptions { revision: Revision::Stay, ..options };
-        let decoded = decode(&constraint, name, &holes(3), &mut Changing { asked: 0 }, &stays);
+        let decoded = decode(&constraint, name, &holes(3), &mut changing(), &stays);
         assert_eq!((ids(&decoded), decoded.trace.n_asked()), (vec![2, 4, 4], 1), "{name}");
     }
 }
 
 /// First it is for "x" and the end, then for "(x)".
-struct Changing {
-    asked: usize,
-}
-
-impl Model for Changing {
-    fn vocabulary_size(&self) -> usize {
-        6
-    }
-
-    fn open_slots(&self) -> OpenSlots {
-        MASK
-    }
-
-    fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
-        self.asked += 1;
-        for (row, &slot) in rows.chunks_mut(6).zip(view.wanted) {
-            row.fill(0.0);
-            row[if self.asked == 1 { [2, 4, 4] } else { [0, 2, 1] }[slot]] = 9.0;
-        }
-        Ok(())
-    }
+fn changing() -> Changing {
+    Changing::new(&[[(2, 9.0), (4, 9.0), (4, 9.0)], [(0, 9.0), (2, 9.0), (1, 9.0)]])
 }

@@ -105,6 +105,87 @@ fn of_random_grammars() {
     assert!(seeds.len() < 20 || parts_found > kept / 10, "so do parts of new masks");
 }
 
+/// A grammar over short texts, whose rules hold one another.
+fn nested(random: &mut Random) -> String {
+    let n_rules = random.between(2, 5);
+    let mut source = "start: r0\n".to_owned();
+    for rule in 0..n_rules {
+        let texts = ["a", "b", "c", "d", "e", "ab", "bc", "abc"];
+        let text = |random: &mut Random| format!("\"{}\"", random.choose(&texts));
+        let mut ways = vec![text(random)];
+        for _ in 0..random.between(1, 4) {
+            let symbol = |random: &mut Random| match random.chance(50) {
+                true => text(random),
+                false => format!("r{}", random.below(n_rules)),
+            };
+            let n_symbols = random.between(1, 5);
+            ways.push((0..n_symbols).map(|_| symbol(random)).collect::<Vec<_>>().join(" "));
+        }
+        source += &format!("r{rule}: {}\n", ways.join(" | "));
+    }
+    // Behind ignored pieces the state is that before them, by whichever way.
+    for _ in 0..random.below(5) {
+        let n_bytes = random.between(1, 4);
+        let text: String = (0..n_bytes).map(|_| *random.choose(&['a', 'd', 'e'])).collect();
+        source += &format!("%ignore \"{text}\"\n");
+    }
+    source
+}
+
+/// Tokens that are all short texts, so that much is left of most of them behind a piece, and the same by many
+/// ways: masks on shared tables are what single tokens do.
+#[test]
+fn of_all_short_texts() {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let seeds: Vec<u64> = match number("ANYGRAM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("ANYGRAM_SEEDS").unwrap_or(60)).collect(),
+    };
+    let mut tokens = vec![None];
+    let mut longest = vec![Vec::new()];
+    for _ in 0..4 {
+        longest =
+            longest.iter().flat_map(|text| (b'a'..=b'e').map(|byte| [&**text, &[byte]].concat())).collect();
+        tokens.extend(longest.iter().cloned().map(Some));
+    }
+    let vocabulary = vocabulary(&tokens);
+    let (mut n_masks, mut n_parts) = (0, 0);
+    for &seed in &seeds {
+        let mut random = Random::new(seed);
+        let source = nested(&mut random);
+        let mut grammar = lark::parse(&source, &LarkOptions::default()).unwrap();
+        for mode in [LexerMode::Longest, LexerMode::Contextual, LexerMode::Scannerless] {
+            // A promise that is not kept, so that a token comes through by several ways.
+            grammar.delimited = mode == LexerMode::Scannerless;
+            let Some(mut sharing) = matcher(&grammar, mode, Engine::Earley, &vocabulary, 1 << 20) else {
+                continue;
+            };
+            for _ in 0..6 {
+                sharing.reset();
+                for _ in 0..8 {
+                    let n_found = sharing.memo_counts().found;
+                    let Ok(mask) = sharing.mask() else { break };
+                    n_masks += u64::from(sharing.memo_counts().found == n_found);
+                    for (id, text) in tokens.iter().enumerate().skip(1) {
+                        let token = TokenId::new(id);
+                        let Ok(n) = sharing.validate(&[token]) else { continue };
+                        let before = sharing.tokens();
+                        let is_right = mask.contains(token) == (n == 1);
+                        assert!(is_right, "seed {seed}, {mode:?}, after {before:?}: {text:?}\n{source}");
+                    }
+                    let allowed: Vec<TokenId> = mask.iter().filter(|token| token.0 > 0).collect();
+                    if allowed.is_empty() || sharing.advance(*random.choose(&allowed)).is_err() {
+                        break;
+                    }
+                }
+            }
+            n_parts += sharing.memo_counts().parts_found;
+        }
+    }
+    println!("{n_masks} masks computed, {n_parts} parts found");
+    assert!(seeds.len() < 20 || n_parts > n_masks, "{n_parts} parts of {n_masks} masks are found");
+}
+
 /// Masks along a text are computed ahead, and those of other texts on the same tables are what they were.
 #[test]
 fn prepared_masks_are_the_same() {
