@@ -3,6 +3,23 @@
 //! The numbers are those of [`anygram_bits::Random`]; only what is made of them differs. Seeds that tests
 //! name, and how many of their cases are of which kind, depend on these draws, so they stay as they are.
 
+/// The seeds that a random test runs: the first `n`, or `ANYGRAM_SEEDS` of them, or the one that `ANYGRAM_SEED`
+/// names.
+///
+/// # Panics
+/// If a variable is set to what is no number: another one than was meant would be run.
+pub fn seeds(n: u64) -> Vec<u64> {
+    let number = |name: &str| {
+        let value = std::env::var_os(name)?;
+        let number = value.to_str().and_then(|value| value.parse().ok());
+        Some(number.unwrap_or_else(|| panic!("{name} is {value:?}, and no number")))
+    };
+    match number("ANYGRAM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("ANYGRAM_SEEDS").unwrap_or(n)).collect(),
+    }
+}
+
 /// A stream of random numbers: good enough to draw test cases, for nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Random(anygram_bits::Random);

@@ -18,11 +18,7 @@ use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(40)).collect(),
-    }
+    anygram_testkit::random::seeds(40)
 }
 
 /// A table of log-probabilities for each slot, which may depend on what the model sees.

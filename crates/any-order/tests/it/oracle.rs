@@ -34,11 +34,7 @@ const ORACLE: OracleLimits = OracleLimits { max_extra: 4, max_texts: 150, prune:
 const MOST: usize = 3_000;
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(25)).collect(),
-    }
+    anygram_testkit::random::seeds(25)
 }
 
 /// Whether there are too few seeds for counts to mean anything: one may have no canvas that is completable.

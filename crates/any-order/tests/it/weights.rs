@@ -24,11 +24,7 @@ const MOST: usize = 2_000;
 const N_SAMPLES: usize = 2_000;
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(40)).collect(),
-    }
+    anygram_testkit::random::seeds(40)
 }
 
 struct Case {

@@ -34,14 +34,14 @@ fn check(matcher: &mut Matcher, grammar: &str) {
 
 #[test]
 fn budgets_count_tokens_where_items_differ() {
-    let seeds = std::env::var("ANYGRAM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40);
+    let seeds = anygram_testkit::random::seeds(40);
     // Every byte is a token, so there are bounds that take no search.
     let special = SpecialIds { eos: vec![256], ..SpecialIds::default() };
     let bytes = (0..=u8::MAX).map(|byte| vec![byte]).chain([Vec::new()]);
     let tokens = bytes.chain(TOKENS.map(|token| token.as_bytes().to_vec()));
     let vocabulary = Vocabulary::from_tokens(tokens, special).unwrap();
     let mut n_cut = 0;
-    for seed in 0..seeds {
+    for seed in seeds {
         let mut random = Random::new(seed);
         let (part, most) = (PARTS[random.below(PARTS.len())], 2 + random.below(4));
         let start = if random.chance(50) { "p value" } else { "value p" };

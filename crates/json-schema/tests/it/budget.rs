@@ -40,11 +40,7 @@ fn vocabulary(all_bytes: bool) -> Vocabulary {
 }
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(60)).collect(),
-    }
+    anygram_testkit::random::seeds(60)
 }
 
 /// A random schema, and an output of it.

@@ -63,8 +63,8 @@ fn fewest(pieces: &dyn PieceAutomaton, label: u32, seed: u64) -> FxHashMap<u32, 
 
 /// Schemas of all kinds of strings and numbers, and random ones.
 fn schemas() -> impl Iterator<Item = String> {
-    let seeds = std::env::var("ANYGRAM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(100);
-    let random = (0..seeds).map(|seed| {
+    let seeds = anygram_testkit::random::seeds(100);
+    let random = seeds.into_iter().map(|seed| {
         let mut generator = Generator::new(seed);
         let schema = generator.schema(3);
         generator.spell(&schema)

@@ -22,11 +22,7 @@ use anygram_vocab::{LoadOptions, TokenId, Vocabulary};
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(400)).collect(),
-    }
+    anygram_testkit::random::seeds(400)
 }
 
 /// A state of a tree of right-hand sides.

@@ -144,10 +144,10 @@ fn of_threads() {
 /// Random grammars in all modes, all within one bound that lets nothing be kept for long.
 #[test]
 fn of_random_grammars() {
-    let seeds = std::env::var("ANYGRAM_SEEDS").ok().and_then(|value| value.parse().ok()).unwrap_or(40);
+    let seeds = anygram_testkit::random::seeds(40);
     let bound = TablesBound::new(1 << 16);
     let mut outputs: Vec<(Matcher, Matcher)> = Vec::new();
-    for seed in 0..seeds {
+    for seed in seeds {
         for mode in [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual] {
             let case = RandomCase::in_mode(seed, mode);
             let options = LanguageOptions { lexer: Some(mode), ..LanguageOptions::default() };

@@ -23,11 +23,7 @@ const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant
 const MODES: [LexerMode; 3] = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
 
 pub(super) fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(40)).collect(),
-    }
+    anygram_testkit::random::seeds(40)
 }
 
 /// The vocabulary of a case. Some lack tokens; to some all bytes are added, which gives the engine its bounds

@@ -83,11 +83,7 @@ fn vocabulary(random: &mut Random) -> Vocabulary {
 
 #[test]
 fn masks_are_what_bytes_say() {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let seeds = match number("ANYGRAM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ANYGRAM_SEEDS").unwrap_or(100) / 10,
-    };
+    let seeds = anygram_testkit::random::seeds(10);
     let grammar = lark::parse(GRAMMAR, &LarkOptions::default()).unwrap();
     let (mut n_masks, mut n_allowed) = (0, 0);
     for seed in seeds {

@@ -78,11 +78,7 @@ fn walk(
 
 #[test]
 fn of_random_grammars() {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let seeds: Vec<u64> = match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(60)).collect(),
-    };
+    let seeds = anygram_testkit::random::seeds(60);
     let (mut found, mut kept, mut not_kept, mut parts_found) = (0, 0, 0, 0);
     for &seed in &seeds {
         let modes = [LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual];
@@ -136,11 +132,7 @@ fn nested(random: &mut Random) -> String {
 /// ways: masks on shared tables are what single tokens do.
 #[test]
 fn of_all_short_texts() {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let seeds: Vec<u64> = match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(60)).collect(),
-    };
+    let seeds = anygram_testkit::random::seeds(25);
     let mut tokens = vec![None];
     let mut longest = vec![Vec::new()];
     for _ in 0..4 {

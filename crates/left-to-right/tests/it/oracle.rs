@@ -30,11 +30,7 @@ const ENOUGH: usize = 3;
 const ENGINES: [Engine; 3] = [Engine::Reference, Engine::Earley, Engine::Valiant];
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(100)).collect(),
-    }
+    anygram_testkit::random::seeds(100)
 }
 
 /// What one case came to.

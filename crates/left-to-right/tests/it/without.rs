@@ -12,11 +12,7 @@ use anygram_testkit::random::Random;
 use anygram_testkit::text::{Sym, bytes_of, show};
 
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(200)).collect(),
-    }
+    anygram_testkit::random::seeds(200)
 }
 
 /// The bytes that tokens without bytes stand between, too.

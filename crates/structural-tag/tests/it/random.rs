@@ -22,11 +22,7 @@ const LONGEST_PREFIX: usize = 3;
 const LONGEST_TOKEN: usize = 2;
 
 pub fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    match number("ANYGRAM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("ANYGRAM_SEEDS").unwrap_or(300)).collect(),
-    }
+    anygram_testkit::random::seeds(300)
 }
 
 fn word(random: &mut Random, shortest: usize) -> String {
@@ -138,7 +134,7 @@ pub fn none_of(failures: &[String]) {
 #[test]
 fn random_tags_are_those_of_the_reference() {
     let (mut n_compared, mut n_refused, mut n_triggered, mut failures) = (0, 0, 0, Vec::new());
-    for seed in seeds() {
+    for seed in seeds().into_iter().step_by(2) {
         let mut random = Random::new(seed);
         let format = loop {
             let format = format(&mut random, 2);

@@ -106,7 +106,7 @@ fn n_asked(format: &Value) -> usize {
 fn random_tags_of_tokens_are_those_of_the_reference() {
     let all = all_texts(TOKENS, LONGEST);
     let (mut n_compared, mut failures) = (0, Vec::new());
-    for seed in seeds() {
+    for seed in seeds().into_iter().step_by(2) {
         let mut random = Random::new(seed);
         let format = loop {
             let format = format(&mut random, 2);
@@ -120,7 +120,7 @@ fn random_tags_of_tokens_are_those_of_the_reference() {
         }
     }
     none_of(&failures);
-    assert!(seeds().len() < 100 || n_compared * 2 > seeds().len(), "{n_compared}");
+    assert!(seeds().len() < 100 || n_compared * 4 > seeds().len(), "{n_compared}");
 }
 
 fn compare(format: &Value, all: &[Vec<u8>]) -> Result<bool, String> {
