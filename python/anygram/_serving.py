@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from anygram._errors import AnygramError, LimitError
-from anygram._native import Constraint, Matcher, Vocabulary
+from anygram._native import Constraint, MaskBuffer, Matcher, Vocabulary, fill_masks
 
 Tell = Callable[[AnygramError], AnygramError]
 """How an error is shown: without the text of outputs, unless asked."""
@@ -45,6 +45,7 @@ class Output:
     __slots__ = (
         "close_from",
         "error",
+        "has_ended",
         "limit",
         "matcher",
         "n_tokens",
@@ -63,6 +64,8 @@ class Output:
     """How many of them are left when masks begin to see to that."""
     n_tokens: int
     """Tokens of text so far."""
+    has_ended: bool
+    """Whether a stop token was accepted."""
 
     def __init__(
         self,
@@ -83,13 +86,13 @@ class Output:
         self.limit = None
         self.close_from = sys.maxsize
         self.n_tokens = 0
-        self._has_stopped = False
+        self.has_ended = self._has_stopped = False
         self._tell, self._tick = tell, tick
 
     @property
-    def is_plain(self) -> bool:
-        """Whether masks are those of the constraint, but for stop tokens."""
-        return self.limit is None
+    def closes(self) -> bool:
+        """Whether the next mask has to see to it that the output can be closed within its limit."""
+        return self.limit is not None and self.limit - self.n_tokens <= self.close_from
 
     def copy(self) -> Output:
         """The same state, for another request."""
@@ -97,14 +100,9 @@ class Output:
         made.matcher = self.matcher.fork()
         made._special, made._ordinary = self._special, self._ordinary
         made._tell, made._tick = self._tell, self._tick
-        made._has_stopped, made.error = self._has_stopped, self.error
+        made._has_stopped, made.has_ended, made.error = self._has_stopped, self.has_ended, self.error
         made.limit, made.close_from, made.n_tokens = self.limit, self.close_from, self.n_tokens
         return made
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether a stop token was accepted."""
-        return self._has_stopped or self.matcher.has_ended
 
     def accept(self, token: int) -> None:
         """Appends a token; nothing happens after the end.
@@ -117,7 +115,7 @@ class Output:
         if self.has_ended:
             return
         if token in self._ordinary and self.matcher.is_sentence:
-            self._has_stopped = True
+            self.has_ended = self._has_stopped = True
             return
         try:
             self.matcher.advance(token)
@@ -127,6 +125,8 @@ class Output:
             # Not from the error: a traceback would show its text.
             raise self._tell(error) from None
         self.n_tokens += 1
+        if token in self._special:
+            self.has_ended = True
         if not self.n_tokens % 64 and self._tick is not None:
             self._tick()
 
@@ -155,11 +155,12 @@ class Output:
         if n > 0:
             self.matcher.rollback(n)
             self.n_tokens -= n
+        self.has_ended = self._has_stopped or self.matcher.has_ended
 
     def reset(self) -> None:
         """Takes all tokens back."""
         self.error = None
-        self._has_stopped = False
+        self.has_ended = self._has_stopped = False
         self.n_tokens = 0
         self.matcher.reset()
 
@@ -171,26 +172,47 @@ class Output:
             self.matcher.go_to(tokens)
         finally:
             self.n_tokens = len(self.matcher.tokens)
+            self.has_ended = self.matcher.has_ended
 
     def fill(self, array: Any, buffer: Any, row: int) -> None:
         """Writes the mask of what may come next. `buffer` is that of `array`, of 32-bit words.
 
         Where there is no mask, only stop tokens are allowed: one request fails, and not the batch.
         """
-        limit = self.limit
-        closes = limit is not None and limit - self.n_tokens <= self.close_from
+        closes = self.closes
         try:
-            if limit is None or not closes:
+            if self.limit is None or not closes:
                 self.matcher.fill_mask(buffer, row)
             else:
-                self.matcher.fill_mask(buffer, row, budget=max(0, limit - self.n_tokens))
+                self.matcher.fill_mask(buffer, row, budget=max(0, self.limit - self.n_tokens))
         except AnygramError as error:
             self.fail(array, row, error)
         else:
             if closes or self._ordinary:
-                self.correct(array, row)
+                self._correct(array, row)
 
-    def correct(self, array: Any, row: int) -> None:
+    @staticmethod
+    def fill_all(outputs: Sequence[Output], array: Any, buffer: MaskBuffer, rows: Sequence[int]) -> None:
+        """The masks of many outputs, as `fill`; those that have to be computed on several threads."""
+        together: list[tuple[Output, int]] = []
+        for output, row in zip(outputs, rows):
+            if output.closes:
+                output.fill(array, buffer, row)
+            else:
+                together.append((output, row))
+        failed = fill_masks(
+            [output.matcher for output, _ in together], buffer, [row for _, row in together]
+        )
+        for (output, row), error in zip(together, failed):
+            if error is None:
+                if output._ordinary:
+                    output._correct(array, row)
+            elif isinstance(error, AnygramError):
+                output.fail(array, row, error)
+            else:
+                raise error
+
+    def _correct(self, array: Any, row: int) -> None:
         """Makes stop tokens with bytes what they are in a mask that was just filled, and sees to it that some
         token is allowed."""
         words = array[row].view(np.uint32)

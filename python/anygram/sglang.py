@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from anygram._errors import AnygramError
-from anygram._native import Constraint, MaskBuffer, apply_mask, fill_masks
+from anygram._native import Constraint, MaskBuffer, apply_mask
 from anygram._serving import Output, Tell, check_budget, vocabulary_of
 from anygram.serving import Compilation, CompileService, split_options
 
@@ -203,20 +203,8 @@ class Grammar:
                 entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
         array = np.asarray(vocab_mask)
         buffer = MaskBuffer(array)
-        for entry in ours:
-            if not entry.grammar.output.is_plain:
-                entry.grammar.output.fill(array, buffer, entry.row)
-        ours = [entry for entry in ours if entry.grammar.output.is_plain]
-        rows = [entry.row for entry in ours]
         outputs: list[Output] = [entry.grammar.output for entry in ours]
-        failed = fill_masks([output.matcher for output in outputs], buffer, rows)
-        for output, row, error in zip(outputs, rows, failed):
-            if error is None:
-                output.correct(array, row)
-            elif isinstance(error, AnygramError):
-                output.fail(array, row, error)
-            else:
-                raise error
+        Output.fill_all(outputs, array, buffer, [entry.row for entry in ours])
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: Any) -> None:

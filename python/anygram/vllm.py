@@ -4,10 +4,11 @@
 
 vLLM calls `plugin` in each of its processes, by the entry point `anygram` of `vllm.general_plugins`. Its
 names of back ends are a closed list, so this one takes the place of `xgrammar`, which is what `auto`
-chooses. Four attributes are replaced: the class `XgrammarBackend` where the manager and where the beam
-search look for it, `validate_xgrammar_grammar`, which reads a request before it is queued, and the manager's
+chooses. Five attributes are replaced: the class `XgrammarBackend` where the manager and where the beam
+search look for it, `validate_xgrammar_grammar`, which reads a request before it is queued, the manager's
 `_create_grammar`, around which our back end learns of the request: its `max_tokens`, and whether it was
-aborted. `guidance` and `outlines` stay what they are. Written for vLLM 0.33.
+aborted; and `_async_submit_fill_bitmask`, which spreads the masks of large batches over threads that wait for
+the lock of the interpreter: we fill them all by one call without it. `guidance` and `outlines` stay what they are. Written for vLLM 0.33.
 
 vLLM is imported by `install` alone, torch by vLLM.
 """
@@ -39,6 +40,9 @@ VARIABLE = "ANYGRAM_VLLM"
 
 CLOSE_FROM = 512
 """How many tokens are left, by default, when masks begin to let an output be complete within `max_tokens`."""
+
+TICK = 64
+"""After how many masks the service looks at its memory."""
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +77,7 @@ def install() -> None:
     xgrammar.XgrammarBackend = Backend
     xgrammar.validate_xgrammar_grammar = validate
     _tell_requests(manager.StructuredOutputManager)
+    _fill_together(manager.StructuredOutputManager)
 
 
 def _tell_requests(manager: Any) -> None:
@@ -96,6 +101,26 @@ def _tell_requests(manager: Any) -> None:
 
     create_grammar.anygram = True  # type: ignore[attr-defined]
     manager._create_grammar = create_grammar
+
+
+def _fill_together(manager: Any) -> None:
+    """Fills the masks of a large batch by one call of ours."""
+    submit = getattr(manager, "_async_submit_fill_bitmask", None)
+    if submit is None:
+        raise AnygramError(
+            "StructuredOutputManager has no _async_submit_fill_bitmask: this adapter is for vLLM 0.33",
+            kind="unsupported",
+        )
+    if hasattr(submit, "anygram"):
+        return
+
+    @functools.wraps(submit)
+    def submit_ours(self: Any, batch: Any) -> Any:
+        backend = self.backend
+        return backend.masks.submit(self, batch) if isinstance(backend, Backend) else submit(self, batch)
+
+    submit_ours.anygram = True  # type: ignore[attr-defined]
+    manager._async_submit_fill_bitmask = submit_ours
 
 
 def validate(sampling_params: Any) -> None:
@@ -239,18 +264,56 @@ class Masks:
     def __init__(self) -> None:
         self.service: CompileService | None = None
         self._known: tuple[Any, Any, MaskBuffer] | None = None
-        self._n = 0
+        self._until_tick = TICK
+        self._submitted: dict[int, Any] = {}
 
-    def of(self, tensor: Any) -> tuple[Any, MaskBuffer]:
-        """Its memory as an array, and as a buffer of masks. May be called on many threads."""
+    def of(self, tensor: Any, n_masks: int = 1) -> tuple[Any, MaskBuffer]:
+        """Its memory as an array, and as a buffer of masks, for so many of them. May be called on many
+        threads."""
         known = self._known
-        self._n += 1
-        if not self._n % 64 and self.service is not None:
+        self._until_tick -= n_masks
+        if self._until_tick <= 0 and self.service is not None:
+            self._until_tick = TICK
             self.service.tick()
         if known is None or known[0] is not tensor:
             array = np.asarray(tensor)
             known = self._known = (tensor, array, MaskBuffer(array))
         return known[1], known[2]
+
+    def submit(self, manager: Any, batch: Iterable[tuple[Any, int, bool, Any]]) -> Submitted:
+        """Takes some rows of a step, to be filled with all others when vLLM asks for one of them."""
+        # By rows: of a step that was given up nothing is left to be filled.
+        self._submitted.update((entry[1], entry) for entry in batch)
+        return Submitted(self, manager)
+
+    def fill_submitted(self, manager: Any) -> None:
+        """Fills what was submitted."""
+        submitted, self._submitted = self._submitted, {}
+        outputs: list[Output] = []
+        rows: list[int] = []
+        others: list[Any] = []
+        for row, entry in submitted.items():
+            grammar, _, applies, _ = entry
+            if applies and isinstance(grammar, Grammar) and not grammar.output.has_ended:
+                outputs.append(grammar.begun())
+                rows.append(row)
+            else:
+                others.append(entry)
+        if others:
+            manager._fill_bitmasks(others)
+        if outputs:
+            Output.fill_all(outputs, *self.of(manager._grammar_bitmask, len(outputs)), rows)
+
+
+class Submitted:
+    """What vLLM waits for: of a `Future` what it uses."""
+
+    def __init__(self, masks: Masks, manager: Any) -> None:
+        self._masks, self._manager = masks, manager
+
+    def result(self) -> None:
+        """Fills all that was submitted, if that was not done."""
+        self._masks.fill_submitted(self._manager)
 
 
 class Grammar:
@@ -314,9 +377,10 @@ class Grammar:
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Appends tokens; those after the end are ignored. `False` is an error of this request: the log says
         which token was not allowed, or why there was no mask."""
+        accept = self.output.accept
         for token in tokens:
             try:
-                self.output.accept(token)
+                accept(token)
             except AnygramError as error:
                 logger.error("request %s: token %d: %s", request_id, token, error.kind)
                 logger.debug("request %s: %s", request_id, error)
@@ -337,16 +401,17 @@ class Grammar:
         only stop tokens are allowed, and `accept_tokens` fails: an error of this request, and not of the
         engine."""
         array, buffer = self._masks.of(bitmask)
-        if self._request is not None:
-            self._begin()
-        self.output.fill(array, buffer, batch_index)
+        self.begun().fill(array, buffer, batch_index)
 
-    def _begin(self) -> None:
-        """At the first mask: what came before, such as reasoning, is not there any more for the output."""
+    def begun(self) -> Output:
+        """The output before a mask. At the first one, what came before, such as reasoning, is not there any
+        more for the output."""
         request, self._request = self._request, None
-        before = request.num_output_tokens - self.output.n_tokens
-        if before > 0:
-            self.output.limit = max(0, self._most - before - self._margin)
+        if request is not None:
+            before = request.num_output_tokens - self.output.n_tokens
+            if before > 0:
+                self.output.limit = max(0, self._most - before - self._margin)
+        return self.output
 
     def is_terminated(self) -> bool:
         """Whether a stop token was appended."""

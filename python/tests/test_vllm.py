@@ -81,6 +81,19 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         def _create_grammar(self, request: Any) -> Any:
             return self.backend.compile_grammar(*request.asked)
 
+        def _fill_bitmasks(self, batch: Any) -> None:
+            for grammar, row, applies, masked in batch:
+                if applies and not grammar.is_terminated():
+                    grammar.fill_bitmask(self._grammar_bitmask, row)
+                else:
+                    self._grammar_bitmask[row] = -1
+                    for token in masked:
+                        self._grammar_bitmask[row].view(np.uint32)[token // 32] &= ~np.uint32(1 << token % 32)
+
+        def _async_submit_fill_bitmask(self, batch: Any) -> Any:
+            self._fill_bitmasks(batch)
+            return SimpleNamespace(result=lambda: None)
+
     contents: dict[str, dict[str, Any]] = {
         "vllm": {},
         "vllm.v1": {},
@@ -312,6 +325,59 @@ def test_a_limit_of_masks_ends_one_request() -> None:
     assert allowed(masks[0]) == {EOS}
     assert isinstance(grammar.output.error, anygram.LimitError)
     assert not grammar.accept_tokens("r", [EOS])
+
+
+def test_rows_of_a_large_batch_are_those_of_one_by_one(engine: SimpleNamespace) -> None:
+    plain_submit = engine.manager.StructuredOutputManager._async_submit_fill_bitmask
+    anygram.vllm.install()
+    anygram.vllm.install()
+    made, limited = backend(), backend({"anygram": {"limits": {"mask_steps": 1}}})
+    newline = VOCABULARY.encode("\n")[0]
+    manager = engine.manager.StructuredOutputManager(made)
+
+    def grammars() -> list[Any]:
+        """Plain ones, one with a stop token that has bytes, one that has to close, one whose masks are beyond a
+        limit, and one that has ended."""
+        plain = [
+            made.compile_grammar(Asked.CHOICE, json.dumps(["a" * n, "b", f"{n}"])) for n in range(1, 21)
+        ]
+        stopped = made.compile_grammar(Asked.REGEX, "(a\n?)*", {newline, EOS})
+        closing = manager._create_grammar(Request((Asked.REGEX, "[ab]*c"), 3))
+        failing = limited.compile_grammar(Asked.GRAMMAR, 'start: "(" start ")" | /[a-z]+/')
+        ended = made.compile_grammar(Asked.CHOICE, '["a"]')
+        assert ended.accept_tokens("r", [*VOCABULARY.encode("a"), EOS])
+        return [*plain, stopped, closing, failing, ended]
+
+    def batches(given: list[Any]) -> list[Any]:
+        # One of them reasons: its row is not constrained, but for a token.
+        entries = [(grammar, row, row != 5, (7,) if row == 5 else ()) for row, grammar in enumerate(given)]
+        return [entries[at : at + 16] for at in range(0, len(entries), 16)]
+
+    for steps in range(2):
+        together, alone = grammars(), grammars()
+        for grammar in together + alone:
+            if steps and not grammar.is_terminated():
+                grammar.fill_bitmask(rows(len(together)), 0)
+                assert grammar.accept_tokens("r", VOCABULARY.encode("a")) or grammar.output.error
+        manager._grammar_bitmask = rows(len(together))
+        if steps:
+            # A step that nobody waited for; its rows are filled again.
+            manager._async_submit_fill_bitmask(batches(grammars())[0])
+        for promise in [manager._async_submit_fill_bitmask(batch) for batch in batches(together)]:
+            promise.result()
+        found, manager._grammar_bitmask = manager._grammar_bitmask, rows(len(together))
+        for batch in batches(alone):
+            manager._fill_bitmasks(batch)
+        assert found.tolist() == manager._grammar_bitmask.tolist()
+        assert [type(one.output.error) for one in together] == [type(one.output.error) for one in alone]
+    assert any(isinstance(one.output.error, anygram.LimitError) for one in together)
+    assert newline in allowed(found[20])
+
+    # Another back end's batches go where they went.
+    other = engine.manager.StructuredOutputManager(object())
+    other._grammar_bitmask = rows(1)
+    other._async_submit_fill_bitmask([(None, 0, False, ())]).result()
+    assert plain_submit(other, []) is not None
 
 
 class Request:
