@@ -7,8 +7,9 @@ names of back ends are a closed list, so this one takes the place of `xgrammar`,
 chooses. Five attributes are replaced: the class `XgrammarBackend` where the manager and where the beam
 search look for it, `validate_xgrammar_grammar`, which reads a request before it is queued, the manager's
 `_create_grammar`, around which our back end learns of the request: its `max_tokens`, and whether it was
-aborted; and `_async_submit_fill_bitmask`, which spreads the masks of large batches over threads that wait for
-the lock of the interpreter: we fill them all by one call without it. `guidance` and `outlines` stay what they are. Written for vLLM 0.33.
+aborted; and its `_async_submit_fill_bitmask`, which hands the masks of large batches to threads that wait for
+the lock of the interpreter: we fill them all by one call. `guidance` and `outlines` stay what they are.
+Written for vLLM 0.33.
 
 vLLM is imported by `install` alone, torch by vLLM.
 """
@@ -22,7 +23,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -76,51 +77,38 @@ def install() -> None:
     manager.XgrammarBackend = Backend
     xgrammar.XgrammarBackend = Backend
     xgrammar.validate_xgrammar_grammar = validate
-    _tell_requests(manager.StructuredOutputManager)
-    _fill_together(manager.StructuredOutputManager)
+    _wrap(manager.StructuredOutputManager, "_create_grammar", _create_grammar)
+    _wrap(manager.StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
 
 
-def _tell_requests(manager: Any) -> None:
+def _wrap(manager: Any, name: str, ours: Callable[[Callable[[Any, Any], Any], Any, Any], Any]) -> None:
+    """Replaces a method of vLLM's manager where the back end is ours. `ours` gets the one that was there too."""
+    theirs = getattr(manager, name, None)
+    if theirs is None:
+        raise AnygramError(
+            f"StructuredOutputManager has no {name}: this adapter is for vLLM 0.33", kind="unsupported"
+        )
+    if hasattr(theirs, "anygram"):
+        return
+
+    @functools.wraps(theirs)
+    def method(self: Any, argument: Any) -> Any:
+        is_ours = isinstance(self.backend, Backend)
+        return ours(theirs, self, argument) if is_ours else theirs(self, argument)
+
+    method.anygram = True  # type: ignore[attr-defined]
+    setattr(manager, name, method)
+
+
+def _create_grammar(theirs: Callable[[Any, Any], Any], manager: Any, request: Any) -> Any:
     """Lets our back end know for which request the manager compiles."""
-    create = getattr(manager, "_create_grammar", None)
-    if create is None:
-        raise AnygramError(
-            "StructuredOutputManager has no _create_grammar: this adapter is for vLLM 0.33",
-            kind="unsupported",
-        )
-    if hasattr(create, "anygram"):
-        return
-
-    @functools.wraps(create)
-    def create_grammar(self: Any, request: Any) -> Any:
-        backend = self.backend
-        if not isinstance(backend, Backend):
-            return create(self, request)
-        with backend.serving(request):
-            return create(self, request)
-
-    create_grammar.anygram = True  # type: ignore[attr-defined]
-    manager._create_grammar = create_grammar
+    with manager.backend.serving(request):
+        return theirs(manager, request)
 
 
-def _fill_together(manager: Any) -> None:
+def _submit(_theirs: Callable[[Any, Any], Any], manager: Any, batch: Any) -> Any:
     """Fills the masks of a large batch by one call of ours."""
-    submit = getattr(manager, "_async_submit_fill_bitmask", None)
-    if submit is None:
-        raise AnygramError(
-            "StructuredOutputManager has no _async_submit_fill_bitmask: this adapter is for vLLM 0.33",
-            kind="unsupported",
-        )
-    if hasattr(submit, "anygram"):
-        return
-
-    @functools.wraps(submit)
-    def submit_ours(self: Any, batch: Any) -> Any:
-        backend = self.backend
-        return backend.masks.submit(self, batch) if isinstance(backend, Backend) else submit(self, batch)
-
-    submit_ours.anygram = True  # type: ignore[attr-defined]
-    manager._async_submit_fill_bitmask = submit_ours
+    return manager.backend.masks.submit(manager, batch)
 
 
 def validate(sampling_params: Any) -> None:
@@ -265,7 +253,7 @@ class Masks:
         self.service: CompileService | None = None
         self._known: tuple[Any, Any, MaskBuffer] | None = None
         self._until_tick = TICK
-        self._submitted: dict[int, Any] = {}
+        self._submitted: list[Any] = []
 
     def of(self, tensor: Any, n_masks: int = 1) -> tuple[Any, MaskBuffer]:
         """Its memory as an array, and as a buffer of masks, for so many of them. May be called on many
@@ -281,19 +269,23 @@ class Masks:
         return known[1], known[2]
 
     def submit(self, manager: Any, batch: Iterable[tuple[Any, int, bool, Any]]) -> Submitted:
-        """Takes some rows of a step, to be filled with all others when vLLM asks for one of them."""
-        # By rows: of a step that was given up nothing is left to be filled.
-        self._submitted.update((entry[1], entry) for entry in batch)
+        """Takes the next rows of a step, to be filled with all others when vLLM waits for some of them."""
+        for entry in batch:
+            # A step begins with the first row. Of one that was given up nothing may be left, since its requests
+            # may have other rows now.
+            if entry[1] == 0:
+                self._submitted.clear()
+            self._submitted.append(entry)
         return Submitted(self, manager)
 
     def fill_submitted(self, manager: Any) -> None:
         """Fills what was submitted."""
-        submitted, self._submitted = self._submitted, {}
+        submitted, self._submitted = self._submitted, []
         outputs: list[Output] = []
         rows: list[int] = []
         others: list[Any] = []
-        for row, entry in submitted.items():
-            grammar, _, applies, _ = entry
+        for entry in submitted:
+            grammar, row, applies, _ = entry
             if applies and isinstance(grammar, Grammar) and not grammar.output.has_ended:
                 outputs.append(grammar.begun())
                 rows.append(row)

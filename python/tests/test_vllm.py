@@ -361,8 +361,10 @@ def test_rows_of_a_large_batch_are_those_of_one_by_one(engine: SimpleNamespace) 
                 assert grammar.accept_tokens("r", VOCABULARY.encode("a")) or grammar.output.error
         manager._grammar_bitmask = rows(len(together))
         if steps:
-            # A step that nobody waited for; its rows are filled again.
-            manager._async_submit_fill_bitmask(batches(grammars())[0])
+            # A step that nobody waited for, with the same requests in other rows, and a smaller one behind it.
+            for batch in batches(together[::-1]):
+                manager._async_submit_fill_bitmask(batch)
+            manager._async_submit_fill_bitmask(batches(together)[0]).result()
         for promise in [manager._async_submit_fill_bitmask(batch) for batch in batches(together)]:
             promise.result()
         found, manager._grammar_bitmask = manager._grammar_bitmask, rows(len(together))
