@@ -3,8 +3,8 @@
 //! The numbers are those of [`anygram_bits::Random`]; only what is made of them differs. Seeds that tests
 //! name, and how many of their cases are of which kind, depend on these draws, so they stay as they are.
 
-/// The seeds that a random test runs: the first `n`, or `ANYGRAM_SEEDS` of them, or the one that `ANYGRAM_SEED`
-/// names.
+/// The seeds that a random test runs: the first `n`, or `ANYGRAM_SEEDS` of them, or the one that
+/// `ANYGRAM_SEED` names.
 ///
 /// # Panics
 /// If a variable is set to what is no number: another one than was meant would be run.
