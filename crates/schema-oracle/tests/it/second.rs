@@ -5,19 +5,17 @@
 
 use anygram_schema_oracle::generate::{Generator, KEYWORDS};
 use anygram_schema_oracle::{Formats, Options, Registry};
+use anygram_testkit::random::seeds;
 
 const LEFT_OUT: [&str; 3] = ["additionalItems", "dependencies", "format"];
-
-fn seeds() -> Vec<u64> {
-    anygram_testkit::random::seeds(2_000)
-}
 
 #[test]
 fn jsonschema_judges_random_values_likewise() {
     let keywords: Vec<&str> =
         KEYWORDS.iter().copied().filter(|keyword| !LEFT_OUT.contains(keyword)).collect();
     let (mut n_valid, mut n_invalid, mut n_refused, mut n_undecided) = (0, 0, 0, 0);
-    for seed in seeds() {
+    let seeds = seeds(2_000);
+    for &seed in &seeds {
         let mut generator = Generator::new(seed).with_keywords(&keywords);
         let schema = generator.schema(3);
         let text = generator.spell(&schema);
@@ -44,5 +42,5 @@ fn jsonschema_judges_random_values_likewise() {
         }
     }
     println!("{n_valid} valid, {n_invalid} invalid, {n_undecided} undecided, {n_refused} schemas refused");
-    assert!(only.is_some() || n_valid > 1_000 && n_invalid > 1_000);
+    assert!(seeds.len() < 2_000 || n_valid > 1_000 && n_invalid > 1_000);
 }
