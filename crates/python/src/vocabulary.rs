@@ -196,7 +196,7 @@ impl Vocabulary {
     }
 
     /// Saves the vocabulary, with its special tokens and its encoder, for processes that start often:
-    /// `from_file` reads it in some 40 ms. Keep the tokenizer's file too: a newer version of this
+    /// `from_file` reads it in some 20 ms. Keep the tokenizer's file too: a newer version of this
     /// package may not read what an older one saved, and says so.
     ///
     /// Args:

@@ -99,25 +99,63 @@ impl Inside {
 pub(crate) struct Alphabets {
     /// The first is [`Alphabet::EMPTY`], the second [`NO_TEXT`].
     different: Arc<[Alphabet]>,
-    /// One a node.
-    of: Vec<u32>,
+    /// One a node: a place in `different`. Where there are more sets than places, it is [`NO_TEXT_ID`], which
+    /// says nothing of the node.
+    of: Vec<u16>,
 }
 
 /// The place of [`Alphabet::EMPTY`].
-const EMPTY_ID: u32 = 0;
+const EMPTY_ID: u16 = 0;
 
 /// The place of [`NO_TEXT`].
-const NO_TEXT_ID: u32 = 1;
+const NO_TEXT_ID: u16 = 1;
 
 impl Alphabets {
     /// Cost: O(nodes).
     pub fn new(trie: &TokenTrie) -> Self {
+        Self::by_sets(trie, |_| {})
+    }
+
+    /// What [`with_places`](Self::with_places) takes, to have the same without looking for sets.
+    pub fn places(trie: &TokenTrie) -> Vec<u16> {
+        let mut places = Vec::new();
+        Self::by_sets(trie, |id| places.push(id));
+        places
+    }
+
+    fn by_sets(trie: &TokenTrie, mut found: impl FnMut(u16)) -> Self {
+        let mut ids = FxHashMap::from_iter([(Alphabet::EMPTY, EMPTY_ID), (NO_TEXT, NO_TEXT_ID)]);
+        let by_sets = Self::build(trie, |different, set| {
+            let id = *ids.entry(set).or_insert_with(|| add(different, set));
+            found(id);
+            Some(id)
+        });
+        by_sets.unwrap_or_default()
+    }
+
+    /// The alphabets of a trie of which somebody claims to know the places; `None` if they are others, or too
+    /// many or too few. Cost: O(nodes).
+    pub fn with_places(trie: &TokenTrie, places: &[u16]) -> Option<Self> {
+        let mut places = places.iter();
+        let known = Self::build(trie, |different, set| match *places.next()? {
+            NO_TEXT_ID => Some(NO_TEXT_ID),
+            id if usize::from(id) == different.len() => Some(add(different, set)),
+            id => (*different.get(usize::from(id))? == set).then_some(id),
+        })?;
+        places.next().is_none().then_some(known)
+    }
+
+    /// `place` gives the sets that there are so far, and those of nodes that are not that of their last child,
+    /// the last node first, a place.
+    fn build(
+        trie: &TokenTrie,
+        mut place: impl FnMut(&mut Vec<Alphabet>, Alphabet) -> Option<u16>,
+    ) -> Option<Self> {
         let mut different = vec![Alphabet::EMPTY, NO_TEXT];
         let mut of = vec![EMPTY_ID; trie.n_nodes()];
-        let mut ids = FxHashMap::from_iter([(Alphabet::EMPTY, EMPTY_ID), (NO_TEXT, NO_TEXT_ID)]);
         // The nodes behind this one whose parents come before it, the nearest last: its children are the last
         // of them. So what is known of children is not looked for far away.
-        let mut waiting: Vec<(NodeId, Alphabet, u32)> = Vec::new();
+        let mut waiting: Vec<(NodeId, Alphabet, u16)> = Vec::new();
         for node in (0..trie.n_nodes()).rev().map(NodeId::new) {
             let (mut below, end) = (Alphabet::EMPTY, trie.end(node));
             let mut known = (Alphabet::EMPTY, EMPTY_ID);
@@ -138,16 +176,12 @@ impl Alphabets {
             }
             // Often as below its last child.
             if below != known.0 {
-                let id = ids.entry(below).or_insert_with(|| {
-                    different.push(below);
-                    different.len() as u32 - 1
-                });
-                known = (below, *id);
+                known = (below, place(&mut different, below)?);
             }
             of[node.index()] = known.1;
             waiting.push((node, below, known.1));
         }
-        Self { different: different.into(), of }
+        Some(Self { different: different.into(), of })
     }
 
     /// None yet, of a trie whose nodes stand for some of another's.
@@ -177,13 +211,21 @@ impl Alphabets {
 
     /// Bytes on the heap, but for the few of the table that several tries share.
     pub fn memory_usage(&self) -> usize {
-        4 * self.of.capacity()
+        2 * self.of.capacity()
     }
 
     /// Gives back what was reserved and not used.
     pub fn shrink_to_fit(&mut self) {
         self.of.shrink_to_fit();
     }
+}
+
+/// The place of a set that is not there yet.
+fn add(different: &mut Vec<Alphabet>, set: Alphabet) -> u16 {
+    u16::try_from(different.len()).map_or(NO_TEXT_ID, |id| {
+        different.push(set);
+        id
+    })
 }
 
 /// What is below a node inside of a character.
@@ -266,6 +308,68 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn by_places_that_are_claimed() {
+        let mut n_refused = 0;
+        for mut random in (0..200).map(Random::new) {
+            let tokens: Vec<Vec<u8>> = (0..random.between(1, 39))
+                .map(|_| (0..random.between(1, 4)).flat_map(|_| *random.choose(&PARTS)).copied().collect())
+                .collect();
+            let trie =
+                TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+            let (right, expected) = (Alphabets::places(&trie), Alphabets::new(&trie));
+            assert_eq!(Alphabets::with_places(&trie, &right).as_ref(), Some(&expected));
+
+            // What is claimed wrongly is refused or says nothing of the node, and never something else.
+            for at in 0..right.len() {
+                assert_eq!(Alphabets::with_places(&trie, &right[..at]), None, "too few");
+                for claimed in 0..=expected.different.len() as u16 {
+                    let mut places = right.clone();
+                    places[at] = claimed;
+                    let Some(found) = Alphabets::with_places(&trie, &places) else {
+                        n_refused += 1;
+                        continue;
+                    };
+                    for node in (0..trie.n_nodes()).map(NodeId::new) {
+                        let said = found.get(node);
+                        assert!(said == expected.get(node) || !said.is_text(), "{tokens:?} {places:?}");
+                    }
+                }
+            }
+            assert_eq!(Alphabets::with_places(&trie, &[&*right, &[NO_TEXT_ID]].concat()), None, "too many");
+        }
+        assert!(n_refused > 1_000);
+    }
+
+    #[test]
+    fn more_sets_than_places() {
+        const N: usize = 70_000;
+        let path = |number: usize| [number >> 16, number >> 8, number].map(|part| part as u8);
+        // The bits of a number say which of these characters stand below its path.
+        let characters = |number: usize| (b'a'..=b'q').filter(move |c| number >> (c - b'a') & 1 == 1);
+        let tokens: Vec<Vec<u8>> = (1..N)
+            .flat_map(|number| characters(number).map(move |c| [&path(number)[..], &[c]].concat()))
+            .collect();
+        let trie = TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+        let alphabets = Alphabets::new(&trie);
+        let (mut n_said, mut n_silent) = (0, 0);
+        for number in 1..N {
+            let node = path(number).iter().fold(TokenTrie::ROOT, |node, &b| trie.child(node, b).unwrap());
+            let mut set = Alphabet::EMPTY;
+            characters(number).for_each(|character| set.insert_ascii(character));
+            match alphabets.get(node) {
+                said if said == set => n_said += 1,
+                silent => {
+                    assert!(!silent.is_text());
+                    n_silent += 1;
+                }
+            }
+        }
+        assert!(n_said > 60_000 && n_silent > 1_000, "{n_said} {n_silent}");
+        let places = Alphabets::places(&trie);
+        assert_eq!(Alphabets::with_places(&trie, &places), Some(alphabets));
     }
 
     #[test]

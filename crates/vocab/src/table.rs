@@ -19,14 +19,9 @@ pub(crate) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Tokens of these lengths, which together are those of `blob`.
-    pub fn of_lengths(lengths: &[u32], blob: Vec<u8>) -> Self {
-        let mut starts = Vec::with_capacity(lengths.len() + 1);
-        starts.push(0);
-        starts.extend(lengths.iter().scan(0, |end, length| {
-            *end += length;
-            Some(*end)
-        }));
+    /// Tokens of which the first begins at 0 and each other one where the one before ends; `blob` ends with
+    /// the last.
+    pub fn of_starts(starts: Vec<u32>, blob: Vec<u8>) -> Self {
         Self { blob, starts }
     }
 

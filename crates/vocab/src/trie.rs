@@ -15,7 +15,7 @@
 //!   Those in the subtree are `lo(n)..hi(n)`, and `hi(n) > lo(n)` but at the root of an empty trie.
 //!
 //! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end:
-//! nine bytes a node and four a token. Four more bytes a node say which characters stand below it
+//! nine bytes a node and four a token. Two more bytes a node say which characters stand below it
 //! ([`TokenTrie::alphabet`]). Building sorts the tokens by their first eight bytes as a number and looks at
 //! the rest on ties: O(n log n + bytes); 150,000 tokens take some 30 ms.
 
@@ -88,32 +88,37 @@ impl TokenTrie {
         );
 
         let mut builder = Builder::new(sorted.len());
-        for token in sorted {
-            let common = common(&builder.last, &token);
-            builder.push(token, common);
+        for token in &sorted {
+            let common = common(&builder.last, token);
+            builder.push(*token, common);
         }
-        builder.finish()
+        let mut trie = builder.finish();
+        trie.order = sorted.iter().map(|(.., id)| *id).collect();
+        trie.alphabets = Alphabets::new(&trie);
+        trie
     }
 
-    /// The trie of so many tokens that come in the order of their bytes, and of their ids where these are
-    /// equal; else the place of the first that does not, or that has no bytes.
+    /// The trie of tokens in the order of their bytes, and of their ids where these are equal, with what
+    /// [`TokenTrie::places`] says; what `token` gives is looked at once for each.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsorted`] says what is not as it should be.
     ///
     /// # Panics
     ///
     /// As [`TokenTrie::new`].
     pub(crate) fn from_sorted<'a>(
-        n_tokens: usize,
-        mut tokens: impl Iterator<Item = Sorted<'a>>,
-    ) -> Result<Self, usize> {
+        order: Vec<TokenId>,
+        token: impl Fn(TokenId) -> Sorted<'a>,
+        places: &[u16],
+    ) -> Result<Self, Unsorted> {
         // Some of them first: their bytes are far apart, and a processor waits for several of them at once if
         // nothing depends on them.
         const AT_ONCE: usize = 256;
-        let (mut builder, mut next) = (Builder::new(n_tokens), Vec::with_capacity(AT_ONCE));
-        loop {
-            next.extend(tokens.by_ref().take(AT_ONCE));
-            if next.is_empty() {
-                break;
-            }
+        let (mut builder, mut next) = (Builder::new(order.len()), Vec::with_capacity(AT_ONCE));
+        for ids in order.chunks(AT_ONCE) {
+            next.extend(ids.iter().map(|&id| token(id)));
             for token in next.drain(..) {
                 let (common, last) = (common(&builder.last, &token), &builder.last);
                 let is_next = match (last.1.len() == common, token.1.len() == common) {
@@ -124,12 +129,21 @@ impl TokenTrie {
                     (false, true) => false,
                 };
                 if !is_next {
-                    return Err(builder.trie.order.len());
+                    return Err(Unsorted::Token(builder.n_tokens as usize));
                 }
                 builder.push(token, common);
             }
         }
-        Ok(builder.finish())
+        let mut trie = builder.finish();
+        trie.order = order;
+        trie.alphabets = Alphabets::with_places(&trie, places).ok_or(Unsorted::Places)?;
+        Ok(trie)
+    }
+
+    /// Where the sets of characters below nodes stand among all different ones: with it
+    /// [`TokenTrie::from_sorted`] need not look for them.
+    pub(crate) fn places(&self) -> Vec<u16> {
+        Alphabets::places(self)
     }
 
     /// The trie of what the tokens at and below some nodes have from these nodes' own bytes on. A token that
@@ -549,9 +563,19 @@ fn common(one: &Sorted<'_>, other: &Sorted<'_>) -> usize {
     8 + one.1[8..].iter().zip(&other.1[8..]).take_while(|(a, b)| a == b).count()
 }
 
-/// Appends tokens in sorted order.
+/// What is wrong with tokens that are said to be sorted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unsorted {
+    /// This one of them does not come behind the one before, or has no bytes.
+    Token(usize),
+    /// The places of the alphabets are others.
+    Places,
+}
+
+/// Appends tokens in sorted order: all of a trie but their ids and the alphabets.
 struct Builder<'a> {
     trie: TokenTrie,
+    n_tokens: u32,
     /// The nodes on the path of the last token, the root left out: `open[d]` has depth `d + 1`.
     open: Vec<u32>,
     last: Sorted<'a>,
@@ -565,18 +589,17 @@ impl<'a> Builder<'a> {
         trie.ends.reserve(guess);
         trie.lows.reserve(guess + 1);
         trie.heights.reserve(guess);
-        trie.order.reserve(n_tokens);
         trie.bytes.push(0);
         trie.ends.push(0);
         trie.lows.push(0);
         trie.heights.push(0);
-        Self { trie, open: Vec::new(), last: (0, &[], TokenId(0)) }
+        Self { trie, n_tokens: 0, open: Vec::new(), last: (0, &[], TokenId(0)) }
     }
 
     /// Appends a token that begins with so many bytes of the last one.
     fn push(&mut self, token: Sorted<'a>, common: usize) {
         self.close(common);
-        let (leading, bytes, id) = token;
+        let (leading, bytes, _) = token;
         let (first, n) = (self.trie.bytes.len() as u32, bytes.len());
         if common == 0 && n > 0 {
             self.trie.root_children[bytes[0] as usize] = first;
@@ -587,10 +610,10 @@ impl<'a> Builder<'a> {
         }
         let n_nodes = self.trie.bytes.len();
         self.trie.ends.resize(n_nodes, 0);
-        self.trie.lows.resize(n_nodes, self.trie.order.len() as u32);
+        self.trie.lows.resize(n_nodes, self.n_tokens);
         self.trie.heights.resize(n_nodes, 0);
         self.open.extend(first..n_nodes as u32);
-        self.trie.order.push(id);
+        self.n_tokens += 1;
         self.last = token;
     }
 
@@ -611,13 +634,12 @@ impl<'a> Builder<'a> {
         self.close(0);
         let mut trie = self.trie;
         trie.ends[0] = trie.bytes.len() as u32;
-        trie.lows.push(trie.order.len() as u32);
+        trie.lows.push(self.n_tokens);
         trie.bytes.shrink_to_fit();
         trie.ends.shrink_to_fit();
         trie.lows.shrink_to_fit();
         trie.heights.shrink_to_fit();
         trie.set_root_heights();
-        trie.alphabets = Alphabets::new(&trie);
         trie
     }
 }

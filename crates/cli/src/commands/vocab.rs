@@ -8,7 +8,7 @@ use crate::input::VocabArgs;
 
 /// Save a vocabulary for processes that start often.
 ///
-/// A tokenizer.json takes about a second to load; what is saved loads in some 40 ms, wherever a
+/// A tokenizer.json takes about a second to load; what is saved loads in some 20 ms, wherever a
 /// vocabulary is expected, with its special tokens and its encoder. docs/saved-vocabularies.md has more.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -124,10 +124,10 @@ impl Encoder {
     pub fn read(table: &TokenTable, file: &mut Reader<'_>) -> Result<Self, VocabError> {
         Ok(match file.byte()? {
             LONGEST_MATCH => Self::LongestMatch,
-            RANKS => Self::Ranks(Box::new(RankEncoder::uncompiled(file.text()?))),
+            RANKS => Self::Ranks(Box::new(RankEncoder::uncompiled(&file.text()?))),
             PIECES => Self::Pieces(Box::new(PieceEncoder::read(table, file)?)),
             #[cfg(feature = "tokenizers")]
-            PIPELINE => Self::HuggingFace(Box::new(HuggingFaceEncoder::from_packed(file.bytes()?))),
+            PIPELINE => Self::HuggingFace(Box::new(HuggingFaceEncoder::from_packed(file.bytes()?.into()))),
             #[cfg(not(feature = "tokenizers"))]
             PIPELINE => {
                 file.bytes()?;

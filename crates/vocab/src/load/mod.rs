@@ -97,11 +97,39 @@ impl Vocabulary {
     /// error names the file, the place in it, and a way out.
     pub fn from_file(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Self, VocabError> {
         let path = path.as_ref();
-        read(path).and_then(|bytes| Self::from_named_bytes(path, bytes, options)).map_err(|e| e.in_file(path))
+        Self::from_opened(path, options).map_err(|error| error.in_file(path))
     }
 
-    fn from_named_bytes(path: &Path, bytes: Vec<u8>, options: &LoadOptions) -> Result<Self, VocabError> {
-        let bytes = unpack(&bytes)?;
+    fn from_opened(path: &Path, options: &LoadOptions) -> Result<Self, VocabError> {
+        let opened = std::fs::File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = opened.map_err(|e| VocabError::io("open the vocabulary", e))?;
+        if metadata.is_dir() {
+            return Err(VocabError::new(
+                ErrorKind::Io,
+                "a folder, not a file: name the vocabulary in it, such as its tokenizer.json",
+            ));
+        }
+        let doing = "read the vocabulary";
+        let mut head = Vec::new();
+        (&file)
+            .take(saved::MAGIC.len() as u64)
+            .read_to_end(&mut head)
+            .map_err(|e| VocabError::io(doing, e))?;
+        // A saved vocabulary is read in parts, for a process that has just begun pays for each new page. What
+        // has no length is read whole.
+        if head == saved::MAGIC && metadata.is_file() {
+            check_options(Format::Saved, options)?;
+            let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+            check_file_size(length)?;
+            return saved::load(&mut (&*head).chain(&file), length)?.with_options(options);
+        }
+        // One byte more, so that the end is found without growing.
+        let expected = metadata.len().min(MAX_FILE_BYTES as u64) as usize + 1;
+        Self::from_named_bytes(path, &read_limited((&*head).chain(&file), expected, doing)?, options)
+    }
+
+    fn from_named_bytes(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Self, VocabError> {
+        let bytes = unpack(bytes)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let format = match name.trim_end_matches(".gz").rsplit_once('.') {
             Some((_, "tiktoken")) => Format::Tiktoken,
@@ -117,37 +145,33 @@ impl Vocabulary {
     }
 
     fn from_unpacked(format: Format, bytes: &[u8], options: &LoadOptions) -> Result<Self, VocabError> {
-        if format != Format::Tiktoken && (options.pattern.is_some() || options.id_offset != 0) {
-            return Err(VocabError::new(
-                ErrorKind::Unsupported,
-                "a pre-tokenizer pattern and an id offset are for .tiktoken files only: leave them out",
-            ));
-        }
+        check_options(format, options)?;
         let plain = match format {
             Format::Tiktoken => tiktoken::load(bytes, options)?,
             Format::JsonArray => json_array::load(bytes)?,
             Format::HuggingFace => hugging_face::load(bytes)?,
             Format::SentencePiece => sentence_piece::load(bytes)?,
-            Format::Saved => saved::load(bytes)?,
+            Format::Saved => saved::load(&mut &*bytes, bytes.len())?,
         };
-        plain
-            .with_special(plain.special_or(options))?
+        plain.with_options(options)
+    }
+
+    /// With the special tokens and names of the options.
+    fn with_options(self, options: &LoadOptions) -> Result<Self, VocabError> {
+        self.with_special(self.special_or(options))?
             .with_names(options.names.iter().map(|(id, name)| (*id, name.as_str())))
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, VocabError> {
-    let file = std::fs::File::open(path).map_err(|e| VocabError::io("open the vocabulary", e))?;
-    let metadata = file.metadata().map_err(|e| VocabError::io("open the vocabulary", e))?;
-    if metadata.is_dir() {
+/// Whether a format obeys these options.
+fn check_options(format: Format, options: &LoadOptions) -> Result<(), VocabError> {
+    if format != Format::Tiktoken && (options.pattern.is_some() || options.id_offset != 0) {
         return Err(VocabError::new(
-            ErrorKind::Io,
-            "a folder, not a file: name the vocabulary in it, such as its tokenizer.json",
+            ErrorKind::Unsupported,
+            "a pre-tokenizer pattern and an id offset are for .tiktoken files only: leave them out",
         ));
     }
-    // One byte more, so that the end is found without growing.
-    let expected = metadata.len().min(MAX_FILE_BYTES as u64) as usize + 1;
-    read_limited(file, expected, "read the vocabulary")
+    Ok(())
 }
 
 /// All bytes, of which so many are expected, or an error if they are too many.

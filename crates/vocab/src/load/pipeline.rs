@@ -43,8 +43,8 @@ impl HuggingFaceEncoder {
     }
 
     /// The pipeline of a saved vocabulary.
-    pub fn from_packed(packed: &[u8]) -> Self {
-        Self { packed: packed.into(), compiled: OnceLock::new() }
+    pub fn from_packed(packed: Box<[u8]>) -> Self {
+        Self { packed, compiled: OnceLock::new() }
     }
 
     /// What [`from_packed`](Self::from_packed) takes.
