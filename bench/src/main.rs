@@ -16,6 +16,7 @@ mod masks;
 mod measure;
 mod schemas;
 mod simulated;
+mod steps;
 mod table;
 mod valiant;
 // One file, for there is no crate below both for what writes pages.
@@ -48,6 +49,8 @@ enum What {
     /// The method `intersection`: its ways to decide beside the figures of its peers, on canvases with gaps
     /// and holes.
     Intersection(intersection::Args),
+    /// Steps of a decoding loop over a large vocabulary, beside the model and after its answer.
+    Steps(steps::Args),
     /// The best completion under simulated marginals.
     Best(best::Args),
     /// The CUDA kernels on a device: beside the aims, the paper and the CPU.
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<()> {
         What::Calls(args) => calls::run(&args),
         What::Canvas(args) => canvas::run(&args),
         What::Intersection(args) => intersection::run(&args),
+        What::Steps(args) => steps::run(&args),
         What::Best(args) => best::run(&args),
         What::Gpu(args) => gpu::run(&args),
         What::GpuCheck(args) => gpu::check::run(&args),

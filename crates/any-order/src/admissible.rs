@@ -110,14 +110,23 @@ impl Kept {
     /// What holds of another canvas too.
     fn for_plan(self, plan: &Plan) -> (Verdicts, Vec<(usize, Vec<u32>)>) {
         let Self { plan: before, mut verdicts, rows } = self;
-        if before.whole != plan.whole || before.places.len() != plan.places.len() {
+        let n_slots = plan.places.len();
+        // Whether the text could end there before.
+        let could_end = match before.ends.get(n_slots) {
+            Some(&ends) => ends && plan.whole == Some(End::Sentence),
+            None => before.places.len() == n_slots && before.whole == plan.whole,
+        };
+        if !could_end {
             return (Verdicts::default(), Vec::new());
         }
+        let is_shorter = n_slots < before.places.len();
         let slots =
             |plan: &Plan| plan.places.iter().copied().zip(plan.ends.iter().copied()).collect::<Vec<_>>();
         let (before, now) = (slots(&before), slots(plan));
         let pairs = || before.iter().zip(&now);
-        verdicts.keep_from(pairs().rposition(|(before, now)| before != now).map_or(0, |last| last + 1));
+        let differs =
+            if is_shorter { Some(n_slots) } else { pairs().rposition(|(before, now)| before != now) };
+        verdicts.keep_from(differs.map_or(0, |last| last + 1));
         // Whether the other had all completions that it has: EOS and PAD are told apart by where texts may
         // end.
         let is_part = pairs()
@@ -285,12 +294,16 @@ impl Solver {
     /// The first slot in which the EOS can stand that ends the text.
     fn earliest_end(&mut self, canvas: &Canvas, not_before: usize, work: &mut Work) -> Earliest {
         let mut plan = Plan::new(self.constraint(), canvas);
-        plan.whole = None;
-        let n_excluded = not_before.min(plan.ends.len());
-        plan.ends[..n_excluded].fill(false);
-        let first = |plan: &Plan| plan.ends.iter().position(|&ends| ends);
+        let n_slots = plan.places.len();
+        // Behind the slots of the plan there is an EOS, or nothing.
+        if n_slots == canvas.slots().len() {
+            plan.whole = None;
+        }
+        plan.ends[..not_before.min(n_slots)].fill(false);
+        let first =
+            |plan: &Plan| plan.ends.iter().position(|&ends| ends).or(plan.whole.map(|_| plan.places.len()));
         let mut earliest =
-            Earliest { not_before: first(&plan).unwrap_or(plan.ends.len()), found: None, undecided: None };
+            Earliest { not_before: first(&plan).unwrap_or(n_slots), found: None, undecided: None };
         while first(&plan).is_some() {
             match self.decide(canvas, &plan, work) {
                 Decision::Yes(witness) => {
@@ -299,7 +312,8 @@ impl Solver {
                         |filling: &Filling| matches!(filling, Filling::Token(token) if eos.contains(token));
                     let end = witness.slots.iter().position(is_eos).unwrap_or(0);
                     earliest.found = Some(end);
-                    plan.ends[end..].fill(false);
+                    plan.ends[end.min(n_slots)..].fill(false);
+                    plan.whole = None;
                 }
                 Decision::No => break,
                 Decision::Unknown(why) => {

@@ -66,6 +66,19 @@ impl Beam {
     pub fn slots(&self) -> &[Vec<Reached>] {
         &self.slots
     }
+
+    /// The tokens of the slots before one, on the way to a reading there.
+    pub fn tokens(&self, slot: usize, config: Config) -> Vec<(usize, TokenId)> {
+        let mut tokens = Vec::new();
+        let mut reached = self.slots[slot].iter().find(|reached| reached.config == config);
+        for slot in (0..slot).rev() {
+            let Some(Reached { from, token, .. }) = reached else { break };
+            tokens.extend(token.map(|token| (slot, token)));
+            reached = self.slots[slot].get(*from as usize);
+        }
+        tokens.reverse();
+        tokens
+    }
 }
 
 impl Tables {

@@ -20,7 +20,8 @@ pub(crate) enum Place {
     Closed,
 }
 
-/// A canvas as a question about texts.
+/// A canvas as a question about texts. Behind its slots stand at most an EOS and what follows it: a canvas that
+/// ends with fixed ones asks for a sentence in the slots before the first of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     pub places: Vec<Place>,
@@ -58,7 +59,16 @@ impl Plan {
                 Slot::Fixed(token) => is_tail(token),
             };
         }
-        Self { places: slots.iter().map(place).collect(), ends, whole: Some(canvas.end()) }
+        let is_fixed = |slot: &&Slot| matches!(slot, Slot::Fixed(token) if is_tail(token));
+        let n_fixed = slots.iter().rev().take_while(is_fixed).count();
+        let is_fixed_eos = |slot: &Slot| matches!(slot, Slot::Fixed(token) if is_eos(token));
+        let text = slots.len() - n_fixed;
+        let (n_slots, whole) = match slots[text..].iter().position(is_fixed_eos) {
+            Some(eos) => (text + eos, End::Sentence),
+            None => (slots.len(), canvas.end()),
+        };
+        ends.truncate(n_slots);
+        Self { places: slots[..n_slots].iter().map(place).collect(), ends, whole: Some(whole) }
     }
 
     pub fn has_gaps(&self) -> bool {

@@ -318,6 +318,31 @@ impl<'a> Search<'a> {
         self.resume()
     }
 
+    /// Completions from readings before a slot, the last of these first: so many, each with its reading. They
+    /// have no tokens of slots before, and are not confirmed.
+    pub fn completions(
+        mut self,
+        slot: usize,
+        readings: impl Iterator<Item = Config>,
+        most: usize,
+    ) -> Result<Vec<(Config, Found)>, StepError> {
+        let first =
+            |config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
+        self.waiting.extend(readings.map(first));
+        let mut all = Vec::new();
+        while all.len() < most
+            && let Outcome::Found(found) = self.resume_unconfirmed()?
+        {
+            // The place where it ended was entered last.
+            let mut first = self.nodes.last();
+            while let Some(before) = first.and_then(|node| self.nodes.get(node.parent as usize)) {
+                first = Some(before);
+            }
+            all.extend(first.map(|node| (node.key.config, found)));
+        }
+        Ok(all)
+    }
+
     fn begin(&mut self) -> Result<(), StepError> {
         if !self.right.is_hopeless
             && let Some(config) = self.tables.start()?

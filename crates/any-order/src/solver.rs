@@ -10,6 +10,7 @@ use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 use rayon::prelude::*;
 
+use crate::beam::Width;
 use crate::canvas::{Canvas, End, Slot};
 use crate::confirm::{self, Confirm};
 use crate::counters::Counters;
@@ -70,6 +71,12 @@ type Accept<'a> = dyn FnMut(&mut Solver, &Found) -> Result<Option<Witness>, Step
 
 /// Places that the first search enters.
 const FIRST_VISITS: usize = 1_000;
+
+/// Readings before a slot from which a search goes on.
+const WIDTH: Width = Width { some: 24, all: 64, alike: 12 };
+
+/// Completions of one beam that are confirmed.
+const MOST_FROM_BEAM: usize = 8;
 
 /// Runs of so many holes are not taken for gaps.
 const SHORT_RUN: usize = 2;
@@ -172,7 +179,8 @@ impl Solver {
     /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
     ///
     /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last
-    /// witness still fits, it is the answer; that costs O(slots).
+    /// witness still fits, it is the answer; that costs O(slots). If it does with what is fixed by now put into
+    /// it, that costs to read it.
     pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasError> {
         self.check(canvas)?;
         if let Some(witness) = self.fits(canvas) {
@@ -181,7 +189,8 @@ impl Solver {
         self.renew()?;
         let plan = Plan::new(self.constraint(), canvas);
         let mut work = self.work();
-        let answer = self.decide(canvas, &plan, &mut work);
+        let answer = self.decide_by_changing(canvas, &plan, &mut work);
+        let answer = if answer.is_yes() { answer } else { self.decide(canvas, &plan, &mut work) };
         if let Decision::Yes(witness) = &answer {
             self.last = Some((canvas.clone(), witness.clone()));
         }
@@ -309,6 +318,52 @@ impl Solver {
         fits.then_some(witness)
     }
 
+    /// Puts what is fixed by now into the last completion and reads it: next to one that is known, a token
+    /// often changes nothing else.
+    fn decide_by_changing(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
+        if self.by != By::All {
+            return Decision::Unknown(Undecided::Between);
+        }
+        let changed = self.staged("completable: last completion, changed", work, |this, _| {
+            match this.changed(canvas, plan) {
+                Some(found) => this.confirmed(canvas, &found),
+                None => Ok(Decision::Unknown(Undecided::Between)),
+            }
+        });
+        changed.unwrap_or_else(|error| Decision::Unknown(error.into()))
+    }
+
+    /// The last completion with what a canvas of as many slots has in place of its own.
+    fn changed(&self, canvas: &Canvas, plan: &Plan) -> Option<Found> {
+        let (known, witness) = self.last.as_ref()?;
+        if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {
+            return None;
+        }
+        let eos = self.constraint().vocabulary().eos();
+        let mut found =
+            Found { end: plan.places.len(), tokens: Vec::new(), n_in_gaps: 0, closing: Vec::new() };
+        for (at, slot) in canvas.slots().iter().enumerate() {
+            let token = match (slot, &witness.slots[at]) {
+                (Slot::Fixed(token), Filling::Token(_)) => *token,
+                (Slot::Hole, Filling::Token(token)) => *token,
+                (Slot::Gap, Filling::Tokens(tokens)) => {
+                    found.tokens.extend(tokens.iter().map(|&token| (at, token)));
+                    found.n_in_gaps += tokens.len();
+                    continue;
+                }
+                _ => return None,
+            };
+            if eos.contains(&token) {
+                found.end = at;
+                let ends = plan.ends.get(at).copied().unwrap_or(plan.whole.is_some());
+                return ends.then_some(found);
+            }
+            found.tokens.push((at, token));
+        }
+        found.closing.clone_from(&witness.closing);
+        plan.whole.map(|_| found)
+    }
+
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
         let remembers = self.constraint().language().grammar().remembers();
         let is_fixed = |place: &Place| matches!(place, Place::Token(_) | Place::Closed);
@@ -350,8 +405,8 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: a short search, terminals with gaps for long runs of holes, with few tokens in
-    /// every hole, a search to the end.
+    /// Tries in this order: a short search, a search from a beam, terminals with gaps for long runs of holes,
+    /// with few tokens in every hole, a search to the end.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -377,6 +432,11 @@ impl Solver {
         if answer.decided().is_none() {
             answer = self.staged("completable: short search", work, |this, work| {
                 this.search_few(canvas, plan, work)
+            })?;
+        }
+        if !has_gaps && answer.decided().is_none() {
+            answer = self.staged("completable: search from a beam", work, |this, work| {
+                this.search_from_beam(canvas, plan, work)
             })?;
         }
         if answer.decided().is_some() { Ok(answer) } else { self.decide_by_last(canvas, plan, work) }
@@ -462,7 +522,7 @@ impl Solver {
         self.by_terminals(&relaxed.plan, holes, work, &mut |this, found| {
             let vocabulary = this.constraint().vocabulary().clone();
             let as_prefix =
-                found.end == relaxed.plan.places.len() && canvas.end() == (End::Prefix { remaining: None });
+                found.end == relaxed.plan.places.len() && plan.whole == Some(End::Prefix { remaining: None });
             let fitted = relaxed.fit(&vocabulary, found, &mut |tokens| this.ends_as(tokens, as_prefix))?;
             fitted.map_or(Ok(None), |found| Ok(this.confirmed(canvas, &found)?.yes()))
         })
@@ -552,6 +612,41 @@ impl Solver {
             Outcome::None if !plan.has_gaps() => Ok(Decision::No),
             Outcome::None | Outcome::OutOfSteps => Ok(Decision::Unknown(Undecided::Between)),
         }
+    }
+
+    /// Searches from readings before the last of what is fixed, which differ as much as possible: a search in
+    /// depth that began with an unlucky choice does not come back to it soon.
+    fn search_from_beam(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let beam = self.tables.beam(plan, WIDTH, work)?;
+        let found = match beam.slots().split_last() {
+            Some((last, before)) => {
+                let readings = last.iter().map(|reached| reached.config);
+                let bounds = Bounds { visits: FIRST_VISITS, ..Bounds::default() };
+                let search = Search::new(&mut self.tables, plan, work, bounds);
+                let found = search.completions(before.len(), readings, MOST_FROM_BEAM)?;
+                found
+                    .into_iter()
+                    .map(|(config, mut found)| {
+                        let mut tokens = beam.tokens(before.len(), config);
+                        tokens.append(&mut found.tokens);
+                        Found { tokens, ..found }
+                    })
+                    .collect()
+            }
+            None => Vec::new(),
+        };
+        for found in found {
+            let answer = self.confirmed(canvas, &found)?;
+            if answer.is_yes() {
+                return Ok(answer);
+            }
+        }
+        Ok(Decision::Unknown(Undecided::Between))
     }
 
     fn confirmed_outcome(

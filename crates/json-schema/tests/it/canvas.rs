@@ -457,3 +457,49 @@ fn holes_in_real_instances_can_be_filled() {
     println!("{n} canvases, {unknown} unknown");
     assert!(n > 30 && unknown * 20 <= n, "{unknown} of {n} unknown");
 }
+
+/// What diffusion models fill: much of a text is one string, of which some words are known, and often how long it
+/// is. A search in depth that takes the first words for a key does not come back from there.
+#[test]
+fn words_of_a_long_text() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},
+        "required":["a","b"]}"#;
+    // All bytes, words, and EOS.
+    let words = (0..1_000).map(|at| format!("w{at}").into_bytes());
+    let tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).chain(words).chain([Vec::new()]).collect();
+    let special = SpecialIds { eos: vec![tokens.len() as u32 - 1], ..SpecialIds::default() };
+    let vocabulary = Vocabulary::from_tokens(&tokens, special).unwrap();
+    let constraint = Subject::new(schema, &vocabulary).unwrap().constraint;
+    let token = |text: &str| {
+        Slot::Fixed(TokenId::new(tokens.iter().position(|token| *token == text.as_bytes()).unwrap()))
+    };
+    let canvas = |parts: &[(usize, &str)]| {
+        let mut slots = Vec::new();
+        for &(n_holes, text) in parts {
+            slots.extend(std::iter::repeat_n(Slot::Hole, n_holes));
+            slots.push(token(text));
+        }
+        Canvas::new(slots, End::Sentence)
+    };
+    let words = [(61, "w1"), (69, "w2"), (8, "w3"), (0, "w4")];
+    let with = |first: &[(usize, &'static str)], last: &[(usize, &'static str)]| {
+        canvas(&[first, &words, last].concat())
+    };
+    for (canvas, expected) in [
+        (with(&[(68, "w0")], &[(42, ""), (0, ""), (0, "")]), true),
+        (with(&[(0, "{"), (1, "a")], &[(1, "\""), (1, "\""), (2, ":"), (3, "}"), (0, "")]), true),
+        (with(&[(0, "{"), (13, "w0")], &[(2, "\""), (12, ""), (0, "")]), true),
+        // The text ends within the string, whatever stands in the holes.
+        (with(&[(0, "{"), (1, "a")], &[(0, ""), (0, "")]), false),
+        (with(&[(0, "{"), (1, "a")], &[(0, "}"), (0, "")]), false),
+    ] {
+        let mut solver = Solver::new(&constraint).unwrap();
+        let answer = solver.completable(&canvas).unwrap();
+        assert_eq!(answer.decided(), Some(expected), "{canvas:?}");
+        if let Decision::Yes(witness) = answer {
+            let mut matcher = constraint.matcher().unwrap();
+            matcher.advance_all(&witness.text(&constraint)).unwrap();
+            assert!(matcher.is_sentence());
+        }
+    }
+}
