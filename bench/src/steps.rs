@@ -1,9 +1,9 @@
 //! What a step of a decoding loop takes beside the model: before its answer, while it computes
 //! ([`Decoder::prepare`]), and after ([`Decoder::answer`]), which nothing can hide.
 //!
-//! The canvas is all holes, and the vocabulary as large as asked: single bytes and words of five letters. The
-//! model lists the likeliest tokens of each slot; it is [simulated](Simulated), and knows an object with a long
-//! text. Each run has to end as a sentence.
+//! The canvas is all holes, and the vocabulary as large as asked: single bytes and words of five letters.
+//! The model lists the likeliest tokens of each slot; it is [simulated](Simulated), and knows an object with
+//! a long text. Each run has to end as a sentence.
 
 use std::time::Instant;
 

@@ -20,8 +20,8 @@ pub(crate) enum Place {
     Closed,
 }
 
-/// A canvas as a question about texts. Behind its slots stand at most an EOS and what follows it: a canvas that
-/// ends with fixed ones asks for a sentence in the slots before the first of them.
+/// A canvas as a question about texts. Behind its slots stand at most an EOS and what follows it: a canvas
+/// that ends with fixed ones asks for a sentence in the slots before the first of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Plan {
     pub places: Vec<Place>,

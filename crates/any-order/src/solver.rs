@@ -179,8 +179,8 @@ impl Solver {
     /// Whether there is a choice of tokens for all holes and gaps that makes the canvas end as it says.
     ///
     /// A yes is confirmed: its witness was replayed through a [`Matcher`]. A no is proven. If the last
-    /// witness still fits, it is the answer; that costs O(slots). If it does with what is fixed by now put into
-    /// it, that costs to read it.
+    /// witness still fits, it is the answer; that costs O(slots). If it does with what is fixed by now put
+    /// into it, that costs to read it.
     pub fn completable(&mut self, canvas: &Canvas) -> Result<Decision<Witness>, CanvasError> {
         self.check(canvas)?;
         if let Some(witness) = self.fits(canvas) {

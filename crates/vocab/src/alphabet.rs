@@ -133,8 +133,8 @@ impl Alphabets {
         by_sets.unwrap_or_default()
     }
 
-    /// The alphabets of a trie of which somebody claims to know the places; `None` if they are others, or too
-    /// many or too few. Cost: O(nodes).
+    /// The alphabets of a trie of which somebody claims to know the places; `None` if they are others, or
+    /// too many or too few. Cost: O(nodes).
     pub fn with_places(trie: &TokenTrie, places: &[u16]) -> Option<Self> {
         let mut places = places.iter();
         let known = Self::build(trie, |different, set| match *places.next()? {
@@ -145,8 +145,8 @@ impl Alphabets {
         places.next().is_none().then_some(known)
     }
 
-    /// `place` gives the sets that there are so far, and those of nodes that are not that of their last child,
-    /// the last node first, a place.
+    /// `place` gives the sets that there are so far, and those of nodes that are not that of their last
+    /// child, the last node first, a place.
     fn build(
         trie: &TokenTrie,
         mut place: impl FnMut(&mut Vec<Alphabet>, Alphabet) -> Option<u16>,

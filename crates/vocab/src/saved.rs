@@ -28,19 +28,20 @@
 //!
 //! # Nothing is trusted
 //!
-//! The checksum finds what disks and networks do. Whoever alters a file on purpose can correct the checksum,
-//! so nothing else relies on it: each length is compared with what is left of the file before anything is
-//! allocated, each id with the table, and the order is walked: each token has to come after the one before,
-//! and all have to be there. The set of characters below each node is computed from its children, and compared
-//! with the one at the place that the file says. What passes is a vocabulary as any other, of which masks are
-//! right. It may be another one than was saved: compare fingerprints where that matters.
+//! The checksum finds what disks and networks do. Whoever alters a file on purpose can correct the
+//! checksum, so nothing else relies on it: each length is compared with what is left of the file before
+//! anything is allocated, each id with the table, and the order is walked: each token has to come after the
+//! one before, and all have to be there. The set of characters below each node is computed from its
+//! children, and compared with the one at the place that the file says. What passes is a vocabulary as any
+//! other, of which masks are right. It may be another one than was saved: compare fingerprints where that
+//! matters.
 //!
 //! # Page by page
 //!
-//! Of what a new process takes to load a vocabulary, a third were its first writes to new pages of memory, some
-//! 3 µs each. So the file is read through a small buffer, straight into the tables. It is not mapped. A mapping
-//! would share some MB between processes, but it would change under a running process if somebody wrote to the
-//! file, after all checks; and in Rust it takes `unsafe`.
+//! Of what a new process takes to load a vocabulary, a third were its first writes to new pages of memory,
+//! some 3 µs each. So the file is read through a small buffer, straight into the tables. It is not mapped.
+//! A mapping would share some MB between processes, but it would change under a running process if somebody
+//! wrote to the file, after all checks; and in Rust it takes `unsafe`.
 
 use std::io::Read;
 use std::path::Path;

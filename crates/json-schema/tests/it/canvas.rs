@@ -458,8 +458,8 @@ fn holes_in_real_instances_can_be_filled() {
     assert!(n > 30 && unknown * 20 <= n, "{unknown} of {n} unknown");
 }
 
-/// What diffusion models fill: much of a text is one string, of which some words are known, and often how long it
-/// is. A search in depth that takes the first words for a key does not come back from there.
+/// What diffusion models fill: much of a text is one string, of which some words are known, and often how
+/// long it is. A search in depth that takes the first words for a key does not come back from there.
 #[test]
 fn words_of_a_long_text() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},
