@@ -245,13 +245,17 @@ impl Tables {
         chosen.sort_by_key(|&(rank, state, _, reached)| {
             (rank, Reverse(self.permissiveness.get(state as usize).copied()), reached.config)
         });
-        // What is open in different depths takes turns.
-        let mut n_alike: FxHashMap<u32, usize> = FxHashMap::default();
+        // What is open in different depths takes turns, what is open less deep more often: brackets can be
+        // opened as deep as there are holes, and are in few texts.
+        let mut depths: Vec<u32> = chosen.iter().map(|(_, _, outlook, _)| outlook.lacking).collect();
+        depths.sort_unstable();
+        depths.dedup();
+        let mut n_alike = vec![0; depths.len()];
         let mut turns: Vec<(usize, Reached)> = Vec::with_capacity(chosen.len());
         for (_, _, outlook, reached) in chosen {
-            let turn = n_alike.entry(outlook.lacking).or_default();
-            *turn += 1;
-            turns.push((*turn, reached));
+            let depth = depths.partition_point(|&depth| depth < outlook.lacking);
+            n_alike[depth] += 1;
+            turns.push((n_alike[depth] * (1 + depth), reached));
         }
         turns.sort_by_key(|&(turn, _)| turn);
         turns.truncate(MOST_AFTER);
