@@ -47,7 +47,7 @@ pub struct Args {
     longest: usize,
     /// How many seconds of CPU time another engine may take for one pass over a workload, or for one growing
     /// text.
-    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
     seconds: f64,
     /// Stop another engine on a growing text once a step takes longer.
     #[arg(long, value_name = "MS", default_value_t = 100.0)]

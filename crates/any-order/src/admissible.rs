@@ -110,23 +110,21 @@ impl Kept {
     /// What holds of another canvas too.
     fn for_plan(self, plan: &Plan) -> (Verdicts, Vec<(usize, Vec<u32>)>) {
         let Self { plan: before, mut verdicts, rows } = self;
-        let n_slots = plan.places.len();
-        // Whether the text could end there before.
-        let could_end = match before.ends.get(n_slots) {
-            Some(&ends) => ends && plan.whole == Some(End::Sentence),
-            None => before.places.len() == n_slots && before.whole == plan.whole,
-        };
-        if !could_end {
-            return (Verdicts::default(), Vec::new());
-        }
-        let is_shorter = n_slots < before.places.len();
         let slots =
             |plan: &Plan| plan.places.iter().copied().zip(plan.ends.iter().copied()).collect::<Vec<_>>();
-        let (before, now) = (slots(&before), slots(plan));
-        let pairs = || before.iter().zip(&now);
-        let differs =
-            if is_shorter { Some(n_slots) } else { pairs().rposition(|(before, now)| before != now) };
-        verdicts.keep_from(differs.map_or(0, |last| last + 1));
+        let (all_before, now) = (slots(&before), slots(plan));
+        let pairs = || all_before.iter().zip(&now);
+        if let Some((_, could_end)) = all_before.get(now.len()) {
+            // Behind the slots that are left there is an EOS by now.
+            verdicts = Verdicts::default();
+            if !could_end || plan.whole != Some(End::Sentence) {
+                return (verdicts, Vec::new());
+            }
+        } else if all_before.len() < now.len() || before.whole != plan.whole {
+            return (Verdicts::default(), Vec::new());
+        } else {
+            verdicts.keep_from(pairs().rposition(|(before, now)| before != now).map_or(0, |last| last + 1));
+        }
         // Whether the other had all completions that it has: EOS and PAD are told apart by where texts may
         // end.
         let is_part = pairs()

@@ -189,8 +189,7 @@ impl Solver {
         self.renew()?;
         let plan = Plan::new(self.constraint(), canvas);
         let mut work = self.work();
-        let answer = self.decide_by_changing(canvas, &plan, &mut work);
-        let answer = if answer.is_yes() { answer } else { self.decide(canvas, &plan, &mut work) };
+        let answer = self.decide(canvas, &plan, &mut work);
         if let Decision::Yes(witness) = &answer {
             self.last = Some((canvas.clone(), witness.clone()));
         }
@@ -318,52 +317,6 @@ impl Solver {
         fits.then_some(witness)
     }
 
-    /// Puts what is fixed by now into the last completion and reads it: next to one that is known, a token
-    /// often changes nothing else.
-    fn decide_by_changing(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
-        if self.by != By::All {
-            return Decision::Unknown(Undecided::Between);
-        }
-        let changed = self.staged("completable: last completion, changed", work, |this, _| {
-            match this.changed(canvas, plan) {
-                Some(found) => this.confirmed(canvas, &found),
-                None => Ok(Decision::Unknown(Undecided::Between)),
-            }
-        });
-        changed.unwrap_or_else(|error| Decision::Unknown(error.into()))
-    }
-
-    /// The last completion with what a canvas of as many slots has in place of its own.
-    fn changed(&self, canvas: &Canvas, plan: &Plan) -> Option<Found> {
-        let (known, witness) = self.last.as_ref()?;
-        if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {
-            return None;
-        }
-        let eos = self.constraint().vocabulary().eos();
-        let mut found =
-            Found { end: plan.places.len(), tokens: Vec::new(), n_in_gaps: 0, closing: Vec::new() };
-        for (at, slot) in canvas.slots().iter().enumerate() {
-            let token = match (slot, &witness.slots[at]) {
-                (Slot::Fixed(token), Filling::Token(_)) => *token,
-                (Slot::Hole, Filling::Token(token)) => *token,
-                (Slot::Gap, Filling::Tokens(tokens)) => {
-                    found.tokens.extend(tokens.iter().map(|&token| (at, token)));
-                    found.n_in_gaps += tokens.len();
-                    continue;
-                }
-                _ => return None,
-            };
-            if eos.contains(&token) {
-                found.end = at;
-                let ends = plan.ends.get(at).copied().unwrap_or(plan.whole.is_some());
-                return ends.then_some(found);
-            }
-            found.tokens.push((at, token));
-        }
-        found.closing.clone_from(&witness.closing);
-        plan.whole.map(|_| found)
-    }
-
     pub(crate) fn decide(&mut self, canvas: &Canvas, plan: &Plan, work: &mut Work) -> Decision<Witness> {
         let remembers = self.constraint().language().grammar().remembers();
         let is_fixed = |place: &Place| matches!(place, Place::Token(_) | Place::Closed);
@@ -405,7 +358,7 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: a short search, a search from a beam, terminals with gaps for long runs of holes,
+    /// Tries in this order: the last completion, a short search, a search from a beam, terminals with gaps for long runs of holes,
     /// with few tokens in every hole, a search to the end.
     fn decide_by_all(
         &mut self,
@@ -414,8 +367,9 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let has_gaps = plan.has_gaps();
-        let mut answer = Decision::Unknown(Undecided::Between);
-        if has_gaps {
+        let mut answer =
+            self.staged("completable: last completion, changed", work, |this, _| this.changed(canvas, plan))?;
+        if has_gaps && answer.decided().is_none() {
             // Where this ends soon, no completion has fewer tokens in its gaps.
             answer = self.staged("completable: search, gaps", work, |this, work| {
                 this.search(canvas, plan, FIRST_VISITS / 10, work)
@@ -578,6 +532,45 @@ impl Solver {
             Some(Box::new(Loose::new(longest, longest.language().lexing().clone(), few)))
         };
         loose_longest.get_or_insert_with(make).take()
+    }
+
+    /// Puts what is fixed by now into the last completion and reads it: next to one that is known, a token
+    /// often changes nothing else.
+    fn changed(&mut self, canvas: &Canvas, plan: &Plan) -> Result<Decision<Witness>, StepError> {
+        match self.last_with(canvas, plan) {
+            Some(found) => self.confirmed(canvas, &found),
+            None => Ok(Decision::Unknown(Undecided::Between)),
+        }
+    }
+
+    /// The last completion with what a canvas of as many slots has in place of its own, if it ends where a plan
+    /// lets it.
+    fn last_with(&self, canvas: &Canvas, plan: &Plan) -> Option<Found> {
+        let (known, witness) = self.last.as_ref()?;
+        if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {
+            return None;
+        }
+        let eos = self.constraint().vocabulary().eos();
+        let mut found =
+            Found { end: plan.places.len(), tokens: Vec::new(), n_in_gaps: 0, closing: Vec::new() };
+        for (at, pair) in canvas.slots().iter().zip(&witness.slots).enumerate() {
+            let token = match pair {
+                (Slot::Fixed(token), Filling::Token(_)) | (Slot::Hole, Filling::Token(token)) => *token,
+                (Slot::Gap, Filling::Tokens(tokens)) => {
+                    found.tokens.extend(tokens.iter().map(|&token| (at, token)));
+                    found.n_in_gaps += tokens.len();
+                    continue;
+                }
+                _ => return None,
+            };
+            if eos.contains(&token) {
+                found.end = at;
+                return plan.ends.get(at).copied().unwrap_or(plan.whole.is_some()).then_some(found);
+            }
+            found.tokens.push((at, token));
+        }
+        found.closing.clone_from(&witness.closing);
+        plan.whole.map(|_| found)
     }
 
     fn search(

@@ -267,6 +267,20 @@ mod tests {
         b"\xff",
     ];
 
+    fn trie(tokens: &[Vec<u8>]) -> TokenTrie {
+        TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)))
+    }
+
+    /// Some tokens of up to so many parts.
+    fn tokens(random: &mut Random, most: usize) -> (Vec<Vec<u8>>, TokenTrie) {
+        let n = random.between(1, 39);
+        let mut token =
+            || (0..random.between(1, most)).flat_map(|_| *random.choose(&PARTS)).copied().collect();
+        let tokens: Vec<Vec<u8>> = (0..n).map(|_| token()).collect();
+        let trie = trie(&tokens);
+        (tokens, trie)
+    }
+
     /// What the tokens have beyond the path to a node, character by character.
     fn spelled(rests: &[&[u8]]) -> Alphabet {
         let mut alphabet = Alphabet::EMPTY;
@@ -286,12 +300,7 @@ mod tests {
     #[test]
     fn of_all_nodes() {
         for mut random in (0..200).map(Random::new) {
-            let n = random.between(1, 39);
-            let mut token =
-                || (0..random.between(1, 4)).flat_map(|_| *random.choose(&PARTS)).copied().collect();
-            let tokens: Vec<Vec<u8>> = (0..n).map(|_| token()).collect();
-            let trie =
-                TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+            let (tokens, trie) = tokens(&mut random, 4);
             let mut open = vec![(TokenTrie::ROOT, Vec::new())];
             while let Some((node, path)) = open.pop() {
                 for child in trie.children(node) {
@@ -314,11 +323,7 @@ mod tests {
     fn by_places_that_are_claimed() {
         let mut n_refused = 0;
         for mut random in (0..200).map(Random::new) {
-            let tokens: Vec<Vec<u8>> = (0..random.between(1, 39))
-                .map(|_| (0..random.between(1, 4)).flat_map(|_| *random.choose(&PARTS)).copied().collect())
-                .collect();
-            let trie =
-                TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+            let (tokens, trie) = tokens(&mut random, 4);
             let (right, expected) = (Alphabets::places(&trie), Alphabets::new(&trie));
             assert_eq!(Alphabets::with_places(&trie, &right).as_ref(), Some(&expected));
 
@@ -352,7 +357,7 @@ mod tests {
         let tokens: Vec<Vec<u8>> = (1..N)
             .flat_map(|number| characters(number).map(move |c| [&path(number)[..], &[c]].concat()))
             .collect();
-        let trie = TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+        let trie = trie(&tokens);
         let alphabets = Alphabets::new(&trie);
         let (mut n_said, mut n_silent) = (0, 0);
         for number in 1..N {
@@ -376,11 +381,7 @@ mod tests {
     fn of_what_is_left_of_tokens() {
         let (mut n_said, mut n_nodes) = (0, 0);
         for mut random in (0..200).map(Random::new) {
-            let tokens: Vec<Vec<u8>> = (0..random.between(1, 39))
-                .map(|_| (0..random.between(1, 5)).flat_map(|_| *random.choose(&PARTS)).copied().collect())
-                .collect();
-            let trie =
-                TokenTrie::new(tokens.iter().enumerate().map(|(id, token)| (TokenId::new(id), &**token)));
+            let (tokens, trie) = tokens(&mut random, 5);
             let tops: Vec<NodeId> =
                 (1..trie.n_nodes()).filter(|_| random.chance(10)).map(NodeId::new).collect();
             let below = trie.below(&tops);

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use anygram_any_order::{Canvas, Decision, End, Slot, Solver};
+use anygram_any_order::{Admissible, By, Canvas, Decision, End, Filling, Slot, Solver};
+use anygram_grammar::ir::LexerMode;
 use anygram_grammar::lark::{self, LarkOptions};
 use anygram_left_to_right::{Constraint, Language, LanguageOptions};
+use anygram_testkit::random::Random;
 use anygram_vocab::{Format, LoadOptions, TokenId, Vocabulary};
 
 /// The tokens of each hole, as text.
@@ -95,5 +97,86 @@ fn an_eos_that_the_grammar_names_is_no_text() {
     for (n_slots, expected) in [(3, ["", "", ""].as_slice()), (4, &["a", "a", "a", "a"])] {
         let canvas = Canvas::new(vec![Slot::Hole; n_slots], End::Sentence);
         assert_eq!(rows(&mut solver, &canvas), expected, "{n_slots} holes");
+    }
+}
+
+/// Small texts with brackets and strings, to which fixed tokens can belong in many ways.
+const NESTED: &str = r#"
+start: value
+value: "[" [value ("," value)*] "]" | "a" | STRING
+STRING: /"[a,\[]*"/
+"#;
+
+const TOKENS: &[u8] = br#"["[", "]", ",", "\"", "a", "[\"", "\",", "a]", null, null]"#;
+
+/// What is known of the canvases before (the last completion, with what is fixed by now in its place; what was
+/// found out behind slots, and of rows, also where an EOS has ended the text since), and beams, against the
+/// search alone with new tables.
+#[test]
+fn canvases_that_follow_one_another_are_answered_as_by_the_search_alone() {
+    let options = LoadOptions { eos: vec![8], pad: Some(9), ..LoadOptions::default() };
+    let vocabulary = Vocabulary::from_bytes(Format::JsonArray, TOKENS, &options).unwrap();
+    let (mut n_yes, mut n_no) = (0, 0);
+    let seeds = anygram_testkit::random::seeds(400);
+    for &seed in &seeds {
+        let mut random = Random::new(seed);
+        let lexer =
+            Some(*random.choose(&[LexerMode::Scannerless, LexerMode::Longest, LexerMode::Contextual]));
+        let grammar = lark::parse(NESTED, &LarkOptions::default()).unwrap();
+        let language =
+            Arc::new(Language::new(grammar, &LanguageOptions { lexer, ..Default::default() }).unwrap());
+        let constraint = Constraint::new(language, vocabulary.clone()).unwrap();
+        let mut solver = Solver::new(&constraint).unwrap();
+        let mut slots = vec![Slot::Hole; random.between(2, 7)];
+        for _ in 0..10 {
+            follow(&mut random, &mut slots);
+            let ends = [End::Sentence, End::Sentence, End::Prefix { remaining: None }];
+            let canvas = Canvas::new(slots.clone(), *random.choose(&ends));
+            let fresh = || Solver::new(&constraint).unwrap().by(By::Search);
+            let expected = fresh().completable(&canvas).unwrap();
+            let found = solver.completable(&canvas).unwrap();
+            assert_eq!(found.decided(), expected.decided(), "seed {seed}, {lexer:?}: {canvas:?}");
+            if let Decision::Yes(witness) = found {
+                n_yes += 1;
+                let keeps = |(slot, filling): (&Slot, &Filling)| match slot {
+                    Slot::Fixed(token) => *filling == Filling::Token(*token),
+                    _ => true,
+                };
+                assert!(canvas.slots().iter().zip(&witness.slots).all(keeps), "{canvas:?} {witness:?}");
+            } else {
+                n_no += 1;
+                // From there nothing follows.
+                let at = random.below(slots.len());
+                slots[at] = Slot::Hole;
+            }
+            if random.chance(50) {
+                let rows: [Admissible; 2] =
+                    [solver.admissible(&canvas).unwrap(), fresh().admissible(&canvas).unwrap()];
+                for (hole, known) in rows[1].undecided.iter().enumerate() {
+                    if known.is_none() && rows[0].undecided[hole].is_none() {
+                        let masks = rows.each_ref().map(|row| &row.masks[hole]);
+                        assert_eq!(masks[0], masks[1], "seed {seed}, {lexer:?}: {canvas:?}, hole {hole}");
+                    }
+                }
+            }
+        }
+    }
+    println!("{n_yes} yes, {n_no} no");
+    assert!(seeds.len() < 60 || n_yes > 50 && n_no > 50, "{n_yes} yes, {n_no} no");
+}
+
+/// Fixes a hole, ends the text, or clears a slot.
+fn follow(random: &mut Random, slots: &mut [Slot]) {
+    let at = random.below(slots.len());
+    match random.below(10) {
+        0 => slots[at..].fill(Slot::Fixed(TokenId(8))),
+        1 => {
+            slots[at..].fill(Slot::Fixed(TokenId(9)));
+            slots[at] = Slot::Fixed(TokenId(8));
+        }
+        2 => slots[at] = Slot::Fixed(TokenId(random.below(10) as u32)),
+        3 => slots[at..].fill(Slot::Hole),
+        _ if slots[at] == Slot::Hole => slots[at] = Slot::Fixed(TokenId(random.below(8) as u32)),
+        _ => slots[at] = Slot::Hole,
     }
 }
