@@ -358,8 +358,8 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: the last completion, a short search, a search from a beam, terminals with gaps for long runs of holes,
-    /// with few tokens in every hole, a search to the end.
+    /// Tries in this order: the last completion, a short search, a search from a beam, terminals with gaps
+    /// for long runs of holes, with few tokens in every hole, a search to the end.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -543,8 +543,8 @@ impl Solver {
         }
     }
 
-    /// The last completion with what a canvas of as many slots has in place of its own, if it ends where a plan
-    /// lets it.
+    /// The last completion with what a canvas of as many slots has in place of its own, if it ends where a
+    /// plan lets it.
     fn last_with(&self, canvas: &Canvas, plan: &Plan) -> Option<Found> {
         let (known, witness) = self.last.as_ref()?;
         if known.end() != canvas.end() || witness.slots.len() != canvas.slots().len() {

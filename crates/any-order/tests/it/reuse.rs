@@ -109,9 +109,9 @@ STRING: /"[a,\[]*"/
 
 const TOKENS: &[u8] = br#"["[", "]", ",", "\"", "a", "[\"", "\",", "a]", null, null]"#;
 
-/// What is known of the canvases before (the last completion, with what is fixed by now in its place; what was
-/// found out behind slots, and of rows, also where an EOS has ended the text since), and beams, against the
-/// search alone with new tables.
+/// What is known of the canvases before (the last completion, with what is fixed by now in its place; what
+/// was found out behind slots, and of rows, also where an EOS has ended the text since), and beams, against
+/// the search alone with new tables.
 #[test]
 fn canvases_that_follow_one_another_are_answered_as_by_the_search_alone() {
     let options = LoadOptions { eos: vec![8], pad: Some(9), ..LoadOptions::default() };
