@@ -14,7 +14,7 @@ import anygram
 import pytest
 from conftest import ROOT
 
-OK, SYNTAX, UNSATISFIABLE, REFUSED, UNKNOWN_TOKEN = 0, 1, 3, 7, 8
+OK, SYNTAX, UNSATISFIABLE, UNDECIDED, REFUSED, UNKNOWN_TOKEN = 0, 1, 3, 5, 7, 8
 REFUSALS = range(1, 5)
 """A grammar is wrong, not supported or without sentences, or a limit was reached."""
 NO_TOKEN = 2**32 - 1
@@ -143,8 +143,10 @@ class Handles:
         self.call("matcher_state", matcher, byref(is_sentence), None, None)
         return {"allowed": [id for id in members(words) if id != n_tokens - 1], "eos": is_sentence.value}
 
-    def canvas(self, solver: c_void_p, n_tokens: int, slots: Sequence[Any], end: str) -> dict[str, Any]:
-        """What `batch` answers to the question `canvas`."""
+    def canvas(
+        self, solver: c_void_p, n_tokens: int, slots: Sequence[Any], end: str, is_unknown: bool
+    ) -> dict[str, Any]:
+        """What `batch` answers to the question `canvas`; whether the minimum is not known."""
         ids = [HOLE if slot is None else GAP if slot is anygram.GAP else slot for slot in slots]
         given = Canvas(
             ctypes.sizeof(Canvas), (c_int64 * len(ids))(*ids), len(ids), ["sentence", "prefix"].index(end), -1
@@ -158,20 +160,20 @@ class Handles:
             "solver_admissible", solver, byref(given), words, c_size_t(n_holes), size, size, undecided
         )
         rows = [list(words)[at * n_words : (at + 1) * n_words] for at in range(n_holes)]
-        minimum = c_size_t()
+        fewest, minimum = c_size_t(), None
         try:
-            self.call("solver_minimum", solver, byref(given), byref(minimum))
-            fewest = minimum.value
+            self.call("solver_minimum", solver, byref(given), byref(fewest))
+            minimum = fewest.value
         except Refused as refused:
-            assert refused.code == UNSATISFIABLE, refused
-            fewest = None
+            # Not known exactly where the package does not know it.
+            assert refused.code == (UNDECIDED if is_unknown else UNSATISFIABLE), refused
         return {
             "completable": ANSWERS[answer.value],
             "admissible": [
                 None if unknown else members(row)
                 for row, unknown in zip(rows, list(undecided)[:n_holes], strict=True)
             ],
-            "minimum": fewest,
+            "minimum": minimum,
         }
 
 
