@@ -56,6 +56,9 @@ def test_exact_methods_end_with_sentences(constraint: anygram.Constraint, method
         assert decoded.asked == len(decoded.steps_us)
         assert decoded.refused <= decoded.proposed
         assert decoded.stuck == (None in decoded.canvas)
+        assert (decoded.completion is not None) == (decoded.stuck and method == METHODS[-1])
+        if decoded.completion is not None:
+            assert constraint.language.read(text([*decoded.completion, EOS])).is_sentence
         if decoded.stuck:
             assert method not in ("exact", "compatible", "best", "sample", "none")
             continue

@@ -26,6 +26,7 @@ True
 | `LogProbs`, `Weigher` | the likeliest completion of a canvas, and exact samples |
 | `Methods`, `Decoder` | the published methods, and the decoding loop over a model of yours |
 | `Session` | the loop, where you ask the model; `anygram.diffusion` has loops for LLaDA, Dream and others |
+| `Replay` | a page that shows runs of the loop, step by step |
 | `tool_tag` | tools and the choice among them as a structural tag |
 | `apply_mask` | logits of tokens that are not allowed become minus infinity |
 """
@@ -65,6 +66,7 @@ from anygram._native import (
     Methods,
     Minimum,
     Reading,
+    Replay,
     Samples,
     Session,
     Solver,
@@ -111,6 +113,7 @@ __all__ = [
     "Minimum",
     "Reading",
     "RefusedError",
+    "Replay",
     "Samples",
     "Session",
     "Solver",

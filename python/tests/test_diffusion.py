@@ -116,6 +116,37 @@ def test_schemas(records: anygram.Constraint, strategy: str) -> None:
         assert n_right == 0
 
 
+def test_what_is_stuck_ends_with_a_text_of_the_intersection(lists: anygram.Constraint) -> None:
+    n_completed = 0
+    for seed in range(12):
+        made, stuck = (
+            diffusion.generate(
+                random_model(seed=seed), [5], lists, length=9, strategy=strategy, steps=3, seed=seed
+            )
+            for strategy in (diffusion.WITH_COMPLETION, "intersection")
+        )
+        # The run is the same; only its end differs.
+        assert events(made.decoded) == events(stuck.decoded)
+        assert made.completed == stuck.decoded.is_stuck and not stuck.completed
+        assert made.text is not None and (made.completed or made.text == stuck.text)
+        if made.completed:
+            n_completed += 1
+            assert lists.language.read(made.text).is_sentence
+    assert n_completed > 0
+
+
+def test_lookahead_takes_parameters(lists: anygram.Constraint) -> None:
+    made = {
+        strategy: diffusion.generate(random_model(), [5], lists, length=12, strategy=strategy, steps=4)
+        for strategy in ("lookahead", "lookahead:N=10:tau=5", "lookahead:N=1:tau=1", "lookahead:published")
+    }
+    assert events(made["lookahead"].decoded) == events(made["lookahead:N=10:tau=5"].decoded)
+    assert anygram.Decoder(lists, "lookahead:N=1").strategy == "lookahead:N=1"
+    for wrong in ("lookahead:N=0", "exact:N=3", "lave"):
+        with pytest.raises(anygram.AnygramError, match="lookahead:N=3:tau=10"):
+            anygram.Decoder(lists, wrong)
+
+
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_it_is_the_loop_of_the_library(lists: anygram.Constraint, strategy: str, overlap: bool) -> None:

@@ -20,6 +20,9 @@ pub struct Generation {
     pub steps: usize,
     /// Slots of the canvas.
     pub slots: usize,
+    /// Slots of a block, which are filled before the next ones; null if all are filled at once.
+    #[serde(default)]
+    pub block: Option<usize>,
     /// At which tokens were drawn.
     pub temperature: f64,
     /// The number of the prompt.
@@ -112,6 +115,7 @@ pub struct Key {
     pub(crate) method: String,
     pub(crate) steps: usize,
     pub(crate) slots: usize,
+    pub(crate) block: Option<usize>,
     pub(crate) temperature: u64,
     pub(crate) prompt: usize,
     pub(crate) run: usize,
@@ -127,6 +131,7 @@ impl Generation {
             method: self.method.clone(),
             steps: self.steps,
             slots: self.slots,
+            block: self.block,
             temperature: self.temperature.to_bits(),
             prompt: self.prompt,
             run: self.run,
@@ -220,6 +225,14 @@ impl Lines {
     pub fn generations(&self) -> impl Iterator<Item = &Generation> {
         self.lines.iter().filter_map(|line| match line {
             Line::Generation(generation) => Some(&**generation),
+            _ => None,
+        })
+    }
+
+    /// The texts with regions that were filled.
+    pub fn infilled(&self) -> impl Iterator<Item = &Infilled> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Infilled(infilled) => Some(infilled),
             _ => None,
         })
     }

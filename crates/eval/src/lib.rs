@@ -9,7 +9,7 @@
 //! - [`run()`]: makes the generations that a file does not have yet, on all cores; the number of cores
 //!   changes nothing.
 //! - [`estimate`]: shares with k tries, spreads over runs, paired differences with their intervals.
-//! - [`infill`]: infilling without a model.
+//! - [`infill`]: infilling without a model; [`Simulated`]: marginals that know a text.
 //! - [`report`]: tables, drawings, and the page `docs/results.md`.
 //!
 //! The loop of [`anygram::decode`] asks and constrains a model; this crate only counts. The Python package in
@@ -46,6 +46,7 @@ mod method;
 mod plan;
 pub mod report;
 mod run;
+mod simulated;
 mod worker;
 
 pub use error::EvalError;
@@ -53,3 +54,4 @@ pub use generation::{Failure, Generation, Key, Line, Lines, Micros};
 pub use method::Method;
 pub use plan::{Item, Plan, Steps};
 pub use run::{Sink, run};
+pub use simulated::Simulated;

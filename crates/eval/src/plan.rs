@@ -59,6 +59,9 @@ pub struct Plan {
     pub temperature: f64,
     /// Slots of a canvas; as many as the model was trained with unless set.
     pub slots: Option<usize>,
+    /// Slots of a block, which are filled before the next ones (32 in the papers of LLaDA and LAVE); all at
+    /// once unless set. The uniform model re-noises the whole canvas.
+    pub block: Option<usize>,
 }
 
 /// One generation that is to be made.
@@ -92,6 +95,7 @@ impl Default for Plan {
             seed: 1,
             temperature: 0.2,
             slots: None,
+            block: Some(32),
         }
     }
 }
@@ -143,11 +147,17 @@ impl Plan {
             method: self.methods[item.method].name().to_owned(),
             steps: item.steps,
             slots: item.slots,
+            block: self.block_of(item),
             temperature: self.temperature.to_bits(),
             prompt: item.prompt,
             run: item.run,
             seed: self.seed,
         }
+    }
+
+    /// Slots of a block.
+    pub(crate) fn block_of(&self, item: &Item) -> Option<usize> {
+        self.block.filter(|_| item.model == Kind::Masked)
     }
 
     /// How a canvas is filled. The seed is the same for all methods and numbers of steps, so that they are
@@ -160,7 +170,13 @@ impl Plan {
             Kind::Uniform => DecodeOptions { steps, seed, ..DecodeOptions::renoising() },
             _ => {
                 let sampling = Sampling { temperature: self.temperature, ..Sampling::default() };
-                DecodeOptions { steps, seed, sampling, block: None, ..DecodeOptions::default() }
+                DecodeOptions {
+                    steps,
+                    seed,
+                    sampling,
+                    block: self.block_of(item),
+                    ..DecodeOptions::default()
+                }
             }
         }
     }

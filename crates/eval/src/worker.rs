@@ -100,6 +100,7 @@ impl<'a> Worker<'a> {
             method: self.plan.methods[item.method].name().to_owned(),
             steps: item.steps,
             slots: item.slots,
+            block: self.plan.block_of(item),
             temperature: self.plan.temperature,
             prompt: item.prompt,
             run: item.run,

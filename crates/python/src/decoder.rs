@@ -4,7 +4,7 @@
 
 use std::sync::Mutex;
 
-use anygram::decode::{Event, Named, Order, Pace, Revision, STRATEGIES, Sampling, Why};
+use anygram::decode::{Configured, Event, Order, Pace, Revision, STRATEGIES, Sampling, Why};
 use anygram::{DecodeError, DecodeOptions, ModelError, OpenSlots};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -23,7 +23,9 @@ use crate::tokens::{Token, ids};
 ///
 /// Args:
 ///     constraint: what the canvas has to become.
-///     strategy: its name, one of `Decoder.STRATEGIES`; `"exact"` never runs into a dead end.
+///     strategy: its name, one of `Decoder.STRATEGIES`; `"exact"` never runs into a dead end. `"lookahead"`
+///         takes parameters: `"lookahead:N=3:tau=10"` (LAVE's number of fillings, and of failures before the
+///         recovery; 10 and 5), `"lookahead:published"` (the room that is left is not counted).
 ///
 /// >>> import anygram, numpy
 /// >>> language = anygram.Compiler().compile('start: "(" start ")" | "x"', "lark")
@@ -41,7 +43,7 @@ use crate::tokens::{Token, ids};
 pub struct Decoder {
     pub inner: Mutex<anygram::Decoder>,
     constraint: Py<Constraint>,
-    strategy: &'static str,
+    strategy: String,
 }
 
 /// A number of a dict such as `{"threshold": 0.9}`, if it is one and has it.
@@ -161,13 +163,10 @@ impl Decoder {
     #[new]
     #[pyo3(signature = (constraint, strategy = "exact"))]
     fn new(py: Python<'_>, constraint: Py<Constraint>, strategy: &str) -> PyResult<Self> {
-        let named = Named::find(strategy).ok_or_else(|| {
-            let known = STRATEGIES.iter().map(|named| named.name).collect::<Vec<_>>().join(", ");
-            invalid(py, format!("no strategy `{strategy}`; there are {known}"))
-        })?;
+        let named = Configured::parse(strategy).raise(py)?;
         let of = &constraint.get().inner;
         let made = work(py, || Ok::<_, DecodeError>(anygram::Decoder::new(of, named.make(of)?)));
-        Ok(Self { inner: Mutex::new(made.raise(py)?), constraint, strategy: named.name })
+        Ok(Self { inner: Mutex::new(made.raise(py)?), constraint, strategy: named.name().to_owned() })
     }
 
     /// The strategies by name, with a line about each.
@@ -340,7 +339,7 @@ impl Decoder {
     /// The name of the strategy.
     #[getter]
     fn strategy(&self) -> &str {
-        self.strategy
+        &self.strategy
     }
 
     /// The constraint.

@@ -14,6 +14,7 @@
 //! | [`captures`] | which part of a text is which rule |
 //! | [`canvas`], [`solver`] | any order |
 //! | [`log_probs`], [`weigher`], [`decoder`], [`session`], [`logits`] | weights, methods, the decoding loop |
+//! | [`replay`] | the page that shows its runs |
 //!
 //! The modules name Python's classes as the library names its own, so those are `anygram::X`. `unsafe` is in
 //! those that read or write memory of callers ([`array`], [`mask_buffer`] and who uses them), and each says
@@ -36,6 +37,7 @@ mod mask_buffer;
 mod mask_times;
 mod matcher;
 mod number;
+mod replay;
 mod session;
 mod solver;
 mod tables_bound;
@@ -68,6 +70,8 @@ mod _native {
     use crate::mask_times::MaskTimes;
     #[pymodule_export]
     use crate::matcher::{Forced, Matcher};
+    #[pymodule_export]
+    use crate::replay::Replay;
     #[pymodule_export]
     use crate::session::Session;
     #[pymodule_export]

@@ -25,7 +25,13 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--benchmark", choices=benchmarks.NAMES, required=True)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the benchmark")
     parser.add_argument("--grammar", type=Path, help="Lark; json-mode-eval has its own")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["none", "compatible"])
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=["none", "compatible"],
+        metavar="METHOD",
+        help=f"{', '.join(METHODS)}; lookahead with parameters, as lookahead:N=3:tau=10, lookahead:published",
+    )
     parser.add_argument("--steps", nargs="+", type=int, default=[128])
     parser.add_argument("--slots", type=int, default=256)
     parser.add_argument("--block", type=int, default=32)
@@ -43,6 +49,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     args = parser().parse_args(arguments)
+    for method in args.methods:
+        if method.split(":")[0] not in METHODS:
+            parser().error(f"no method is called {method}; there are {', '.join(METHODS)}")
     loaded = models.load(args.family, args.model, args.device)
     problems = benchmarks.load(args.benchmark, args.data, args.grammar)[: args.prompts]
     lines = Lines(args.out)
@@ -85,6 +94,7 @@ def generate(
         "method": method,
         "steps": steps,
         "slots": args.slots,
+        "block": args.block,
         "temperature": args.temperature,
         "prompt": problem.index,
         "run": run,
@@ -132,22 +142,27 @@ def judged(
     """The text and what is wrong with it, as `anygram eval` has it. An answer that was not run counts as not
     functional, and fails by nothing."""
     slots = decoded.canvas[n_before:]
+    completed: dict[str, Any] = {}
     if any(token is None for token in slots):
         answer = anygram.Solver(constraint).completable(anygram.Canvas(decoded.canvas))
         failure = "dead-end" if answer.answer is False else "gave-up"
-        return _answer(None, False, False, failure, 0, None)
+        if decoded.completion is None:
+            return _answer(None, False, False, failure, 0, None)
+        completed = {"completed": failure}
+        slots = list(decoded.completion[n_before:])
     end = next((at for at, token in enumerate(slots) if token in loaded.eos), None)
     tokens = [token for token in slots[:end] if token is not None]
     text = loaded.tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
     counted = range(n_before, n_before + len(tokens) + (end is not None))
-    known = [decoded.log_probs.get(slot) for slot in counted]
+    known = [None if completed else decoded.log_probs.get(slot) for slot in counted]
     log_prob = None if None in known else round(sum(value for value in known if value is not None), 4)
     reading = constraint.language.read(problem.before + text)
     if not reading.is_sentence:
         failure = "length" if reading.is_viable and end is None else "syntax"
-        return _answer(text, False, False, failure, len(tokens), log_prob)
+        return _answer(text, False, False, failure, len(tokens), log_prob) | completed
     right = problem.check(text, execute)
-    return _answer(text, True, right is True, "function" if right is False else None, len(tokens), log_prob)
+    failed = "function" if right is False else None
+    return _answer(text, True, right is True, failed, len(tokens), log_prob) | completed
 
 
 def _answer(

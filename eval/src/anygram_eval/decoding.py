@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import anygram
+from anygram.diffusion import WITH_COMPLETION, completion
 
-METHODS = tuple(anygram.Decoder.STRATEGIES)
+METHODS = (*anygram.Decoder.STRATEGIES, WITH_COMPLETION)
 
 
 class Model(Protocol):
@@ -39,6 +40,8 @@ class Outcome:
     #: Token ids, and None where a slot was left open.
     canvas: list[int | None]
     stuck: bool
+    #: The text that was drawn from the intersection because the run was stuck.
+    completion: list[int] | None
     #: Of each slot that was filled what the model gave its token in the step it was kept in.
     log_probs: dict[int, float]
     asked: int
@@ -57,7 +60,9 @@ def decode(
 ) -> Outcome:
     """Fills the holes of a canvas."""
     recorded = _Recorded(model)
-    decoded = anygram.Decoder(constraint, options.method).decode(
+    completes = options.method == WITH_COMPLETION
+    strategy = "intersection" if completes else options.method
+    decoded = anygram.Decoder(constraint, strategy).decode(
         anygram.Canvas(canvas),
         recorded,
         open_slots=model.open_slots,
@@ -76,6 +81,7 @@ def decode(
     return Outcome(
         canvas=filled,
         stuck=decoded.is_stuck,
+        completion=completion(decoded, constraint, options.seed) if completes else None,
         log_probs=recorded.log_probs,
         asked=decoded.n_asked,
         proposed=len(proposed),

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 #: What tells a generation from all others.
-KEY = ("task", "model", "method", "steps", "slots", "temperature", "prompt", "run", "seed")
+KEY = ("task", "model", "method", "steps", "slots", "block", "temperature", "prompt", "run", "seed")
 
 Record = dict[str, Any]
 
 
 def key(record: Record) -> tuple[Any, ...]:
-    return tuple(record[name] for name in KEY)
+    return tuple(record.get(name) for name in KEY)
 
 
 class Lines:

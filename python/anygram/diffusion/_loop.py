@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anygram._errors import AnygramError
-from anygram._native import Canvas, Constraint, Decoded, Decoder, Vocabulary
+from anygram._native import Canvas, Constraint, Decoded, Decoder, Methods, Vocabulary
 from anygram.diffusion._models import Prompted, mask_of
 
 
@@ -18,7 +18,7 @@ class Generated:
     """What a run wrote."""
 
     tokens: list[int | None]
-    """For each slot its token; `None` where the run was stuck."""
+    """For each slot its token; `None` where the run was stuck. If it was completed, the tokens of the text."""
     text: str | None
     """What stands before the first EOS; `None` if the run was stuck. Bytes that are no UTF-8 are replaced."""
     decoded: Decoded
@@ -28,6 +28,12 @@ class Generated:
     """What the model took, with top-k and what was copied."""
     waited_seconds: float
     """What the constraint's work beside the model took longer than the model."""
+    completed: bool = False
+    """Whether the run was stuck, and the text is a completion (`intersection-with-completion`)."""
+
+
+#: The strategy of `generate` that ends what is stuck with a drawn text.
+WITH_COMPLETION = "intersection-with-completion"
 
 
 def generate(
@@ -66,7 +72,9 @@ def generate(
         constraint: what the answer has to be. Its vocabulary is that of the model's tokenizer.
         length: slots of the answer.
         canvas: the answer as far as it is known, in place of `length`: tokens that stand, holes, gaps.
-        strategy: one of `Decoder.STRATEGIES`, or a `Decoder`, which knows what earlier runs found out.
+        strategy: a name that `Decoder` takes, or a `Decoder`, which knows what earlier runs found out. Or
+            `"intersection-with-completion"`: IG-CD, where a run that is stuck ends with a text drawn from the
+            intersection, whether it fits into the canvas or not.
         family: how logits and slots belong together, one of `FAMILIES`.
         open_slots: the mask token; by default that of the vocabulary. `"noise"` for models without one,
             `"next"` for autoregressive models.
@@ -91,6 +99,9 @@ def generate(
         AnygramError: options contradict themselves, or there is no mask token.
         LimitError: a limit was reached.
     """
+    completes = strategy == WITH_COMPLETION
+    if completes:
+        strategy = "intersection"
     decoder = strategy if isinstance(strategy, Decoder) else Decoder(constraint, strategy)
     if decoder.constraint is not constraint:
         raise AnygramError("the decoder is for another constraint: give decoder.constraint")
@@ -144,7 +155,18 @@ def generate(
             session.answer(rows)
     decoded = session.decoded()
     tokens = session.tokens
-    return Generated(tokens, text_of(tokens, vocabulary), decoded, model_seconds, waited_seconds)
+    drawn = completion(decoded, constraint, seed) if completes else None
+    if drawn is not None:
+        tokens = list(drawn)
+    text = text_of(tokens, vocabulary)
+    return Generated(tokens, text, decoded, model_seconds, waited_seconds, completed=drawn is not None)
+
+
+def completion(decoded: Decoded, constraint: Constraint, seed: int) -> list[int] | None:
+    """What IG-CD draws from the intersection when a run is stuck; `None` if it is not, or nothing was found."""
+    if not decoded.is_stuck:
+        return None
+    return Methods(constraint).intersection(decoded.canvas, complete="always", seed=seed).text
 
 
 def text_of(tokens: list[int | None], vocabulary: Vocabulary) -> str | None:

@@ -5,7 +5,7 @@ use anygram_vocab::TokenId;
 
 use super::DecodeError;
 use super::options::Sampling;
-use super::rows::Rows;
+use super::rows::{Choice, Rows};
 use super::strategy::{REFUSALS, Recovery, Seeds, Strategy};
 use super::trace::{Ground, Judgement};
 use crate::canvas::{Canvas, Slot};
@@ -195,7 +195,7 @@ impl Strategy for Exact {
     }
 
     /// The rows of the canvas; the complete sets if they will be wanted at once.
-    fn prepare(&mut self, canvas: &Canvas, is_by_likeliest: bool) -> Result<(), DecodeError> {
+    fn prepare(&mut self, canvas: &Canvas, choice: Choice) -> Result<(), DecodeError> {
         if self.by != ExactBy::Admissible {
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl Strategy for Exact {
             Some(known) => known,
             None => self.solver.rows(canvas)?,
         };
-        if !is_by_likeliest || self.refusals == 0 {
+        if choice == Choice::Weighed || self.refusals == 0 {
             known.complete(&mut self.solver)?;
         }
         self.rows = Some(known);
@@ -215,7 +215,7 @@ impl Strategy for Exact {
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         if is_first {
             let (asks, judges) = match self.by {
-                ExactBy::Admissible => (true, rows.is_by_likeliest()),
+                ExactBy::Admissible => (true, rows.choice() != Choice::Weighed),
                 ExactBy::Compatible => (true, true),
                 ExactBy::Best | ExactBy::Sample => (false, false),
             };
@@ -242,6 +242,10 @@ impl Strategy for Exact {
             }
         }
         Ok(())
+    }
+
+    fn is_on_demand(&self) -> bool {
+        self.is_on_demand && self.by == ExactBy::Admissible
     }
 
     fn judge(

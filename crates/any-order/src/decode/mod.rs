@@ -81,9 +81,9 @@ pub use lave::Lave;
 pub use model::{Answer, Model, ModelError, OpenSlots, View};
 pub use options::{DecodeOptions, Order, Pace, Revision, Sampling};
 pub use recorded::{Answered, Recorded};
-pub use rows::Rows;
+pub use rows::{Choice, Rows};
 pub use sequential::Sequential;
-pub use strategy::{Named, Recovery, STRATEGIES, Strategy};
+pub use strategy::{Configured, Named, Recovery, STRATEGIES, Strategy};
 pub use trace::{Event, Ground, Judgement, Proposal, Trace, Why};
 
 use crate::canvas::{Canvas, Slot};
@@ -98,6 +98,17 @@ pub enum DecodeError {
     /// The options contradict themselves.
     #[error("invalid options: {0}")]
     Options(&'static str),
+    /// No strategy has this name, or it does not take these parameters.
+    #[error(
+        "no strategy is called `{name}`; there are {known}, and `lookahead` with parameters, as in \
+         lookahead:N=3:tau=10 and lookahead:published"
+    )]
+    Strategy {
+        /// The name as it was given.
+        name: String,
+        /// The names of all strategies.
+        known: String,
+    },
     /// The model failed.
     #[error("the model gave no log-probabilities: {0}")]
     Model(#[source] ModelError),
@@ -129,9 +140,11 @@ impl DecodeError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Options(_) | Self::Columns { .. } | Self::Rows { .. } | Self::Stale => {
-                ErrorKind::InvalidArgument
-            }
+            Self::Options(_)
+            | Self::Strategy { .. }
+            | Self::Columns { .. }
+            | Self::Rows { .. }
+            | Self::Stale => ErrorKind::InvalidArgument,
             Self::Model(_) => ErrorKind::Model,
             Self::Canvas(error) => error.kind(),
         }

@@ -22,8 +22,22 @@ pub struct Rows {
     rows: Vec<Row>,
     /// If given, only this slot can be proposed for.
     focus: Option<usize>,
-    /// Whether of each slot the likeliest token counts, and its probability alone.
-    is_by_likeliest: bool,
+    choice: Choice,
+}
+
+/// How tokens are chosen of what is left in rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Choice {
+    /// Of each slot the likeliest token that is left, and the likeliest of all first. What is proposed depends
+    /// on no other token, so tokens that cannot be put may as well be left in rows and refused.
+    Likeliest,
+    /// Of each slot one is drawn of those that are left, and the likeliest of these first. Drawing again what
+    /// was refused comes to the same as drawing of what can be put; but slots can be ordered only once each
+    /// has a token that can be put.
+    Drawn,
+    /// By all that are left: slots are ordered by margin or entropy, tokens are drawn of the likeliest alone,
+    /// or slots can be inserted for what is refused.
+    Weighed,
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +135,7 @@ impl Rows {
             Ok(Row::new(slot, Values::Dense(log_probs)))
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
-        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
+        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, choice: Choice::Weighed })
     }
 
     /// From rows for each slot; those that list some tokens have log-probabilities among all.
@@ -153,21 +167,16 @@ impl Rows {
             Ok(Row::new(slot, Values::Listed { pairs, floor: row.floor }))
         };
         let rows = slots.iter().zip(log_probs.rows()).enumerate().map(row);
-        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, is_by_likeliest: false })
+        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, choice: Choice::Weighed })
     }
 
-    /// Says that of each slot the likeliest token is proposed, and the likeliest of all first.
-    pub(crate) fn by_likeliest(&mut self, is_by_likeliest: bool) {
-        self.is_by_likeliest = is_by_likeliest;
+    pub(crate) fn choose_by(&mut self, choice: Choice) {
+        self.choice = choice;
     }
 
-    /// Whether of each slot the likeliest token that is left is proposed, and the likeliest of all first.
-    ///
-    /// What is proposed then depends on no other token, so tokens that cannot be put may as well be left in
-    /// rows and refused. Otherwise (tokens are drawn, slots are ordered by margin or entropy, or slots can be
-    /// inserted for what is refused) it depends on all that are left.
-    pub fn is_by_likeliest(&self) -> bool {
-        self.is_by_likeliest
+    /// How tokens are chosen of what is left.
+    pub fn choice(&self) -> Choice {
+        self.choice
     }
 
     /// The slots that are open and have a distribution.
@@ -330,6 +339,27 @@ impl Rows {
         Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
     }
 
+    /// What would be proposed for each of the open slots of a range.
+    pub(crate) fn candidates(
+        &mut self,
+        within: &std::ops::Range<usize>,
+        order: Order,
+        sampling: Sampling,
+        random: &mut Random,
+    ) -> impl Iterator<Item = Candidate> {
+        let (focus, within) = (self.focus, within.clone());
+        let is_asked = move |slot: usize| within.contains(&slot) && focus.is_none_or(|focus| focus == slot);
+        self.rows.iter_mut().filter(move |row| row.is_open && is_asked(row.slot)).filter_map(move |row| {
+            match row.candidate {
+                Some(known) => known,
+                None => {
+                    let found = row.candidate(order, sampling, random);
+                    *row.candidate.insert(found)
+                }
+            }
+        })
+    }
+
     /// What would be proposed first, of the open slots of a range.
     pub(crate) fn surest(
         &mut self,
@@ -338,26 +368,9 @@ impl Rows {
         sampling: Sampling,
         random: &mut Random,
     ) -> Option<Candidate> {
-        let focus = self.focus;
-        let mut surest: Option<Candidate> = None;
-        for row in &mut self.rows {
-            if !row.is_open || !within.contains(&row.slot) || focus.is_some_and(|focus| focus != row.slot) {
-                continue;
-            }
-            let candidate = match row.candidate {
-                Some(known) => known,
-                None => {
-                    let found = row.candidate(order, sampling, random);
-                    *row.candidate.insert(found)
-                }
-            };
-            surest = match (surest, candidate) {
-                (Some(known), Some(new)) if new.sureness > known.sureness => Some(new),
-                (None, new) => new,
-                (known, _) => known,
-            };
-        }
-        surest
+        let surer =
+            |known: Candidate, new: Candidate| if new.sureness > known.sureness { new } else { known };
+        self.candidates(within, order, sampling, random).reduce(surer)
     }
 
     /// Crosses a token out.

@@ -9,7 +9,7 @@ use anygram_vocab::TokenId;
 
 use super::model::{Answer, OpenSlots, View};
 use super::options::{DecodeOptions, Order, Pace, Revision, Sampling};
-use super::rows::{Candidate, Rows};
+use super::rows::{Candidate, Choice, Rows};
 use super::strategy::{Recovery, Strategy};
 use super::trace::{Event, Ground, Judgement, Proposal, Trace, Why};
 use super::{DecodeError, Decoded};
@@ -73,7 +73,7 @@ struct Proposed<'a> {
     quota: usize,
     is_last: bool,
     sampling: Sampling,
-    is_by_likeliest: bool,
+    choice: Choice,
 }
 
 impl Run {
@@ -145,7 +145,7 @@ impl Run {
                 slots[slot] = Slot::Hole;
             }
         }
-        strategy.prepare(&Canvas::new(slots, self.end.end()), self.is_by_likeliest(block.step, block.steps))
+        strategy.prepare(&Canvas::new(slots, self.end.end()), self.choice(block.step, block.steps))
     }
 
     /// Goes on by what the model answered. Tokens that are `given` are proposed first, in their order, and no
@@ -194,7 +194,7 @@ impl Run {
             // no more steps. What is given has its own pace.
             is_last: step + 1 >= steps || given.is_some(),
             sampling: self.options.sampling.at(step, steps),
-            is_by_likeliest: self.is_by_likeliest(step, steps) && given.is_none(),
+            choice: if given.is_none() { self.choice(step, steps) } else { Choice::Weighed },
         };
         let before: Vec<Slot> = self.slots.clone();
         let n_filled = self.propose(strategy, &mut rows, &within, &proposed)?;
@@ -263,11 +263,16 @@ impl Run {
         first..first.saturating_add(size).min(self.slots.len())
     }
 
-    /// Whether of each slot the likeliest token is proposed, and the likeliest of all first.
-    fn is_by_likeliest(&self, step: usize, steps: usize) -> bool {
+    fn choice(&self, step: usize, steps: usize) -> Choice {
         let can_insert = !self.gaps.is_empty() && self.inserted_left > 0;
-        let by_confidence = self.order() == Order::Confidence;
-        by_confidence && self.options.sampling.at(step, steps).temperature == 0.0 && !can_insert
+        if self.order() != Order::Confidence || can_insert {
+            return Choice::Weighed;
+        }
+        match self.options.sampling.at(step, steps) {
+            Sampling { temperature: 0.0, .. } => Choice::Likeliest,
+            Sampling { top_k: None, top_p: None, .. } => Choice::Drawn,
+            _ => Choice::Weighed,
+        }
     }
 
     fn order(&self) -> Order {
@@ -370,9 +375,12 @@ impl Run {
         let mut given = proposed.given.iter();
         let order = self.order();
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
-        rows.by_likeliest(proposed.is_by_likeliest);
+        rows.choose_by(proposed.choice);
         // Also where nothing is to be kept: what strategies know is of the answer before.
         self.restrict(strategy, rows, true)?;
+        if proposed.choice == Choice::Drawn && quota > 0 && strategy.is_on_demand() {
+            self.settle(strategy, rows, within, sampling)?;
+        }
         while n_kept < quota && self.holes(within).next().is_some() {
             let first = given.find_map(|&(slot, token)| rows.candidate(slot, token, within));
             let candidate = match first {
@@ -414,6 +422,42 @@ impl Run {
             }
         }
         Ok(n_kept)
+    }
+
+    /// Draws for each open slot until what is drawn can be put, so that slots are ordered as if what cannot be
+    /// put had been left out; or until the strategy leaves it out.
+    fn settle(
+        &mut self,
+        strategy: &mut dyn Strategy,
+        rows: &mut Rows,
+        within: &Range<usize>,
+        sampling: Sampling,
+    ) -> Result<(), DecodeError> {
+        let order = self.order();
+        let mut pending: Vec<Candidate> =
+            rows.candidates(within, order, sampling, &mut self.random).collect();
+        while !pending.is_empty() {
+            for candidate in std::mem::take(&mut pending) {
+                if self.refusals_left == 0 {
+                    return Ok(());
+                }
+                let begun = Instant::now();
+                let (canvas, _) = self.with(&candidate);
+                let judgement = strategy.judge(&canvas, candidate.slot, candidate.token, rows)?;
+                if judgement.kept {
+                    continue;
+                }
+                self.note(&candidate, judgement, begun);
+                self.refusals_left -= 1;
+                rows.refuse(candidate.slot, candidate.token);
+                if let Recovery::Restrict = strategy.refused(&self.canvas(), rows, sampling)? {
+                    return self.restrict(strategy, rows, false);
+                }
+                let slot = candidate.slot..candidate.slot + 1;
+                pending.extend(rows.candidates(&slot, order, sampling, &mut self.random));
+            }
+        }
+        Ok(())
     }
 
     /// Puts the likeliest token where another one of ours stood before this answer, if the model gives it
@@ -479,13 +523,9 @@ impl Run {
         rows: &mut Rows,
         candidate: &Candidate,
     ) -> Result<Option<bool>, DecodeError> {
-        let &Candidate { slot, token, log_prob, .. } = candidate;
+        let &Candidate { slot, token, .. } = candidate;
         let begun = Instant::now();
-        let mut tried = self.slots.clone();
-        tried[slot] = Slot::Fixed(token);
-        let tail = self.after_eos(&tried, slot, token);
-        tail.iter().for_each(|&(slot, token)| tried[slot] = Slot::Fixed(token));
-        let canvas = Canvas::new(tried, self.end.end());
+        let (canvas, tail) = self.with(candidate);
         let mut judgement = strategy.judge(&canvas, slot, token, rows)?;
         let mut room = None;
         if !judgement.kept && !self.gaps.is_empty() && self.inserted_left > 0 {
@@ -494,8 +534,7 @@ impl Run {
                 judgement = Judgement { kept: true, proven: true, ground: Ground::Insertion };
             }
         }
-        let proposal = Proposal { step: self.step, slot, token, log_prob, judgement };
-        self.trace.push(Event::Proposed(proposal), micros(begun));
+        self.note(candidate, judgement, begun);
         if !judgement.kept {
             return Ok(None);
         }
@@ -506,6 +545,21 @@ impl Run {
             self.insert(room, Instant::now());
         }
         Ok(Some(room.is_some()))
+    }
+
+    /// The canvas with a candidate, and what comes to stand behind it then.
+    fn with(&self, candidate: &Candidate) -> (Canvas, Vec<(usize, TokenId)>) {
+        let mut tried = self.slots.clone();
+        tried[candidate.slot] = Slot::Fixed(candidate.token);
+        let tail = self.after_eos(&tried, candidate.slot, candidate.token);
+        tail.iter().for_each(|&(slot, token)| tried[slot] = Slot::Fixed(token));
+        (Canvas::new(tried, self.end.end()), tail)
+    }
+
+    fn note(&mut self, candidate: &Candidate, judgement: Judgement, begun: Instant) {
+        let &Candidate { slot, token, log_prob, .. } = candidate;
+        let proposal = Proposal { step: self.step, slot, token, log_prob, judgement };
+        self.trace.push(Event::Proposed(proposal), micros(begun));
     }
 
     /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and if the strategy says

@@ -7,10 +7,11 @@ use anygram_vocab::TokenId;
 use super::asked::Asked;
 use super::exact::{Exact, ExactBy};
 use super::lave::Lave;
-use super::rows::Rows;
+use super::rows::{Choice, Rows};
 use super::sequential::Sequential;
 use super::trace::Judgement;
 use super::{DecodeError, Sampling};
+use crate::Lookahead;
 use crate::canvas::Canvas;
 use crate::methods::Method;
 
@@ -30,12 +31,17 @@ pub trait Strategy: Send {
     }
 
     /// Does work of the next step that needs no answer of the model, perhaps while the model makes it. The
-    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it;
-    /// `is_by_likeliest` is what its rows will say of themselves ([`Rows::is_by_likeliest`]). It changes no
-    /// answer.
-    fn prepare(&mut self, canvas: &Canvas, is_by_likeliest: bool) -> Result<(), DecodeError> {
-        let _ = (canvas, is_by_likeliest);
+    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it; `choice` is
+    /// what its rows will say of themselves ([`Rows::choice`]). It changes no answer.
+    fn prepare(&mut self, canvas: &Canvas, choice: Choice) -> Result<(), DecodeError> {
+        let _ = (canvas, choice);
         Ok(())
+    }
+
+    /// Whether what can be proposed in this step is not yet what can be put, so that what is drawn for each
+    /// slot has to be judged before slots are ordered ([`Choice::Drawn`]).
+    fn is_on_demand(&self) -> bool {
+        false
     }
 
     /// Whether a token is kept; in `canvas` it stands already.
@@ -139,7 +145,7 @@ pub const STRATEGIES: &[Named] = &[
         make: |constraint| Ok(Box::new(Exact::new(constraint, ExactBy::Sample)?)),
     },
     Named {
-        name: "lookahead",
+        name: LOOKAHEAD,
         about: "LAVE: one of ten drawn fillings has to be extendable; recovery from its cache",
         make: |constraint| Ok(Box::new(Lave::new(constraint)?)),
     },
@@ -169,6 +175,73 @@ pub const STRATEGIES: &[Named] = &[
         make: |constraint| Ok(Box::new(Asked::new(constraint, Method::None)?)),
     },
 ];
+
+/// A strategy by name, as users give it: one of [`STRATEGIES`], and for `lookahead` perhaps parameters, as in
+/// `lookahead:N=3:tau=20`, and `published`.
+///
+/// N is the number of drawn fillings, τ that of failures in a row before the recovery (10 and 5 in LAVE).
+/// `lookahead:published` asks as the paper does, whether the text so far is a viable prefix; without it the
+/// room that is left is counted too.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Configured {
+    name: String,
+    base: &'static str,
+    lookahead: Option<Parameters>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Parameters {
+    fillings: usize,
+    attempts: usize,
+    counts_room: bool,
+}
+
+impl Configured {
+    /// The strategy of this name.
+    ///
+    /// # Errors
+    /// There is none, or it does not take these parameters.
+    pub fn parse(name: &str) -> Result<Self, DecodeError> {
+        let unknown = || DecodeError::Strategy {
+            name: name.to_owned(),
+            known: STRATEGIES.iter().map(|named| named.name).collect::<Vec<_>>().join(", "),
+        };
+        let mut parts = name.split(':');
+        let base = parts.next().and_then(Named::find).ok_or_else(unknown)?.name;
+        let mut parameters =
+            Parameters { fillings: Lookahead::FILLINGS, attempts: Lave::ATTEMPTS, counts_room: true };
+        let mut lookahead = None;
+        for part in parts {
+            match part.split_once('=').map(|(key, value)| (key, value.parse::<usize>())) {
+                Some(("N", Ok(fillings))) if fillings > 0 => parameters.fillings = fillings,
+                Some(("tau", Ok(attempts))) if attempts > 0 => parameters.attempts = attempts,
+                None if part == "published" => parameters.counts_room = false,
+                _ => return Err(unknown()),
+            }
+            lookahead = Some(parameters);
+        }
+        if lookahead.is_some() && base != LOOKAHEAD {
+            return Err(unknown());
+        }
+        Ok(Self { name: name.to_owned(), base, lookahead })
+    }
+
+    /// As it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A new strategy for a constraint.
+    pub fn make(&self, constraint: &Constraint) -> Result<Box<dyn Strategy>, DecodeError> {
+        if let Some(Parameters { fillings, attempts, counts_room }) = self.lookahead {
+            let lookahead = Lookahead { fillings, counts_room, seed: 0 };
+            return Ok(Box::new(Lave::new(constraint)?.lookahead(lookahead).attempts(attempts)));
+        }
+        Named::find(self.base).unwrap_or(&STRATEGIES[0]).make(constraint)
+    }
+}
+
+const LOOKAHEAD: &str = "lookahead";
 
 /// A seed for each question of a run, one after the other.
 #[derive(Clone, Debug)]

@@ -3,12 +3,13 @@
 //!
 //! `ANYGRAM_SEED=17` replays one seed; `ANYGRAM_SEEDS=500` sets how many are drawn (default 40).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anygram_any_order::decode::{
-    Answer, Asked, DecodeError, DecodeOptions, Decoded, Decoder, Event, Exact, ExactBy, Ground, Lave, Model,
-    ModelError, Named, OpenSlots, Order, Pace, Revision, STRATEGIES, Sampling, Sequential, Strategy, View,
-    Why,
+    Answer, Asked, Configured, DecodeError, DecodeOptions, Decoded, Decoder, Event, Exact, ExactBy, Ground,
+    Lave, Model, ModelError, Named, OpenSlots, Order, Pace, Revision, STRATEGIES, Sampling, Sequential,
+    Strategy, View, Why,
 };
 use anygram_any_order::{Canvas, End, Floor, LogProbs, Lookahead, Method, Slot, Solver};
 use anygram_grammar::ir::LexerMode;
@@ -924,6 +925,13 @@ fn names_are_found_once() {
         assert_eq!(Named::find(named.name).unwrap().about, named.about);
     }
     assert!(Named::find("lave").is_none());
+    for name in ["exact", "lookahead", "lookahead:N=3:tau=20:published"] {
+        assert_eq!(Configured::parse(name).unwrap().name(), name);
+    }
+    for wrong in ["", "lave", "exact:N=3", "lookahead:N", "lookahead:N=0", "lookahead:tau=x", "lookahead:"] {
+        let error = Configured::parse(wrong).unwrap_err();
+        assert!(error.to_string().contains("`lookahead` with parameters"), "{error}");
+    }
 }
 
 /// Whether tokens are refused one by one or left out by complete sets changes nothing of what is kept.
@@ -959,6 +967,42 @@ fn rows_on_demand_keep_what_complete_rows_keep() {
         }
     }
     assert!(seeds().len() < 20 || n_runs > 60 && n_refused > 0, "{n_runs} runs, {n_refused} refused");
+}
+
+/// Where tokens are drawn, drawing again what was refused comes to what drawing from complete sets comes to:
+/// texts come up as often, where one token is kept of each answer.
+#[test]
+fn draws_on_demand_are_those_of_complete_rows() {
+    const RUNS: u64 = 4_000;
+    let constraint = brackets();
+    let options = DecodeOptions {
+        steps: 5,
+        block: None,
+        sampling: Sampling { temperature: 0.8, ..Sampling::default() },
+        ..DecodeOptions::default()
+    };
+    let mut counts: HashMap<Vec<u32>, [u64; 2]> = HashMap::new();
+    let mut n_refused = [0; 2];
+    for (at, refusals) in [0, 1_000].into_iter().enumerate() {
+        let exact = Exact::new(&constraint, ExactBy::Admissible).unwrap().complete_after(refusals);
+        let mut decoder = Decoder::new(&constraint, Box::new(exact));
+        for seed in 0..RUNS {
+            let mut model = Table::new(6, MASK, 2.0, 11);
+            let options = DecodeOptions { seed, ..options };
+            let decoded = decoder.decode(&holes(5), &mut model, &options).unwrap();
+            n_refused[at] += decoded.trace.n_refused();
+            counts.entry(ids(&decoded)).or_default()[at] += 1;
+        }
+    }
+    assert!(n_refused[0] == 0 && n_refused[1] > 1_000, "{n_refused:?}");
+    assert!(counts.len() > 5, "{counts:?}");
+    for (text, [complete, on_demand]) in counts {
+        let spread = ((complete + on_demand) as f64).sqrt();
+        assert!(
+            complete.abs_diff(on_demand) as f64 <= 4.0 * spread + 1.0,
+            "{text:?}: {complete} {on_demand}"
+        );
+    }
 }
 
 /// A run that somebody else drives, with preparations or without, is the loop's. So is one whose rows list

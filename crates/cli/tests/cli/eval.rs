@@ -2,11 +2,11 @@ use serde_json::Value;
 
 use crate::run::{Folder, LISTS, anygram};
 
-/// Generations without their times; lines on how they were made are left out.
+/// What a file has, without times; lines on how it was made are left out.
 fn generations(path: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let generations = lines.filter(|line| line.get("task").is_some());
+    let generations = lines.filter(|line| line.get("command").is_none());
     generations
         .map(|mut line| {
             line.as_object_mut().unwrap().remove("us");
@@ -59,30 +59,19 @@ fn regions_are_filled_without_a_model() {
     let folder = Folder::new();
     let (grammar, out) = (folder.file("g.lark", LISTS), folder.missing("lines.jsonl"));
     let texts = folder.file("texts.txt", "(a,b,(c,d),e,(f,(g)),h)\n(not a sentence\n((a),(b),(c),(d),(e))\n");
-    let output = anygram(&[
-        "eval",
-        "infill",
-        "--name",
-        "lists",
-        "-g",
-        &grammar,
-        "-v",
-        "builtin",
-        "--out",
-        &out,
-        "--regions",
-        "1",
-        "2",
-        "--methods",
-        "none",
-        "compatible",
-        "--",
-        &texts,
-    ]);
-    assert_eq!((output.status, &*output.stderr), (Some(0), ""));
-    let lines = std::fs::read_to_string(&out).unwrap();
-    let lines: Vec<Value> = lines.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let arguments = ["eval", "infill", "--name", "lists", "-g", &grammar, "-v", "builtin", "--out", &out];
+    let more = ["--regions", "1", "2", "--methods", "none", "compatible", "--", &texts];
+    let run = || {
+        let output = anygram(&[&arguments[..], &more].concat());
+        assert_eq!((output.status, &*output.stderr), (Some(0), ""));
+        generations(&out)
+    };
+    let lines = run();
     assert!(!lines.is_empty());
+    // A run that was stopped is gone on with.
+    let whole = std::fs::read_to_string(&out).unwrap();
+    std::fs::write(&out, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(run(), lines);
     for line in lines.iter().filter(|line| line["method"] != "none") {
         assert_eq!(line["syntactic"], true, "{line}");
     }

@@ -1,8 +1,8 @@
-use std::process::Command;
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::browser;
+use crate::browser::Browser;
 use crate::run::{Folder, Output, anygram};
 
 fn generate(arguments: &[&str]) -> Output {
@@ -137,7 +137,8 @@ fn the_page_has_the_trace() {
         let (path, data, lines) = page(&folder, &arguments);
         let text = std::fs::read_to_string(path).unwrap();
         assert!(!text.contains("://") && !text.contains("src="), "something from outside");
-        assert_eq!(data["prompt"].as_str().unwrap().trim(), format!("math: {HOSTILE}"));
+        let facts: Vec<(String, String)> = serde_json::from_value(data["facts"].clone()).unwrap();
+        assert!(facts.contains(&("prompt".to_owned(), format!("math: {HOSTILE}"))), "{facts:?}");
         let runs = data["runs"].as_array().unwrap();
         assert_eq!((runs.len(), lines.len()), (2, 2));
         for (run, line) in runs.iter().zip(&lines) {
@@ -164,73 +165,99 @@ fn the_page_has_the_trace() {
     }
 }
 
-/// The page as a browser shows it, at a place that the fragment of its address names.
-fn dom(browser: &str, folder: &Folder, path: &str, fragment: &str) -> String {
-    let profile = format!("--user-data-dir={}", folder.missing("profile"));
-    let switches =
-        ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=120000", "--dump-dom"];
-    let address = format!("file://{path}#{fragment}");
-    let output = Command::new(browser).args(switches).args([&profile, &address]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+/// What the page shows of a run's canvas after so many events: a text for each slot that has a row.
+fn shown(data: &Value, run: &Value, n_events: usize) -> Vec<String> {
+    let shown = |slot: Option<u64>| match slot {
+        None => "\u{a0}".to_owned(),
+        Some(token) if data["eos"][0] == token => "end".to_owned(),
+        Some(token) => data["tokens"][token.to_string()].as_str().unwrap().trim_matches('"').to_owned(),
+    };
+    replayed(run, 20, n_events).into_iter().map(shown).collect()
 }
 
-/// What stands in the slots of a page.
-fn slots_of(dom: &str) -> Vec<String> {
-    let (_, rest) = dom.split_once("<div id=\"canvas\">").unwrap();
-    let (canvas, _) = rest.split_once("</div>").unwrap();
-    let slots =
-        canvas.split("<span").skip(1).map(|span| span.split_once('>').unwrap().1.split_once('<').unwrap().0);
-    slots.map(str::to_owned).collect()
+/// How many events belong to the first `n_steps` questions.
+fn n_events(run: &Value, n_steps: usize) -> usize {
+    let events = run["events"].as_array().unwrap();
+    let mut asked = events.iter().enumerate().filter(|(_, event)| event[0] == "asked");
+    asked.nth(n_steps).map_or(events.len(), |(at, _)| at)
 }
 
 #[test]
-fn a_browser_replays_the_page() {
-    let Some(browser) = browser::installed() else { return };
+fn a_browser_shows_the_page() {
+    let Some(mut browser) = Browser::start() else { return };
     let folder = Folder::new();
-    let (path, data, _) = page(&folder, &["--task", "arithmetic", "--slots", "20", "--prompt", HOSTILE]);
-    let shown = |slots: Vec<Option<u64>>| -> Vec<String> {
-        let eos = &data["eos"][0];
-        let shown = |slot: Option<u64>| match slot {
-            None => "▢".to_owned(),
-            Some(token) if *eos == token => "∎".to_owned(),
-            Some(token) => data["tokens"][token.to_string()].as_str().unwrap().trim_matches('"').to_owned(),
-        };
-        slots.into_iter().map(shown).collect()
+    let arguments = ["--task", "arithmetic", "--slots", "20", "--prompt", HOSTILE, "--method"];
+    let (path, data, _) = page(&folder, &[&arguments[..], &["exact,none,compatible"]].concat());
+    let address = format!("file://{path}");
+    browser.open(&address);
+    browser.wait("typeof panels !== 'undefined' && panels.length === 2");
+    let runs = data["runs"].as_array().unwrap();
+    let n_steps = n_steps(&runs[0]).max(n_steps(&runs[1]));
+    // The texts of both sides are those of the step; ends behind the first one are not shown.
+    let check = |browser: &mut Browser, run: usize, side: usize, step: usize| {
+        let script = format!("[...panels[{side}].text.children].map((slot) => slot.textContent)");
+        let is: Vec<String> = serde_json::from_value(browser.value(&script)).unwrap();
+        let mut wanted = shown(&data, &runs[run], n_events(&runs[run], step));
+        let rest = wanted.split_off(is.len());
+        assert_eq!(is, wanted, "step {step}");
+        assert!(step < n_steps || rest.iter().all(|slot| slot == "end"), "{rest:?}");
     };
-    for (number, run) in data["runs"].as_array().unwrap().iter().enumerate() {
-        let n_events = run["events"].as_array().unwrap().len();
-        let at = n_events / 2;
-        let middle = dom(browser, &folder, &path, &format!("run={number}&event={at}&slot=0"));
-        assert_eq!(slots_of(&middle), shown(replayed(run, 20, at)));
-        assert!(middle.contains(&format!("event {at} of {n_events}")), "{middle}");
-        let (_, pane) = middle.split_once("<div id=\"slot\"").unwrap();
-        let (pane, _) = pane.split_once("<section>").unwrap();
-        assert!(pane.contains("slot 0 "), "{pane}");
-        // Whatever the prompt says is text.
-        assert!(
-            middle.contains("&lt;/script&gt;&lt;script&gt;") && middle.contains("<title>Anygram"),
-            "{middle}"
-        );
+    // It opens on the finished texts, and whatever the prompt says is text.
+    check(&mut browser, 0, 0, n_steps);
+    check(&mut browser, 1, 1, n_steps);
+    assert_eq!(browser.value("document.title"), "Anygram: a replay");
+    assert!(browser.value("document.body.innerText").as_str().unwrap().contains("</script><script>"));
+    // By keyboard, to both ends and not beyond.
+    for step in (1..n_steps).rev().chain([1]) {
+        browser.key("ArrowLeft", false);
+        check(&mut browser, 0, 0, step);
+        check(&mut browser, 1, 1, step);
     }
-    // What the model gives the first slot, and how many tokens are admissible there, before anything was
-    // kept.
-    let run = &data["runs"][0];
-    let events = run["events"].as_array().unwrap();
-    let restricted = events.iter().position(|event| event[0] == "restricted").unwrap();
-    let (slot, left) = (&events[restricted][1][0][0], &events[restricted][1][0][1]);
-    let pointed = dom(browser, &folder, &path, &format!("event={}&slot={slot}", restricted + 1));
-    assert!(pointed.contains(&format!("{left} of {} tokens admissible", data["vocabulary"])), "{pointed}");
-    let answer = run["answers"][0].as_array().unwrap().iter().find(|answer| answer[0] == *slot).unwrap();
-    let (token, probability) = (&answer[1][0][0], answer[1][0][1].as_f64().unwrap());
-    let percent = if probability < 0.1 {
-        format!("{:.2} %", 100.0 * probability)
-    } else {
-        format!("{:.1} %", 100.0 * probability)
+    browser.key("ArrowDown", false);
+    browser.key("ArrowDown", false);
+    browser.key("ArrowUp", false);
+    let details = |browser: &mut Browser| {
+        browser.value("document.getElementById('details').innerText").as_str().unwrap().to_owned()
     };
-    assert!(pointed.contains(&percent), "{percent} for token {token} in {pointed}");
-    // It plays to the end by itself, and says what came out.
-    let played = dom(browser, &folder, &path, "play");
-    assert_eq!(slots_of(&played), shown(replayed(run, 20, events.len())));
-    assert!(played.contains(">a sentence<"), "{played}");
+    assert!(details(&mut browser).contains("slot 1 "), "{}", details(&mut browser));
+    // What the model gave that slot, and how many tokens are admissible there.
+    let events = runs[0]["events"].as_array().unwrap();
+    let restricted = events[..n_events(&runs[0], 1)].iter().rfind(|event| event[0] == "restricted").unwrap();
+    let left = restricted[1].as_array().unwrap().iter().find(|left| left[0] == 1).map(|left| &left[1]);
+    let admissible = left.map_or(String::new(), |left| format!("{left} of {}", data["vocabulary"]));
+    let answer = runs[0]["answers"][0].as_array().unwrap().iter().find(|answer| answer[0] == 1).unwrap();
+    let likeliest = data["tokens"][answer[1][0][0].to_string()].as_str().unwrap();
+    for part in [&admissible, likeliest] {
+        assert!(details(&mut browser).contains(part), "{part} is not in {}", details(&mut browser));
+    }
+    // Another method on the right; a place that the address names; playing to the end.
+    browser.open(&format!("{address}#left=2&right=0&step=2&slot=3"));
+    browser.wait("typeof panels !== 'undefined' && panels.length === 2");
+    check(&mut browser, 2, 0, 2);
+    check(&mut browser, 0, 1, 2);
+    browser.open(&format!("{address}#step={}&play", n_steps - 1));
+    browser.wait("typeof panels !== 'undefined' && step + 1 === nSteps() && timer === null");
+    check(&mut browser, 0, 0, n_steps);
+    // On a phone and in the dark nothing is wider than the window.
+    for (width, height, is_phone) in [(1280, 1400, false), (390, 844, true)] {
+        browser.resize(width, height, is_phone);
+        browser.darken(is_phone);
+        let widest = browser.value("document.scrollingElement.scrollWidth").as_u64().unwrap();
+        assert!(widest <= u64::from(width), "{widest} of {width}");
+    }
+    assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+    // With ANYGRAM_PICTURES=docs this draws the picture of docs/python/diffusion.md.
+    if let Some(pictures) = std::env::var_os("ANYGRAM_PICTURES") {
+        let (path, _, _) = page(&folder, &[]);
+        browser.resize(1180, 1150, false);
+        browser.open(&format!("file://{path}"));
+        browser.wait("typeof panels !== 'undefined' && panels.length === 2");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(pictures);
+        browser.picture(&folder.join("replay.png"));
+    }
+}
+
+/// Questions to the model.
+fn n_steps(run: &Value) -> usize {
+    run["answers"].as_array().unwrap().len()
 }

@@ -45,8 +45,8 @@ impl<'a> Cells<'a> {
                 continue;
             }
             settings.insert((generation.seed, generation.temperature.to_bits()));
-            let length = *lengths.entry(&*generation.model).or_insert(generation.slots);
-            if settings.len() > 1 || length != generation.slots {
+            let canvas = (generation.slots, generation.block);
+            if *lengths.entry(&*generation.model).or_insert(canvas) != canvas || settings.len() > 1 {
                 return Err(EvalError::Mixed);
             }
             let at = At {
@@ -70,8 +70,11 @@ impl<'a> Cells<'a> {
             .for_each(|runs| runs.sort_by_key(|one| one.run));
         let mut setting = String::new();
         for (seed, temperature) in settings {
-            let lengths: Vec<String> =
-                lengths.iter().map(|(model, slots)| format!("{slots} slots (`{model}`)")).collect();
+            let canvas = |(model, (slots, block)): (&&str, &(usize, Option<usize>))| {
+                let blocks = block.map_or(String::new(), |block| format!(" in blocks of {block}"));
+                format!("{slots} slots{blocks} (`{model}`)")
+            };
+            let lengths: Vec<String> = lengths.iter().map(canvas).collect();
             let temperature = f64::from_bits(temperature);
             setting =
                 format!("Seed {seed}, temperature {temperature}, canvases of {}.\n", lengths.join(", "));

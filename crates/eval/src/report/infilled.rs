@@ -13,14 +13,7 @@ type Runs<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<(usize, usize)>>;
 
 /// Syntactic rates and times a token, by texts, kind and method, and by the number of regions.
 pub fn table(lines: &Lines) -> String {
-    let all: Vec<&Infilled> = lines
-        .lines
-        .iter()
-        .filter_map(|line| match line {
-            Line::Infilled(infilled) => Some(infilled),
-            _ => None,
-        })
-        .collect();
+    let all: Vec<&Infilled> = lines.infilled().collect();
     let regions: BTreeSet<usize> = all.iter().map(|one| one.regions).collect();
     let mut rows: BTreeMap<(&str, &str, &str), BTreeMap<usize, Vec<&Infilled>>> = BTreeMap::new();
     for one in &all {
@@ -43,8 +36,7 @@ pub fn table(lines: &Lines) -> String {
 /// The runs that did not come to their end: the text that they stopped in, and the methods that lack it.
 pub fn unfinished(lines: &Lines) -> String {
     let mut runs: BTreeMap<&str, Runs> = BTreeMap::new();
-    for line in &lines.lines {
-        let Line::Infilled(one) = line else { continue };
+    for one in lines.infilled() {
         let methods = runs.entry(&one.infill).or_default();
         methods.entry((&one.kind, &one.method)).or_default().insert((one.text, one.regions));
     }

@@ -2,13 +2,14 @@
 //!
 //! | task | a prompt | an answer |
 //! |---|---|---|
-//! | `record` | `json: Ada is 34, a pilot, from Oslo floor 2, has cat Tom.` | `{"name":"Ada","job":"pilot","pets":[{"kind":"cat","name":"Tom"}],"age":34,"home":{"city":"Oslo","floor":2}}` |
+//! | `record` | `json: Ada is 34, a pilot, from Oslo floor 2, has cat Tom.` | `{"name":"Ada","age":34,"job":"pilot","home":{"city":"Oslo","floor":2},"pets":[{"kind":"cat","name":"Tom"}]}` |
 //! | `arithmetic` | `math: 3 plus 4 times 2, all minus 1` | `((3+(4*2))-1)` |
-//! | `smiles` | `smiles: aromatic ring, O, double bond` | `c1ccc(C=O)cc1` |
+//! | `smiles` | `smiles: aromatic ring, double bond, O` | `c1ccc(C=O)cc1` |
 //!
 //! Each task has many right answers: members in any order, sums grouped in several ways, molecules with the
-//! same properties. A model that fills many slots at once, each by itself, mixes them. This is where a
-//! constraint helps, so it is worth measuring.
+//! same properties. References have one that is most likely (members in the order of the prompt, most sums
+//! grouped from the left) or are drawn (molecules). A model that fills many slots at once, each by itself,
+//! mixes answers. This is where a constraint helps, so it is worth measuring.
 //!
 //! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says
 //! ([`Example::check`]). An answer is *syntactic* if it is a sentence of the grammar, *functional* if it also
@@ -182,11 +183,4 @@ impl Example {
 /// One of these.
 fn pick(random: &mut Random, items: &[&'static str]) -> &'static str {
     items[random.below(items.len())]
-}
-
-/// Puts items into a random order (Fisher and Yates).
-fn shuffle<T>(random: &mut Random, items: &mut [T]) {
-    for at in (1..items.len()).rev() {
-        items.swap(at, random.below(at + 1));
-    }
 }

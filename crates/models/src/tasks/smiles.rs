@@ -1,26 +1,30 @@
 //! Properties of a molecule in words to a molecule, in a small part of SMILES: chains, branches, rings of
 //! five and six, aromatic rings.
 //!
-//! Molecules are drawn, and a prompt lists what the drawn one has: its rings, its atoms other than carbon,
-//! and the double bonds that are written. Every molecule with just these is right, so there are many answers.
-//! Hydrogen is implied.
+//! Molecules are drawn, and a prompt lists what the drawn one has, from left to right: its rings, its atoms
+//! other than carbon, and the double bonds that are written. Every molecule with just these is right, in
+//! whatever order, so there are many answers. Hydrogen is implied.
 
 use super::{Wanted, pick};
 use anygram_bits::Random;
-use std::iter::repeat_n;
 
-/// What a prompt asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Properties {
-    /// Size, and whether aromatic; in ascending order.
-    rings: Vec<(usize, bool)>,
-    /// How many atoms of each of [`Element::COUNTED`].
-    counts: [usize; 5],
-    /// Bonds that are written `=`.
-    double_bonds: usize,
+/// What a prompt asks for, in the order in which a molecule was read.
+#[derive(Clone, Debug)]
+pub(super) struct Properties(Vec<Property>);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Property {
+    Ring {
+        size: usize,
+        aromatic: bool,
+    },
+    /// Not carbon.
+    Atom(Element),
+    /// A bond that is written `=`.
+    DoubleBond,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Element {
     Carbon,
     Nitrogen,
@@ -57,7 +61,7 @@ pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
 
 fn draw(random: &mut Random) -> String {
     let mut text = String::new();
-    let n_units = 2 + random.below(5);
+    let n_units = 2 + random.below(4);
     let mut n_rings = 0;
     for unit in 0..n_units {
         if n_rings < 2 && random.chance(if n_rings == 0 { 25 } else { 10 }) {
@@ -119,7 +123,9 @@ impl Properties {
                 b')' => reader.close()?,
                 b'=' | b'#' if !reader.atoms.is_empty() && reader.bond.is_none() => {
                     reader.bond = Some(if byte == b'=' { 4 } else { 6 });
-                    reader.double_bonds += usize::from(byte == b'=');
+                    if byte == b'=' {
+                        reader.properties.push(Property::DoubleBond);
+                    }
                 }
                 b'1'..=b'9' => reader.ring(usize::from(byte - b'0'))?,
                 b'C' if bytes.next_if_eq(&b'l').is_some() => reader.atom(Element::Chlorine, false),
@@ -141,38 +147,55 @@ impl Properties {
 
     /// Whether a prompt would ask for it.
     fn is_wanted(&self) -> bool {
-        self.rings.iter().all(|&ring| RINGS.iter().any(|&(known, _)| known == ring))
+        self.0.iter().all(|property| property.name().is_some())
     }
 
     fn in_words(&self) -> String {
-        let rings = self
-            .rings
-            .iter()
-            .filter_map(|ring| RINGS.iter().find(|(known, _)| known == ring))
-            .map(|(_, name)| *name);
-        let elements =
-            self.counts.iter().zip(Element::COUNTED).flat_map(|(&n, (_, symbol))| repeat_n(symbol, n));
-        let mut words: Vec<&str> = rings.collect();
-        if words.is_empty() {
-            words.push("chain");
+        if self.0.is_empty() {
+            return "chain".to_owned();
         }
-        words.extend(elements.chain(repeat_n("double bond", self.double_bonds)));
+        let words: Vec<&str> = self.0.iter().filter_map(|property| property.name()).collect();
         words.join(", ")
     }
 }
 
-/// The rings that are asked for: size, aromatic, name.
-const RINGS: [((usize, bool), &str); 3] =
-    [((5, false), "five ring"), ((6, false), "six ring"), ((6, true), "aromatic ring")];
+/// In whatever order.
+impl PartialEq for Properties {
+    fn eq(&self, other: &Self) -> bool {
+        let sorted = |properties: &Self| {
+            let mut properties = properties.0.clone();
+            properties.sort_unstable();
+            properties
+        };
+        sorted(self) == sorted(other)
+    }
+}
+
+impl Property {
+    /// As a prompt says it; `None` of rings that are not asked for.
+    fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Ring { size: 5, aromatic: false } => "five ring",
+            Self::Ring { size: 6, aromatic: false } => "six ring",
+            Self::Ring { size: 6, aromatic: true } => "aromatic ring",
+            Self::Ring { .. } => return None,
+            Self::Atom(element) => element.symbol(),
+            Self::DoubleBond => "double bond",
+        })
+    }
+}
 
 impl Element {
-    const COUNTED: [(Self, &str); 5] = [
-        (Self::Nitrogen, "N"),
-        (Self::Oxygen, "O"),
-        (Self::Sulfur, "S"),
-        (Self::Fluorine, "F"),
-        (Self::Chlorine, "Cl"),
-    ];
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::Carbon => "C",
+            Self::Nitrogen => "N",
+            Self::Oxygen => "O",
+            Self::Sulfur => "S",
+            Self::Fluorine => "F",
+            Self::Chlorine => "Cl",
+        }
+    }
 
     fn valence(self) -> u32 {
         match self {
@@ -194,10 +217,10 @@ struct Reader {
     bond: Option<u32>,
     /// The atoms on which the open branches hang.
     open: Vec<usize>,
-    /// By digit: the atom of a ring that is open.
-    digits: [Option<usize>; 10],
-    rings: Vec<(usize, bool)>,
-    double_bonds: usize,
+    /// By digit: the atom of a ring that is open, and the place of the ring in `properties`.
+    digits: [Option<(usize, usize)>; 10],
+    /// Rings stand where they open.
+    properties: Vec<Property>,
 }
 
 impl Reader {
@@ -205,6 +228,9 @@ impl Reader {
         let (at, parent) = (self.atoms.len(), self.last);
         let depth = parent.map_or(0, |parent| self.atoms[parent].depth + 1);
         self.atoms.push(Atom { element, aromatic, parent: parent.unwrap_or(at), depth, bonds: 0 });
+        if element != Element::Carbon {
+            self.properties.push(Property::Atom(element));
+        }
         if let Some(parent) = parent {
             self.join(parent, at);
         }
@@ -232,14 +258,18 @@ impl Reader {
     fn ring(&mut self, digit: usize) -> Option<()> {
         let last = self.last?;
         match self.digits[digit].take() {
-            None => self.digits[digit] = Some(last),
-            Some(first) => {
+            None => {
+                self.digits[digit] = Some((last, self.properties.len()));
+                self.properties.push(Property::Ring { size: 0, aromatic: false });
+            }
+            Some((first, place)) => {
                 let path = self.path(first, last);
                 // Rings of one or two atoms are none.
                 if path.len() < 3 {
                     return None;
                 }
-                self.rings.push((path.len(), path.iter().all(|&atom| self.atoms[atom].aromatic)));
+                let aromatic = path.iter().all(|&atom| self.atoms[atom].aromatic);
+                self.properties[place] = Property::Ring { size: path.len(), aromatic };
                 self.join(first, last);
             }
         }
@@ -259,16 +289,13 @@ impl Reader {
         path
     }
 
-    fn finish(mut self) -> Option<Properties> {
+    fn finish(self) -> Option<Properties> {
         let closed = self.open.is_empty() && self.bond.is_none() && self.digits.iter().all(Option::is_none);
         let fits = |atom: &Atom| atom.bonds <= 2 * atom.element.valence();
         if !closed || self.atoms.is_empty() || !self.atoms.iter().all(fits) {
             return None;
         }
-        self.rings.sort_unstable();
-        let count = |(element, _)| self.atoms.iter().filter(|atom| atom.element == element).count();
-        let counts = Element::COUNTED.map(count);
-        Some(Properties { rings: self.rings, counts, double_bonds: self.double_bonds })
+        Some(Properties(self.properties))
     }
 }
 
@@ -280,9 +307,9 @@ mod tests {
     fn molecules_have_properties() {
         let of = |text| Properties::of(text).map(|properties| properties.in_words());
         assert_eq!(of("c1ccc(O)cc1").unwrap(), "aromatic ring, O");
-        assert_eq!(of("CC(=O)N").unwrap(), "chain, N, O, double bond");
+        assert_eq!(of("CC(=O)N").unwrap(), "double bond, O, N");
         assert_eq!(of("C1CCC(C2CCCC2)C1Cl").unwrap(), "five ring, five ring, Cl");
-        assert_eq!(of("C1CC(=O)CCC1c1ccncc1").unwrap(), "six ring, aromatic ring, N, O, double bond");
+        assert_eq!(of("C1CC(=O)CCC1c1ccncc1").unwrap(), "six ring, double bond, O, aromatic ring, N");
         assert_eq!(of("C").unwrap(), "chain");
     }
 
@@ -306,7 +333,7 @@ mod tests {
             "CX",
             "C(=)C",
         ] {
-            assert_eq!(Properties::of(wrong), None, "{wrong}");
+            assert!(Properties::of(wrong).is_none(), "{wrong}");
         }
     }
 }

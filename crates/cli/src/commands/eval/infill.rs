@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use anygram::TokenId;
-use anygram_eval::Method;
 use anygram_eval::infill::{Infill, Infilled, infill};
+use anygram_eval::{Lines, Method};
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -15,7 +15,8 @@ use crate::texts::texts;
 /// Regions of 3 to 12 tokens are removed from each text. As gaps (any number of tokens) a completion fills
 /// them. As holes (as many tokens as were removed) the decoding loop fills them under each of the methods,
 /// with simulated marginals in place of a model. Each is a line of JSON: whether the result is a sentence,
-/// tokens, microseconds of the constraint. Texts that are no sentences are left out.
+/// tokens, microseconds of the constraint. Texts that are no sentences are left out. With --out a run can be
+/// resumed.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -77,10 +78,11 @@ pub fn run(args: &Args) -> Result<bool> {
         }
     }
     all.retain(|tokens| tokens.len() <= args.max_tokens.unwrap_or(usize::MAX));
-    let mut output = match &args.out {
-        Some(path) => Output::open(path)?.0,
-        None => Output::Terminal,
+    let (mut output, lines) = match &args.out {
+        Some(path) => Output::open(path)?,
+        None => (Output::Terminal, Lines::default()),
     };
+    let done = lines.infilled().map(Infilled::key).collect();
     output.line(&json!({"command": command(), "note": args.note}))?;
     let options = Infill {
         name: args.name.clone(),
@@ -96,7 +98,7 @@ pub fn run(args: &Args) -> Result<bool> {
         bar.inc(1);
         Ok(output.line(&infilled)?)
     };
-    infill(&constraint, &all, &options, &mut sink)?;
+    infill(&constraint, &all, &options, &done, &mut sink)?;
     bar.finish_and_clear();
     Ok(true)
 }

@@ -74,6 +74,9 @@ struct RunArgs {
     /// Slots of a canvas [default: as many as the model was trained with].
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
+    /// Slots of a block, which the masked model fills before the next ones; 0 means all at once.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    block: usize,
     /// Append the lines to this file [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -121,6 +124,7 @@ impl RunArgs {
             seed: self.seed,
             temperature: self.temperature,
             slots: self.slots,
+            block: Some(self.block).filter(|&block| block > 0),
         })
     }
 
@@ -128,8 +132,9 @@ impl RunArgs {
         let plan = self.plan()?;
         let (mut output, done) = match &self.out {
             Some(path) => Output::open(path)?,
-            None => (Output::Terminal, HashSet::new()),
+            None => (Output::Terminal, Lines::default()),
         };
+        let done = done.done();
         let keys: HashSet<Key> = plan.items()?.iter().map(|item| plan.key(item)).collect();
         let n_left = keys.difference(&done).count();
         if n_left == 0 {
@@ -182,8 +187,8 @@ enum Output {
 }
 
 impl Output {
-    /// Opens a file to write behind its whole lines, and says what it has.
-    fn open(path: &Path) -> Result<(Self, HashSet<Key>)> {
+    /// Opens a file to write behind its whole lines, and reads them.
+    fn open(path: &Path) -> Result<(Self, Lines)> {
         let shown = || path.display().to_string();
         let lines = match std::fs::read(path) {
             Ok(bytes) => Lines::read(&bytes).with_context(shown)?,
@@ -194,7 +199,7 @@ impl Output {
             OpenOptions::new().create(true).truncate(false).write(true).open(path).with_context(shown)?;
         file.set_len(lines.whole as u64)?;
         file.seek(std::io::SeekFrom::End(0))?;
-        Ok((Self::File(file), lines.done()))
+        Ok((Self::File(file), lines))
     }
 
     fn line(&mut self, line: &impl serde::Serialize) -> std::io::Result<()> {

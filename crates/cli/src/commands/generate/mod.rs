@@ -5,10 +5,8 @@
 //! | `generation` | one text by one method, with all that is reported of it |
 //! | `steps` | the events of a run, step by step |
 //! | `show` | for people: the canvas as it fills, the texts side by side, counts |
-//! | `page` | for people who look closer: a page that replays the runs |
 
 mod generation;
-mod page;
 mod show;
 mod steps;
 
@@ -16,10 +14,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anygram::decode::{Named, STRATEGIES, Sampling};
+use anygram::decode::{Configured, Sampling};
 use anygram::{Compiler, Constraint, DecodeOptions, GrammarFormat};
 use anygram_models::tasks::{Split, Task};
 use anygram_models::{Kind, vocabulary};
+use anygram_replay::Replay;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
@@ -42,10 +41,11 @@ pub struct Args {
     /// The model: masked (as LLaDA), uniform (as DiffusionGemma), autoregressive.
     #[arg(long, default_value = "masked", value_parser = kind)]
     model: Kind,
-    /// The methods, separated by commas; `none` has no constraint.
+    /// The methods, separated by commas; `none` has no constraint. `lookahead` takes parameters, as in
+    /// lookahead:N=3:tau=10.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     #[arg(default_value = "exact,none", value_parser = method)]
-    method: Vec<&'static Named>,
+    method: Vec<Configured>,
     /// Decoding steps: how often the model is asked for one output. An autoregressive model is asked for each
     /// token.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(MOST))]
@@ -64,7 +64,8 @@ pub struct Args {
     /// Decides which prompts are taken, and every random draw.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How many prompts of the task; the first at which the methods differ is shown.
+    /// How many prompts of the task. Shown is the first that the first method gets right and another wrong,
+    /// else the first at which some outputs are valid and others not, else the first.
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     prompts: u32,
@@ -74,7 +75,7 @@ pub struct Args {
     /// Print a JSON object for each text, and nothing else.
     #[arg(long)]
     json: bool,
-    /// Write a page that replays what is shown, slot by slot.
+    /// Write a page that shows all steps of what is shown, slot by slot.
     #[arg(long, value_name = "FILE.html")]
     trace: Option<PathBuf>,
     /// Milliseconds between two steps on a terminal.
@@ -109,8 +110,8 @@ fn kind(name: &str) -> Result<Kind, String> {
     Kind::by_name(name).ok_or_else(|| unknown("model", Kind::ALL.map(Kind::name)))
 }
 
-fn method(name: &str) -> Result<&'static Named, String> {
-    Named::find(name).ok_or_else(|| unknown("method", STRATEGIES.iter().map(|strategy| strategy.name)))
+fn method(name: &str) -> Result<Configured, String> {
+    Configured::parse(name).map_err(|error| error.to_string())
 }
 
 fn unknown(what: &str, known: impl IntoIterator<Item = &'static str>) -> String {
@@ -119,15 +120,16 @@ fn unknown(what: &str, known: impl IntoIterator<Item = &'static str>) -> String 
 
 pub fn run(args: &Args) -> Result<bool> {
     for (at, method) in args.method.iter().enumerate() {
-        let is_again = args.method[..at].iter().any(|earlier| earlier.name == method.name);
-        ensure!(!is_again, "--method names `{}` twice; leave one of them out", method.name);
+        let is_again = args.method[..at].contains(method);
+        ensure!(!is_again, "--method names `{}` twice; leave one of them out", method.name());
     }
     let mut generator = Generator::new(constraint(args)?, args.model.model()?, &args.method, options(args))?;
     if let Some(slots) = args.slots {
         generator.n_slots = slots.into();
     }
     let questions = questions(args);
-    let (mut all, mut telling) = (Vec::with_capacity(questions.len()), None);
+    let mut all: Vec<Vec<Generation>> = Vec::with_capacity(questions.len());
+    let mut shown = (Telling::Nothing, 0);
     for (number, question) in questions.iter().enumerate() {
         let mut generations = generator.answer(question)?;
         if args.json {
@@ -136,28 +138,49 @@ pub fn run(args: &Args) -> Result<bool> {
                 writeln!(output, "{}", json_line(args, &generator, question, generation))?;
             }
         }
-        if telling.is_none() && is_telling(&generations) {
-            telling = Some(number);
-        } else if number > 0 {
+        let telling = Telling::of(&generations);
+        if number == 0 || telling > shown.0 {
+            all.get_mut(shown.1).into_iter().flatten().for_each(Generation::forget);
+            shown = (telling, number);
+        } else {
             generations.iter_mut().for_each(Generation::forget);
         }
         all.push(generations);
     }
-    let shown = telling.unwrap_or(0);
+    let (telling, shown) = shown;
     if let Some(path) = &args.trace {
-        let page = page::page(&page_heading(args, &generator), &generator, &questions[shown], &all[shown]);
+        let page = replay(args, &generator, &questions[shown], &all[shown]).page();
         std::fs::write(path, page).with_context(|| path.display().to_string())?;
     }
     if !args.json {
         let delay = Duration::from_millis(args.delay.into());
-        show::show(args, &generator, &questions, &all, shown, delay)?;
+        show::show(args, &generator, &questions, &all, (telling, shown), delay)?;
     }
     Ok(true)
 }
 
-/// Whether the texts of some methods are sentences and those of others are not.
-fn is_telling(generations: &[Generation]) -> bool {
-    generations.iter().any(|generation| generation.is_syntactic() != generations[0].is_syntactic())
+/// What the texts of a prompt tell of the methods. The first prompt that tells most is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Telling {
+    Nothing,
+    /// Some are sentences and others are not.
+    Syntax,
+    /// The first is what the prompt asks for, and another is not.
+    Function,
+}
+
+impl Telling {
+    fn of(generations: &[Generation]) -> Self {
+        let differs =
+            |of: fn(&Generation) -> bool| generations.iter().any(|one| of(one) != of(&generations[0]));
+        if generations[0].is_right() && differs(Generation::is_right) {
+            Self::Function
+        } else if differs(Generation::is_syntactic) {
+            Self::Syntax
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 fn constraint(args: &Args) -> Result<Constraint> {
@@ -206,10 +229,10 @@ fn json_line(args: &Args, generator: &Generator, question: &Question, generation
         "slots": generator.n_slots,
         "seed": args.seed,
         "prompt": question.prompt,
-        "text": generation.text,
+        "text": generation.ending.text,
         "syntactic": generation.is_syntactic(),
         "functional": generation.functional,
-        "stuck": generation.is_stuck,
+        "stuck": generation.decoded.is_stuck,
         "model_calls": generation.n_asked,
         "proposals": generation.n_proposed,
         "refused": generation.n_refused,
@@ -220,14 +243,22 @@ fn json_line(args: &Args, generator: &Generator, question: &Question, generation
     })
 }
 
-fn page_heading(args: &Args, generator: &Generator) -> Value {
-    json!({
-        "task": args.task.name(),
-        "model": args.model.name(),
-        "grammar": args.grammar.as_ref().map(|path| path.display().to_string()),
-        "steps": args.steps,
-        "slots": generator.n_slots,
-        "seed": args.seed,
-        "vocabulary": generator.vocabulary().len(),
-    })
+/// The page of the runs that answer a question.
+fn replay<'a>(
+    args: &Args,
+    generator: &'a Generator,
+    question: &Question,
+    generations: &[Generation],
+) -> Replay<'a> {
+    let mut replay = Replay::new(generator.constraint());
+    replay.fact("task", args.task.name());
+    if let Some(path) = &args.grammar {
+        replay.fact("grammar", &path.display().to_string());
+    }
+    let parameters = generator.model().n_parameters() as f64 / 1e6;
+    replay.fact("model", &format!("{}, {parameters:.2} million parameters", args.model.name()));
+    replay.fact("prompt", question.prompt.trim_end());
+    replay.fact("steps", &format!("{}, seed {}", args.steps, args.seed));
+    generations.iter().for_each(|generation| replay.add(&generation.run()));
+    replay
 }

@@ -5,12 +5,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use anygram_replay::Ending;
 use anyhow::Result;
 use console::Term;
 
-use super::Args;
 use super::generation::{Generation, Generator, Question};
 use super::steps::{Came, Cell, Step, steps};
+use super::{Args, Telling};
 use crate::excerpt::{Excerpt, listing};
 
 const TITLE: Style = AnsiColor::Cyan.on_default().bold();
@@ -33,7 +34,7 @@ pub fn show(
     generator: &Generator,
     questions: &[Question],
     all: &[Vec<Generation>],
-    shown: usize,
+    (telling, shown): (Telling, usize),
     delay: Duration,
 ) -> Result<()> {
     let mut output = anstream::stdout();
@@ -51,7 +52,14 @@ pub fn show(
         writeln!(
             output,
             "\n{FAINT}Shown above: {which}{}. --seed N takes other prompts, --prompt TEXT your own.{FAINT:#}",
-            if generations.len() > 1 { ", where the methods first differ" } else { "" }
+            match telling {
+                Telling::Function => format!(
+                    ", for it is the first that `{}` gets right and another method wrong",
+                    generations[0].method
+                ),
+                Telling::Syntax => ", for it is the first where some are sentences and others not".to_owned(),
+                Telling::Nothing => String::new(),
+            }
         )?;
     }
     Ok(())
@@ -92,7 +100,7 @@ fn fill(
          {FAINT}▢ open, ∎ the end{FAINT:#}",
         generation.method
     )?;
-    let steps = steps(&generation.trace, generation.slots.len());
+    let steps = steps(&generation.decoded.trace, generation.decoded.canvas.slots().len());
     let mut n_lines = 0;
     for (number, step) in steps.iter().enumerate() {
         let lines = lines(generator, number + 1, step, width);
@@ -108,7 +116,7 @@ fn fill(
             sleep(delay);
         }
     }
-    let ended = if generation.is_stuck { "; then it was stuck" } else { "" };
+    let ended = if generation.decoded.is_stuck { "; then it was stuck" } else { "" };
     writeln!(
         output,
         "{:INDENT$}{} proposals, {} refused; in {} slots no other token was left{ended}",
@@ -184,9 +192,9 @@ fn wrapped(pieces: &[(String, Style)], first: &str, width: usize) -> Vec<String>
 
 /// A text, whether it is a sentence, and if not where it stops.
 fn outcome(generation: &Generation, width: usize, output: &mut dyn Write) -> Result<()> {
-    let Generation { method, text, .. } = generation;
+    let (method, Ending { text, reading, .. }) = (&generation.method, &generation.ending);
     let tick = if generation.is_syntactic() { format!("{YES}✓{YES:#}") } else { format!("{NO}✗{NO:#}") };
-    match &generation.reading {
+    match reading {
         Some(reading) if !reading.is_sentence => {
             let excerpt = Excerpt::new(text.as_bytes(), reading.length);
             let indent = width + excerpt.indent;
@@ -219,7 +227,7 @@ fn counts(all: &[Vec<Generation>], width: usize, output: &mut dyn Write) -> Resu
         let of_method = || all.iter().map(|generations| &generations[at]);
         let mean = |value: fn(&Generation) -> f64| of_method().map(value).sum::<f64>() / all.len() as f64;
         let is_known = of_method().any(|generation| generation.functional.is_some());
-        let n_right = of_method().filter(|generation| generation.functional == Some(true)).count();
+        let n_right = of_method().filter(|generation| generation.is_right()).count();
         writeln!(
             output,
             "  {:width$}  {:>9}  {:>5}  {:>7.1}  {:>8.1}  {:>13.1}",
