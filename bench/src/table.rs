@@ -322,8 +322,8 @@ impl Strategy for Clocked {
         self.clocked(|inner| inner.rescue(canvas, rows), |_, _| ())
     }
 
-    fn overwrites_after_eos(&self) -> bool {
-        self.inner.overwrites_after_eos()
+    fn is_on_demand(&self) -> bool {
+        self.inner.is_on_demand()
     }
 
     fn refusals(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Ours: what is kept leaves the canvas completable, exactly.
 
 use anygram_left_to_right::Constraint;
+use anygram_left_to_right::mask::set_bit;
 use anygram_vocab::TokenId;
 
 use super::DecodeError;
@@ -149,8 +150,17 @@ impl Exact {
         let is_complete = known.is_complete();
         let each = canvas.holes().zip(known.at_least().iter().zip(known.at_most()));
         let mut decided = Vec::new();
+        let eos = self.solver.constraint().vocabulary().eos().to_vec();
         for (slot, (least, most)) in each {
-            rows.restrict(slot, most.words().to_vec());
+            let mut words = most.words().to_vec();
+            // Rows know nothing of an EOS that replaces what stands behind it.
+            let ended = eos.first().and_then(|&eos| rows.ended(canvas, slot, eos));
+            if let Some(ended) = ended
+                && (!is_complete || self.solver.completable(&ended)?.is_yes())
+            {
+                eos.iter().for_each(|eos| set_bit(&mut words, eos.index()));
+            }
+            rows.restrict(slot, words);
             if is_complete && least == most {
                 decided.push(slot);
             }
@@ -345,10 +355,5 @@ impl Strategy for Exact {
     /// On demand many tokens are refused that complete sets would not have proposed.
     fn refusals(&self) -> usize {
         if self.by == ExactBy::Admissible { 16 * REFUSALS } else { REFUSALS }
-    }
-
-    /// Tokens are never given up for an EOS: what is kept stays.
-    fn overwrites_after_eos(&self) -> bool {
-        false
     }
 }

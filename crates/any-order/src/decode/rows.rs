@@ -9,7 +9,7 @@ use anygram_vocab::TokenId;
 use rustc_hash::FxHashSet;
 
 use super::options::{Order, Sampling};
-use crate::canvas::Canvas;
+use crate::canvas::{Canvas, Slot};
 use crate::error::{CanvasCause, CanvasError};
 use crate::log_probs::{Floor, LogProbs};
 
@@ -23,6 +23,8 @@ pub struct Rows {
     /// If given, only this slot can be proposed for.
     focus: Option<usize>,
     choice: Choice,
+    /// Slots with tokens that an EOS before them may replace.
+    ours: Vec<usize>,
 }
 
 /// How tokens are chosen of what is left in rows.
@@ -135,7 +137,12 @@ impl Rows {
             Ok(Row::new(slot, Values::Dense(log_probs)))
         };
         let rows = slots.iter().zip(values.chunks(columns)).enumerate().map(row);
-        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, choice: Choice::Weighed })
+        Ok(Self {
+            rows: rows.collect::<Result<_, CanvasError>>()?,
+            focus: None,
+            choice: Choice::Weighed,
+            ours: Vec::new(),
+        })
     }
 
     /// From rows for each slot; those that list some tokens have log-probabilities among all.
@@ -167,11 +174,38 @@ impl Rows {
             Ok(Row::new(slot, Values::Listed { pairs, floor: row.floor }))
         };
         let rows = slots.iter().zip(log_probs.rows()).enumerate().map(row);
-        Ok(Self { rows: rows.collect::<Result<_, CanvasError>>()?, focus: None, choice: Choice::Weighed })
+        Ok(Self {
+            rows: rows.collect::<Result<_, CanvasError>>()?,
+            focus: None,
+            choice: Choice::Weighed,
+            ours: Vec::new(),
+        })
     }
 
     pub(crate) fn choose_by(&mut self, choice: Choice) {
         self.choice = choice;
+    }
+
+    /// Says which slots have tokens that an EOS before them may replace, ascending.
+    pub(crate) fn set_ours(&mut self, ours: Vec<usize>) {
+        self.ours = ours;
+    }
+
+    /// What an EOS in a slot of a canvas makes of it: EOS behind it too, in holes and in place of what the
+    /// loop put there; `None` if nothing is there that the loop put.
+    pub fn ended(&self, canvas: &Canvas, slot: usize, eos: TokenId) -> Option<Canvas> {
+        let ours = &self.ours[self.ours.partition_point(|&at| at <= slot)..];
+        let is_text =
+            |at: &usize| matches!(canvas.slots().get(*at), Some(Slot::Fixed(token)) if *token != eos);
+        if !ours.iter().any(is_text) {
+            return None;
+        }
+        let mut slots = canvas.slots().to_vec();
+        let behind = (slot + 1..slots.len()).filter(|at| slots[*at] == Slot::Hole);
+        for at in behind.chain([slot]).chain(ours.iter().copied()).collect::<Vec<_>>() {
+            slots[at] = Slot::Fixed(eos);
+        }
+        Some(Canvas::new(slots, canvas.end()))
     }
 
     /// How tokens are chosen of what is left.

@@ -35,8 +35,6 @@ pub struct Run {
     refusals_left: usize,
     inserted_left: usize,
     taken_left: usize,
-    /// Whether an EOS replaces what the loop put behind it.
-    overwrites: bool,
     random: Random,
     /// Whether room was made in the gaps.
     has_begun: bool,
@@ -104,7 +102,6 @@ impl Run {
             inserted_left: options.inserted,
             taken_left: if let Revision::TakeBack { most, .. } = options.revision { most } else { 0 },
             ours: slots.iter().map(|slot| *slot == Slot::Hole).collect(),
-            overwrites: strategy.overwrites_after_eos(),
             end: Canvas::new(Vec::new(), canvas.end()),
             random: Random::new(options.seed),
             trace: Trace::default(),
@@ -376,6 +373,7 @@ impl Run {
         let order = self.order();
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
         rows.choose_by(proposed.choice);
+        rows.set_ours((0..self.slots.len()).filter(|&slot| self.ours[slot]).collect());
         // Also where nothing is to be kept: what strategies know is of the answer before.
         self.restrict(strategy, rows, true)?;
         if proposed.choice == Choice::Drawn && quota > 0 && strategy.is_on_demand() {
@@ -562,13 +560,13 @@ impl Run {
         self.trace.push(Event::Proposed(proposal), micros(begun));
     }
 
-    /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and if the strategy says
-    /// so, over the loop's own tokens.
+    /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and in place of the loop's own
+    /// tokens.
     fn after_eos(&self, slots: &[Slot], slot: usize, token: TokenId) -> Vec<(usize, TokenId)> {
         if !self.constraint.vocabulary().eos().contains(&token) {
             return Vec::new();
         }
-        let is_filled = |&at: &usize| slots[at] == Slot::Hole || self.overwrites && self.ours[at];
+        let is_filled = |&at: &usize| slots[at] == Slot::Hole || self.ours[at];
         (slot + 1..slots.len()).filter(is_filled).map(|at| (at, token)).collect()
     }
 

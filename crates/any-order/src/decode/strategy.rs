@@ -74,12 +74,6 @@ pub trait Strategy: Send {
         Ok(None)
     }
 
-    /// Whether a proposed EOS replaces what the loop put behind it, as in the published methods; otherwise it
-    /// has to suit that.
-    fn overwrites_after_eos(&self) -> bool {
-        true
-    }
-
     /// After this many refusals in a run the loop calls [`Strategy::rescue`]; the options can change it.
     fn refusals(&self) -> usize {
         REFUSALS
