@@ -23,21 +23,19 @@ const PIECES: [Piece; 3] = [
     Piece {
         name: "cpp",
         grammar: include_str!("gallery/cpp.lark"),
-        text: "int largest(const std::vector<int>& xs) {\n  int best = xs[0];\n  for (int x : xs) {\n    if (x > best) \
-               best = x;\n  }\n  return best;\n}\n",
+        text: include_str!("gallery/text.cpp"),
         given: 41,
     },
     Piece {
         name: "json",
         grammar: include_str!("../../models/grammars/record.lark"),
-        text: r#"{"name":"Ada","age":36,"job":"writer","home":{"city":"London","floor":3},"likes":["chess","tea"],"boss":{"name":"Charles","age":44}}"#,
+        text: include_str!("gallery/text.json"),
         given: 9,
     },
     Piece {
         name: "sql",
         grammar: include_str!("gallery/sql.lark"),
-        text: "SELECT name, COUNT(*) FROM users JOIN orders ON users.id = orders.user_id WHERE (orders.total > 100 \
-               OR users.age < 30) GROUP BY name ORDER BY name DESC",
+        text: include_str!("gallery/text.sql"),
         given: 6,
     },
 ];
@@ -53,16 +51,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: gallery FOLDER")?);
     std::fs::create_dir_all(&folder)?;
     for piece in PIECES {
+        let text = piece.text.trim_end();
         let language = Compiler::default().compile(GrammarFormat::Lark, piece.grammar)?;
         let constraint = Constraint::new(language, Vocabulary::builtin())?;
         let vocabulary = constraint.vocabulary();
-        let text = vocabulary.encode(piece.text)?;
-        let n_given = vocabulary.encode(&piece.text[..piece.given])?.len();
+        let tokens = vocabulary.encode(text)?;
+        let n_given = vocabulary.encode(&text[..piece.given])?.len();
         let eos = *vocabulary.eos().first().ok_or("the vocabulary has no EOS")?;
-        let truth: Vec<_> = text.iter().copied().chain(std::iter::repeat_n(eos, SPARE)).collect();
+        let truth: Vec<_> = tokens.iter().copied().chain(std::iter::repeat_n(eos, SPARE)).collect();
         let slot = |(at, &token)| if at < n_given { Slot::Fixed(token) } else { Slot::Hole };
         let canvas = Canvas::new(truth.iter().enumerate().map(slot).collect(), End::Sentence);
-        let mut listed = text.clone();
+        let mut listed = tokens.clone();
         listed.sort_unstable();
         listed.dedup();
         let mut replay = Replay::new(&constraint);
@@ -71,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "marginals",
             &format!("simulated: the true token leads by {SHARPNESS}, before noise of 1.5"),
         );
-        replay.fact("text", piece.text);
+        replay.fact("text", text);
         replay.fact("steps", &STEPS.to_string());
         for method in ["exact", "none"] {
             let named = Named::find(method).ok_or("no such method")?;

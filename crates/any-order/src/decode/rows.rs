@@ -30,8 +30,8 @@ pub struct Rows {
 /// How tokens are chosen of what is left in rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Choice {
-    /// Of each slot the likeliest token that is left, and the likeliest of all first. What is proposed depends
-    /// on no other token, so tokens that cannot be put may as well be left in rows and refused.
+    /// Of each slot the likeliest token that is left, and the likeliest of all first. What is proposed
+    /// depends on no other token, so tokens that cannot be put may as well be left in rows and refused.
     Likeliest,
     /// Of each slot one is drawn of those that are left, and the likeliest of these first. Drawing again what
     /// was refused comes to the same as drawing of what can be put; but slots can be ordered only once each

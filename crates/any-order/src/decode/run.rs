@@ -422,8 +422,8 @@ impl Run {
         Ok(n_kept)
     }
 
-    /// Draws for each open slot until what is drawn can be put, so that slots are ordered as if what cannot be
-    /// put had been left out; or until the strategy leaves it out.
+    /// Draws for each open slot until what is drawn can be put, so that slots are ordered as if what cannot
+    /// be put had been left out; or until the strategy leaves it out.
     fn settle(
         &mut self,
         strategy: &mut dyn Strategy,
@@ -560,8 +560,8 @@ impl Run {
         self.trace.push(Event::Proposed(proposal), micros(begun));
     }
 
-    /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and in place of the loop's own
-    /// tokens.
+    /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and in place of the loop's
+    /// own tokens.
     fn after_eos(&self, slots: &[Slot], slot: usize, token: TokenId) -> Vec<(usize, TokenId)> {
         if !self.constraint.vocabulary().eos().contains(&token) {
             return Vec::new();

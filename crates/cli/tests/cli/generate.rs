@@ -250,6 +250,7 @@ fn a_browser_shows_the_page() {
     if let Some(pictures) = std::env::var_os("ANYGRAM_PICTURES") {
         let (path, _, _) = page(&folder, &[]);
         browser.resize(1180, 1150, false);
+        browser.darken(false);
         browser.open(&format!("file://{path}"));
         browser.wait("typeof panels !== 'undefined' && panels.length === 2");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(pictures);

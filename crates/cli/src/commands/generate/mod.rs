@@ -48,7 +48,7 @@ pub struct Args {
     method: Vec<Configured>,
     /// Decoding steps: how often the model is asked for one output. An autoregressive model is asked for each
     /// token.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(MOST))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(MOST))]
     steps: u16,
     /// Slots of the canvas, at most 256 [default: those that the model was trained with].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(MOST))]
