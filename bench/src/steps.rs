@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use anygram::decode::{self, Answer};
+use anygram::decode::{self, Answer, Sampling};
 use anygram::{
     Canvas, Compiler, Constraint, DecodeOptions, Decoder, End, Floor, GrammarFormat, LogProbs, OpenSlots,
     Slot, SpecialIds, TokenId, Vocabulary,
@@ -44,6 +44,9 @@ pub struct Args {
     /// Standard deviation of the noise.
     #[arg(long, default_value_t = 1.5)]
     noise: f64,
+    /// At which tokens are drawn; 0 takes the likeliest.
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f64,
 }
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
@@ -110,7 +113,9 @@ fn one_run(
 ) -> Result<()> {
     let mut random = Random::new(seed);
     let canvas = Canvas::new(vec![Slot::Hole; args.slots], End::Sentence);
-    let options = DecodeOptions { steps: args.steps, block: None, seed, ..DecodeOptions::default() };
+    let sampling = Sampling { temperature: args.temperature, ..Sampling::default() };
+    let options =
+        DecodeOptions { steps: args.steps, block: None, seed, sampling, ..DecodeOptions::default() };
     let mut session = decoder.begin(&canvas, OpenSlots::Mask(SPECIAL[1]), &options)?;
     let mut sum = 0.0;
     loop {

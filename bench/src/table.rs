@@ -322,10 +322,6 @@ impl Strategy for Clocked {
         self.clocked(|inner| inner.rescue(canvas, rows), |_, _| ())
     }
 
-    fn is_on_demand(&self) -> bool {
-        self.inner.is_on_demand()
-    }
-
     fn refusals(&self) -> usize {
         self.inner.refusals()
     }

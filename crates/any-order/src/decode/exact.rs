@@ -6,7 +6,7 @@ use anygram_vocab::TokenId;
 
 use super::DecodeError;
 use super::options::Sampling;
-use super::rows::{Choice, Rows};
+use super::rows::Rows;
 use super::strategy::{REFUSALS, Recovery, Seeds, Strategy};
 use super::trace::{Ground, Judgement};
 use crate::canvas::{Canvas, Slot};
@@ -205,7 +205,7 @@ impl Strategy for Exact {
     }
 
     /// The rows of the canvas; the complete sets if they will be wanted at once.
-    fn prepare(&mut self, canvas: &Canvas, choice: Choice) -> Result<(), DecodeError> {
+    fn prepare(&mut self, canvas: &Canvas, is_by_confidence: bool) -> Result<(), DecodeError> {
         if self.by != ExactBy::Admissible {
             return Ok(());
         }
@@ -215,7 +215,7 @@ impl Strategy for Exact {
             Some(known) => known,
             None => self.solver.rows(canvas)?,
         };
-        if choice == Choice::Weighed || self.refusals == 0 {
+        if !is_by_confidence || self.refusals == 0 {
             known.complete(&mut self.solver)?;
         }
         self.rows = Some(known);
@@ -225,7 +225,7 @@ impl Strategy for Exact {
     fn restrict(&mut self, canvas: &Canvas, rows: &mut Rows, is_first: bool) -> Result<(), DecodeError> {
         if is_first {
             let (asks, judges) = match self.by {
-                ExactBy::Admissible => (true, rows.choice() != Choice::Weighed),
+                ExactBy::Admissible => (true, rows.is_by_confidence()),
                 ExactBy::Compatible => (true, true),
                 ExactBy::Best | ExactBy::Sample => (false, false),
             };
@@ -252,10 +252,6 @@ impl Strategy for Exact {
             }
         }
         Ok(())
-    }
-
-    fn is_on_demand(&self) -> bool {
-        self.is_on_demand && self.by == ExactBy::Admissible
     }
 
     fn judge(

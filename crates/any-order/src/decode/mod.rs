@@ -81,7 +81,7 @@ pub use lave::Lave;
 pub use model::{Answer, Model, ModelError, OpenSlots, View};
 pub use options::{DecodeOptions, Order, Pace, Revision, Sampling};
 pub use recorded::{Answered, Recorded};
-pub use rows::{Choice, Rows};
+pub use rows::Rows;
 pub use sequential::Sequential;
 pub use strategy::{Configured, Named, Recovery, STRATEGIES, Strategy};
 pub use trace::{Event, Ground, Judgement, Proposal, Trace, Why};

@@ -22,24 +22,9 @@ pub struct Rows {
     rows: Vec<Row>,
     /// If given, only this slot can be proposed for.
     focus: Option<usize>,
-    choice: Choice,
+    is_by_confidence: bool,
     /// Slots with tokens that an EOS before them may replace.
     ours: Vec<usize>,
-}
-
-/// How tokens are chosen of what is left in rows.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Choice {
-    /// Of each slot the likeliest token that is left, and the likeliest of all first. What is proposed
-    /// depends on no other token, so tokens that cannot be put may as well be left in rows and refused.
-    Likeliest,
-    /// Of each slot one is drawn of those that are left, and the likeliest of these first. Drawing again what
-    /// was refused comes to the same as drawing of what can be put; but slots can be ordered only once each
-    /// has a token that can be put.
-    Drawn,
-    /// By all that are left: slots are ordered by margin or entropy, tokens are drawn of the likeliest alone,
-    /// or slots can be inserted for what is refused.
-    Weighed,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +125,7 @@ impl Rows {
         Ok(Self {
             rows: rows.collect::<Result<_, CanvasError>>()?,
             focus: None,
-            choice: Choice::Weighed,
+            is_by_confidence: false,
             ours: Vec::new(),
         })
     }
@@ -177,13 +162,23 @@ impl Rows {
         Ok(Self {
             rows: rows.collect::<Result<_, CanvasError>>()?,
             focus: None,
-            choice: Choice::Weighed,
+            is_by_confidence: false,
             ours: Vec::new(),
         })
     }
 
-    pub(crate) fn choose_by(&mut self, choice: Choice) {
-        self.choice = choice;
+    pub(crate) fn by_confidence(&mut self, is_by_confidence: bool) {
+        self.is_by_confidence = is_by_confidence;
+    }
+
+    /// Whether slots are ordered by what the model gives the token that is proposed.
+    ///
+    /// Then a token that cannot be put may as well be left in rows and refused. At temperature 0 the same is
+    /// kept. Above, the token of each slot is drawn from the same distribution, and only the order of slots
+    /// can differ, which is by what was drawn first. Otherwise (slots are ordered by margin or entropy, or
+    /// slots can be inserted for what is refused) what is proposed depends on all that is left.
+    pub fn is_by_confidence(&self) -> bool {
+        self.is_by_confidence
     }
 
     /// Says which slots have tokens that an EOS before them may replace, ascending.
@@ -206,11 +201,6 @@ impl Rows {
             slots[at] = Slot::Fixed(eos);
         }
         Some(Canvas::new(slots, canvas.end()))
-    }
-
-    /// How tokens are chosen of what is left.
-    pub fn choice(&self) -> Choice {
-        self.choice
     }
 
     /// The slots that are open and have a distribution.
@@ -373,27 +363,6 @@ impl Rows {
         Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
     }
 
-    /// What would be proposed for each of the open slots of a range.
-    pub(crate) fn candidates(
-        &mut self,
-        within: &std::ops::Range<usize>,
-        order: Order,
-        sampling: Sampling,
-        random: &mut Random,
-    ) -> impl Iterator<Item = Candidate> {
-        let (focus, within) = (self.focus, within.clone());
-        let is_asked = move |slot: usize| within.contains(&slot) && focus.is_none_or(|focus| focus == slot);
-        self.rows.iter_mut().filter(move |row| row.is_open && is_asked(row.slot)).filter_map(move |row| {
-            match row.candidate {
-                Some(known) => known,
-                None => {
-                    let found = row.candidate(order, sampling, random);
-                    *row.candidate.insert(found)
-                }
-            }
-        })
-    }
-
     /// What would be proposed first, of the open slots of a range.
     pub(crate) fn surest(
         &mut self,
@@ -402,9 +371,26 @@ impl Rows {
         sampling: Sampling,
         random: &mut Random,
     ) -> Option<Candidate> {
-        let surer =
-            |known: Candidate, new: Candidate| if new.sureness > known.sureness { new } else { known };
-        self.candidates(within, order, sampling, random).reduce(surer)
+        let focus = self.focus;
+        let mut surest: Option<Candidate> = None;
+        for row in &mut self.rows {
+            if !row.is_open || !within.contains(&row.slot) || focus.is_some_and(|focus| focus != row.slot) {
+                continue;
+            }
+            let candidate = match row.candidate {
+                Some(known) => known,
+                None => {
+                    let found = row.candidate(order, sampling, random);
+                    *row.candidate.insert(found)
+                }
+            };
+            surest = match (surest, candidate) {
+                (Some(known), Some(new)) if new.sureness > known.sureness => Some(new),
+                (None, new) => new,
+                (known, _) => known,
+            };
+        }
+        surest
     }
 
     /// Crosses a token out.

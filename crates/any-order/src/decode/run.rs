@@ -9,7 +9,7 @@ use anygram_vocab::TokenId;
 
 use super::model::{Answer, OpenSlots, View};
 use super::options::{DecodeOptions, Order, Pace, Revision, Sampling};
-use super::rows::{Candidate, Choice, Rows};
+use super::rows::{Candidate, Rows};
 use super::strategy::{Recovery, Strategy};
 use super::trace::{Event, Ground, Judgement, Proposal, Trace, Why};
 use super::{DecodeError, Decoded};
@@ -71,7 +71,7 @@ struct Proposed<'a> {
     quota: usize,
     is_last: bool,
     sampling: Sampling,
-    choice: Choice,
+    is_by_confidence: bool,
 }
 
 impl Run {
@@ -142,7 +142,7 @@ impl Run {
                 slots[slot] = Slot::Hole;
             }
         }
-        strategy.prepare(&Canvas::new(slots, self.end.end()), self.choice(block.step, block.steps))
+        strategy.prepare(&Canvas::new(slots, self.end.end()), self.is_by_confidence())
     }
 
     /// Goes on by what the model answered. Tokens that are `given` are proposed first, in their order, and no
@@ -191,7 +191,7 @@ impl Run {
             // no more steps. What is given has its own pace.
             is_last: step + 1 >= steps || given.is_some(),
             sampling: self.options.sampling.at(step, steps),
-            choice: if given.is_none() { self.choice(step, steps) } else { Choice::Weighed },
+            is_by_confidence: self.is_by_confidence() && given.is_none(),
         };
         let before: Vec<Slot> = self.slots.clone();
         let n_filled = self.propose(strategy, &mut rows, &within, &proposed)?;
@@ -260,16 +260,9 @@ impl Run {
         first..first.saturating_add(size).min(self.slots.len())
     }
 
-    fn choice(&self, step: usize, steps: usize) -> Choice {
+    fn is_by_confidence(&self) -> bool {
         let can_insert = !self.gaps.is_empty() && self.inserted_left > 0;
-        if self.order() != Order::Confidence || can_insert {
-            return Choice::Weighed;
-        }
-        match self.options.sampling.at(step, steps) {
-            Sampling { temperature: 0.0, .. } => Choice::Likeliest,
-            Sampling { top_k: None, top_p: None, .. } => Choice::Drawn,
-            _ => Choice::Weighed,
-        }
+        self.order() == Order::Confidence && !can_insert
     }
 
     fn order(&self) -> Order {
@@ -372,13 +365,10 @@ impl Run {
         let mut given = proposed.given.iter();
         let order = self.order();
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
-        rows.choose_by(proposed.choice);
+        rows.by_confidence(proposed.is_by_confidence);
         rows.set_ours((0..self.slots.len()).filter(|&slot| self.ours[slot]).collect());
         // Also where nothing is to be kept: what strategies know is of the answer before.
         self.restrict(strategy, rows, true)?;
-        if proposed.choice == Choice::Drawn && quota > 0 && strategy.is_on_demand() {
-            self.settle(strategy, rows, within, sampling)?;
-        }
         while n_kept < quota && self.holes(within).next().is_some() {
             let first = given.find_map(|&(slot, token)| rows.candidate(slot, token, within));
             let candidate = match first {
@@ -420,42 +410,6 @@ impl Run {
             }
         }
         Ok(n_kept)
-    }
-
-    /// Draws for each open slot until what is drawn can be put, so that slots are ordered as if what cannot
-    /// be put had been left out; or until the strategy leaves it out.
-    fn settle(
-        &mut self,
-        strategy: &mut dyn Strategy,
-        rows: &mut Rows,
-        within: &Range<usize>,
-        sampling: Sampling,
-    ) -> Result<(), DecodeError> {
-        let order = self.order();
-        let mut pending: Vec<Candidate> =
-            rows.candidates(within, order, sampling, &mut self.random).collect();
-        while !pending.is_empty() {
-            for candidate in std::mem::take(&mut pending) {
-                if self.refusals_left == 0 {
-                    return Ok(());
-                }
-                let begun = Instant::now();
-                let (canvas, _) = self.with(&candidate);
-                let judgement = strategy.judge(&canvas, candidate.slot, candidate.token, rows)?;
-                if judgement.kept {
-                    continue;
-                }
-                self.note(&candidate, judgement, begun);
-                self.refusals_left -= 1;
-                rows.refuse(candidate.slot, candidate.token);
-                if let Recovery::Restrict = strategy.refused(&self.canvas(), rows, sampling)? {
-                    return self.restrict(strategy, rows, false);
-                }
-                let slot = candidate.slot..candidate.slot + 1;
-                pending.extend(rows.candidates(&slot, order, sampling, &mut self.random));
-            }
-        }
-        Ok(())
     }
 
     /// Puts the likeliest token where another one of ours stood before this answer, if the model gives it

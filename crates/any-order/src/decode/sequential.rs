@@ -4,7 +4,7 @@ use anygram_left_to_right::{Constraint, MatchError, Matcher};
 use anygram_vocab::TokenId;
 
 use super::DecodeError;
-use super::rows::{Choice, Rows};
+use super::rows::Rows;
 use super::strategy::Strategy;
 use super::trace::{Ground, Judgement};
 use crate::canvas::{Canvas, End, Slot};
@@ -96,7 +96,7 @@ impl Strategy for Sequential {
         self.prepared = None;
     }
 
-    fn prepare(&mut self, canvas: &Canvas, _choice: Choice) -> Result<(), DecodeError> {
+    fn prepare(&mut self, canvas: &Canvas, _is_by_confidence: bool) -> Result<(), DecodeError> {
         let mask = self.mask(canvas)?;
         self.prepared = Some((canvas.clone(), mask));
         Ok(())

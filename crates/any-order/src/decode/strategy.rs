@@ -7,7 +7,7 @@ use anygram_vocab::TokenId;
 use super::asked::Asked;
 use super::exact::{Exact, ExactBy};
 use super::lave::Lave;
-use super::rows::{Choice, Rows};
+use super::rows::Rows;
 use super::sequential::Sequential;
 use super::trace::Judgement;
 use super::{DecodeError, Sampling};
@@ -31,17 +31,11 @@ pub trait Strategy: Send {
     }
 
     /// Does work of the next step that needs no answer of the model, perhaps while the model makes it. The
-    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it; `choice` is
-    /// what its rows will say of themselves ([`Rows::choice`]). It changes no answer.
-    fn prepare(&mut self, canvas: &Canvas, choice: Choice) -> Result<(), DecodeError> {
-        let _ = (canvas, choice);
+    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it; `is_by_confidence`
+    /// is what its rows will say of themselves ([`Rows::is_by_confidence`]). It changes no answer.
+    fn prepare(&mut self, canvas: &Canvas, is_by_confidence: bool) -> Result<(), DecodeError> {
+        let _ = (canvas, is_by_confidence);
         Ok(())
-    }
-
-    /// Whether what can be proposed in this step is not yet what can be put, so that what is drawn for each
-    /// slot has to be judged before slots are ordered ([`Choice::Drawn`]).
-    fn is_on_demand(&self) -> bool {
-        false
     }
 
     /// Whether a token is kept; in `canvas` it stands already.

@@ -970,14 +970,14 @@ fn rows_on_demand_keep_what_complete_rows_keep() {
 }
 
 /// Where tokens are drawn, drawing again what was refused comes to what drawing from complete sets comes to:
-/// texts come up as often, where one token is kept of each answer.
+/// texts come up as often, where slots are filled one after the other.
 #[test]
 fn draws_on_demand_are_those_of_complete_rows() {
     const RUNS: u64 = 4_000;
     let constraint = brackets();
     let options = DecodeOptions {
         steps: 5,
-        block: None,
+        block: Some(1),
         sampling: Sampling { temperature: 0.8, ..Sampling::default() },
         ..DecodeOptions::default()
     };
