@@ -31,8 +31,9 @@ pub trait Strategy: Send {
     }
 
     /// Does work of the next step that needs no answer of the model, perhaps while the model makes it. The
-    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it; `is_by_confidence`
-    /// is what its rows will say of themselves ([`Rows::is_by_confidence`]). It changes no answer.
+    /// canvas is the one that [`Strategy::restrict`] gets next if nothing is taken back from it, and
+    /// `is_by_confidence` is what its rows will say of themselves ([`Rows::is_by_confidence`]). It changes
+    /// no answer.
     fn prepare(&mut self, canvas: &Canvas, is_by_confidence: bool) -> Result<(), DecodeError> {
         let _ = (canvas, is_by_confidence);
         Ok(())
