@@ -132,7 +132,7 @@ fn is_loss(one: &Compared<'_>) -> bool {
 /// Where ours has significantly fewer functional successes.
 pub fn losses(cells: &Cells<'_>) -> String {
     let mut table =
-        Table::new(["task", "model", "T", "other", "`exact` less it", "prompts better / worse", "McNemar p"]);
+        Table::new(["ours", "task", "model", "T", "other", "ours less it", "better / worse", "McNemar p"]);
     for one in compared(cells).iter().filter(|one| is_loss(one)) {
         let (better, worse) = one.functional.discordant;
         table.row([
