@@ -32,6 +32,7 @@ __all__ = [
     "Methods",
     "Minimum",
     "Reading",
+    "Replay",
     "Samples",
     "Session",
     "Solver",
