@@ -149,7 +149,7 @@ def judged(
         if decoded.completion is None:
             return _answer(None, False, False, failure, 0, None)
         completed = {"completed": failure}
-        slots = list(decoded.completion[n_before:])
+        slots = [*decoded.completion[n_before:]]
     end = next((at for at, token in enumerate(slots) if token in loaded.eos), None)
     tokens = [token for token in slots[:end] if token is not None]
     text = loaded.tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)

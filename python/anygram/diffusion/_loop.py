@@ -154,10 +154,10 @@ def generate(
             waited_seconds += time.perf_counter() - answered
             session.answer(rows)
     decoded = session.decoded()
-    tokens = session.tokens
+    tokens: list[int | None] = session.tokens
     drawn = completion(decoded, constraint, seed) if completes else None
     if drawn is not None:
-        tokens = list(drawn)
+        tokens = [*drawn]
     text = text_of(tokens, vocabulary)
     return Generated(tokens, text, decoded, model_seconds, waited_seconds, completed=drawn is not None)
 
