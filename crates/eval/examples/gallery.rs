@@ -81,6 +81,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let decoded = decoder.decode(&canvas, &mut model, &options)?;
             let ending = Ending::of(&constraint, &decoded.canvas)?;
             let (_, us) = decoded.trace.sums();
+            let is_wrong = |(slot, token): (&Slot, &_)| *slot != Slot::Fixed(*token);
+            let n_wrong = decoded.canvas.slots().iter().zip(&truth).filter(|pair| is_wrong(*pair)).count();
+            println!("{n_wrong} of {} tokens are not those of the text", truth.len() - n_given);
             println!(
                 "{}, {method}, {:.1} ms: {}\n{}\n",
                 piece.name,

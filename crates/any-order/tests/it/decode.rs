@@ -580,12 +580,27 @@ fn eos_ends_the_canvas() {
         assert_eq!(ids(&decoded), [2, 4, 4, 4], "{}", named.name);
         assert!(decoded.trace.n_asked() <= 4);
     }
-    // What the loop put behind the EOS before is overwritten by the published methods.
-    let mut late = Likes { tokens: vec![2, 4, 0, 1], lead: vec![6.0, 7.0, 9.0, 8.0], size: 6, open: MASK };
-    assert_eq!(ids(&decode(&constraint, "none", &holes(4), &mut late, &options)), [2, 4, 4, 4]);
+    // What the loop put behind the EOS before is overwritten, whether rows are complete (by margin) or not. The
+    // `x` and the `)` that are put first suit each other.
+    for order in [Order::Confidence, Order::Margin] {
+        for name in ["none", "exact", "compatible"] {
+            let options = DecodeOptions { order, ..options };
+            let mut late =
+                Likes { tokens: vec![2, 4, 2, 1], lead: vec![6.0, 7.0, 9.0, 8.0], size: 6, open: MASK };
+            let decoded = decode(&constraint, name, &holes(4), &mut late, &options);
+            assert_eq!(ids(&decoded), [2, 4, 4, 4], "{name}, {order:?}");
+            assert_eq!(decoded.trace.n_refused(), 0, "{name}, {order:?}");
+        }
+    }
     // What was given is not.
     let given = Canvas::new(vec![Slot::Hole, Slot::Hole, Slot::Fixed(TokenId(0)), Slot::Hole], End::Sentence);
     assert_eq!(ids(&decode(&constraint, "none", &given, &mut likes(), &options)), [2, 4, 0, 4]);
+    let given = Canvas::new(vec![Slot::Hole, Slot::Hole, Slot::Hole, Slot::Fixed(TokenId(1))], End::Sentence);
+    for order in [Order::Confidence, Order::Margin] {
+        let options = DecodeOptions { order, ..options };
+        let decoded = decode(&constraint, "exact", &given, &mut likes(), &options);
+        assert!(is_sentence(&constraint, &decoded) && ids(&decoded)[3] == 1, "{decoded:?}");
+    }
 }
 
 #[test]
