@@ -580,8 +580,8 @@ fn eos_ends_the_canvas() {
         assert_eq!(ids(&decoded), [2, 4, 4, 4], "{}", named.name);
         assert!(decoded.trace.n_asked() <= 4);
     }
-    // What the loop put behind the EOS before is overwritten, whether rows are complete (by margin) or not. The
-    // `x` and the `)` that are put first suit each other.
+    // What the loop put behind the EOS before is overwritten, whether rows are complete (by margin) or not.
+    // The `x` and the `)` that are put first suit each other.
     for order in [Order::Confidence, Order::Margin] {
         for name in ["none", "exact", "compatible"] {
             let options = DecodeOptions { order, ..options };
