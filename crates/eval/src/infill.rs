@@ -2,14 +2,15 @@
 //!
 //! One to three regions of 3 to 12 tokens are removed from a text of the grammar (IG-CD: spans of 5 to 100
 //! characters). As *gaps* they hold any number of tokens, and a completion of the canvas fills them. As
-//! *holes* they hold as many tokens as were removed, and the decoding loop fills them with a method.
+//! *holes* they hold as many tokens as were removed, and the decoding loop fills them with a method, in blocks
+//! of 32 slots as all evaluations.
 //! Marginals are simulated in place of a model: each hole lists some tokens of the texts with normal noise,
 //! and the true token leads.
 
 use std::collections::HashSet;
 use std::time::Instant;
 
-use anygram::decode::{DecodeOptions, Decoder};
+use anygram::decode::{DecodeOptions, Decoder, Proposal};
 use anygram::{Canvas, Constraint, Decision, End, Filling, Slot, Solver, TokenId, Witness};
 use anygram_any_order::intersection::{Complete, Intersection, IntersectionOptions};
 use anygram_bits::Random;
@@ -49,6 +50,9 @@ pub struct Infilled {
     pub method: String,
     /// Whether a sentence came out.
     pub syntactic: bool,
+    /// Whether a question about it was not decided, for a limit was hit.
+    #[serde(default)]
+    pub at_limit: bool,
     /// Whether the regions are what was cut out.
     pub same: bool,
     /// Tokens that were put into them.
@@ -113,6 +117,7 @@ pub fn infill(
                 text: number,
                 method: method.to_owned(),
                 syntactic: filled.syntactic,
+                at_limit: filled.at_limit,
                 same: filled.same,
                 tokens: filled.tokens,
                 us: (us * 10.0).round() / 10.0,
@@ -134,12 +139,15 @@ pub fn infill(
                 let begun = Instant::now();
                 let said = intersection.completable(&gaps, &drawn)?;
                 let us = micros(begun);
+                let at_limit = said.verdict.decision.decided().is_none();
                 let tokens_in = |infilling: &anygram_any_order::intersection::Infilling| {
                     let kept = text.len() - regions.iter().map(|region| region.len()).sum::<usize>();
                     infilling.text.len().saturating_sub(kept)
                 };
-                let filled = said.infilling.as_ref().map_or(Filled::default(), |infilling| Filled {
+                let none = Filled { at_limit, ..Filled::default() };
+                let filled = said.infilling.as_ref().map_or(none, |infilling| Filled {
                     syntactic: true,
+                    at_limit,
                     same: infilling.text == *text,
                     tokens: tokens_in(infilling),
                 });
@@ -153,10 +161,12 @@ pub fn infill(
                 let slots = regions.iter().cloned().flatten().map(|slot| (slot, text[slot]));
                 let vocabulary = constraint.vocabulary();
                 let mut model = Simulated::new(vocabulary, slots, &tokens, options.sharpness, seed);
-                let decode =
-                    DecodeOptions { steps: options.steps, block: None, seed, ..DecodeOptions::default() };
+                let decode = DecodeOptions { steps: options.steps, seed, ..DecodeOptions::default() };
                 let decoded = decoder.decode(&holes, &mut model, &decode)?;
                 let filled = Filled::of(constraint, decoded.tokens().as_deref(), text, &regions)?;
+                let is_doubt = |proposal: &Proposal| !proposal.judgement.kept && !proposal.judgement.proven;
+                let at_limit = method.proves_refusals() && decoded.trace.proposals().any(is_doubt);
+                let filled = Filled { at_limit, ..filled };
                 sink(line("holes", method.name(), filled, decoded.trace.sums().1))?;
             }
         }
@@ -167,6 +177,7 @@ pub fn infill(
 #[derive(Default)]
 struct Filled {
     syntactic: bool,
+    at_limit: bool,
     same: bool,
     tokens: usize,
 }
@@ -183,18 +194,20 @@ impl Filled {
         let vocabulary = constraint.vocabulary();
         let is_text = !tokens.iter().any(|&token| vocabulary.is_special(token));
         let syntactic = is_text && constraint.language().read(&vocabulary.decode(tokens)?)?.is_sentence;
-        Ok(Self { syntactic, same: tokens == text, tokens: n_tokens })
+        Ok(Self { syntactic, same: tokens == text, tokens: n_tokens, ..Self::default() })
     }
 }
 
 fn by_witness(answer: &Decision<Witness>, text: &[TokenId], regions: &[std::ops::Range<usize>]) -> Filled {
-    let Decision::Yes(witness) = answer else { return Filled::default() };
+    let Decision::Yes(witness) = answer else {
+        return Filled { at_limit: answer.decided().is_none(), ..Filled::default() };
+    };
     let gaps = witness.slots.iter().filter_map(|filling| match filling {
         Filling::Tokens(tokens) => Some(tokens),
         Filling::Token(_) => None,
     });
     let same = gaps.clone().zip(regions).all(|(tokens, region)| *tokens == text[region.clone()]);
-    Filled { syntactic: true, same, tokens: gaps.map(Vec::len).sum() }
+    Filled { syntactic: true, at_limit: false, same, tokens: gaps.map(Vec::len).sum() }
 }
 
 /// All tokens of the texts, each once.

@@ -130,7 +130,7 @@ fn a_recorded_file_is_told_rightly() {
         "| `exact` | `none` | – | +25.0 |",
         "| `masked` | arithmetic | `none` | 4 | 0 | 0 | 0 | 1 | 2 | 1 |",
         "| `masked` | arithmetic | `intersection` | 4 | 1 | 0 | 0 | 0 | 1 | 2 |",
-        "| JSON | gaps | `exact` | 100.0 (1) | 0.50 / 0.50 | 0.0 (1) | 1.00 / 1.00 |",
+        "| JSON | gaps | `exact` | 100.0 (1; 0; 0) | 0.50 / 0.50 | 0.0 (1; 1; 1) | 1.00 / 1.00 |",
         "| sql.lark | 151643 | earley | 120 | 2.00 / 1.50 / 9.00 | 1.00 | 40 | 0 |",
         "No comparison of 30 prompts or more has significantly fewer functional successes",
         // Broken, as the line is too long.

@@ -280,6 +280,12 @@ impl Strategy for Exact {
         })
     }
 
+    /// A token behind the end makes the text longer than the model wants it, and rules out those by which it
+    /// ends.
+    fn ends(&mut self, ended: &Canvas) -> Result<bool, DecodeError> {
+        Ok(self.is_completable(ended)? == Some(true))
+    }
+
     fn refused(
         &mut self,
         _canvas: &Canvas,

@@ -172,7 +172,19 @@ impl Run {
         let was_open = self.holes(&within).next().is_some();
         let renews = self.options.revision == Revision::Renew;
         let (step, steps) = (block.step, block.steps);
-        let n_taken = self.revise(&mut rows, &within, renews && step < steps);
+        rows.set_ours((0..self.slots.len()).filter(|&slot| self.ours[slot]).collect());
+        let mut n_taken = self.revise(&mut rows, &within, renews && step < steps);
+        // Behind where the text ends by what the model says now, nothing stands. (With everything open again
+        // nothing does, and in the last step all has to be filled.)
+        let mut text = within.clone();
+        if step + 1 < steps
+            && !renews
+            && given.is_none()
+            && let Some(end) = self.end_of_text(strategy, &rows, &within)?
+        {
+            n_taken += self.take_back_behind(end);
+            text.end = end + 1;
+        }
         // A model that knows only the next token has one row.
         let n_open = rows.open().filter(|slot| within.contains(slot)).count();
         let quota = match self.options.pace {
@@ -194,7 +206,7 @@ impl Run {
             is_by_confidence: self.is_by_confidence() && given.is_none(),
         };
         let before: Vec<Slot> = self.slots.clone();
-        let n_filled = self.propose(strategy, &mut rows, &within, &proposed)?;
+        let n_filled = self.propose(strategy, &mut rows, &text, &proposed)?;
         let n_edited = self.edit(strategy, &mut rows, &within, &before)?;
         block.is_done = self.holes(&within).next().is_none();
         block.step += 1;
@@ -352,6 +364,36 @@ impl Run {
         n_taken
     }
 
+    /// The slot where the model says that the text has ended, if the strategy says that it can: of those where
+    /// an EOS is the likeliest token the surest.
+    fn end_of_text(
+        &self,
+        strategy: &mut dyn Strategy,
+        rows: &Rows,
+        within: &Range<usize>,
+    ) -> Result<Option<usize>, DecodeError> {
+        let eos = self.constraint.vocabulary().eos();
+        let likeliest = self.holes(within).filter_map(|slot| rows.likeliest(slot));
+        let ends = likeliest.filter(|likeliest| eos.contains(&likeliest.token));
+        let Some(end) = ends.max_by(|a, b| a.log_prob.total_cmp(&b.log_prob)) else { return Ok(None) };
+        let (ended, _) = self.with(&end);
+        Ok(strategy.ends(&ended)?.then_some(end.slot))
+    }
+
+    /// Takes back the loop's own tokens behind a slot, but for EOS; returns how many.
+    fn take_back_behind(&mut self, end: usize) -> usize {
+        let mut n_taken = 0;
+        for slot in end + 1..self.slots.len() {
+            let Slot::Fixed(token) = self.slots[slot] else { continue };
+            if self.ours[slot] && !self.constraint.vocabulary().eos().contains(&token) {
+                self.slots[slot] = Slot::Hole;
+                self.trace.push(Event::TakenBack { step: self.step, slot, token }, 0.0);
+                n_taken += 1;
+            }
+        }
+        n_taken
+    }
+
     /// Proposes tokens, those that are given and then the surest, until enough are kept; returns how many
     /// slots were filled.
     fn propose(
@@ -366,7 +408,6 @@ impl Run {
         let order = self.order();
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
         rows.by_confidence(proposed.is_by_confidence);
-        rows.set_ours((0..self.slots.len()).filter(|&slot| self.ours[slot]).collect());
         // Also where nothing is to be kept: what strategies know is of the answer before.
         self.restrict(strategy, rows, true)?;
         while n_kept < quota && self.holes(within).next().is_some() {

@@ -48,6 +48,14 @@ pub trait Strategy: Send {
         rows: &Rows,
     ) -> Result<Judgement, DecodeError>;
 
+    /// Whether the loop believes a model that the text has ended in some slot: as long as an EOS is the
+    /// likeliest token there, it proposes no token behind, and takes back those that it put there. `ended` is
+    /// the canvas with EOS there and behind.
+    fn ends(&mut self, ended: &Canvas) -> Result<bool, DecodeError> {
+        let _ = ended;
+        Ok(false)
+    }
+
     /// What to do about a proposal that was refused, besides crossing it out. `sampling` is how the run
     /// chooses tokens.
     fn refused(&mut self, canvas: &Canvas, rows: &Rows, sampling: Sampling) -> Result<Recovery, DecodeError> {

@@ -603,6 +603,63 @@ fn eos_ends_the_canvas() {
     }
 }
 
+/// A model that says something else once a slot is filled.
+struct Turns {
+    slot: usize,
+    before: Likes,
+    after: Likes,
+}
+
+impl Model for Turns {
+    fn vocabulary_size(&self) -> usize {
+        self.before.vocabulary_size()
+    }
+
+    fn open_slots(&self) -> OpenSlots {
+        self.before.open_slots()
+    }
+
+    fn log_probs(&mut self, view: &View<'_>, rows: &mut [f32]) -> Result<(), ModelError> {
+        let is_open = OpenSlots::Mask(view.tokens[self.slot]) == self.before.open;
+        if is_open { self.before.log_probs(view, rows) } else { self.after.log_probs(view, rows) }
+    }
+}
+
+#[test]
+fn nothing_stands_behind_where_the_text_ends() {
+    let constraint = brackets();
+    let options = DecodeOptions { pace: Pace::Tokens(1), ..DecodeOptions::default() };
+    let likes =
+        |lead: [f32; 5]| Likes { tokens: vec![0, 2, 1, 4, 1], lead: lead.to_vec(), size: 6, open: MASK };
+    // `(x)` and EOS are likeliest, but the model is surest of a `)` in the last slot, which `((x))` alone has.
+    let ends = || likes([8.0, 7.0, 6.0, 5.0, 9.0]);
+    // It sees that the text ends only when the first bracket stands.
+    let turns = || Turns { slot: 0, before: likes([8.0, 0.1, 0.1, 0.0, 9.0]), after: ends() };
+    for name in ["none", "exact", "compatible"] {
+        let decoded = decode(&constraint, name, &holes(5), &mut ends(), &options);
+        assert_eq!(ids(&decoded), [0, 2, 1, 4, 4], "{name}");
+        assert_eq!(decoded.trace.n_refused(), 0, "{name}");
+        let decoded = decode(&constraint, name, &holes(5), &mut turns(), &options);
+        assert_eq!(ids(&decoded), [0, 2, 1, 4, 4], "{name}");
+        assert_eq!(decoded.trace.n_refused(), 0, "{name}");
+        let taken: Vec<usize> = decoded.trace.events().iter().filter_map(taken_back).collect();
+        assert_eq!(taken, if name == "none" { vec![] } else { vec![4] }, "{name}");
+    }
+    // In the last step all is filled, and what was given stays.
+    let one = DecodeOptions { steps: 1, ..DecodeOptions::default() };
+    let decoded = decode(&constraint, "exact", &holes(5), &mut ends(), &one);
+    assert!(is_sentence(&constraint, &decoded) && decoded.trace.n_asked() == 1, "{decoded:?}");
+    let mut slots = vec![Slot::Hole; 5];
+    slots[4] = Slot::Fixed(TokenId(1));
+    let given = Canvas::new(slots, End::Sentence);
+    let decoded = decode(&constraint, "exact", &given, &mut ends(), &options);
+    assert!(is_sentence(&constraint, &decoded) && ids(&decoded)[4] == 1, "{decoded:?}");
+}
+
+fn taken_back(event: &Event) -> Option<usize> {
+    if let Event::TakenBack { slot, .. } = event { Some(*slot) } else { None }
+}
+
 #[test]
 fn blocks_are_filled_one_after_the_other() {
     let constraint = brackets();

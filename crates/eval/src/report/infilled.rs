@@ -21,8 +21,9 @@ pub fn table(lines: &Lines) -> String {
         row.entry(one.regions).or_default().push(one);
     }
     let head = ["texts", "regions as", "method"].map(str::to_owned).into_iter();
-    let columns =
-        regions.iter().flat_map(|n| [format!("{n}: syntactic % (n)"), "ms a token p50 / p99".to_owned()]);
+    let columns = regions
+        .iter()
+        .flat_map(|n| [format!("{n}: syntactic % (n; failed; limit)"), "ms a token p50 / p99".to_owned()]);
     let mut table = Table::new(head.chain(columns));
     for ((name, kind, method), by_regions) in rows {
         let cells = regions
@@ -57,10 +58,16 @@ pub fn unfinished(lines: &Lines) -> String {
 }
 
 fn cell(found: &[&Infilled]) -> [String; 2] {
+    let n = found.len();
     let n_syntactic = found.iter().filter(|one| one.syntactic).count();
     let times: Vec<f64> = found.iter().map(|one| one.us / 1e3 / one.tokens.max(1) as f64).collect();
     [
-        format!("{} ({})", percent(n_syntactic as f64 / found.len() as f64), found.len()),
+        format!(
+            "{} ({n}; {}; {})",
+            percent(n_syntactic as f64 / n as f64),
+            n - n_syntactic,
+            found.iter().filter(|one| one.at_limit).count(),
+        ),
         format!("{} / {}", short(quantile(&times, 0.5)), short(quantile(&times, 0.99))),
     ]
 }

@@ -59,6 +59,8 @@ pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
     }
 }
 
+/// What a prompt does not tell apart is drawn in one form most of the time: an atom in the chain, `C=O` for a
+/// double bond and an O, rings of carbon with nothing on them. Then a prompt has one answer that is most likely.
 fn draw(random: &mut Random) -> String {
     let mut text = String::new();
     let n_units = 2 + random.below(4);
@@ -67,15 +69,24 @@ fn draw(random: &mut Random) -> String {
         if n_rings < 2 && random.chance(if n_rings == 0 { 25 } else { 10 }) {
             n_rings += 1;
             ring(random, &mut text);
-        } else if unit + 1 == n_units && random.chance(20) {
-            text.push_str(pick(random, &["F", "Cl"]));
-        } else {
-            let atoms = pick(random, &["C", "C", "C", "CC", "CC", "CO", "CN", "CS", "C=C", "C=N"]);
-            text.push_str(atoms);
-            if atoms.ends_with('C') && unit + 1 < n_units {
-                branch(random, &mut text, "", 40);
+        } else if random.chance(20) {
+            // Some atoms hang on the chain: halogens always, the others seldom.
+            let hangs = pick(random, &["F", "Cl", "F", "Cl", "O", "N", "CO", "C#N"]);
+            if unit + 1 < n_units {
+                text.push_str(&format!("C({hangs})"));
+            } else {
+                text.push_str(&format!("C{hangs}"));
             }
+        } else {
+            text.push_str(pick(
+                random,
+                &["CO", "CO", "CO", "CN", "CN", "CN", "CS", "CS", "C=C", "C=N", "C(=O)", "C(=O)", "CC"],
+            ));
         }
+    }
+    // A chain does not end with a branch.
+    if let Some(end) = text.strip_suffix("C(=O)") {
+        text = format!("{end}C=O");
     }
     text
 }
@@ -85,7 +96,7 @@ fn ring(random: &mut Random, text: &mut String) {
     let (size, atoms) =
         [(5, ["C", "N", "O"]), (6, ["C", "N", "O"]), (6, ["c", "n", "n"]), (6, ["c", "n", "n"])]
             [random.below(4)];
-    let special = if random.chance(35) { 1 + random.below(size - 1) } else { 0 };
+    let special = if random.chance(15) { 1 + random.below(size - 1) } else { 0 };
     text.push_str(atoms[0]);
     text.push('1');
     for at in 1..size {
@@ -93,23 +104,12 @@ fn ring(random: &mut Random, text: &mut String) {
         if at + 1 == size {
             text.push('1');
         }
-        if at != special && at % 2 == 1 {
+        if at != special && at % 2 == 1 && random.chance(6) {
             let inner = pick(random, &["C2CCCC2", "c2ccccc2", "C2CCCCC2"]);
-            branch(random, text, inner, 25);
+            let hangs = pick(random, &["F", "Cl", "O", "N", inner]);
+            text.push_str(&format!("({hangs})"));
         }
     }
-}
-
-/// With so many percent a branch, which may be a ring of digit 2 if there is one.
-fn branch(random: &mut Random, text: &mut String, ring: &str, percent: usize) {
-    if !random.chance(percent) {
-        return;
-    }
-    let simple = ["C", "CC", "O", "=O", "N", "F", "Cl", "CO", "C#N", "S"];
-    let content = if !ring.is_empty() && random.chance(10) { ring } else { pick(random, &simple) };
-    text.push('(');
-    text.push_str(content);
-    text.push(')');
 }
 
 impl Properties {
