@@ -66,7 +66,7 @@ pub struct Args {
     seed: u64,
     /// How many prompts of the task. Shown is the first that the first method gets right and another wrong,
     /// else the first at which some outputs are valid and others not, else the first.
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     prompts: u32,
     /// A prompt of your own instead, such as 'Ada is 34, a pilot, from Oslo'.
