@@ -2,8 +2,8 @@
 //!
 //! One to three regions of 3 to 12 tokens are removed from a text of the grammar (IG-CD: spans of 5 to 100
 //! characters). As *gaps* they hold any number of tokens, and a completion of the canvas fills them. As
-//! *holes* they hold as many tokens as were removed, and the decoding loop fills them with a method, in blocks
-//! of 32 slots as all evaluations.
+//! *holes* they hold as many tokens as were removed, and the decoding loop fills them with a method, in
+//! blocks of 32 slots as all evaluations.
 //! Marginals are simulated in place of a model: each hole lists some tokens of the texts with normal noise,
 //! and the true token leads.
 

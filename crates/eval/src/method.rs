@@ -47,8 +47,8 @@ impl Method {
         self.completes
     }
 
-    /// Whether it refuses a token only where it has shown that nothing completes it, so that a refusal without
-    /// a proof means that a limit was hit. LAVE refuses what none of its samples completes.
+    /// Whether it refuses a token only where it has shown that nothing completes it, so that a refusal
+    /// without a proof means that a limit was hit. LAVE refuses what none of its samples completes.
     pub fn proves_refusals(&self) -> bool {
         !self.name().starts_with("lookahead")
     }

@@ -364,8 +364,8 @@ impl Run {
         n_taken
     }
 
-    /// The slot where the model says that the text has ended, if the strategy says that it can: of those where
-    /// an EOS is the likeliest token the surest.
+    /// The slot where the model says that the text has ended, if the strategy says that it can: of those
+    /// where an EOS is the likeliest token the surest.
     fn end_of_text(
         &self,
         strategy: &mut dyn Strategy,

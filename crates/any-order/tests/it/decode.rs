@@ -631,7 +631,8 @@ fn nothing_stands_behind_where_the_text_ends() {
     let options = DecodeOptions { pace: Pace::Tokens(1), ..DecodeOptions::default() };
     let likes =
         |lead: [f32; 5]| Likes { tokens: vec![0, 2, 1, 4, 1], lead: lead.to_vec(), size: 6, open: MASK };
-    // `(x)` and EOS are likeliest, but the model is surest of a `)` in the last slot, which `((x))` alone has.
+    // `(x)` and EOS are likeliest, but the model is surest of a `)` in the last slot, which `((x))` alone
+    // has.
     let ends = || likes([8.0, 7.0, 6.0, 5.0, 9.0]);
     // It sees that the text ends only when the first bracket stands.
     let turns = || Turns { slot: 0, before: likes([8.0, 0.1, 0.1, 0.0, 9.0]), after: ends() };

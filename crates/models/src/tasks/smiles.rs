@@ -60,7 +60,8 @@ pub(super) fn example(random: &mut Random) -> (String, String, Wanted) {
 }
 
 /// What a prompt does not tell apart is drawn in one form most of the time: an atom in the chain, `C=O` for a
-/// double bond and an O, rings of carbon with nothing on them. Then a prompt has one answer that is most likely.
+/// double bond and an O, rings of carbon with nothing on them. So a prompt has one answer that is most
+/// likely.
 fn draw(random: &mut Random) -> String {
     let mut text = String::new();
     let n_units = 2 + random.below(4);
