@@ -15,6 +15,10 @@ use crate::rows::AdmissibleRows;
 use crate::solver::{Filling, Solver, Witness};
 use crate::weigh::{SampleOptions, Tail, Weigher};
 
+/// Tokens of a step that may be refused because a limit was hit, which takes seconds each; where it was so with
+/// some, it will be with others.
+const MOST_UNDECIDED: usize = 4;
+
 /// How tokens are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ExactBy {
@@ -52,6 +56,8 @@ pub struct Exact {
     refusals: usize,
     n_refused: usize,
     wants_all: bool,
+    /// How many of the step's tokens were refused because a limit was hit.
+    n_undecided: usize,
     /// Whether tokens are judged one by one until then.
     is_on_demand: bool,
 }
@@ -84,6 +90,7 @@ impl Exact {
             refusals: AdmissibleRows::REFUSALS,
             n_refused: 0,
             wants_all: false,
+            n_undecided: 0,
             is_on_demand: false,
         })
     }
@@ -231,6 +238,7 @@ impl Strategy for Exact {
             };
             self.is_on_demand = judges && self.refusals > 0;
             (self.wants_all, self.n_refused) = (asks && !self.is_on_demand, 0);
+            self.n_undecided = 0;
         } else if !self.wants_all {
             // Masks still leave out what could not be put before, but what they have may not go with the
             // token that was kept.
@@ -273,6 +281,7 @@ impl Strategy for Exact {
             ExactBy::Admissible => self.is_allowed(canvas, slot, token)?,
             _ => self.is_completable(canvas)?,
         };
+        self.n_undecided += usize::from(completable.is_none());
         Ok(Judgement {
             kept: completable == Some(true),
             proven: completable.is_some(),
@@ -292,6 +301,9 @@ impl Strategy for Exact {
         _rows: &Rows,
         _sampling: Sampling,
     ) -> Result<Recovery, DecodeError> {
+        if self.n_undecided >= MOST_UNDECIDED {
+            return Ok(Recovery::Rescue);
+        }
         self.n_refused += 1;
         if !self.is_on_demand || self.n_refused < self.refusals {
             return Ok(Recovery::Propose);

@@ -432,6 +432,9 @@ impl Run {
                         self.restrict(strategy, rows, false)?;
                         continue;
                     }
+                    Recovery::Rescue => {
+                        return Ok(n_kept + self.rescue(strategy, rows, within, quota - n_kept)?);
+                    }
                     // The context is another one now.
                     Recovery::Fill(pairs) => {
                         let each = micros(begun) / pairs.len().max(1) as f64;

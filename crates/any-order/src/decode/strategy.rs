@@ -93,6 +93,8 @@ pub enum Recovery {
     Restrict,
     /// These tokens are put, each into a hole, and the model is asked again.
     Fill(Vec<(usize, TokenId)>),
+    /// Fill what the step has to fill as [`Strategy::rescue`] says.
+    Rescue,
 }
 
 /// Refusals of a whole run.

@@ -828,6 +828,30 @@ fn slots_are_inserted_where_there_is_a_gap() {
     assert_eq!(decoded.canvas.slots().len(), 4);
 }
 
+/// Each refusal without a decision takes the whole limit; after four in a step a completion fills it.
+#[test]
+fn few_tokens_of_a_step_stay_undecided() {
+    let mut n_most = 0;
+    for seed in seeds() {
+        let limits = Limits { canvas_steps: 30, ..Limits::default() };
+        let Some((case, constraint, size)) = random_case(seed, limits) else { continue };
+        let canvas = random_canvas(&case, &mut Random::new(seed ^ 0x717));
+        for name in ["exact", "compatible"] {
+            let mut model = Table::new(size, MASK, 3.0, seed);
+            let options = DecodeOptions { steps: 3, ..DecodeOptions::default() };
+            let decoded = decode(&constraint, name, &canvas, &mut model, &options);
+            let mut n_undecided = vec![0; decoded.trace.n_asked()];
+            for proposal in decoded.trace.proposals() {
+                let judgement = proposal.judgement;
+                n_undecided[proposal.step] += usize::from(!judgement.kept && !judgement.proven);
+            }
+            assert!(n_undecided.iter().all(|&n| n <= 4), "seed {seed}, {name}: {n_undecided:?}");
+            n_most += n_undecided.iter().filter(|&&n| n == 4).count();
+        }
+    }
+    assert!(n_most > 0, "no step had so many");
+}
+
 #[test]
 fn several_regions_of_any_text_are_filled() {
     let mut n_inserted = 0;
