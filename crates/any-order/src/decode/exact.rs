@@ -15,8 +15,8 @@ use crate::rows::AdmissibleRows;
 use crate::solver::{Filling, Solver, Witness};
 use crate::weigh::{SampleOptions, Tail, Weigher};
 
-/// Tokens of a step that may be refused because a limit was hit, which takes seconds each; where it was so with
-/// some, it will be with others.
+/// Tokens of a step that may be refused because a limit was hit, which takes seconds each; where it was so
+/// with some, it will be with others.
 const MOST_UNDECIDED: usize = 4;
 
 /// How tokens are chosen.
