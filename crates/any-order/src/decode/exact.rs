@@ -295,6 +295,11 @@ impl Strategy for Exact {
         Ok(self.is_completable(ended)? == Some(true))
     }
 
+    /// Rows of an older canvas would still hold, but which are known depends on when they were prepared.
+    fn taken_back(&mut self) {
+        self.rows = None;
+    }
+
     fn refused(
         &mut self,
         _canvas: &Canvas,

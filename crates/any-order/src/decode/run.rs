@@ -182,7 +182,11 @@ impl Run {
             && given.is_none()
             && let Some(end) = self.end_of_text(strategy, &rows, &within)?
         {
-            n_taken += self.take_back_behind(end);
+            let n_behind = self.take_back_behind(end);
+            if n_behind > 0 {
+                strategy.taken_back();
+            }
+            n_taken += n_behind;
             text.end = end + 1;
         }
         // A model that knows only the next token has one row.
