@@ -182,12 +182,11 @@ impl Run {
             && given.is_none()
             && let Some(end) = self.end_of_text(strategy, &rows, &within)?
         {
-            let n_behind = self.take_back_behind(end);
-            if n_behind > 0 {
-                strategy.taken_back();
-            }
-            n_taken += n_behind;
+            n_taken += self.take_back_behind(end);
             text.end = end + 1;
+        }
+        if n_taken > 0 && !renews {
+            strategy.taken_back();
         }
         // A model that knows only the next token has one row.
         let n_open = rows.open().filter(|slot| within.contains(slot)).count();

@@ -56,7 +56,7 @@ pub trait Strategy: Send {
         Ok(false)
     }
 
-    /// What stood behind the end of the text was taken back: the canvas is no longer one that fills the last.
+    /// Tokens were taken back: the canvas is no longer one that fills the last.
     fn taken_back(&mut self) {}
 
     /// What to do about a proposal that was refused, besides crossing it out. `sampling` is how the run
