@@ -306,7 +306,9 @@ impl Strategy for Exact {
         _rows: &Rows,
         _sampling: Sampling,
     ) -> Result<Recovery, DecodeError> {
-        if self.n_undecided >= MOST_UNDECIDED {
+        if self.n_undecided == MOST_UNDECIDED {
+            // Once a step.
+            self.n_undecided += 1;
             return Ok(Recovery::Rescue);
         }
         self.n_refused += 1;

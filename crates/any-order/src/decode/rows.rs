@@ -363,6 +363,19 @@ impl Rows {
         Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
     }
 
+    /// The likeliest token of a slot, if it is one of these. Looks no further than to one that is as likely.
+    pub(crate) fn likeliest_among(&self, slot: usize, tokens: &[TokenId]) -> Option<Candidate> {
+        let row = self.row(slot)?;
+        let each = tokens.iter().map(|&token| (row.values.get(token), token));
+        let (value, token) = each.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|best| best.0.is_finite())?;
+        let is_rival = |(rival, as_likely): (TokenId, f32)| as_likely >= value && !tokens.contains(&rival);
+        if row.values.all().any(is_rival) {
+            return None;
+        }
+        let log_prob = f64::from(value);
+        Some(Candidate { slot, token, log_prob, sureness: log_prob, entropy: 0.0 })
+    }
+
     /// What would be proposed first, of the open slots of a range.
     pub(crate) fn surest(
         &mut self,

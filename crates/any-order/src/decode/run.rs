@@ -31,6 +31,8 @@ pub struct Run {
     /// The slots that are the loop's to fill, and to take back.
     ours: Vec<bool>,
     trace: Trace,
+    /// Microseconds of the constraint that no event has yet.
+    spent: f64,
     step: usize,
     refusals_left: usize,
     inserted_left: usize,
@@ -105,6 +107,7 @@ impl Run {
             end: Canvas::new(Vec::new(), canvas.end()),
             random: Random::new(options.seed),
             trace: Trace::default(),
+            spent: 0.0,
             step: 0,
             constraint: constraint.clone(),
             options: *options,
@@ -177,13 +180,14 @@ impl Run {
         // Behind where the text ends by what the model says now, nothing stands. (With everything open again
         // nothing does, and in the last step all has to be filled.)
         let mut text = within.clone();
-        if step + 1 < steps
-            && !renews
-            && given.is_none()
-            && let Some(end) = self.end_of_text(strategy, &rows, &within)?
-        {
-            n_taken += self.take_back_behind(end);
-            text.end = end + 1;
+        if step + 1 < steps && !renews && given.is_none() {
+            let begun = Instant::now();
+            let end = self.end_of_text(strategy, &rows, &within)?;
+            self.spent += micros(begun);
+            if let Some(end) = end {
+                n_taken += self.take_back_behind(end);
+                text.end = end + 1;
+            }
         }
         if n_taken > 0 && !renews {
             strategy.taken_back();
@@ -358,7 +362,7 @@ impl Run {
             }
             self.slots[slot] = Slot::Hole;
             rows.set_open(slot, true);
-            self.trace.push(Event::TakenBack { step: self.step, slot, token }, 0.0);
+            self.push(Event::TakenBack { step: self.step, slot, token }, 0.0);
             n_taken += 1;
         }
         if !renews {
@@ -376,8 +380,7 @@ impl Run {
         within: &Range<usize>,
     ) -> Result<Option<usize>, DecodeError> {
         let eos = self.constraint.vocabulary().eos();
-        let likeliest = self.holes(within).filter_map(|slot| rows.likeliest(slot));
-        let ends = likeliest.filter(|likeliest| eos.contains(&likeliest.token));
+        let ends = self.holes(within).filter_map(|slot| rows.likeliest_among(slot, eos));
         let Some(end) = ends.max_by(|a, b| a.log_prob.total_cmp(&b.log_prob)) else { return Ok(None) };
         let (ended, _) = self.with(&end);
         Ok(strategy.ends(&ended)?.then_some(end.slot))
@@ -390,7 +393,7 @@ impl Run {
             let Slot::Fixed(token) = self.slots[slot] else { continue };
             if self.ours[slot] && !self.constraint.vocabulary().eos().contains(&token) {
                 self.slots[slot] = Slot::Hole;
-                self.trace.push(Event::TakenBack { step: self.step, slot, token }, 0.0);
+                self.push(Event::TakenBack { step: self.step, slot, token }, 0.0);
                 n_taken += 1;
             }
         }
@@ -435,9 +438,10 @@ impl Run {
                         self.restrict(strategy, rows, false)?;
                         continue;
                     }
-                    Recovery::Rescue => {
-                        return Ok(n_kept + self.rescue(strategy, rows, within, quota - n_kept)?);
-                    }
+                    Recovery::Rescue => match self.rescue(strategy, rows, within, quota - n_kept)? {
+                        0 => continue,
+                        n_filled => return Ok(n_kept + n_filled),
+                    },
                     // The context is another one now.
                     Recovery::Fill(pairs) => {
                         let each = micros(begun) / pairs.len().max(1) as f64;
@@ -509,8 +513,10 @@ impl Run {
         strategy.restrict(&self.canvas(), rows, is_first)?;
         let time = micros(begun);
         let left: Vec<(usize, usize)> = rows.restricted().map(|slot| (slot, rows.n_left(slot))).collect();
-        if !left.is_empty() {
-            self.trace.push(Event::Restricted { step: self.step, left }, time);
+        if left.is_empty() {
+            self.spent += time;
+        } else {
+            self.push(Event::Restricted { step: self.step, left }, time);
         }
         Ok(())
     }
@@ -555,10 +561,16 @@ impl Run {
         (Canvas::new(tried, self.end.end()), tail)
     }
 
+    /// Notes what happened, with the time that it took and what was spent before.
+    fn push(&mut self, event: Event, micros: f64) {
+        let spent = std::mem::take(&mut self.spent);
+        self.trace.push(event, micros + spent);
+    }
+
     fn note(&mut self, candidate: &Candidate, judgement: Judgement, begun: Instant) {
         let &Candidate { slot, token, log_prob, .. } = candidate;
         let proposal = Proposal { step: self.step, slot, token, log_prob, judgement };
-        self.trace.push(Event::Proposed(proposal), micros(begun));
+        self.push(Event::Proposed(proposal), micros(begun));
     }
 
     /// What comes to stand behind a slot if an EOS is put there: EOS in the holes, and in place of the loop's
@@ -579,7 +591,7 @@ impl Run {
             }
             self.slots[slot] = Slot::Fixed(token);
             rows.set_open(slot, false);
-            self.trace.push(Event::Filled { step: self.step, slot, token, why }, micros);
+            self.push(Event::Filled { step: self.step, slot, token, why }, micros);
             if why == Why::Recovery {
                 let tail = self.after_eos(&self.slots, slot, token);
                 self.fill(rows, &tail, Why::AfterEos, 0.0);

@@ -96,7 +96,7 @@ pub enum Recovery {
     Restrict,
     /// These tokens are put, each into a hole, and the model is asked again.
     Fill(Vec<(usize, TokenId)>),
-    /// Fill what the step has to fill as [`Strategy::rescue`] says.
+    /// Fill what the step has to fill as [`Strategy::rescue`] says; if it says nothing, the next proposal.
     Rescue,
 }
 
