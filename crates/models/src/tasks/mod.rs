@@ -7,9 +7,9 @@
 //! | `smiles` | `smiles: aromatic ring, double bond, O` | `c1ccc(C=O)cc1` |
 //!
 //! Each task has many right answers: members in any order, sums grouped in several ways, molecules with the
-//! same properties. References have one that is most likely (members in the order of the prompt, most sums
-//! grouped from the left) or are drawn (molecules). A model that fills many slots at once, each by itself,
-//! mixes answers. This is where a constraint helps, so it is worth measuring.
+//! same properties. In references one form is the most frequent: members in the order of the prompt, sums
+//! grouped from the left, atoms in the chain. A model that fills many slots at once, each by itself, mixes
+//! answers. This is where a constraint helps, so it is worth measuring.
 //!
 //! Each has a grammar of its answers ([`Task::grammar`], Lark) and a check of what an answer says
 //! ([`Example::check`]). An answer is *syntactic* if it is a sentence of the grammar, *functional* if it also
