@@ -27,7 +27,7 @@ use crate::lattice::{Lattice, Merging};
 use crate::open::unset;
 use crate::plan::{Place, Plan};
 use crate::right::Right;
-use crate::search::{Depth, LITTLE_ROOM, Search, Sought, Verdicts};
+use crate::search::{Depth, LITTLE_ROOM, Search, Sought};
 use crate::solver::{By, Filling, Solver, Witness};
 
 /// What each hole of a canvas can hold.
@@ -94,47 +94,34 @@ const FIRST_READINGS: usize = 24;
 /// The part of the steps in which it is found out where the text can end first.
 const PART_OF_END: usize = 8;
 
-/// The part of what may be kept in all that says from which places a canvas can be completed.
-const PART_OF_VERDICTS: usize = 8;
-
-/// What was found out about a canvas without gaps that serves others: from which places it can be completed,
-/// and from which not, which depends on what stands behind them alone; and what each hole can hold at most,
-/// which filling other holes never enlarges.
+/// What each hole of a canvas without gaps can hold at most, which filling other holes never enlarges.
 pub(crate) struct Kept {
     plan: Plan,
-    verdicts: Verdicts,
     rows: Vec<(usize, Vec<u32>)>,
 }
 
 impl Kept {
     /// What holds of another canvas too.
-    fn for_plan(self, plan: &Plan) -> (Verdicts, Vec<(usize, Vec<u32>)>) {
-        let Self { plan: before, mut verdicts, rows } = self;
-        let slots =
-            |plan: &Plan| plan.places.iter().copied().zip(plan.ends.iter().copied()).collect::<Vec<_>>();
-        let (all_before, now) = (slots(&before), slots(plan));
-        let pairs = || all_before.iter().zip(&now);
-        if let Some((_, could_end)) = all_before.get(now.len()) {
+    fn for_plan(self, plan: &Plan) -> Vec<(usize, Vec<u32>)> {
+        let Self { plan: before, rows } = self;
+        let n_slots = plan.places.len();
+        let is_cut = match before.ends.get(n_slots) {
             // Behind the slots that are left there is an EOS by now.
-            verdicts = Verdicts::default();
-            if !could_end || plan.whole != Some(End::Sentence) {
-                return (verdicts, Vec::new());
-            }
-        } else if all_before.len() < now.len() || before.whole != plan.whole {
-            return (Verdicts::default(), Vec::new());
-        } else {
-            verdicts.keep_from(pairs().rposition(|(before, now)| before != now).map_or(0, |last| last + 1));
-        }
+            Some(could_end) => *could_end && plan.whole == Some(End::Sentence),
+            None => before.places.len() == n_slots && before.whole == plan.whole,
+        };
         // Whether the other had all completions that it has: EOS and PAD are told apart by where texts may
         // end.
-        let is_part = pairs()
-            .all(|(before, now)| (before.0 == now.0 || before.0 == Place::Free) && (before.1 || !now.1));
-        (verdicts, if is_part { rows } else { Vec::new() })
+        let mut places = before.places.iter().zip(&plan.places);
+        let mut ends = before.ends.iter().zip(&plan.ends);
+        let is_part = places.all(|(before, now)| before == now || *before == Place::Free)
+            && ends.all(|(before, now)| *before || !now);
+        if is_cut && is_part { rows } else { Vec::new() }
     }
 
     /// Bytes on the heap, roughly.
     pub fn memory_usage(&self) -> usize {
-        self.verdicts.memory_usage() + self.rows.iter().map(|(_, row)| size_of_val(&**row)).sum::<usize>()
+        self.rows.iter().map(|(_, row)| size_of_val(&**row)).sum::<usize>()
     }
 }
 
@@ -160,8 +147,6 @@ struct Question<'a> {
     earliest_end: usize,
     /// Whether merged readings have said all that they refute.
     is_bounded: bool,
-    /// What searches found out about places behind holes.
-    verdicts: Verdicts,
 }
 
 impl Solver {
@@ -177,11 +162,9 @@ impl Solver {
         let plan = Plan::new(self.constraint(), canvas);
         let mut question = Question::new(self, canvas, plan, &mut work);
         question.decide();
-        let Question { rows, earliest_end, plan, verdicts, .. } = question;
+        let Question { rows, earliest_end, plan, .. } = question;
         let possible = rows.iter().map(|row| (row.hole, row.possible())).collect();
-        let most = self.constraint().language().limits().cache_bytes / PART_OF_VERDICTS;
-        let verdicts = if verdicts.memory_usage() <= most { verdicts } else { Verdicts::default() };
-        self.tables.kept = Some(Box::new(Kept { plan, verdicts, rows: possible }));
+        self.tables.kept = Some(Box::new(Kept { plan, rows: possible }));
         let rows = rows.into_iter().map(|row| (row.hole, row.undecided.clone(), row.found()));
         let rows: Vec<_> = match self.constraint().language().grammar().remembers() {
             false => rows.collect(),
@@ -339,8 +322,7 @@ impl<'a> Question<'a> {
         };
         let mut rows: Vec<Row> =
             holes.into_iter().zip(bounds).map(|(hole, bound)| Row::new(hole, bound)).collect();
-        let (verdicts, known) =
-            solver.tables.kept.take().map(|kept| kept.for_plan(&plan)).unwrap_or_default();
+        let known = solver.tables.kept.take().map(|kept| kept.for_plan(&plan)).unwrap_or_default();
         for (hole, possible) in known {
             rows.iter_mut().filter(|row| row.hole == hole).for_each(|row| row.restrict(&possible));
         }
@@ -348,7 +330,7 @@ impl<'a> Question<'a> {
         if let Some(witness) = solver.witnessed(canvas, &plan, work) {
             solver.add_readings(&witness, &mut readings);
         }
-        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false, verdicts }
+        Self { solver, canvas, plan, rows, readings, earliest_end: 0, is_bounded: false }
     }
 
     fn decide(&mut self) {
@@ -483,7 +465,6 @@ impl<'a> Question<'a> {
                 costs_after,
                 words: &mut row.settled,
                 right: None,
-                verdicts: &mut self.verdicts,
             };
             row.undecided = match Search::admissible(&mut self.solver.tables, &plan, work, sought) {
                 Ok(true) => {
@@ -551,7 +532,6 @@ impl<'a> Question<'a> {
             costs_after,
             words: &mut row.settled,
             right: Some(right),
-            verdicts: &mut self.verdicts,
         };
         if Search::admissible(tables, &plan, work, sought)? {
             row.close();

@@ -58,6 +58,7 @@ mod right;
 mod search;
 mod subsets;
 mod tables;
+mod verdicts;
 
 pub use admissible::Admissible;
 pub use canvas::{Canvas, End, Slot};

@@ -6,7 +6,7 @@ use anygram_vocab::{TokenId, Vocabulary};
 use crate::canvas::{Canvas, End, Slot};
 
 /// What text may stand in a slot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Place {
     /// This token.
     Token(TokenId),

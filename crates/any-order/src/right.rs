@@ -119,6 +119,11 @@ impl Right {
         &self.sets[slot]
     }
 
+    /// The number of the set of states that can stand before a slot.
+    pub fn id(&self, slot: usize) -> u32 {
+        self.ids[slot]
+    }
+
     /// Whether every state can stand before a slot.
     pub fn is_all(&self, slot: usize) -> bool {
         self.ids[slot] == ALL

@@ -13,6 +13,7 @@
 //! worst, hence the limit.
 
 use std::borrow::Cow;
+use std::ops::RangeFrom;
 use std::sync::Arc;
 
 use anygram_bits::BitSet;
@@ -32,6 +33,7 @@ use crate::open::Open;
 use crate::plan::{self, Place, Plan};
 use crate::right::Right;
 use crate::tables::{STEPS_PER_VISIT, Tables};
+use crate::verdicts::{Key, Onward, SuffixId};
 
 /// How a search came out.
 pub(crate) enum Outcome {
@@ -94,8 +96,6 @@ pub(crate) struct Sought<'a> {
     pub words: &'a mut Vec<u32>,
     /// What can stand before the slots, where more is known of that than what is fixed says.
     pub right: Option<Right>,
-    /// What all searches so far found out about places; of those beyond the hole it is used, and added to.
-    pub verdicts: &'a mut Verdicts,
 }
 
 /// How far tokens of a hole are sought.
@@ -107,28 +107,6 @@ pub(crate) enum Depth {
     Given,
     /// Then from all others.
     All,
-}
-
-/// Places from which the canvas is known to be completable, or not to be.
-#[derive(Default)]
-pub(crate) struct Verdicts {
-    good: FxHashSet<Key>,
-    /// Those that were entered; which are not good are not completable, once nothing is being looked at.
-    entered: FxHashSet<Key>,
-}
-
-impl Verdicts {
-    /// Forgets what was found out about places before a slot.
-    pub fn keep_from(&mut self, slot: usize) {
-        for keys in [&mut self.good, &mut self.entered] {
-            keys.retain(|key| key.slot as usize >= slot);
-            keys.shrink_to(2 * keys.len());
-        }
-    }
-
-    pub fn memory_usage(&self) -> usize {
-        (self.good.capacity() + self.entered.capacity()) * size_of::<Key>()
-    }
 }
 
 impl Default for Bounds {
@@ -146,15 +124,8 @@ const MOST_ROOM: u32 = 16;
 /// The same where any completion will do, which is found without asking where there is more room.
 pub(crate) const LITTLE_ROOM: u32 = 4;
 
-/// A place: before a slot (`rest` is 0), or inside a token that stands there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    slot: u32,
-    rest: u64,
-    config: Config,
-}
-
 struct Node {
+    slot: u32,
     key: Key,
     parent: u32,
     /// The token that ended with the step to this place.
@@ -242,11 +213,12 @@ pub(crate) struct Search<'a> {
     /// A hole of which no tokens are looked at that go on behind the end of a piece.
     shallow: Option<usize>,
     nodes: Vec<Node>,
-    /// Places that need not be entered: they were.
+    suffixes: Vec<SuffixId>,
+    /// The slots from which on what is found out about places is kept for other searches: all, those beyond
+    /// the hole of [`Bounds::one_of`], or none.
+    kept: RangeFrom<usize>,
+    /// Places that need not be entered, for they were; where that is not kept.
     seen: FxHashSet<Key>,
-    /// The same of places beyond the hole of [`Bounds::one_of`], where what is found out holds for other
-    /// searches too.
-    verdicts: Verdicts,
     stack: Vec<Frame>,
     /// Places to enter, and those to enter when these are done, for they take one more token in a gap.
     waiting: Vec<(Step, u32)>,
@@ -273,6 +245,17 @@ impl<'a> Search<'a> {
         let n_specials = plan::specials(&tables.constraint).count();
         let effort = tables.effort();
         let right = tables.right(plan);
+        // With a bound on the text it matters what stands before a place.
+        let keeps = !plan.has_gaps() && bounds.below.is_none();
+        let kept = match &bounds.one_of {
+            _ if !keeps => usize::MAX..,
+            Some((hole, _)) => hole + 1..,
+            None => 0..,
+        };
+        let suffixes = match keeps {
+            true => tables.verdicts.suffixes(plan),
+            false => (0..=plan.places.len() as SuffixId).collect(),
+        };
         Self {
             tables,
             plan,
@@ -285,8 +268,9 @@ impl<'a> Search<'a> {
             confirm: None,
             shallow: None,
             nodes: Vec::new(),
+            suffixes,
+            kept,
             seen: FxHashSet::default(),
-            verdicts: Verdicts::default(),
             stack: Vec::new(),
             waiting: Vec::new(),
             later: Vec::new(),
@@ -308,14 +292,60 @@ impl<'a> Search<'a> {
 
     /// Takes only completions that are confirmed. Where some were not, that it finds no other is
     /// [`Outcome::OutOfSteps`].
-    pub fn confirming(self, confirm: Option<Confirm<'a>>) -> Self {
+    pub fn confirming(mut self, confirm: Option<Confirm<'a>>) -> Self {
+        if confirm.is_some() {
+            self.kept = usize::MAX..;
+        }
         Self { confirm, ..self }
     }
 
     /// The completion with the fewest tokens in gaps, or one of them.
     pub fn run(mut self) -> Result<Outcome, StepError> {
-        self.begin()?;
-        self.resume()
+        let outcome = self.begin().and_then(|()| self.resume());
+        self.leave(outcome.is_err());
+        outcome
+    }
+
+    /// As [`Search::run`]. If there is no completion, all readings before a slot are kept, for searches that
+    /// differ from there on.
+    pub fn run_up_to(mut self, slot: usize) -> Result<Outcome, StepError> {
+        // What is known not to lead to a completion is left out, but not so left of the slot: all readings are
+        // wanted.
+        self.kept = self.kept.start.max(slot + 1)..;
+        let outcome = self.begin().and_then(|()| self.resume());
+        if matches!(outcome, Ok(Outcome::None)) {
+            let is_before = |node: &&Node| node.slot as usize == slot && node.key.rest == 0;
+            let before = self.nodes.iter().filter(is_before);
+            let readings = before.map(|node| node.key.config).collect();
+            self.tables.verdicts.keep_front(self.plan, (slot, self.right.id(slot)), readings);
+        }
+        self.leave(outcome.is_err());
+        outcome
+    }
+
+    /// As [`Search::run`], from all readings that can stand before a slot, if they are known; what is found has
+    /// no tokens of slots before. `None` if they are not.
+    pub fn run_from(mut self, slot: usize) -> Option<Result<Outcome, StepError>> {
+        let readings = self.tables.verdicts.front(self.plan, (slot, self.right.id(slot)))?;
+        self.wait(slot, readings.iter().copied());
+        let outcome = self.resume();
+        self.leave(outcome.is_err());
+        Some(outcome)
+    }
+
+    /// The reading that the place began with that was entered last.
+    fn first(&self) -> Option<Config> {
+        let mut first = self.nodes.last()?;
+        while let Some(before) = self.nodes.get(first.parent as usize) {
+            first = before;
+        }
+        Some(first.key.config)
+    }
+
+    fn wait(&mut self, slot: usize, readings: impl Iterator<Item = Config>) {
+        let first =
+            |config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
+        self.waiting.extend(readings.map(first));
     }
 
     /// Completions from readings before a slot, the last of these first: so many, each with its reading. They
@@ -326,21 +356,22 @@ impl<'a> Search<'a> {
         readings: impl Iterator<Item = Config>,
         most: usize,
     ) -> Result<Vec<(Config, Found)>, StepError> {
-        let first =
-            |config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
-        self.waiting.extend(readings.map(first));
+        self.wait(slot, readings);
         let mut all = Vec::new();
-        while all.len() < most
-            && let Outcome::Found(found) = self.resume_unconfirmed()?
-        {
-            // The place where it ended was entered last.
-            let mut first = self.nodes.last();
-            while let Some(before) = first.and_then(|node| self.nodes.get(node.parent as usize)) {
-                first = Some(before);
+        let mut outcome = Ok(());
+        while all.len() < most {
+            match self.resume_unconfirmed() {
+                // The place where it ended was entered last.
+                Ok(Outcome::Found(found)) => all.extend(self.first().map(|first| (first, found))),
+                Ok(_) => break,
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
             }
-            all.extend(first.map(|node| (node.key.config, found)));
         }
-        Ok(all)
+        self.leave(outcome.is_err());
+        outcome.map(|()| all)
     }
 
     fn begin(&mut self) -> Result<(), StepError> {
@@ -376,8 +407,12 @@ impl<'a> Search<'a> {
         loop {
             while let Some(mut frame) = self.stack.pop() {
                 let node = frame.node;
-                let Some(step) = self.next(&mut frame)? else { continue };
+                let next = self.next(&mut frame);
+                if matches!(next, Ok(None)) {
+                    continue;
+                }
                 self.stack.push(frame);
+                let Some(step) = next? else { continue };
                 self.visits += 1;
                 self.in_vain += 1;
                 let effort = self.tables.effort();
@@ -422,7 +457,7 @@ impl<'a> Search<'a> {
         tables: &'a mut Tables,
         plan: &'a Plan,
         work: &'a mut Work,
-        Sought { hole, before, depth, visits, in_vain, costs_after, words, right, verdicts }: Sought<'_>,
+        Sought { hole, before, depth, visits, in_vain, costs_after, words, right }: Sought<'_>,
     ) -> Result<bool, StepError> {
         // To come to the end once is not too much.
         let in_vain = in_vain + plan.places.len().saturating_sub(hole);
@@ -432,12 +467,8 @@ impl<'a> Search<'a> {
         search.shallow = (depth == Depth::Shallow).then_some(hole);
         search.costs_after = costs_after;
         search.right = right.unwrap_or(search.right);
-        search.verdicts = std::mem::take(verdicts);
         for (slot, readings) in before {
-            let first = |&config| {
-                (Step { slot: *slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX)
-            };
-            search.waiting.extend(readings.iter().map(first));
+            search.wait(*slot, readings.iter().copied());
         }
         let mut is_begun = depth != Depth::All;
         let outcome = loop {
@@ -464,13 +495,7 @@ impl<'a> Search<'a> {
                 break Ok(true);
             }
         };
-        // What lies beyond the hole does not depend on it, unless it was being looked at.
-        search.leave_out();
-        if outcome.is_err() {
-            // Of the place where it stopped not all was seen.
-            search.verdicts.entered.clear();
-        }
-        *verdicts = std::mem::take(&mut search.verdicts);
+        search.leave(outcome.is_err());
         *words = search.bounds.one_of.take().map(|(_, open)| open.into_words()).unwrap_or_default();
         outcome
     }
@@ -479,19 +504,30 @@ impl<'a> Search<'a> {
     fn leave_out(&mut self) {
         self.has_left_out = true;
         for frame in std::mem::take(&mut self.stack) {
-            let key = self.nodes[frame.node as usize].key;
-            self.entered(&key).remove(&key);
+            self.leave_open(frame.node);
+        }
+    }
+
+    fn leave_open(&mut self, node: u32) {
+        let Some(Node { slot, key, .. }) = self.nodes.get(node as usize) else { return };
+        if self.kept.contains(&(*slot as usize)) {
+            self.tables.verdicts.leave_open(key);
+        }
+        self.seen.remove(key);
+    }
+
+    /// Ends the search. Other searches know of what it did not see to its end that they have to.
+    fn leave(&mut self, has_failed: bool) {
+        self.leave_out();
+        if has_failed {
+            // The place that was entered last has no frame, perhaps.
+            self.leave_open((self.nodes.len() as u32).wrapping_sub(1));
         }
     }
 
     /// Whether a place lies beyond the hole of which tokens are sought.
-    fn is_beyond(&self, key: &Key) -> bool {
-        self.bounds.one_of.as_ref().is_some_and(|(hole, _)| key.slot as usize > *hole)
-    }
-
-    /// The places like this one that were entered.
-    fn entered(&mut self, key: &Key) -> &mut FxHashSet<Key> {
-        if self.is_beyond(key) { &mut self.verdicts.entered } else { &mut self.seen }
+    fn is_beyond(&self, slot: u32) -> bool {
+        self.bounds.one_of.as_ref().is_some_and(|(hole, _)| slot as usize > *hole)
     }
 
     /// Whether every token is one of those that are not sought.
@@ -503,15 +539,9 @@ impl<'a> Search<'a> {
     /// goes on from there.
     fn admit(&mut self, hole: usize) {
         self.n_found += 1;
-        let beyond =
-            self.stack.iter().position(|frame| self.nodes[frame.node as usize].key.slot as usize > hole);
-        let n_kept = beyond.unwrap_or(self.stack.len());
-        for frame in self.stack.drain(n_kept..) {
-            self.verdicts.good.insert(self.nodes[frame.node as usize].key);
-        }
-        // The place where the search ended has no frame.
-        let last = self.nodes.last().map(|node| node.key);
-        self.verdicts.good.extend(last.filter(|key| key.slot as usize > hole));
+        // Places beyond the hole are known to be good by now.
+        let beyond = self.stack.iter().position(|frame| self.nodes[frame.node as usize].slot as usize > hole);
+        self.stack.truncate(beyond.unwrap_or(self.stack.len()));
         if let (Some(frame), Some((_, open))) = (self.stack.last(), &mut self.bounds.one_of) {
             match &frame.taken {
                 Some(Taken::Stay(at)) => {
@@ -529,30 +559,30 @@ impl<'a> Search<'a> {
     /// Comes to a place: a completion if the text can end there, else one more frame.
     fn enter(&mut self, step: Step, parent: u32) -> Result<Option<Found>, StepError> {
         let Step { slot, rest, config, token, .. } = step;
-        let key = Key { slot, rest: rest.as_ref().map_or(0, |rest| rest.id), config };
         if rest.is_none() && !self.is_allowed(slot, config.lexeme) {
             return Ok(None);
         }
-        let is_good = self.is_beyond(&key) && self.verdicts.good.contains(&key);
-        if !is_good && !self.entered(&key).insert(key) {
+        let rest_id = rest.as_ref().map_or(0, |rest| rest.id);
+        let key = Key { suffix: self.suffixes[slot as usize], rest: rest_id, config };
+        let node = self.nodes.len() as u32;
+        let mut onward = None;
+        if self.kept.contains(&(slot as usize)) {
+            let verdicts = &mut self.tables.verdicts;
+            let is_good = verdicts.is_good(&key);
+            if is_good && (self.bounds.one_of.is_some() || verdicts.is_known(&key)) {
+                onward = Some(Onward::Somehow);
+            } else if !is_good && !verdicts.enter(key) || is_good && !self.seen.insert(key) {
+                return Ok(None);
+            }
+        } else if !self.seen.insert(key) {
             return Ok(None);
         }
-        let node = self.nodes.len() as u32;
-        self.nodes.push(Node { key, parent, token });
-        if is_good {
-            return Ok(Some(self.found(node, slot as usize, Vec::new())));
+        self.nodes.push(Node { slot, key, parent, token });
+        if onward.is_none() && rest.is_none() {
+            onward = self.completes(slot, config)?;
         }
-        if rest.is_none()
-            && let Some(closing) = self.accepts(slot as usize, config)?
-        {
-            return Ok(Some(self.found(node, slot as usize, closing)));
-        }
-        if rest.is_none()
-            && let Some(tokens) = self.finishes_in(slot as usize, config)?
-        {
-            let mut found = self.found(node, slot as usize + tokens.len(), Vec::new());
-            found.tokens.extend((slot as usize..).zip(tokens.iter().copied()));
-            return Ok(Some(found));
+        if let Some(onward) = onward {
+            return Ok(Some(self.found(node, onward)));
         }
         if rest.is_none()
             && self.asks_costs
@@ -563,9 +593,9 @@ impl<'a> Search<'a> {
                 Some(true) => return Ok(None),
                 // Whichever completion it is: where the text can end behind any token, one is there.
                 Some(false)
-                    if self.is_beyond(&key) && self.plan.ends[slot as usize] && self.tables.counts_texts =>
+                    if self.is_beyond(slot) && self.plan.ends[slot as usize] && self.tables.counts_texts =>
                 {
-                    return Ok(Some(self.found(node, slot as usize, Vec::new())));
+                    return Ok(Some(self.found(node, Onward::Somehow)));
                 }
                 Some(false) => {}
                 // It was in vain, and will be in vain again. (Where it decides, less room may still be asked
@@ -585,7 +615,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the text may end before a slot; then perhaps with tokens that make a sentence of it.
-    fn accepts(&mut self, slot: usize, config: Config) -> Result<Option<Vec<TokenId>>, StepError> {
+    fn accepts(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
         let (plan, n_in_gaps, below) = (self.plan, self.n_in_gaps, self.bounds.below);
         let few_enough = || below.is_none_or(|below| plan.n_tokens_before(slot) + n_in_gaps < below);
         let Tables { stepper, constraint, .. } = &mut *self.tables;
@@ -600,17 +630,17 @@ impl<'a> Search<'a> {
                 }
                 Some(End::Prefix { remaining: Some(most) }) => {
                     let closing = self.tables.closing(config, most, self.work)?;
-                    return Ok(closing.filter(|_| few_enough()).map(|tokens| tokens.to_vec()));
+                    return Ok(closing.filter(|_| few_enough()));
                 }
             }
         };
-        Ok((accepted && few_enough()).then(Vec::new))
+        Ok((accepted && few_enough()).then(|| Arc::from([])))
     }
 
     /// Tokens that make a sentence of a reading, where holes alone follow and one is left for the EOS. Only
     /// where any completion will do: in the first search for one, and beyond a hole of which the tokens are
     /// sought.
-    fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Arc<[TokenId]>>, StepError> {
+    fn finishes_in(&mut self, slot: usize, config: Config) -> Result<Option<Onward>, StepError> {
         let is_tail =
             slot < self.plan.places.len() && self.plan.ends[slot] && self.plan.places[slot] == Place::Free;
         let is_asked = match &self.bounds.one_of {
@@ -624,7 +654,7 @@ impl<'a> Search<'a> {
             let room = (self.plan.places.len() - slot) as u32;
             if self.tables.fits_surely(config, room, self.work)? {
                 // Which they are nobody asks.
-                return Ok(Some(Arc::from([])));
+                return Ok(Some(Onward::Somehow));
             }
         }
         let Some(tokens) = self.tables.finish(config, self.work)? else { return Ok(None) };
@@ -634,7 +664,15 @@ impl<'a> Search<'a> {
         } else {
             self.plan.ends.get(end) == Some(&true)
         };
-        Ok(is_end.then_some(tokens))
+        Ok(is_end.then_some(Onward::End(tokens, Arc::from([]))))
+    }
+
+    /// How the text can be completed before a slot, where that is known without going on.
+    fn completes(&mut self, slot: u32, config: Config) -> Result<Option<Onward>, StepError> {
+        match self.accepts(slot as usize, config)? {
+            Some(closing) => Ok(Some(Onward::End(Arc::from([]), closing))),
+            None => self.finishes_in(slot as usize, config),
+        }
     }
 
     /// The most tokens that a sentence may have from a slot on, where nothing but holes follows, and it
@@ -661,24 +699,44 @@ impl<'a> Search<'a> {
         slot >= self.tail
     }
 
-    fn found(&self, node: u32, end: usize, closing: Vec<TokenId>) -> Found {
+    /// The completion through a place, which goes on so.
+    fn found(&mut self, node: u32, onward: Onward) -> Found {
         let mut tokens = Vec::new();
-        let mut at = node;
-        while let Some(Node { parent, token, .. }) = self.nodes.get(at as usize) {
-            // A token ends where its slot, or one round of a gap, is left.
-            if let (Some(token), Some(before)) = (token, self.nodes.get(*parent as usize)) {
-                tokens.push((before.key.slot as usize, *token));
+        let (mut at, mut onward) = (node, onward);
+        let verdicts = &mut self.tables.verdicts;
+        let closes = |onward: &Onward| match onward {
+            Onward::End(tokens, closing) => Some((tokens.clone(), closing.clone())),
+            Onward::Somehow | Onward::To { .. } => None,
+        };
+        let last = closes(&onward);
+        while let Some(Node { slot, key, parent, token }) = self.nodes.get(at as usize) {
+            if self.kept.contains(&(*slot as usize)) {
+                verdicts.admit(*key, onward);
             }
+            let Some(before) = self.nodes.get(*parent as usize) else { break };
+            // A token ends where its slot, or one round of a gap, is left.
+            tokens.extend(token.map(|token| (before.slot as usize, token)));
+            onward = Onward::To { n_slots: slot - before.slot, next: *key, token: *token };
             at = *parent;
         }
         tokens.reverse();
+        let Node { slot, key, .. } = &self.nodes[node as usize];
+        let slot = *slot as usize;
+        let (mut end, mut closing) = (slot, Vec::new());
+        if let Some((last, tokens_behind)) = last {
+            tokens.extend((slot..).zip(last.iter().copied()));
+            (end, closing) = (slot + last.len(), tokens_behind.to_vec());
+        } else if let Some(known) = verdicts.completion(key) {
+            tokens.extend(known.tokens.iter().map(|&(behind, token)| (slot + behind, token)));
+            (end, closing) = (slot + known.end, known.closing.to_vec());
+        }
         Found { end, tokens, n_in_gaps: self.n_in_gaps, closing }
     }
 
     /// The ways of a walk that can be of use: of the hole of which tokens are sought all, of other slots
     /// those that go on behind the end of a piece.
     fn useful(&mut self, after: u32, frame: &Frame) -> Result<Arc<BitSet>, StepError> {
-        let Key { slot, rest: rest_id, config } = self.nodes[frame.node as usize].key;
+        let Node { slot, key: Key { rest: rest_id, config, .. }, .. } = self.nodes[frame.node as usize];
         let Ways::Walk { leave, walk, n_specials } = &frame.ways else {
             return Ok(Arc::new(BitSet::new(0)));
         };
@@ -757,7 +815,7 @@ impl<'a> Search<'a> {
 
     /// The next step from a place.
     fn next(&mut self, frame: &mut Frame) -> Result<Option<Step>, StepError> {
-        let Key { slot, config, .. } = self.nodes[frame.node as usize].key;
+        let Node { slot, key: Key { config, .. }, .. } = self.nodes[frame.node as usize];
         let in_gap = self.plan.places.get(slot as usize) == Some(&Place::Gap);
         let after = if in_gap { slot } else { slot + 1 };
         let is_sought = self.bounds.one_of.as_ref().is_some_and(|(hole, _)| *hole == slot as usize);

@@ -123,6 +123,8 @@ pub struct Solver {
     loose_longest: Option<Option<Box<Loose>>>,
     longest_tables: Option<Box<Tables>>,
     pub(crate) by: By,
+    /// Of one question.
+    steps: u64,
     /// The last completion found and its canvas.
     last: Option<(Canvas, Witness)>,
     /// How often in a row merged readings left open most of what was open, up to some number.
@@ -140,10 +142,17 @@ impl Solver {
             loose_longest: None,
             longest_tables: None,
             by: By::default(),
+            steps: constraint.language().limits().canvas_steps,
             counters: Counters::default(),
             last: None,
             n_in_vain: 0,
         })
+    }
+
+    /// Steps of one question, in place of the limit `canvas_steps`.
+    pub fn steps(mut self, steps: u64) -> Self {
+        self.steps = steps;
+        self
     }
 
     /// Restricts the solver to one procedure, for tests and measurements.
@@ -257,13 +266,12 @@ impl Solver {
     pub(crate) fn work(&mut self) -> Work {
         let language = self.constraint().language().clone();
         self.tables.stepper.begin(&language);
-        Work::new(language.limits().canvas_steps, "canvas_steps")
+        Work::new(self.steps, "canvas_steps")
     }
 
     /// A part of the steps of one question.
     pub(crate) fn share_of_work(&self, n_parts: usize) -> Work {
-        let steps = self.constraint().language().limits().canvas_steps;
-        Work::new(steps / n_parts.max(1) as u64, "canvas_steps")
+        Work::new(self.steps / n_parts.max(1) as u64, "canvas_steps")
     }
 
     /// Replaces tables that have grown too large.
@@ -326,7 +334,7 @@ impl Solver {
         let decided = match self.by {
             By::All => self.decide_by_all(canvas, plan, work),
             By::Last => self.decide_by_last(canvas, plan, work),
-            By::Search => self.search(canvas, plan, usize::MAX, work),
+            By::Search => self.search_whole(canvas, plan, work),
         };
         decided.unwrap_or_else(|error| Decision::Unknown(error.into()))
     }
@@ -358,8 +366,9 @@ impl Solver {
         }
     }
 
-    /// Tries in this order: the last completion, a short search, a search from a beam, terminals with gaps
-    /// for long runs of holes, with few tokens in every hole, a search to the end.
+    /// Tries in this order: the last completion, a search behind the slot that changed, a short search, one
+    /// from a beam, terminals with gaps for long runs of holes, with few tokens in every hole, a search to the
+    /// end.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -381,6 +390,14 @@ impl Solver {
                     Some(found) => this.confirmed(canvas, &found),
                     None => Ok(Decision::Unknown(Undecided::Between)),
                 }
+            })?;
+        }
+        let change = self.change(plan);
+        if let Some(change) = change
+            && answer.decided().is_none()
+        {
+            answer = self.staged("completable: search behind the change", work, |this, work| {
+                this.search_behind(plan, change, FIRST_VISITS, work)
             })?;
         }
         if answer.decided().is_none() {
@@ -430,7 +447,7 @@ impl Solver {
         }
         if answer.decided().is_none() {
             answer = self.staged("completable: whole search", work, |this, work| {
-                this.search(canvas, plan, usize::MAX, work)
+                this.search_whole(canvas, plan, work)
             })?;
         }
         Ok(answer)
@@ -584,6 +601,50 @@ impl Solver {
         let confirm = Confirm::new(&mut self.matcher, canvas);
         let outcome = Search::new(&mut self.tables, plan, work, bounds).confirming(confirm).run()?;
         self.confirmed_outcome(canvas, outcome)
+    }
+
+    /// A search that ends with an answer, if it ends within the steps.
+    fn search_whole(
+        &mut self,
+        canvas: &Canvas,
+        plan: &Plan,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let Some(change) = self.change(plan) else { return self.search(canvas, plan, usize::MAX, work) };
+        if self.search_behind(plan, change, usize::MAX, work)?.is_no() {
+            return Ok(Decision::No);
+        }
+        let outcome = Search::new(&mut self.tables, plan, work, Bounds::default()).run_up_to(change)?;
+        self.confirmed_outcome(canvas, outcome)
+    }
+
+    /// The last slot in which a canvas without gaps differs from the last one that could be completed, if
+    /// every text passes it.
+    fn change(&self, plan: &Plan) -> Option<usize> {
+        let (known, _) = self.last.as_ref()?;
+        let known = Plan::new(self.constraint(), known);
+        let is_alike = known.places.len() == plan.places.len() && !plan.has_gaps() && !known.has_gaps();
+        let remembers = self.constraint().language().grammar().remembers();
+        let differ = |(known, now): (&Place, &Place)| known != now;
+        let change = || known.places.iter().zip(&plan.places).rposition(differ);
+        let change = (is_alike && !remembers).then(change)?;
+        change.filter(|&change| !plan.ends[..change].contains(&true))
+    }
+
+    /// A search from all readings that can stand before a slot, if they are known: it can only say no.
+    fn search_behind(
+        &mut self,
+        plan: &Plan,
+        slot: usize,
+        visits: usize,
+        work: &mut Work,
+    ) -> Result<Decision<Witness>, StepError> {
+        let bounds = Bounds { visits, ..Bounds::default() };
+        let search = Search::new(&mut self.tables, plan, work, bounds);
+        Ok(match search.run_from(slot).transpose()? {
+            Some(Outcome::None) => Decision::No,
+            Some(Outcome::Found(_) | Outcome::OutOfSteps) | None => Decision::Unknown(Undecided::Between),
+        })
     }
 
     /// A short search with few tokens in gaps; without this bound it might not end.

@@ -33,6 +33,7 @@ use crate::lattice::Known;
 use crate::moves::{Ending, Pieces, Walk, Walks};
 use crate::plan::{self, Plan};
 use crate::right::{Right, Rights, UNKNOWN};
+use crate::verdicts::Verdicts;
 
 /// The tables that grow while canvases of one constraint are worked on.
 pub(crate) struct Tables {
@@ -72,6 +73,8 @@ pub(crate) struct Tables {
     few: Option<Arc<Rest>>,
     /// What was found out about the last canvas whose admissible tokens were sought.
     pub kept: Option<Box<Kept>>,
+    /// What searches found out about places of canvases.
+    pub verdicts: Verdicts,
 }
 
 /// What is to come after a state of the parser.
@@ -98,6 +101,9 @@ enum Closing {
 
 /// What it takes to keep what one token makes of a reading, roughly.
 const AFTERS_BYTES: usize = 2_048;
+
+/// The part of what may be kept in all that says from which places canvases can be completed.
+const PART_OF_VERDICTS: usize = 2;
 
 /// A place entered costs a few look-ups, and now and then a new state of the parser.
 pub(crate) const STEPS_PER_VISIT: usize = 16;
@@ -135,6 +141,7 @@ impl Tables {
             outline,
             few: None,
             kept: None,
+            verdicts: Verdicts::default(),
         })
     }
 
@@ -185,6 +192,7 @@ impl Tables {
             + self.afters.len() * AFTERS_BYTES
             + self.outline_places.borrow().len() * 16
             + self.kept.as_ref().map_or(0, |kept| kept.memory_usage())
+            + self.verdicts.memory_usage()
     }
 
     /// Whether so much is kept that it is better to begin afresh.
@@ -201,6 +209,9 @@ impl Tables {
     /// Forgets what is known of parser states if so much is kept that it is better to begin afresh, and what
     /// is known of pieces if that is too much too.
     pub fn renew(&mut self) -> Result<(), StepError> {
+        if self.verdicts.memory_usage() > self.constraint.language().limits().cache_bytes / PART_OF_VERDICTS {
+            self.verdicts = Verdicts::default();
+        }
         if !self.is_full() {
             return Ok(());
         }

@@ -107,6 +107,8 @@ pub struct SampleOptions {
 pub struct Weigher {
     subsets: Subsets,
     by: SampleBy,
+    /// Of one question.
+    steps: u64,
     /// Reads completions again, where the automaton of texts does not know what a memory does.
     matcher: Option<Matcher>,
 }
@@ -116,7 +118,14 @@ impl Weigher {
     pub fn new(constraint: &Constraint) -> Result<Self, CanvasError> {
         let remembers = constraint.language().grammar().remembers();
         let matcher = remembers.then(|| constraint.matcher()).transpose()?;
-        Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default(), matcher })
+        let steps = constraint.language().limits().canvas_steps;
+        Ok(Self { subsets: Subsets::new(Tables::new(constraint)?), by: SampleBy::default(), steps, matcher })
+    }
+
+    /// Steps of one question, in place of the limit `canvas_steps`.
+    pub fn steps(mut self, steps: u64) -> Self {
+        self.steps = steps;
+        self
     }
 
     /// Lets samples be drawn in one way alone, for tests and measurements.
@@ -148,7 +157,8 @@ impl Weigher {
         tail: Tail,
     ) -> Result<Decision<Assignment>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
-        let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
+        let bounds = (&mut work, self.steps);
+        let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, bounds);
         let best = Decision::of(question.best());
         let (subsets, matcher) = (&self.subsets, &mut self.matcher);
         Ok(match best {
@@ -175,7 +185,8 @@ impl Weigher {
     ) -> Result<Decision<Vec<Assignment>>, CanvasError> {
         let mut work = self.begin(canvas, log_probs)?;
         let SampleOptions { tail, seed, count } = options;
-        let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, &mut work);
+        let bounds = (&mut work, self.steps);
+        let mut question = Question::new(&mut self.subsets, canvas, log_probs, tail, bounds);
         let mut random = Random::new(seed);
         let Some(_) = self.matcher else { return Ok(question.draw(self.by, &mut random, count)) };
         let mut drawn = Vec::new();
@@ -209,7 +220,7 @@ impl Weigher {
             self.subsets = Subsets::new(Tables::new(&constraint)?);
         }
         self.subsets.tables.stepper.begin(constraint.language());
-        Ok(Work::new(constraint.language().limits().canvas_steps, OPTION))
+        Ok(Work::new(self.steps, OPTION))
     }
 }
 
@@ -299,10 +310,9 @@ impl<'a> Question<'a> {
         canvas: &'a Canvas,
         log_probs: &LogProbs,
         tail: Tail,
-        work: &'a mut Work,
+        (work, limit): (&'a mut Work, u64),
     ) -> Self {
         let vocabulary = subsets.tables.constraint.vocabulary();
-        let limit = subsets.tables.constraint.language().limits().canvas_steps;
         let mut tails: Vec<TokenId> = vocabulary.eos().iter().copied().chain(vocabulary.pad()).collect();
         tails.sort_unstable();
         tails.dedup();

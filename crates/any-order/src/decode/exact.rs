@@ -15,6 +15,10 @@ use crate::rows::AdmissibleRows;
 use crate::solver::{Filling, Solver, Witness};
 use crate::weigh::{SampleOptions, Tail, Weigher};
 
+/// The part of the steps `canvas_steps` that a question takes at most which is one of many in a step, as
+/// those about single tokens are: what is not decided by then hardly ever is, and another token will do.
+const PART_OF_ONE: u64 = 8;
+
 /// Tokens of a step that may be refused because a limit was hit, which takes seconds each; where it was so
 /// with some, it will be with others.
 const MOST_UNDECIDED: usize = 4;
@@ -75,9 +79,12 @@ enum Known {
 impl Exact {
     /// For a constraint.
     pub fn new(constraint: &Constraint, by: ExactBy) -> Result<Self, DecodeError> {
+        let steps = constraint.language().limits().canvas_steps;
+        let few = steps / PART_OF_ONE;
+        let is_whole = matches!(by, ExactBy::Best | ExactBy::Sample);
         Ok(Self {
-            solver: Solver::new(constraint)?,
-            weigher: Weigher::new(constraint)?,
+            solver: Solver::new(constraint)?.steps(few),
+            weigher: Weigher::new(constraint)?.steps(if is_whole { steps } else { few }),
             by,
             tail: Tail::default(),
             temperature: 1.0,

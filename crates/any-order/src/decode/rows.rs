@@ -23,6 +23,7 @@ pub struct Rows {
     /// If given, only this slot can be proposed for.
     focus: Option<usize>,
     is_by_confidence: bool,
+    measures_entropy: bool,
     /// Slots with tokens that an EOS before them may replace.
     ours: Vec<usize>,
 }
@@ -99,7 +100,7 @@ pub(crate) struct Candidate {
     pub log_prob: f64,
     /// The larger, the sooner.
     sureness: f64,
-    /// Of what can be proposed there.
+    /// Of what can be proposed there, if it is measured ([`Rows::measure_entropy`]); else 0.
     pub entropy: f64,
 }
 
@@ -126,6 +127,7 @@ impl Rows {
             rows: rows.collect::<Result<_, CanvasError>>()?,
             focus: None,
             is_by_confidence: false,
+            measures_entropy: false,
             ours: Vec::new(),
         })
     }
@@ -163,12 +165,18 @@ impl Rows {
             rows: rows.collect::<Result<_, CanvasError>>()?,
             focus: None,
             is_by_confidence: false,
+            measures_entropy: false,
             ours: Vec::new(),
         })
     }
 
     pub(crate) fn by_confidence(&mut self, is_by_confidence: bool) {
         self.is_by_confidence = is_by_confidence;
+    }
+
+    /// Measures the entropy of each slot that is proposed for, which takes an exponential for each token.
+    pub(crate) fn measure_entropy(&mut self, measures_entropy: bool) {
+        self.measures_entropy = measures_entropy;
     }
 
     /// Whether slots are ordered by what the model gives the token that is proposed.
@@ -293,7 +301,7 @@ impl Rows {
         row.restriction = Restriction::Sure(mask.to_vec());
         row.refused.clear();
         row.is_open = true;
-        Some(row.candidate(Order::Confidence, sampling, random)?.token)
+        Some(row.candidate((Order::Confidence, false), sampling, random)?.token)
     }
 
     /// Log-probabilities for all holes of a canvas, those divided by a temperature if it is above 0. A hole
@@ -385,6 +393,7 @@ impl Rows {
         random: &mut Random,
     ) -> Option<Candidate> {
         let focus = self.focus;
+        let measures_entropy = self.measures_entropy || order == Order::Entropy;
         let mut surest: Option<Candidate> = None;
         for row in &mut self.rows {
             if !row.is_open || !within.contains(&row.slot) || focus.is_some_and(|focus| focus != row.slot) {
@@ -393,7 +402,7 @@ impl Rows {
             let candidate = match row.candidate {
                 Some(known) => known,
                 None => {
-                    let found = row.candidate(order, sampling, random);
+                    let found = row.candidate((order, measures_entropy), sampling, random);
                     *row.candidate.insert(found)
                 }
             };
@@ -479,15 +488,7 @@ impl Row {
         let only = if let Restriction::Only(token) = &self.restriction { Some(*token) } else { None };
         // A completion may need what the model excludes.
         let only = only.map(|token| (token, f64::from(self.values.get(token))));
-        let is_left = |token: TokenId| match &self.restriction {
-            Restriction::Mask(mask) | Restriction::Sure(mask) => {
-                token.index() / 32 < mask.len()
-                    && get_bit(mask, token.index())
-                    && !self.refused.contains(&token)
-            }
-            Restriction::Free => !self.refused.contains(&token),
-            Restriction::Only(_) => false,
-        };
+        let is_left = |token: TokenId| self.is_left(token);
         let any =
             self.values.all().filter(move |&(token, value)| value > f32::NEG_INFINITY && is_left(token));
         let any = any.map(|(token, value)| (token, f64::from(value)));
@@ -506,31 +507,59 @@ impl Row {
         only.into_iter().chain(any).chain(wider)
     }
 
-    fn candidate(&self, order: Order, sampling: Sampling, random: &mut Random) -> Option<Candidate> {
-        let (mut first, mut second) = (None::<(TokenId, f64)>, f64::NEG_INFINITY);
-        let (mut weighted, mut sum) = (0.0, 0.0);
-        for (token, value) in self.left() {
-            match first {
-                Some((_, top)) if value <= top => second = second.max(value),
-                _ => {
-                    second = first.map_or(second, |known| known.1);
-                    first = Some((token, value));
-                }
-            }
-            if value > f64::NEG_INFINITY {
-                sum += value.exp();
-                weighted += value * value.exp();
+    /// Whether a token that has a value can be proposed, as far as it is not restricted to one.
+    fn is_left(&self, token: TokenId) -> bool {
+        let is_in = |mask: &[u32]| token.index() / 32 < mask.len() && get_bit(mask, token.index());
+        match &self.restriction {
+            Restriction::Mask(mask) | Restriction::Sure(mask) if !is_in(mask) => false,
+            Restriction::Only(_) => false,
+            _ => !self.refused.contains(&token),
+        }
+    }
+
+    /// The likeliest token that is left, of equal ones the lowest, but for one of which it is not asked.
+    fn likeliest_left(&self, but: Option<TokenId>) -> Option<(TokenId, f64)> {
+        let (mut likeliest, mut top) = (None, f32::NEG_INFINITY);
+        for (token, value) in self.values.all() {
+            if value > top && but != Some(token) && self.is_left(token) {
+                (likeliest, top) = (Some(token), value);
             }
         }
-        let (likeliest, top) = first?;
-        // Of the renormalized distribution: log(sum) - sum(p log p) / sum. Where next to nothing is left,
-        // what is left counts as even.
-        let entropy = if sum > f64::MIN_POSITIVE { (sum.ln() - weighted / sum).max(0.0) } else { 0.0 };
+        match likeliest {
+            Some(token) => Some((token, top.into())),
+            // One that the model excludes or does not list.
+            None => self.left().find(|(token, _)| but != Some(*token)),
+        }
+    }
+
+    /// The entropy of the renormalized distribution of what is left: log(sum) - sum(p log p) / sum. Where next
+    /// to nothing is left, what is left counts as even.
+    fn entropy(&self) -> f64 {
+        let (mut weighted, mut sum) = (0.0, 0.0);
+        for (_, value) in self.left().filter(|pair| pair.1 > f64::NEG_INFINITY) {
+            let share = value.exp();
+            sum += share;
+            weighted += value * share;
+        }
+        if sum > f64::MIN_POSITIVE { (sum.ln() - weighted / sum).max(0.0) } else { 0.0 }
+    }
+
+    fn candidate(
+        &self,
+        (order, measures_entropy): (Order, bool),
+        sampling: Sampling,
+        random: &mut Random,
+    ) -> Option<Candidate> {
+        let (likeliest, top) = self.likeliest_left(None)?;
+        let entropy = if measures_entropy { self.entropy() } else { 0.0 };
         let drawn = if sampling.temperature > 0.0 { self.drawn(top, sampling, random) } else { None };
         let (token, log_prob) = drawn.unwrap_or((likeliest, top));
         let sureness = match order {
             Order::Confidence => log_prob,
-            Order::Margin => top.exp() - second.exp(),
+            Order::Margin => {
+                let second = self.likeliest_left(Some(likeliest));
+                top.exp() - second.map_or(0.0, |(_, value)| value.exp())
+            }
             Order::Entropy => -entropy,
             Order::Random => random.unit(),
         };

@@ -414,6 +414,7 @@ impl Run {
         let order = self.order();
         let (mut n_kept, mut sum, mut largest) = (0, 0.0, 0.0f64);
         rows.by_confidence(proposed.is_by_confidence);
+        rows.measure_entropy(matches!(self.options.pace, Pace::EntropyBound(_)));
         // Also where nothing is to be kept: what strategies know is of the answer before.
         self.restrict(strategy, rows, true)?;
         while n_kept < quota && self.holes(within).next().is_some() {
