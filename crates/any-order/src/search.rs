@@ -213,6 +213,7 @@ pub(crate) struct Search<'a> {
     /// A hole of which no tokens are looked at that go on behind the end of a piece.
     shallow: Option<usize>,
     nodes: Vec<Node>,
+    /// See [`Verdicts::suffixes`](crate::verdicts::Verdicts::suffixes); empty until it begins.
     suffixes: Vec<SuffixId>,
     /// The slots from which on what is found out about places is kept for other searches: all, those beyond
     /// the hole of [`Bounds::one_of`], or none.
@@ -252,10 +253,6 @@ impl<'a> Search<'a> {
             Some((hole, _)) => hole + 1..,
             None => 0..,
         };
-        let suffixes = match keeps {
-            true => tables.verdicts.suffixes(plan),
-            false => (0..=plan.places.len() as SuffixId).collect(),
-        };
         Self {
             tables,
             plan,
@@ -268,7 +265,7 @@ impl<'a> Search<'a> {
             confirm: None,
             shallow: None,
             nodes: Vec::new(),
-            suffixes,
+            suffixes: Vec::new(),
             kept,
             seen: FxHashSet::default(),
             stack: Vec::new(),
@@ -299,6 +296,12 @@ impl<'a> Search<'a> {
         Self { confirm, ..self }
     }
 
+    /// Keeps nothing of what it finds out about places before a slot.
+    pub fn keeping_from(mut self, slot: usize) -> Self {
+        self.kept = self.kept.start.max(slot)..;
+        self
+    }
+
     /// The completion with the fewest tokens in gaps, or one of them.
     pub fn run(mut self) -> Result<Outcome, StepError> {
         let outcome = self.begin().and_then(|()| self.resume());
@@ -309,9 +312,8 @@ impl<'a> Search<'a> {
     /// As [`Search::run`]. If there is no completion, all readings before a slot are kept, for searches that
     /// differ from there on.
     pub fn run_up_to(mut self, slot: usize) -> Result<Outcome, StepError> {
-        // What is known not to lead to a completion is left out, but not so left of the slot: all readings are
-        // wanted.
-        self.kept = self.kept.start.max(slot + 1)..;
+        // Left of the slot all readings are wanted, also those that are known not to lead to a completion.
+        self = self.keeping_from(slot + 1);
         let outcome = self.begin().and_then(|()| self.resume());
         if matches!(outcome, Ok(Outcome::None)) {
             let is_before = |node: &&Node| node.slot as usize == slot && node.key.rest == 0;
@@ -323,8 +325,8 @@ impl<'a> Search<'a> {
         outcome
     }
 
-    /// As [`Search::run`], from all readings that can stand before a slot, if they are known; what is found has
-    /// no tokens of slots before. `None` if they are not.
+    /// As [`Search::run`], from all readings that can stand before a slot, if they are known; what is found
+    /// has no tokens of slots before. `None` if they are not.
     pub fn run_from(mut self, slot: usize) -> Option<Result<Outcome, StepError>> {
         let readings = self.tables.verdicts.front(self.plan, (slot, self.right.id(slot)))?;
         self.wait(slot, readings.iter().copied());
@@ -346,6 +348,9 @@ impl<'a> Search<'a> {
         let first =
             |config| (Step { slot: slot as u32, rest: None, config, token: None, in_gap: false }, u32::MAX);
         self.waiting.extend(readings.map(first));
+        if self.suffixes.is_empty() {
+            self.suffixes = self.tables.verdicts.suffixes(self.plan, self.kept.start);
+        }
     }
 
     /// Completions from readings before a slot, the last of these first: so many, each with its reading. They
@@ -378,8 +383,7 @@ impl<'a> Search<'a> {
         if !self.right.is_hopeless
             && let Some(config) = self.tables.start()?
         {
-            let first = Step { slot: 0, rest: None, config, token: None, in_gap: false };
-            self.waiting.push((first, u32::MAX));
+            self.wait(0, std::iter::once(config));
         }
         Ok(())
     }

@@ -367,8 +367,8 @@ impl Solver {
     }
 
     /// Tries in this order: the last completion, a search behind the slot that changed, a short search, one
-    /// from a beam, terminals with gaps for long runs of holes, with few tokens in every hole, a search to the
-    /// end.
+    /// from a beam, terminals with gaps for long runs of holes, with few tokens in every hole, a search to
+    /// the end.
     fn decide_by_all(
         &mut self,
         canvas: &Canvas,
@@ -655,9 +655,12 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
+        // What stands left of the change hardly comes again.
+        let kept_from = self.change(plan).unwrap_or(0);
         let confirm = Confirm::new(&mut self.matcher, canvas).map(|confirm| confirm.of_slots(&belongs));
         let bounds = Bounds { visits: FIRST_VISITS, ..Bounds::default() };
         let search = Search::new(&mut self.tables, &few, work, bounds).confirming(confirm);
+        let search = search.keeping_from(kept_from);
         if search.is_hopeless() {
             return Ok(Decision::No);
         }

@@ -56,8 +56,8 @@ pub(crate) struct Verdicts {
 
 type PrefixId = u32;
 
-/// How a place is completed, as far as it is known.
-pub(crate) struct Rest {
+/// How a canvas is completed from a place.
+pub(crate) struct Completion {
     /// The tokens by the number of slots behind the place.
     pub tokens: Vec<(usize, TokenId)>,
     /// So many slots behind the place the text ends.
@@ -66,8 +66,9 @@ pub(crate) struct Rest {
 }
 
 impl Verdicts {
-    /// The suffix that begins with each slot, and the empty one.
-    pub fn suffixes(&mut self, plan: &Plan) -> Vec<SuffixId> {
+    /// The suffix that begins with each slot from some on, and the empty one; slots before have numbers that
+    /// no suffix has.
+    pub fn suffixes(&mut self, plan: &Plan, from: usize) -> Vec<SuffixId> {
         let Self { ends, suffixes, n_suffixes, .. } = self;
         let mut fresh = || {
             *n_suffixes += 1;
@@ -76,10 +77,12 @@ impl Verdicts {
         let mut all = Vec::with_capacity(plan.places.len() + 1);
         let mut last = *ends.entry(plan.whole).or_insert_with(&mut fresh);
         all.push(last);
-        for (&place, &end) in plan.places.iter().zip(&plan.ends).rev() {
+        let from = from.min(plan.places.len());
+        for (&place, &end) in plan.places[from..].iter().zip(&plan.ends[from..]).rev() {
             last = *suffixes.entry((place, end, last)).or_insert_with(&mut fresh);
             all.push(last);
         }
+        all.extend((0..from).rev().map(|slot| SuffixId::MAX - slot as SuffixId));
         all.reverse();
         all
     }
@@ -144,7 +147,7 @@ impl Verdicts {
     }
 
     /// How the canvas is completed from a place; `None` if that is not known.
-    pub fn completion(&self, key: &Key) -> Option<Rest> {
+    pub fn completion(&self, key: &Key) -> Option<Completion> {
         let mut tokens = Vec::new();
         let (mut slot, mut at) = (0, key);
         loop {
@@ -157,7 +160,8 @@ impl Verdicts {
                 }
                 Onward::End(last, closing) => {
                     tokens.extend((slot..).zip(last.iter().copied()));
-                    return Some(Rest { end: slot + last.len(), tokens, closing: closing.clone() });
+                    let end = slot + last.len();
+                    return Some(Completion { end, tokens, closing: closing.clone() });
                 }
             }
         }

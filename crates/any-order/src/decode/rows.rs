@@ -532,8 +532,8 @@ impl Row {
         }
     }
 
-    /// The entropy of the renormalized distribution of what is left: log(sum) - sum(p log p) / sum. Where next
-    /// to nothing is left, what is left counts as even.
+    /// The entropy of the renormalized distribution of what is left: log(sum) - sum(p log p) / sum. Where
+    /// next to nothing is left, what is left counts as even.
     fn entropy(&self) -> f64 {
         let (mut weighted, mut sum) = (0.0, 0.0);
         for (_, value) in self.left().filter(|pair| pair.1 > f64::NEG_INFINITY) {
