@@ -19,8 +19,8 @@ use crate::weigh::{SampleOptions, Tail, Weigher};
 /// those about single tokens are: what is not decided by then hardly ever is, and another token will do.
 const PART_OF_ONE: u64 = 8;
 
-/// Tokens of a step that may be refused because a limit was hit, which takes seconds each; where it was so
-/// with some, it will be with others.
+/// Tokens of a step that may be refused because a limit was hit; where it was so with some, it will be with
+/// others.
 const MOST_UNDECIDED: usize = 4;
 
 /// How tokens are chosen.

@@ -666,6 +666,38 @@ mod tests {
         assert_eq!((first(Order::Confidence), first(Order::Entropy), first(Order::Margin)), (0, 0, 1));
     }
 
+    /// What is proposed is found without looking at all that is left; here it is looked at.
+    #[test]
+    fn the_likeliest_is_the_first_of_all_that_is_left() {
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            // Few different values, so that many are equal, and some tokens that are excluded.
+            let value = |random: &mut Random| [f32::NEG_INFINITY, -1.0, -2.0, -3.0][random.below(4)];
+            let values: Vec<f32> = (0..40).map(|_| value(&mut random)).collect();
+            let mut rows = Rows::new(&[0], &values, 40, 40, None).unwrap();
+            match random.below(4) {
+                0 => rows.restrict(0, vec![random.below(1 << 30) as u32, random.below(256) as u32]),
+                1 => rows.restrict_surely(0, vec![random.below(1 << 30) as u32]),
+                2 => rows.restrict_to(0, TokenId::new(random.below(40))),
+                _ => {}
+            }
+            (0..random.below(30)).for_each(|_| rows.refuse(0, TokenId::new(random.below(40))));
+            let row = rows.row(0).unwrap();
+            let mut left: Vec<(TokenId, f64)> = row.left().collect();
+            left.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let first = row.likeliest_left(None);
+            assert_eq!(first, left.first().copied(), "seed {seed}");
+            let second = row.likeliest_left(first.map(|first| first.0));
+            assert_eq!(second, left.get(1).copied(), "seed {seed}");
+            let shares = left.iter().map(|pair| pair.1.exp()).collect::<Vec<_>>();
+            let sum: f64 = shares.iter().sum();
+            let share = |weight: &f64| weight / sum;
+            let terms = shares.iter().map(share).filter(|p| *p > 0.0).map(|p: f64| -p * p.ln());
+            let entropy: f64 = if sum > 0.0 { terms.sum() } else { 0.0 };
+            assert!((row.entropy() - entropy).abs() < 1e-9, "seed {seed}: {} {entropy}", row.entropy());
+        }
+    }
+
     #[test]
     fn of_listed_tokens_others_are_proposed_only_by_sure_masks() {
         let pairs = vec![(TokenId(3), -1.0), (TokenId(0), -2.0)];
