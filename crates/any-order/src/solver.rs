@@ -655,8 +655,8 @@ impl Solver {
         work: &mut Work,
     ) -> Result<Decision<Witness>, StepError> {
         let (few, belongs) = plan.with_few_in_gaps(FEW_IN_GAPS);
-        // What stands left of the change hardly comes again. Canvases with gaps are asked about with each token
-        // of the vocabulary in one question, and all that is kept of each would be too much.
+        // What stands left of the change hardly comes again. Canvases with gaps are asked about with each
+        // token of the vocabulary in one question, and all that is kept of each would be too much.
         let kept_from = if plan.has_gaps() { usize::MAX } else { self.change(plan).unwrap_or(0) };
         let confirm = Confirm::new(&mut self.matcher, canvas).map(|confirm| confirm.of_slots(&belongs));
         let bounds = Bounds { visits: FIRST_VISITS, ..Bounds::default() };
