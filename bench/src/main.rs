@@ -16,6 +16,7 @@ mod masks;
 mod measure;
 mod schemas;
 mod simulated;
+mod start;
 mod steps;
 mod table;
 mod valiant;
@@ -38,6 +39,8 @@ enum What {
     Valiant(valiant::Args),
     /// Masks and advance on real and growing texts, beside other engines if the feature `peers` is on.
     Masks(masks::Args),
+    /// The first steps of fresh processes, beside other engines if the feature `peers` is on.
+    Start(start::Args),
     /// JSONSchemaBench as MaskBench runs it: verdicts, compiling, masks and memory, beside other engines.
     JsonSchema(schemas::Args),
     /// Schemas made to break readers: time and memory until each is answered or refused.
@@ -68,6 +71,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().what {
         What::Valiant(args) => valiant::run(&args),
         What::Masks(args) => masks::run(&args),
+        What::Start(args) => start::run(&args),
         What::JsonSchema(args) => schemas::run(&args),
         What::Hostile(args) => hostile::run(&args),
         What::Calls(args) => calls::run(&args),

@@ -49,14 +49,19 @@ pub fn within_budget(vocabulary: &Vocabulary, budget: u32) -> Maker {
     Maker { name: "within budget", make: Box::new(make) }
 }
 
-/// Our engine, and those that it is compared with.
-pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
+/// Our engine.
+pub fn ours(vocabulary: &Vocabulary) -> Maker {
     let own = vocabulary.clone();
     let make = move |format, grammar: &str| -> Result<Box<dyn Engine>, String> {
         Ok(Box::new(Ours::new(format, grammar, &own)?))
     };
+    Maker { name: OURS, make: Box::new(make) }
+}
+
+/// Our engine, and those that it is compared with.
+pub fn makers(vocabulary: &Vocabulary) -> anyhow::Result<Vec<Maker>> {
     #[allow(unused_mut, reason = "others come with a feature")]
-    let mut makers = vec![Maker { name: OURS, make: Box::new(make) }];
+    let mut makers = vec![ours(vocabulary)];
     #[cfg(feature = "peers")]
     makers.extend(super::peers::makers(vocabulary)?);
     Ok(makers)

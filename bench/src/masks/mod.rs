@@ -7,9 +7,9 @@ pub mod engine;
 mod growth;
 pub mod pass;
 #[cfg(feature = "peers")]
-mod peers;
+pub mod peers;
 pub mod report;
-mod workload;
+pub mod workload;
 
 use std::path::PathBuf;
 

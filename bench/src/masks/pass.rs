@@ -131,16 +131,17 @@ pub struct Stats {
     pub p50: f64,
     pub p90: f64,
     pub p99: f64,
+    pub p999: f64,
     pub max: f64,
     pub mean: f64,
 }
 
 impl Stats {
     /// Names and values in the order of the columns.
-    pub const NAMES: [&str; 5] = ["p50", "p90", "p99", "max", "mean"];
+    pub const NAMES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "max", "mean"];
 
-    pub fn values(&self) -> [f64; 5] {
-        [self.p50, self.p90, self.p99, self.max, self.mean]
+    pub fn values(&self) -> [f64; 6] {
+        [self.p50, self.p90, self.p99, self.p999, self.max, self.mean]
     }
 
     /// Of nothing, all zeros.
@@ -150,7 +151,7 @@ impl Stats {
             values.get((share * values.len() as f64) as usize).or(values.last()).copied().unwrap_or(0.0)
         };
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0), mean }
+        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: at(1.0), mean }
     }
 
     fn over(&self, other: &Self) -> Self {
@@ -159,6 +160,7 @@ impl Stats {
             p50: over(|s| s.p50),
             p90: over(|s| s.p90),
             p99: over(|s| s.p99),
+            p999: over(|s| s.p999),
             max: over(|s| s.max),
             mean: over(|s| s.mean),
         }

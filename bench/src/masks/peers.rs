@@ -11,37 +11,46 @@ use llguidance::{Matcher, ParserFactory};
 
 use super::engine::{Engine, Maker};
 
+/// The peer without its limits.
+pub const RAISED: &str = "llguidance, raised";
+
 /// llguidance, as it comes and with its limits out of the way.
 pub fn makers(vocabulary: &Vocabulary) -> Result<Vec<Maker>> {
     let environment = environment(vocabulary)?;
-    let maker = |name, is_raised: bool| -> Result<Maker> {
-        let mut factory = ParserFactory::new_simple(&environment)?;
-        factory.quiet();
-        if is_raised {
-            let limits = factory.limits_mut();
-            limits.max_items_in_row = LARGE;
-            limits.step_max_items = LARGE;
-            limits.max_lexer_states = LARGE;
-            limits.max_grammar_size = LARGE;
-            limits.initial_lexer_fuel = LARGE as u64;
-            limits.step_lexer_fuel = LARGE as u64;
-        }
-        let make = move |format, grammar: &str| -> Result<Box<dyn Engine>, String> {
-            let grammar = match format {
-                GrammarFormat::JsonSchema => TopLevelGrammar::from_json_schema(
-                    serde_json::from_str(grammar).map_err(|error| format!("syntax: {error}"))?,
-                ),
-                _ => TopLevelGrammar::from_lark(grammar.to_owned()),
-            };
-            let start = Matcher::new(factory.create_parser(grammar));
-            match start.get_error() {
-                Some(error) => Err(short(&error)),
-                None => Ok(Box::new(LlGuidance { output: start.clone(), start, mask: None })),
-            }
+    Ok(vec![maker(&environment, "llguidance", false)?, maker(&environment, RAISED, true)?])
+}
+
+/// llguidance with its limits out of the way.
+pub fn raised(vocabulary: &Vocabulary) -> Result<Maker> {
+    maker(&environment(vocabulary)?, RAISED, true)
+}
+
+fn maker(environment: &TokEnv, name: &'static str, is_raised: bool) -> Result<Maker> {
+    let mut factory = ParserFactory::new_simple(environment)?;
+    factory.quiet();
+    if is_raised {
+        let limits = factory.limits_mut();
+        limits.max_items_in_row = LARGE;
+        limits.step_max_items = LARGE;
+        limits.max_lexer_states = LARGE;
+        limits.max_grammar_size = LARGE;
+        limits.initial_lexer_fuel = LARGE as u64;
+        limits.step_lexer_fuel = LARGE as u64;
+    }
+    let make = move |format, grammar: &str| -> Result<Box<dyn Engine>, String> {
+        let grammar = match format {
+            GrammarFormat::JsonSchema => TopLevelGrammar::from_json_schema(
+                serde_json::from_str(grammar).map_err(|error| format!("syntax: {error}"))?,
+            ),
+            _ => TopLevelGrammar::from_lark(grammar.to_owned()),
         };
-        Ok(Maker { name, make: Box::new(make) })
+        let start = Matcher::new(factory.create_parser(grammar));
+        match start.get_error() {
+            Some(error) => Err(short(&error)),
+            None => Ok(Box::new(LlGuidance { output: start.clone(), start, mask: None })),
+        }
     };
-    Ok(vec![maker("llguidance", false)?, maker("llguidance, raised", true)?])
+    Ok(Maker { name, make: Box::new(make) })
 }
 
 /// A limit that nothing comes near to, and that sums of a few do not overflow.

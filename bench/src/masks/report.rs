@@ -160,11 +160,7 @@ impl Report {
         let mut page = format!("{INTRODUCTION}\n{setting}\n\n{HOW_TO_READ}");
         for table in self.tables() {
             let _ = writeln!(page, "\n## {}\n", table.heading);
-            let line = |cells: &[String]| {
-                format!("| {} |", cells.iter().map(|c| escape(c)).collect::<Vec<_>>().join(" | "))
-            };
-            let _ = writeln!(page, "{}\n|{}", line(&table.columns), "---|".repeat(table.columns.len()));
-            table.rows.iter().for_each(|row| page += &(line(row) + "\n"));
+            page += &markdown_table(&table.columns, &table.rows);
         }
         if let Some(name) = svg.and_then(Path::file_name).filter(|_| !self.growth.is_empty()) {
             let _ = writeln!(
@@ -556,6 +552,15 @@ impl Report {
         }
         missed
     }
+}
+
+/// A table in Markdown.
+pub fn markdown_table(columns: &[String], rows: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| {
+        format!("| {} |\n", cells.iter().map(|c| escape(c)).collect::<Vec<_>>().join(" | "))
+    };
+    let head = format!("{}|{}\n", line(columns), "---|".repeat(columns.len()));
+    rows.iter().fold(head, |page, row| page + &line(row))
 }
 
 /// A cell of a table in Markdown.

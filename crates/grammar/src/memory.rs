@@ -82,8 +82,16 @@ impl FromIterator<u8> for ByteSet {
     }
 }
 
-/// Tells tokens of a vocabulary apart by their bytes; the name tells such tests apart.
-pub type TokenTest = (&'static str, fn(&[u8]) -> bool);
+/// Tells tokens of a vocabulary apart by their bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenTest {
+    /// Tells such tests apart.
+    pub name: &'static str,
+    /// A byte that all tokens have in them that pass, if there is one: only those are looked at.
+    pub has: Option<u8>,
+    /// Whether a token passes.
+    pub passes: fn(&[u8]) -> bool,
+}
 
 /// How what follows may come to be at risk, or to repeat something.
 #[derive(Clone, Copy, Debug)]

@@ -749,7 +749,7 @@ fn means_nothing(byte: u8) -> bool {
 fn repeats_behind_opening<const ITEMS: bool>(token: &[u8]) -> bool {
     let n_brackets = token.iter().filter(|byte| b"{[".contains(byte)).count();
     let is_behind = token.first().is_some_and(|&byte| means_nothing(byte));
-    if n_brackets == 0 && !is_behind || !token.contains(&b',') {
+    if n_brackets == 0 && !is_behind {
         return false;
     }
     let before: &[&[u8]] = if is_behind { &[b"{", b"["] } else { &[] };
@@ -781,13 +781,14 @@ fn repeats_behind_opening<const ITEMS: bool>(token: &[u8]) -> bool {
     all.into_iter().any(repeats)
 }
 
+/// A test among the tokens that have a byte.
+fn among(name: &'static str, has: u8, passes: fn(&[u8]) -> bool) -> TokenTest {
+    TokenTest { name, has: Some(has), passes }
+}
+
 /// Whether something behind a comma begins in a token: a key, or with `ITEMS` anything. With `ENDS` a key has
 /// to end in it, too. What it goes on with is a string, if it is `IN_STRING`, perhaps behind a backslash.
 fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[u8]) -> bool {
-    // Most tokens are not looked at any closer.
-    if !token.contains(&b',') {
-        return false;
-    }
     let is_there = |token: &[u8]| {
         let (mut in_string, mut is_behind, mut is_found) = (IN_STRING, false, false);
         let mut bytes = token.iter();
@@ -811,10 +812,6 @@ fn goes_on<const IN_STRING: bool, const ITEMS: bool, const ENDS: bool>(token: &[
         false
     };
     is_there(token) || IN_STRING && token.get(1..).is_some_and(is_there)
-}
-
-fn has_a_quote(token: &[u8]) -> bool {
-    token.contains(&b'"')
 }
 
 /// Tokens that begin with a string; if it is `WHOLE`, they end it too.
@@ -862,8 +859,8 @@ impl Memory for JsonMemory {
 
     fn opening(&self) -> TokenTest {
         match self.shared.holds_items {
-            true => ("JSON: opens; items", repeats_behind_opening::<true>),
-            false => ("JSON: opens; keys", repeats_behind_opening::<false>),
+            true => among("JSON: opens; items", b',', repeats_behind_opening::<true>),
+            false => among("JSON: opens; keys", b',', repeats_behind_opening::<false>),
         }
     }
 
@@ -953,7 +950,7 @@ impl Memory for JsonMemory {
 
     fn risk(&self) -> Option<Risk> {
         // As long as a string can become another, nothing comes of it before its end.
-        let test = self.always_differs().then_some(("JSON: a quote", has_a_quote as fn(&[u8]) -> bool));
+        let test = self.always_differs().then_some(among("JSON: a quote", b'"', |_| true));
         let test = test.filter(|_| self.shared.is_endless());
         match &self.piece {
             Piece::Skipped(_) | Piece::Text { is_at_risk: false, .. } => None,
@@ -975,12 +972,12 @@ impl Memory for JsonMemory {
             }
             Piece::Between if self.is_key() && self.frame.twins.is_empty() => {
                 let bytes = self.blanks_and(b"\"");
-                let test: TokenTest = if self.shared.is_endless() {
-                    ("JSON: a whole string", begins_with_string::<true>)
+                let begins = if self.shared.is_endless() {
+                    among("JSON: a whole string", b'"', begins_with_string::<true>)
                 } else {
-                    ("JSON: a string", begins_with_string::<false>)
+                    among("JSON: a string", b'"', begins_with_string::<false>)
                 };
-                Some(Risk { bytes, test: Some(test) })
+                Some(Risk { bytes, test: Some(begins) })
             }
             Piece::Between | Piece::Bare(_) => {
                 let bytes = self.blanks_and(b",:]}[{\"-0123456789tfn+.eEalrsu");
@@ -1003,13 +1000,19 @@ impl Memory for JsonMemory {
         let in_string = matches!(self.piece, Piece::Skipped(_) | Piece::Text { .. });
         match (self.shared.holds_items, self.shared.is_endless()) {
             // Where what comes first repeats nothing, an array or object that it is in repeats nothing.
-            (true, _) if in_string => ("JSON: ends a string; an item", goes_on::<true, true, false>),
-            (true, _) => ("JSON: an item", goes_on::<false, true, false>),
-            (false, false) if in_string => ("JSON: ends a string; a key", goes_on::<true, false, false>),
-            (false, false) => ("JSON: a key", goes_on::<false, false, false>),
+            (true, _) if in_string => {
+                among("JSON: ends a string; an item", b',', goes_on::<true, true, false>)
+            }
+            (true, _) => among("JSON: an item", b',', goes_on::<false, true, false>),
+            (false, false) if in_string => {
+                among("JSON: ends a string; a key", b',', goes_on::<true, false, false>)
+            }
+            (false, false) => among("JSON: a key", b',', goes_on::<false, false, false>),
             // Any beginning of a key can become one that is not there.
-            (false, true) if in_string => ("JSON: ends a string; a whole key", goes_on::<true, false, true>),
-            (false, true) => ("JSON: a whole key", goes_on::<false, false, true>),
+            (false, true) if in_string => {
+                among("JSON: ends a string; a whole key", b',', goes_on::<true, false, true>)
+            }
+            (false, true) => among("JSON: a whole key", b',', goes_on::<false, false, true>),
         }
     }
 

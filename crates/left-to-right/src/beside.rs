@@ -161,7 +161,7 @@ impl Beside {
         let (mut all, mut asked) = (Vec::new(), sweeper.asked);
         let bounds = Bounds { least: self.least.unwrap_or(0), most: self.most.unwrap_or(u64::MAX) };
         for fate in &self.walked.fates {
-            let within = fate.within(bounds, trie, n_words);
+            let within = self.walked.within(fate, bounds, trie, n_words);
             let (tokens, mut tops) = (within.tokens.without(&gone), self.difference.tops(&within.tops));
             if tokens.is_empty() && tops.is_empty() {
                 continue;

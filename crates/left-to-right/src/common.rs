@@ -9,16 +9,19 @@
 //! children; and copies of rows where something does.
 //!
 //! Two states at the same node are the same if both have one nature, but for bounds of the length: of each
-//! token it is known how many characters it has inside the piece ([`Nature::most`]), so of the common result
-//! that is taken which keeps within the bounds ([`Fate::within`]); it is made once for all who have these.
+//! token it is found out how many characters it has inside the piece ([`Nature::most`]), so of the common
+//! result that is taken which keeps within the bounds ([`Walked::within`]); it is made once for all who have
+//! these. Most characters lead from a state back to it: subtrees that have no others are not walked, and
+//! their tokens are counted only for bounds that they may not keep within.
 //! What becomes of tokens is told apart no further than by whether something matches or can match later: of
 //! one nature only one label does.
 
+use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anygram_grammar::automata::{Common, Nature, Pieces};
-use anygram_vocab::{NodeId, TokenTrie};
+use anygram_vocab::{Alphabet, Inside, NodeId, TokenTrie};
 use rustc_hash::FxHashMap;
 
 use crate::mask::Tokens;
@@ -28,7 +31,8 @@ use crate::mask::Tokens;
 pub(crate) struct Commons(Mutex<FxHashMap<&'static str, Option<Arc<Walked>>>>);
 
 impl Commons {
-    /// The walk with an automaton; `None` if it cannot be made. Cost, once: the nodes of the trie.
+    /// The walk with an automaton; `None` if it cannot be made. Cost, once: the nodes of the trie at and below
+    /// which something else is than characters that lead back to a state.
     pub fn walked(&self, common: Common, trie: &TokenTrie) -> Option<Arc<Walked>> {
         // Held while it is made, so that it is made once.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,14 +67,22 @@ pub(crate) struct Fate {
     /// Whether a piece ends there.
     is_end: bool,
     /// Ranges of sorted positions, each with the characters that these tokens have inside the piece.
-    ranges: Vec<((u32, u32), u64)>,
+    ranges: Vec<Counted>,
+    /// Nodes below which all characters lead back to their state, and no piece ends; with that state, and the
+    /// characters that lead there.
+    runs: Vec<(NodeId, Known, u64)>,
+    /// The tokens of the runs, once somebody has bounds that these may not keep within.
+    of_runs: OnceLock<Vec<Counted>>,
     /// The nodes before which the piece can end, each with the characters that it then has.
     tops: Vec<(NodeId, u64)>,
-    /// The most characters of them.
+    /// So many characters none of them has more than.
     most: u64,
-    /// By bounds, see [`Fate::within`].
+    /// By bounds, see [`Walked::within`].
     within: Mutex<FxHashMap<Bounds, Arc<Within>>>,
 }
+
+/// A range of sorted positions, with the characters that these tokens have inside the piece.
+type Counted = ((u32, u32), u64);
 
 /// The fewest characters that a piece has where it ends, and the most that it has at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -97,6 +109,8 @@ struct Walking<'a> {
     walked: Walked,
     /// Of each state, one of the automaton, what may still be counted there, and its fate.
     states: Vec<(u32, u64, usize)>,
+    /// Of each state the characters that lead back to it, once somebody asked.
+    returning: Vec<Option<Alphabet>>,
     /// Whether something matches at the states of a fate, and whether something can match later.
     kinds: Vec<(bool, bool)>,
     path: Vec<u8>,
@@ -115,6 +129,7 @@ impl Walked {
             trie,
             walked,
             states: Vec::new(),
+            returning: Vec::new(),
             kinds: Vec::new(),
             path: Vec::new(),
         };
@@ -129,7 +144,8 @@ impl Walked {
         let mut walked = walking.walked;
         for fate in &mut walked.fates {
             let counts = fate.ranges.iter().map(|range| range.1).chain(fate.tops.iter().map(|top| top.1));
-            fate.most = counts.max().unwrap_or(0);
+            let of_runs = fate.runs.iter().map(|&(at, _, count)| count + trie.height_below(at) as u64);
+            fate.most = counts.chain(of_runs).max().unwrap_or(0);
         }
         Some(walked)
     }
@@ -138,6 +154,54 @@ impl Walked {
     #[inline]
     pub fn step(&self, state: Known, byte: u8) -> (Known, bool) {
         if state == NOWHERE { (NOWHERE, false) } else { self.next[state as usize][usize::from(byte)] }
+    }
+
+    /// The tokens of runs, with what they count. Cost: the nodes of the runs.
+    fn count(&self, runs: &[(NodeId, Known, u64)], trie: &TokenTrie) -> Vec<Counted> {
+        let (mut ranges, mut ancestors) = (Vec::new(), Vec::new());
+        for &(top, state, count) in runs {
+            let below = NodeId(top.0 + 1)..trie.end(top);
+            let walk = trie.descend_with(&mut ancestors, below, (state, count), |&(before, count), at| {
+                let (next, is_counted) = self.step(before, trie.byte(at));
+                let (node, count) = (trie.node(at), count + u64::from(is_counted));
+                add_counted(&mut ranges, (node.lo as u32, node.own_hi as u32), count);
+                Ok::<_, Infallible>(Some((next, count)))
+            });
+            walk.unwrap_or_else(|never| match never {});
+        }
+        ranges
+    }
+
+    /// What of a fate keeps within bounds. Cost, once for the same: all of it.
+    pub fn within(&self, fate: &Fate, bounds: Bounds, trie: &TokenTrie, n_words: usize) -> Arc<Within> {
+        let least = if fate.is_end { bounds.least.min(fate.most + 1) } else { 0 };
+        let bounds = Bounds { least, most: bounds.most.min(fate.most) };
+        // Held while it is made, so that it is made once.
+        let mut known = fate.within.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MANY_BOUNDS && !known.contains_key(&bounds) {
+            known.clear();
+        }
+        let make = || Arc::new(self.only(fate, bounds, trie, n_words));
+        known.entry(bounds).or_insert_with(make).clone()
+    }
+
+    fn only(&self, fate: &Fate, bounds: Bounds, trie: &TokenTrie, n_words: usize) -> Within {
+        let is_in = |count: u64| (bounds.least..=bounds.most).contains(&count);
+        let kept = |counted: &[Counted]| -> Vec<(u32, u32)> {
+            counted.iter().filter(|range| is_in(range.1)).map(|range| range.0).collect()
+        };
+        let mut ranges = kept(&fate.ranges);
+        // No piece ends in a run, so it has nothing to do with the fewest.
+        if bounds.most >= fate.most {
+            ranges.extend(fate.runs.iter().map(|&(top, ..)| {
+                let node = trie.node(top);
+                (node.own_hi as u32, node.hi as u32)
+            }));
+        } else {
+            ranges.extend(kept(fate.of_runs.get_or_init(|| self.count(&fate.runs, trie))));
+        }
+        let tops = fate.tops.iter().filter(|top| is_in(top.1)).map(|top| top.0);
+        Within { tokens: Arc::new(Tokens::of_ranges(trie, &ranges, n_words)), tops: tops.collect() }
     }
 
     /// How many states there are.
@@ -161,28 +225,6 @@ impl Walked {
     }
 }
 
-impl Fate {
-    /// What of it keeps within bounds. Cost, once for the same: all of it.
-    pub fn within(&self, bounds: Bounds, trie: &TokenTrie, n_words: usize) -> Arc<Within> {
-        let least = if self.is_end { bounds.least.min(self.most + 1) } else { 0 };
-        let bounds = Bounds { least, most: bounds.most.min(self.most) };
-        // Held while it is made, so that it is made once.
-        let mut known = self.within.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MANY_BOUNDS && !known.contains_key(&bounds) {
-            known.clear();
-        }
-        known.entry(bounds).or_insert_with(|| Arc::new(self.only(bounds, trie, n_words))).clone()
-    }
-
-    fn only(&self, Bounds { least, most }: Bounds, trie: &TokenTrie, n_words: usize) -> Within {
-        let is_in = |count: u64| (least..=most).contains(&count);
-        let ranges = self.ranges.iter().filter(|range| is_in(range.1)).map(|range| range.0);
-        let tokens = ranges.flat_map(|(lo, hi)| &trie.order()[lo as usize..hi as usize]);
-        let tops = self.tops.iter().filter(|top| is_in(top.1)).map(|top| top.0);
-        Within { tokens: Arc::new(Tokens::new(tokens.copied().collect(), n_words)), tops: tops.collect() }
-    }
-}
-
 impl Walking<'_> {
     /// The state of one of the automaton, to which so many characters led, and what may still be counted
     /// there. `None` if the automaton breaks its promise.
@@ -200,6 +242,8 @@ impl Walking<'_> {
                 state,
                 is_end: kind.0,
                 ranges: Vec::new(),
+                runs: Vec::new(),
+                of_runs: OnceLock::new(),
                 tops: Vec::new(),
                 most: 0,
                 within: Mutex::default(),
@@ -207,6 +251,7 @@ impl Walking<'_> {
         }
         if known.is_none() {
             self.states.push((own, most, fate));
+            self.returning.push(None);
             self.walked.next.push([(NOWHERE, false); 256]);
             self.walked.natures.insert(number, state);
             self.walked.ends.push(kind.0);
@@ -214,36 +259,109 @@ impl Walking<'_> {
         (self.states[state as usize].2 == fate).then_some((state, most))
     }
 
+    /// Where a byte leads from a state that so many characters and the path lead to, and whether it begins a
+    /// character, if it leads anywhere. The path goes on with the byte. The outer `None` if the automaton
+    /// breaks its promise.
+    fn step(&mut self, before: Known, byte: u8, count: u64) -> Option<Option<(Known, bool)>> {
+        self.path.push(byte);
+        let known = self.walked.step(before, byte);
+        if known.0 != NOWHERE {
+            return Some(Some(known));
+        }
+        let (own, most, _) = self.states[before as usize];
+        let Some(to) = self.pieces.step(own, byte).ok()? else { return Some(None) };
+        let left = self.pieces.nature(to)?.most;
+        // Behind the piece nothing is counted any more.
+        let is_counted = left.checked_add(1) == Some(most);
+        (is_counted || left == most || left == u64::MAX).then_some(())?;
+        let (next, _) = self.state(to, count + u64::from(is_counted))?;
+        self.walked.next[before as usize][usize::from(byte)] = (next, is_counted);
+        Some(Some((next, is_counted)))
+    }
+
+    /// The characters that lead from a state, which the path leads to, back to it and are counted once, if no
+    /// piece can end before or inside of them.
+    fn returning(&mut self, state: Known, count: u64) -> Option<Alphabet> {
+        if let Some(known) = self.returning[state as usize] {
+            return Some(known);
+        }
+        let depth = self.path.len();
+        let mut alphabet = Alphabet::EMPTY;
+        for byte in 0..128 {
+            let found = self.step(state, byte, count)?;
+            self.path.truncate(depth);
+            if found == Some((state, true)) {
+                alphabet.insert_ascii(byte);
+            }
+        }
+        let mut all_others = true;
+        for (leads, inside) in Inside::starts() {
+            // Where the bytes of a character lead that are read, how many, and which come next.
+            let mut open = vec![(state, 0, leads, Some(inside))];
+            while let Some((from, n_counted, bytes, then)) = open.pop() {
+                if self.walked.is_end(from) {
+                    all_others = false;
+                    break;
+                }
+                let (mut seen, at) = (Vec::new(), self.path.len());
+                for byte in bytes {
+                    let found = self.step(from, byte, count + n_counted)?;
+                    self.path.truncate(at);
+                    let Some((to, is_counted)) = found else {
+                        all_others = false;
+                        break;
+                    };
+                    let n_counted = n_counted + u64::from(is_counted);
+                    match then {
+                        None => all_others &= (to, n_counted) == (state, 1),
+                        Some(_) if seen.contains(&(to, n_counted)) => {}
+                        Some(inside) => {
+                            seen.push((to, n_counted));
+                            open.push((to, n_counted, inside.bytes(), inside.next()));
+                        }
+                    }
+                }
+            }
+        }
+        if all_others {
+            alphabet.insert_others();
+        }
+        let alphabet = if self.walked.is_end(state) { Alphabet::EMPTY } else { alphabet };
+        self.returning[state as usize] = Some(alphabet);
+        Some(alphabet)
+    }
+
     fn enter(&mut self, (before, depth, count): At, at: NodeId) -> Option<Option<At>> {
         let node = self.trie.node(at);
-        let (own, most, fate) = self.states[before as usize];
+        let fate = self.states[before as usize].2;
         if self.kinds[fate].0 {
             self.walked.fates[fate].tops.push((at, count));
         }
         self.path.truncate(depth);
-        self.path.push(node.byte);
-        let (mut next, mut is_counted) = self.walked.step(before, node.byte);
-        if next == NOWHERE {
-            let Some(to) = self.pieces.step(own, node.byte).ok()? else { return Some(None) };
-            let left = self.pieces.nature(to)?.most;
-            // Behind the piece nothing is counted any more.
-            is_counted = left.checked_add(1) == Some(most);
-            (is_counted || left == most || left == u64::MAX).then_some(())?;
-            (next, _) = self.state(to, count + u64::from(is_counted))?;
-            self.walked.next[before as usize][usize::from(node.byte)] = (next, is_counted);
-        }
+        let Some((next, is_counted)) = self.step(before, node.byte, count)? else { return Some(None) };
         let count = count + u64::from(is_counted);
+        let is_run = node.end.0 > at.0 + 1
+            && self.trie.alphabet(at).is_text()
+            && self.trie.alphabet(at).is_subset(self.returning(next, count)?);
         let fate = &mut self.walked.fates[self.states[next as usize].2];
         if count < fate.n_in_path {
             (fate.path, fate.n_in_path, fate.state) = (self.path.clone().into(), count, next);
         }
-        let (lo, hi) = (node.lo as u32, node.own_hi as u32);
-        match fate.ranges.last_mut() {
-            _ if lo == hi => {}
-            Some((last, known)) if last.1 == lo && *known == count => last.1 = hi,
-            _ => fate.ranges.push(((lo, hi), count)),
+        add_counted(&mut fate.ranges, (node.lo as u32, node.own_hi as u32), count);
+        if is_run {
+            fate.runs.push((at, next, count));
+            return Some(None);
         }
         Some(Some((next, depth + 1, count)))
+    }
+}
+
+/// Appends a range, to the one before where they touch and count the same.
+fn add_counted(ranges: &mut Vec<Counted>, (lo, hi): (u32, u32), count: u64) {
+    match ranges.last_mut() {
+        _ if lo == hi => {}
+        Some((last, known)) if last.1 == lo && *known == count => last.1 = hi,
+        _ => ranges.push(((lo, hi), count)),
     }
 }
 

@@ -85,6 +85,18 @@ impl Tokens {
         Self::Many(words.into())
     }
 
+    /// Those at some ranges of sorted positions of a trie. Cost: their number.
+    pub(crate) fn of_ranges(trie: &TokenTrie, ranges: &[(u32, u32)], n_words: usize) -> Self {
+        let tokens = ranges.iter().flat_map(|&(lo, hi)| &trie.order()[lo as usize..hi as usize]);
+        let n_tokens: usize = ranges.iter().map(|(lo, hi)| (hi - lo) as usize).sum();
+        if n_tokens <= n_words / 8 {
+            return Self::new(tokens.copied().collect(), n_words);
+        }
+        let mut words = vec![0; n_words];
+        tokens.for_each(|token| set_bit(&mut words, token.index()));
+        Self::Many(words.into())
+    }
+
     /// Those of a row. Cost: O(words), or as many as it takes to see that they are many.
     pub fn of_row(words: &[u32]) -> Self {
         let (most, mut tokens) = (words.len() / 8, Vec::new());

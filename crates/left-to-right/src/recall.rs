@@ -596,7 +596,7 @@ impl Selections {
         let mut tests: Vec<TokenTest> = Vec::new();
         for memory in &language.grammar().embedded {
             let test = memory.opening();
-            if !tests.iter().any(|known| std::ptr::eq(known.0, test.0)) {
+            if !tests.iter().any(|known| std::ptr::eq(known.name, test.name)) {
                 tests.push(test);
             }
         }
@@ -613,8 +613,10 @@ impl Selections {
         tokens
     }
 
-    /// Those of the same vocabulary as ever. Cost, once for it: all tokens.
-    fn get(&mut self, vocabulary: &Vocabulary, (name, test): TokenTest) -> Arc<Selection> {
+    /// Those of the same vocabulary as ever. Cost, once for it: its bytes, and the tokens that have the byte
+    /// that the test names.
+    fn get(&mut self, vocabulary: &Vocabulary, test: TokenTest) -> Arc<Selection> {
+        let name = test.name;
         // The names are few, and each stands in few places.
         let known = self.0.iter().find(|known| std::ptr::eq(known.0, name));
         if let Some((_, selection)) = known {
@@ -630,10 +632,15 @@ impl Selections {
 }
 
 impl Selection {
-    fn new(vocabulary: &Vocabulary, test: fn(&[u8]) -> bool) -> Self {
-        let tokens = (0..vocabulary.len()).map(TokenId::new);
-        let tokens = tokens.filter_map(|token| Some((token, vocabulary.bytes(token)?)));
-        let tokens: Vec<(TokenId, &[u8])> = tokens.filter(|(_, bytes)| test(bytes)).collect();
+    fn new(vocabulary: &Vocabulary, test: TokenTest) -> Self {
+        let passes = |token: TokenId| {
+            let bytes = vocabulary.bytes(token)?;
+            (test.passes)(bytes).then_some((token, bytes))
+        };
+        let tokens: Vec<(TokenId, &[u8])> = match test.has {
+            Some(byte) => vocabulary.tokens_with(byte).filter_map(passes).collect(),
+            None => (0..vocabulary.len()).map(TokenId::new).filter_map(passes).collect(),
+        };
         let mut words = vec![0; vocabulary.len().div_ceil(MASK_BITS)];
         tokens.iter().for_each(|(token, _)| mask::set_bit(&mut words, token.index()));
         let words = words.into_iter().enumerate().filter(|&(_, word)| word != 0).collect();

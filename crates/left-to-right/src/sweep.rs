@@ -542,7 +542,7 @@ impl Growing {
 
     /// The group, if anything comes to it.
     pub fn finish(self, trie: &TokenTrie, n_words: usize) -> Option<Group> {
-        let tokens = Tokens::new(self.token_ids(trie), n_words);
+        let tokens = Tokens::of_ranges(trie, &self.tokens, n_words);
         let is_empty = self.tops.is_empty() && tokens.is_empty();
         (!is_empty).then(|| Group::new(self.place, Arc::new(tokens), self.tops))
     }

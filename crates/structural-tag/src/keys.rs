@@ -227,6 +227,10 @@ fn closes_value(token: &[u8]) -> bool {
     all_marks().any(|marks| contains(token, marks.close))
 }
 
+fn test(name: &'static str, passes: fn(&[u8]) -> bool) -> TokenTest {
+    TokenTest { name, has: None, passes }
+}
+
 impl Memory for KeyMemory {
     fn fork(&self) -> Arc<dyn Memory> {
         Arc::new(self.clone())
@@ -253,7 +257,7 @@ impl Memory for KeyMemory {
     }
 
     fn opening(&self) -> TokenTest {
-        ("members: closes a value", closes_value)
+        test("members: closes a value", closes_value)
     }
 
     fn ignores(&self, byte: u8) -> bool {
@@ -301,8 +305,8 @@ impl Memory for KeyMemory {
 
     fn whole(&self) -> TokenTest {
         match self.place {
-            Place::Between(_) => ("members: leads to a key", leads_to_key),
-            _ => ("members: has a key", has_key),
+            Place::Between(_) => test("members: leads to a key", leads_to_key),
+            _ => test("members: has a key", has_key),
         }
     }
 

@@ -38,6 +38,19 @@ impl TokenTable {
         }
     }
 
+    /// The tokens that have a byte in them, in the order of their ids.
+    pub fn with_byte(&self, byte: u8) -> impl Iterator<Item = TokenId> {
+        let mut next = 0;
+        memchr::memchr_iter(byte, &self.blob).filter_map(move |at| {
+            // The token that ends behind it; none, if it was found already.
+            let before = next;
+            while self.starts.get(next).is_some_and(|&start| start as usize <= at) {
+                next += 1;
+            }
+            (next > before).then(|| TokenId::new(next - 1))
+        })
+    }
+
     /// A token as the trie sorts them. Most are read as eight bytes, of which those behind the token are cut
     /// off: copying a few bytes takes longer.
     pub fn sorted(&self, id: TokenId) -> Sorted<'_> {
@@ -275,6 +288,18 @@ mod tests {
         assert_eq!(all, [&b""[..], b"one", b"", b"", b"four", b"", b""]);
         assert_eq!(table.without(&[TokenId(1)]).iter().count(), 1);
         assert_eq!(table.without(&[TokenId(1)]).len(), 5);
+    }
+
+    #[test]
+    fn tokens_that_have_a_byte() {
+        let mut builder = TableBuilder::default();
+        for (id, bytes) in [(1, "a"), (2, "bab"), (4, "aa"), (5, "c"), (7, "ca")] {
+            builder.push(TokenId(id), bytes.as_bytes());
+        }
+        let table = builder.finish(|n| n.to_string()).unwrap();
+        for (byte, ids) in [(b'a', &[1, 2, 4, 7][..]), (b'b', &[2]), (b'c', &[5, 7]), (b'd', &[])] {
+            assert_eq!(table.with_byte(byte).map(|id| id.0).collect::<Vec<_>>(), ids);
+        }
     }
 
     #[test]

@@ -162,6 +162,12 @@ impl Vocabulary {
         Some(self.tokens.table.bytes(id)).filter(|bytes| !bytes.is_empty())
     }
 
+    /// The ordinary tokens that have a byte in them, in the order of their ids. Cost: the bytes of all tokens,
+    /// many at once, and the tokens that have it.
+    pub fn tokens_with(&self, byte: u8) -> impl Iterator<Item = TokenId> {
+        self.tokens.table.with_byte(byte)
+    }
+
     /// Whether the id is one of the vocabulary and has no bytes.
     #[inline]
     pub fn is_special(&self, id: TokenId) -> bool {
