@@ -374,6 +374,10 @@ const MANY_NODES: usize = 10_000;
 /// The same where many lexemes at a place are asked about.
 const FEW_NODES: usize = 1_000;
 
+/// What starts of sweeps are told apart by that are not walked beside each other: whether places are told
+/// apart by how much may follow, and the automata that are alive, by number, or the state of the only one.
+type Start = (bool, Box<[u32]>);
+
 /// A walk: a [`Sweep`] restricted to one set of wanted terminals.
 pub(crate) struct Walk {
     /// The tokens after which the piece is in progress and can be completed: sets whose rows are the sweep's,
@@ -407,8 +411,8 @@ pub struct Walks {
     narrow: FxHashMap<(Place, u64), usize>,
     /// Where bytes lead from the places that sweeps have come to.
     places: PlaceTables,
-    /// By the automata that are alive at the start, the last sweep for which much of the trie was walked.
-    bases: FxHashMap<(bool, Box<[u32]>), Base>,
+    /// The last sweep for which much of the trie was walked, by what its start is like.
+    bases: FxHashMap<Start, Base>,
     /// Those of the vocabulary: what is left of its tokens does not depend on the language.
     rests: Arc<Rests>,
     bytes: usize,
@@ -648,6 +652,10 @@ impl Walks {
         {
             return Ok(sweep);
         }
+        let start = self.start_of(language, place);
+        if id == 0 && self.bases.contains_key(&start) {
+            return self.beside_base(stepper, language, trie, (lexeme, start), n_words);
+        }
         let wants_all = stepper.transducer().wants_all(language.lexing(), lexeme);
         // A canvas asks about what many parser states want, an output about few.
         let most = if self.apart { FEW_NODES } else { MANY_NODES };
@@ -662,48 +670,52 @@ impl Walks {
                 return Ok(sweep);
             }
         }
-        if id == 0 {
-            return self.beside_base(stepper, language, trie, lexeme, n_words);
+        let before = self.n_seen;
+        let sweep = self.walk_trie(stepper, language, (id, trie), lexeme, None, n_words)?.0;
+        if id == 0 && self.is_much(self.n_seen - before, trie) {
+            self.bases.insert(start, Base { start: place, sweep: sweep.clone() });
         }
-        Ok(self.walk_trie(stepper, language, (id, trie), lexeme, None, n_words)?.0)
+        Ok(sweep)
     }
 
-    /// The sweep of the vocabulary's trie beside the last one that walked much of it from a place of the same
-    /// automata, if there is one. Kept. Cost: the nodes at which the two differ, and their children.
+    /// What is alike in places from which most tokens do the same.
+    fn start_of(&self, language: &Language, place: Place) -> Start {
+        let union = &language.lexing().lexicon.union;
+        let has_levels = !self.apart && union.has_bounds(place.state());
+        // What preceding pieces owe is soon paid. Otherwise one automaton has many states that differ little.
+        (has_levels, union.alive(place.state()).unwrap_or_else(|| [place.state()].into()))
+    }
+
+    /// Whether so many nodes of the vocabulary's trie are so many that others should be walked beside them.
+    fn is_much(&self, n_nodes: u64, trie: &TokenTrie) -> bool {
+        n_nodes >= MANY_NODES.min(trie.n_nodes() / 8) as u64
+    }
+
+    /// The sweep of the vocabulary's trie beside the last one that walked much of it from a start that is like
+    /// this one. Kept. Cost: the nodes at which the two differ, and their children.
     fn beside_base(
         &mut self,
         stepper: &mut Stepper,
         language: &Language,
         trie: &TokenTrie,
-        lexeme: LexemeId,
+        (lexeme, like): (LexemeId, Start),
         n_words: usize,
     ) -> Result<Arc<Sweep>, StepError> {
+        let Some(base) = self.bases.get(&like).cloned() else { return Ok(Arc::default()) };
         let (lexing, start) = (language.lexing(), stepper.transducer().place(lexeme));
-        let union = &lexing.lexicon.union;
-        let has_levels = !self.apart && union.has_bounds(start.state());
-        let Some(alive) = union.alive(start.state()) else {
-            return Ok(self.walk_trie(stepper, language, (0, trie), lexeme, None, n_words)?.0);
-        };
-        let (key, before) = ((has_levels, alive), self.n_seen);
-        let sweep = match self.bases.get(&key).cloned() {
-            None => self.walk_trie(stepper, language, (0, trie), lexeme, None, n_words)?.0,
-            Some(base) => {
-                let has_rests = self.apart || !lexing.merges_ends();
-                let places = self.places.of(lexing, (has_levels, has_rests));
-                let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, places, None);
-                let mut pairs = Pairs::default();
-                pairs.walk(&mut sweeper, base.start, start)?;
-                let n_steps = sweeper.n_steps;
-                let sweep = Arc::new(pairs.finish(&base.sweep, sweeper, n_words));
-                self.n_seen += n_steps as u64;
-                stepper.spend(n_steps + n_words)?;
-                self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
-                self.sweeps.insert((start, 0), sweep.clone());
-                sweep
-            }
-        };
-        if self.n_seen - before >= MANY_NODES.min(trie.n_nodes() / 8) as u64 {
-            self.bases.insert(key, Base { start, sweep: sweep.clone() });
+        let has_rests = self.apart || !lexing.merges_ends();
+        let places = self.places.of(lexing, (like.0, has_rests));
+        let mut sweeper = Sweeper::new(lexing, stepper.transducer_mut(), trie, places, None);
+        let mut pairs = Pairs::default();
+        pairs.walk(&mut sweeper, base.start, start)?;
+        let n_steps = sweeper.n_steps;
+        let sweep = Arc::new(pairs.finish(&base.sweep, sweeper, n_words));
+        self.n_seen += n_steps as u64;
+        stepper.spend(n_steps + n_words)?;
+        self.make_room(language, sweep.groups.iter().map(Group::memory_usage).sum());
+        self.sweeps.insert((start, 0), sweep.clone());
+        if self.is_much(n_steps as u64, trie) {
+            self.bases.insert(like, Base { start, sweep: sweep.clone() });
         }
         Ok(sweep)
     }

@@ -494,8 +494,8 @@ impl<'a> Sweeper<'a> {
             return Ok(known);
         }
         let place = self.places.known[at].place;
-        let step = self.transducer.step_to_loosely(self.lexing, wanted.lexeme, place)?;
-        Ok(*wanted.is_wanted[at].insert(step.stay.is_some() || step.cut.is_some()))
+        let is_wanted = self.transducer.may_come_to(self.lexing, wanted.lexeme, place)?;
+        Ok(*wanted.is_wanted[at].insert(is_wanted))
     }
 
     /// The groups that were gathered.

@@ -889,6 +889,24 @@ impl Transducer {
         Ok(Step { stay, cut: self.cut_here(lexing, state, &key, obligations) })
     }
 
+    /// Whether a piece that began as `from` may be in progress or end at a later place of the same piece as
+    /// something that is wanted; if not, [`Transducer::step_to`] and [`Transducer::step_to_loosely`] come to
+    /// nothing there. Cost: a look at some sets.
+    pub fn may_come_to(&self, lexing: &Lexing, from: LexemeId, place: Place) -> Result<bool, LexerError> {
+        let wanted = &self.wanted[self.lexemes[from.index()].key.wanted.index()];
+        let (union, Place { state, obligations }) = (&lexing.lexicon.union, place);
+        if lexing.mode() != LexerMode::Longest {
+            return Ok(union.live(state).intersects(wanted) || union.accepts(state).intersects(wanted));
+        }
+        if !union.accepts(state).is_empty() {
+            return Ok(true);
+        }
+        // What is wanted may come behind ignored pieces.
+        let node = self.find_node(lexing, state, obligations)?;
+        let finish = lexing.boundaries.as_ref().zip(node).map(|(boundaries, node)| boundaries.finish(node));
+        Ok(finish.is_some_and(|finish| finish.intersects(wanted)))
+    }
+
     /// As [`Transducer::step_to`], if it is not known what else is wanted: a piece competes with longer ones
     /// of its own terminal and of those that are always wanted, and no label hides another. Where more is
     /// wanted of a lexeme than of others that it stands for, it reads at least what they read. (For

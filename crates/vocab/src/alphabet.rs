@@ -5,7 +5,7 @@
 //! So each node knows the set of the characters below it, a subset of ASCII and of everything else as one:
 //! 128 bits, of which a vocabulary has a few thousand different ones.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -98,10 +98,10 @@ impl Inside {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Alphabets {
     /// The first is [`Alphabet::EMPTY`], the second [`NO_TEXT`].
-    different: Arc<[Alphabet]>,
+    pub different: Arc<[Alphabet]>,
     /// One a node: a place in `different`. Where there are more sets than places, it is [`NO_TEXT_ID`], which
     /// says nothing of the node.
-    of: Vec<u16>,
+    pub of: Vec<u16>,
 }
 
 /// The place of [`Alphabet::EMPTY`].
@@ -183,41 +183,14 @@ impl Alphabets {
         }
         Some(Self { different: different.into(), of })
     }
+}
 
-    /// None yet, of a trie whose nodes stand for some of another's.
-    pub fn beside(other: &Self) -> Self {
-        Self { different: other.different.clone(), of: Vec::new() }
-    }
-
-    /// The next nodes stand for these.
-    pub fn extend(&mut self, other: &Self, nodes: Range<usize>) {
-        self.of.extend_from_slice(&other.of[nodes]);
-    }
-
-    /// The next node stands for all of these. (What is below none of them alone, but below all together, is
-    /// not looked for: then nothing is said of the node; nor is anything of one that stands for none.)
-    pub fn push(&mut self, other: &Self, nodes: &[NodeId]) {
-        let mut all = Alphabet::EMPTY;
-        nodes.iter().for_each(|&node| all.union_with(other.get(node)));
-        let known = nodes.iter().find(|&&node| other.get(node) == all);
-        self.of.push(known.map_or(NO_TEXT_ID, |node| other.of[node.index()]));
-    }
-
-    /// The characters below a node.
-    #[inline]
-    pub fn get(&self, node: NodeId) -> Alphabet {
-        self.different[self.of[node.index()] as usize]
-    }
-
-    /// Bytes on the heap, but for the few of the table that several tries share.
-    pub fn memory_usage(&self) -> usize {
-        2 * self.of.capacity()
-    }
-
-    /// Gives back what was reserved and not used.
-    pub fn shrink_to_fit(&mut self) {
-        self.of.shrink_to_fit();
-    }
+/// The place of the set of all characters in some sets of these places. (What is below none of several nodes
+/// alone, but below all together, is not looked for: then nothing is said; nor is anything of no sets.)
+pub(crate) fn of_all(different: &[Alphabet], places: impl Iterator<Item = u16> + Clone) -> u16 {
+    let mut all = Alphabet::EMPTY;
+    places.clone().for_each(|place| all.union_with(different[usize::from(place)]));
+    { places }.find(|&place| different[usize::from(place)] == all).unwrap_or(NO_TEXT_ID)
 }
 
 /// The place of a set that is not there yet.
@@ -247,6 +220,12 @@ fn through(trie: &TokenTrie, node: NodeId, inside: Inside, below: &dyn Fn(NodeId
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Alphabets {
+        fn get(&self, node: NodeId) -> Alphabet {
+            self.different[usize::from(self.of[node.index()])]
+        }
+    }
     use crate::TokenId;
     use anygram_testkit::random::Random;
 

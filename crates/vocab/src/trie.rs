@@ -14,16 +14,18 @@
 //!   several ids have the same bytes (then in ascending order of id), none if the path is only a prefix.
 //!   Those in the subtree are `lo(n)..hi(n)`, and `hi(n) > lo(n)` but at the root of an empty trie.
 //!
-//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end:
-//! nine bytes a node and four a token. Two more bytes a node say which characters stand below it
-//! ([`TokenTrie::alphabet`]). Building sorts the tokens by their first eight bytes as a number and looks at
+//! `own_hi(n)` is `lo(n + 1)` and `hi(n)` is `lo(end(n))`, so only `lo` is stored, with one more at the end.
+//! With the byte, the end, the height of the subtree and the place of the set of the characters below
+//! ([`TokenTrie::alphabet`]) that is twelve bytes a node, side by side: whoever jumps to a node waits for
+//! memory once. Tokens take four bytes each. Building sorts the tokens by their first eight bytes as a number and looks at
 //! the rest on ties: O(n log n + bytes); 150,000 tokens take some 30 ms.
 
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::TokenId;
-use crate::alphabet::{Alphabet, Alphabets};
+use crate::alphabet::{self, Alphabet, Alphabets};
 
 anygram_bits::index_type! {
     /// A node of a [`TokenTrie`], numbered in preorder.
@@ -33,20 +35,28 @@ anygram_bits::index_type! {
 /// See the module's documentation for the layout.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenTrie {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-    /// One more than there are nodes: the last is the number of tokens.
-    lows: Vec<u32>,
-    /// The most bytes that tokens have below each node; [`u16::MAX`] stands for that many and more.
-    heights: Vec<u16>,
+    /// One more than there are nodes: of the last only `low` is looked at, which is the number of tokens.
+    records: Vec<Record>,
     order: Vec<TokenId>,
     /// The child of the root by its byte, 0 where there is none: the root has up to 256 children to search
     /// otherwise.
     root_children: Vec<u32>,
     /// Of each of them what [`TokenTrie::height_below`] says: the nodes are far apart.
-    root_heights: Vec<u16>,
-    /// The characters below each node.
-    alphabets: Alphabets,
+    root_heights: Vec<u8>,
+    /// The different sets of characters below nodes.
+    alphabets: Arc<[Alphabet]>,
+}
+
+/// A node, and what its subtree shares with it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Record {
+    end: u32,
+    low: u32,
+    /// The place of its alphabet.
+    alphabet: u16,
+    /// The most bytes that tokens have below it; [`u8::MAX`] stands for that many and more.
+    height: u8,
+    byte: u8,
 }
 
 /// What is known of one node.
@@ -94,7 +104,8 @@ impl TokenTrie {
         }
         let mut trie = builder.finish();
         trie.order = sorted.iter().map(|(.., id)| *id).collect();
-        trie.alphabets = Alphabets::new(&trie);
+        let alphabets = Alphabets::new(&trie);
+        trie.set_alphabets(alphabets);
         trie
     }
 
@@ -136,7 +147,8 @@ impl TokenTrie {
         }
         let mut trie = builder.finish();
         trie.order = order;
-        trie.alphabets = Alphabets::with_places(&trie, places).ok_or(Unsorted::Places)?;
+        let alphabets = Alphabets::with_places(&trie, places).ok_or(Unsorted::Places)?;
+        trie.set_alphabets(alphabets);
         Ok(trie)
     }
 
@@ -150,88 +162,100 @@ impl TokenTrie {
     /// has the same in several ways is there once. Cost: where the nodes' subtrees overlap, their nodes;
     /// elsewhere copies of slices.
     pub fn below(&self, tops: &[NodeId]) -> Self {
-        let mut below = Self::empty();
-        (below.bytes, below.ends, below.lows) = (vec![0], vec![0], vec![0]);
-        below.alphabets = Alphabets::beside(&self.alphabets);
+        let mut below = Self { alphabets: self.alphabets.clone(), ..Self::empty() };
         // The root stands for no node of this trie: bytes of characters may follow it that began before.
-        below.alphabets.push(&self.alphabets, &[]);
+        below.records.push(Record { alphabet: self.alphabet_of_all([].into_iter()), ..Record::default() });
         // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those
         // with low bytes last.
-        let mut waiting: Vec<NodeId> = tops.to_vec();
-        self.sort_by_byte(&mut waiting);
+        let mut waiting: Vec<(u8, NodeId)> = tops.iter().map(|&top| (self.byte(top), top)).collect();
+        sort_by_byte(&mut waiting);
         // Open nodes, each with where its part of `waiting` begins.
         let mut open = vec![(0, 0)];
         let (mut same, mut own) = (Vec::new(), Vec::new());
         while let Some(&(node, first)) = open.last() {
             if waiting.len() == first {
-                below.ends[node] = below.bytes.len() as u32;
+                below.close(node);
                 open.pop();
+                open.last().into_iter().for_each(|&(parent, _)| below.raise(parent, node));
                 continue;
             }
             same.clear();
+            let byte = waiting[waiting.len() - 1].0;
             while waiting.len() > first
-                && let Some(&next) = waiting.last()
-                && same.first().is_none_or(|&other| self.byte(other) == self.byte(next))
+                && let Some((_, next)) = waiting.pop_if(|&mut (other, _)| other == byte)
             {
                 same.push(next);
-                waiting.pop();
             }
             same.dedup();
-            let at = below.bytes.len();
+            let at = below.records.len();
             if node == 0 {
-                below.root_children[self.byte(same[0]) as usize] = at as u32;
+                below.root_children[usize::from(byte)] = at as u32;
             }
+            let place = below.order.len() as u32;
             if let [only] = *same {
-                let (from, to) = (only.index(), self.ends[only.index()] as usize);
-                let (low, high) = (self.lows[from], self.lows[to]);
-                let place = below.order.len() as u32;
-                below.bytes.extend_from_slice(&self.bytes[from..to]);
-                below.alphabets.extend(&self.alphabets, from..to);
-                below.ends.extend(self.ends[from..to].iter().map(|end| end - only.0 + at as u32));
-                below.lows.extend(self.lows[from..to].iter().map(|other| other - low + place));
+                let nodes = &self.records[only.index()..self.end(only).index()];
+                let (low, high) = (nodes[0].low, self.records[self.end(only).index()].low);
+                below.records.extend(nodes.iter().map(|&record| Record {
+                    end: record.end - only.0 + at as u32,
+                    low: record.low - low + place,
+                    ..record
+                }));
                 below.order.extend_from_slice(&self.order[low as usize..high as usize]);
+                below.raise(node, at);
                 continue;
             }
-            below.bytes.push(self.byte(same[0]));
-            below.alphabets.push(&self.alphabets, &same);
-            below.ends.push(0);
-            below.lows.push(below.order.len() as u32);
+            let alphabet = self.alphabet_of_all(same.iter().copied());
+            below.records.push(Record { end: 0, low: place, alphabet, height: 0, byte });
             own.clear();
             same.iter().for_each(|&node| own.extend_from_slice(self.tokens_at(node)));
             own.sort_unstable();
             own.dedup();
             below.order.extend_from_slice(&own);
             let first = waiting.len();
-            same.iter().for_each(|&node| waiting.extend(self.children(node)));
-            self.sort_by_byte(&mut waiting[first..]);
+            for &node in &same {
+                waiting.extend(self.children(node).map(|child| (self.byte(child), child)));
+            }
+            sort_by_byte(&mut waiting[first..]);
             open.push((at, first));
         }
-        below.lows.push(below.order.len() as u32);
-        below.set_heights();
-        below.bytes.shrink_to_fit();
-        below.ends.shrink_to_fit();
-        below.lows.shrink_to_fit();
+        below.records.push(Record { low: below.order.len() as u32, ..Record::default() });
+        below.set_root_heights();
+        below.records.shrink_to_fit();
         below.order.shrink_to_fit();
-        below.alphabets.shrink_to_fit();
         below
+    }
+
+    /// Ends the subtree of an open node of a trie that is being made.
+    fn close(&mut self, node: usize) {
+        self.records[node].end = self.records.len() as u32;
+    }
+
+    /// A node is a child of an open one.
+    fn raise(&mut self, parent: usize, child: usize) {
+        let height = self.records[child].height.saturating_add(1);
+        let parent = &mut self.records[parent];
+        parent.height = parent.height.max(height);
+    }
+
+    /// The place of the set of all characters below some nodes, if it is that of one of them: else of one that
+    /// says nothing.
+    fn alphabet_of_all(&self, nodes: impl Iterator<Item = NodeId> + Clone) -> u16 {
+        alphabet::of_all(&self.alphabets, nodes.map(|node| self.records[node.index()].alphabet))
+    }
+
+    fn set_alphabets(&mut self, Alphabets { different, of }: Alphabets) {
+        self.alphabets = different;
+        self.records.iter_mut().zip(of).for_each(|(record, place)| record.alphabet = place);
     }
 
     fn empty() -> Self {
         Self {
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            lows: Vec::new(),
-            heights: Vec::new(),
+            records: Vec::new(),
             order: Vec::new(),
             root_children: vec![0; 256],
             root_heights: vec![0; 256],
-            alphabets: Alphabets::default(),
+            alphabets: Arc::default(),
         }
-    }
-
-    /// Sorts nodes by their bytes, the highest first.
-    fn sort_by_byte(&self, nodes: &mut [NodeId]) {
-        nodes.sort_unstable_by_key(|&node| (Reverse(self.byte(node)), node));
     }
 
     /// The most bytes that a token has.
@@ -242,17 +266,12 @@ impl TokenTrie {
     /// The most bytes that a token has below a node, its own left out.
     #[inline]
     pub fn height_below(&self, node: NodeId) -> usize {
-        height(self.heights[node.index()])
-    }
-
-    fn set_heights(&mut self) {
-        self.heights = heights(&self.ends);
-        self.set_root_heights();
+        height(self.records[node.index()].height)
     }
 
     fn set_root_heights(&mut self) {
         for (height, &child) in self.root_heights.iter_mut().zip(&self.root_children) {
-            *height = if child == 0 { 0 } else { self.heights[child as usize] };
+            *height = if child == 0 { 0 } else { self.records[child as usize].height };
         }
     }
 
@@ -266,7 +285,7 @@ impl TokenTrie {
 
     /// How many nodes there are, the root included.
     pub fn n_nodes(&self) -> usize {
-        self.bytes.len()
+        self.records.len() - 1
     }
 
     /// How many tokens there are.
@@ -282,26 +301,26 @@ impl TokenTrie {
     /// All that is known of a node.
     #[inline]
     pub fn node(&self, node: NodeId) -> Node {
-        let end = self.end(node);
+        let Record { end, low, byte, .. } = self.records[node.index()];
         Node {
-            byte: self.byte(node),
-            end,
-            lo: self.lows[node.index()] as usize,
-            own_hi: self.lows[node.index() + 1] as usize,
-            hi: self.lows[end.index()] as usize,
+            byte,
+            end: NodeId(end),
+            lo: low as usize,
+            own_hi: self.low(NodeId(node.0 + 1)),
+            hi: self.low(NodeId(end)),
         }
     }
 
     /// The byte on the edge to this node.
     #[inline]
     pub fn byte(&self, node: NodeId) -> u8 {
-        self.bytes[node.index()]
+        self.records[node.index()].byte
     }
 
     /// One past the last node of the subtree.
     #[inline]
     pub fn end(&self, node: NodeId) -> NodeId {
-        NodeId(self.ends[node.index()])
+        NodeId(self.records[node.index()].end)
     }
 
     /// The characters with which tokens go on below a node. Of a node of what is left of tokens
@@ -309,19 +328,25 @@ impl TokenTrie {
     /// other.
     #[inline]
     pub fn alphabet(&self, node: NodeId) -> Alphabet {
-        self.alphabets.get(node)
+        self.alphabets[usize::from(self.records[node.index()].alphabet)]
+    }
+
+    /// The first sorted position in a node's subtree; behind the last node, the number of tokens.
+    #[inline]
+    fn low(&self, node: NodeId) -> usize {
+        self.records[node.index()].low as usize
     }
 
     /// The tokens spelled by exactly the path to this node.
     #[inline]
     pub fn tokens_at(&self, node: NodeId) -> &[TokenId] {
-        &self.order[self.lows[node.index()] as usize..self.lows[node.index() + 1] as usize]
+        &self.order[self.low(node)..self.low(NodeId(node.0 + 1))]
     }
 
     /// The tokens in this node's subtree: those that begin with the path to it.
     #[inline]
     pub fn tokens_below(&self, node: NodeId) -> &[TokenId] {
-        &self.order[self.lows[node.index()] as usize..self.lows[self.end(node).index()] as usize]
+        &self.order[self.low(node)..self.low(self.end(node))]
     }
 
     /// All nodes but the root, for [`TokenTrie::descend`].
@@ -372,7 +397,7 @@ impl TokenTrie {
                 ancestors.pop();
             }
             let Some((_, parent)) = ancestors.last() else { break };
-            let (entered, end) = (enter(parent, NodeId(at))?, self.ends[at as usize]);
+            let (entered, end) = (enter(parent, NodeId(at))?, self.records[at as usize].end);
             match entered {
                 Some(state) => {
                     at += 1;
@@ -389,7 +414,7 @@ impl TokenTrie {
     /// The children in ascending order of their bytes.
     #[inline]
     pub fn children(&self, node: NodeId) -> Children<'_> {
-        Children { ends: &self.ends, next: node.0 + 1, end: self.ends[node.index()] }
+        Children { records: &self.records, next: node.0 + 1, end: self.records[node.index()].end }
     }
 
     /// The child along a byte. O(1) at the root, O(children) elsewhere.
@@ -408,7 +433,7 @@ impl TokenTrie {
     /// If there is no such position.
     pub fn node_of(&self, position: usize) -> NodeId {
         assert!(position < self.n_tokens(), "position {position} of {} tokens", self.n_tokens());
-        NodeId::new(self.lows.partition_point(|&low| low as usize <= position) - 1)
+        NodeId::new(self.records.partition_point(|record| record.low as usize <= position) - 1)
     }
 
     /// The bytes that lead from the root to a node. Cost: the children of all nodes on the way.
@@ -437,66 +462,60 @@ impl TokenTrie {
 
     /// Bytes of memory.
     pub fn memory_usage(&self) -> usize {
-        self.bytes.capacity()
-            + 2 * (self.heights.capacity() + self.root_heights.capacity())
-            + self.alphabets.memory_usage()
-            + 4 * (self.ends.capacity()
-                + self.lows.capacity()
-                + self.order.capacity()
-                + self.root_children.capacity())
+        size_of::<Record>() * self.records.capacity()
+            + self.root_heights.capacity()
+            + 4 * (self.order.capacity() + self.root_children.capacity())
     }
 
     /// Checks every invariant of the layout and says which one is broken. O(nodes + tokens).
     pub fn validate(&self) -> Result<(), String> {
-        let n = self.n_nodes();
-        if n == 0 || self.ends.len() != n || self.lows.len() != n + 1 || self.root_children.len() != 256 {
+        if self.records.len() < 2 || self.root_children.len() != 256 {
             return Err(format!(
-                "array lengths disagree: {n} bytes, {} ends, {} lows (one more expected), {} root \
-                 children (256 expected)",
-                self.ends.len(),
-                self.lows.len(),
+                "array lengths disagree: {} records (two or more expected), {} root children (256 expected)",
+                self.records.len(),
                 self.root_children.len()
             ));
         }
-        if self.ends[0] as usize != n {
-            return Err(format!("the root ends at {}, not at {n}", self.ends[0]));
+        let (n, records) = (self.n_nodes(), &self.records);
+        if records[0].end as usize != n {
+            return Err(format!("the root ends at {}, not at {n}", records[0].end));
         }
-        if self.lows[0] != 0 || self.lows[1] != 0 {
+        if records[0].low != 0 || records[1].low != 0 {
             return Err("the root has tokens of its own".into());
         }
-        if self.lows[n] as usize != self.order.len() {
+        if records[n].low as usize != self.order.len() {
             return Err(format!(
                 "the last position is {}, but there are {} tokens",
-                self.lows[n],
+                records[n].low,
                 self.order.len()
             ));
         }
         // The nodes whose subtree is open, with the byte of the child seen last.
         let mut open: Vec<(usize, Option<u8>)> = vec![(0, None)];
         for node in 1..n {
-            while open.last().is_some_and(|&(ancestor, _)| self.ends[ancestor] as usize <= node) {
+            while open.last().is_some_and(|&(ancestor, _)| records[ancestor].end as usize <= node) {
                 open.pop();
             }
             let Some((parent, last)) = open.last_mut() else {
                 return Err(format!("node {node} has no parent"));
             };
-            let (byte, end) = (self.bytes[node], self.ends[node] as usize);
+            let (byte, end) = (records[node].byte, records[node].end as usize);
             if last.is_some_and(|last| last >= byte) {
                 return Err(format!(
                     "node {node}: byte {byte} does not ascend among the children of {parent}"
                 ));
             }
             *last = Some(byte);
-            if end <= node || end > self.ends[*parent] as usize {
+            if end <= node || end > records[*parent].end as usize {
                 return Err(format!("node {node}: end {end} is not within its parent {parent}"));
             }
-            if self.lows[node] > self.lows[node + 1] {
+            if records[node].low > records[node + 1].low {
                 return Err(format!("node {node}: sorted positions descend"));
             }
-            if self.lows[node] >= self.lows[end] {
+            if records[node].low >= records[end].low {
                 return Err(format!("node {node}: no token in its subtree"));
             }
-            if end == node + 1 && self.lows[node] == self.lows[node + 1] {
+            if end == node + 1 && records[node].low == records[node + 1].low {
                 return Err(format!("node {node}: a leaf without a token"));
             }
             if self.tokens_at(NodeId::new(node)).windows(2).any(|pair| pair[0] >= pair[1]) {
@@ -510,33 +529,31 @@ impl TokenTrie {
                 return Err(format!("the table of the root's children is wrong for byte {byte}"));
             }
         }
+        for node in (0..n).map(NodeId::new) {
+            let below = self.children(node).map(|child| records[child.index()].height.saturating_add(1));
+            if records[node.index()].height != below.max().unwrap_or(0) {
+                return Err("the heights of subtrees are wrong".into());
+            }
+        }
         let mut other = self.clone();
-        other.set_heights();
-        if self.heights != other.heights || self.root_heights != other.root_heights {
-            return Err("the heights of subtrees are wrong".into());
+        other.set_root_heights();
+        if self.root_heights != other.root_heights {
+            return Err("the heights of the root's children are wrong".into());
         }
         Ok(())
     }
 }
 
-fn height(known: u16) -> usize {
+fn height(known: u8) -> usize {
     match known {
-        u16::MAX => usize::MAX,
+        u8::MAX => usize::MAX,
         height => usize::from(height),
     }
 }
 
-/// The height of each subtree, of nodes in preorder with their ends.
-fn heights(ends: &[u32]) -> Vec<u16> {
-    let mut heights = vec![0u16; ends.len()];
-    for (at, &end) in ends.iter().enumerate().rev() {
-        let mut child = at + 1;
-        while child < end as usize {
-            heights[at] = heights[at].max(heights[child].saturating_add(1));
-            child = ends[child] as usize;
-        }
-    }
-    heights
+/// Sorts nodes by their bytes, the highest first.
+fn sort_by_byte(nodes: &mut [(u8, NodeId)]) {
+    nodes.sort_unstable_by_key(|&(byte, node)| (Reverse(byte), node));
 }
 
 /// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros, and then
@@ -583,16 +600,9 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(n_tokens: usize) -> Self {
-        let guess = n_tokens * 3 + 1;
         let mut trie = TokenTrie::empty();
-        trie.bytes.reserve(guess);
-        trie.ends.reserve(guess);
-        trie.lows.reserve(guess + 1);
-        trie.heights.reserve(guess);
-        trie.bytes.push(0);
-        trie.ends.push(0);
-        trie.lows.push(0);
-        trie.heights.push(0);
+        trie.records.reserve(n_tokens * 3 + 2);
+        trie.records.push(Record::default());
         Self { trie, n_tokens: 0, open: Vec::new(), last: (0, &[], TokenId(0)) }
     }
 
@@ -600,18 +610,15 @@ impl<'a> Builder<'a> {
     fn push(&mut self, token: Sorted<'a>, common: usize) {
         self.close(common);
         let (leading, bytes, _) = token;
-        let (first, n) = (self.trie.bytes.len() as u32, bytes.len());
+        let (first, n) = (self.trie.records.len() as u32, bytes.len());
         if common == 0 && n > 0 {
             self.trie.root_children[bytes[0] as usize] = first;
         }
-        match leading.to_be_bytes().get(common..n) {
-            Some(new) => self.trie.bytes.extend_from_slice(new),
-            None => self.trie.bytes.extend_from_slice(&bytes[common..]),
-        }
-        let n_nodes = self.trie.bytes.len();
-        self.trie.ends.resize(n_nodes, 0);
-        self.trie.lows.resize(n_nodes, self.n_tokens);
-        self.trie.heights.resize(n_nodes, 0);
+        let leading = leading.to_be_bytes();
+        let new = leading.get(common..n).unwrap_or_else(|| &bytes[common..]);
+        let low = self.n_tokens;
+        self.trie.records.extend(new.iter().map(|&byte| Record { low, byte, ..Record::default() }));
+        let n_nodes = self.trie.records.len();
         self.open.extend(first..n_nodes as u32);
         self.n_tokens += 1;
         self.last = token;
@@ -619,26 +626,21 @@ impl<'a> Builder<'a> {
 
     /// Ends the subtrees of all open nodes deeper than `depth`, the deepest first: then its height is known.
     fn close(&mut self, depth: usize) {
-        let end = self.trie.bytes.len() as u32;
         while self.open.len() > depth
             && let Some(node) = self.open.pop()
         {
             let parent = self.open.last().map_or(0, |&parent| parent as usize);
-            let height = self.trie.heights[node as usize].saturating_add(1);
-            self.trie.ends[node as usize] = end;
-            self.trie.heights[parent] = self.trie.heights[parent].max(height);
+            self.trie.close(node as usize);
+            self.trie.raise(parent, node as usize);
         }
     }
 
     fn finish(mut self) -> TokenTrie {
         self.close(0);
         let mut trie = self.trie;
-        trie.ends[0] = trie.bytes.len() as u32;
-        trie.lows.push(self.n_tokens);
-        trie.bytes.shrink_to_fit();
-        trie.ends.shrink_to_fit();
-        trie.lows.shrink_to_fit();
-        trie.heights.shrink_to_fit();
+        trie.close(0);
+        trie.records.push(Record { low: self.n_tokens, ..Record::default() });
+        trie.records.shrink_to_fit();
         trie.set_root_heights();
         trie
     }
@@ -647,7 +649,7 @@ impl<'a> Builder<'a> {
 /// The children of a node, see [`TokenTrie::children`].
 #[derive(Clone, Debug)]
 pub struct Children<'a> {
-    ends: &'a [u32],
+    records: &'a [Record],
     next: u32,
     end: u32,
 }
@@ -661,7 +663,7 @@ impl Iterator for Children<'_> {
             return None;
         }
         let child = self.next;
-        self.next = self.ends[child as usize];
+        self.next = self.records[child as usize].end;
         Some(NodeId(child))
     }
 }
@@ -769,7 +771,10 @@ mod tests {
             below.validate().unwrap();
             let mut expected = TokenTrie::new(left.iter().map(|(id, bytes)| (*id, bytes.as_slice())));
             // These may be told by less, which their own test is about.
-            (below.alphabets, expected.alphabets) = Default::default();
+            for trie in [&mut below, &mut expected] {
+                trie.alphabets = Arc::default();
+                trie.records.iter_mut().for_each(|record| record.alphabet = 0);
+            }
             assert_eq!(format!("{below:?}"), format!("{expected:?}"));
         }
     }
@@ -811,13 +816,13 @@ mod tests {
             change(&mut trie);
             trie.validate().unwrap_err()
         };
-        assert!(broken(|t| t.ends[0] = 2).contains("root ends"));
-        assert!(broken(|t| t.ends[1] = 9).contains("not within its parent"));
-        assert!(broken(|t| t.bytes[3] = b'a').contains("ascend"));
-        assert!(broken(|t| t.lows[4] = 7).contains("last position"));
-        assert!(broken(|t| t.lows[3] = 1).contains("no token"));
+        assert!(broken(|t| t.records[0].end = 2).contains("root ends"));
+        assert!(broken(|t| t.records[1].end = 9).contains("not within its parent"));
+        assert!(broken(|t| t.records[3].byte = b'a').contains("ascend"));
+        assert!(broken(|t| t.records[4].low = 7).contains("last position"));
+        assert!(broken(|t| t.records[3].low = 1).contains("no token"));
         assert!(broken(|t| t.root_children[7] = 1).contains("byte 7"));
-        assert!(broken(|t| t.ends.truncate(1)).contains("lengths"));
+        assert!(broken(|t| t.records.truncate(1)).contains("lengths"));
     }
 
     /// A descent of which the state is the path, and which does not go below nodes that `skips` names.
