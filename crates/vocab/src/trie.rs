@@ -20,7 +20,6 @@
 //! memory once. Tokens take four bytes each. Building sorts the tokens by their first eight bytes as a number and looks at
 //! the rest on ties: O(n log n + bytes); 150,000 tokens take some 30 ms.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -167,8 +166,8 @@ impl TokenTrie {
         below.records.push(Record { alphabet: self.alphabet_of_all([].into_iter()), ..Record::default() });
         // Nodes still to be put below the open nodes, those of the innermost last, and of one open node those
         // with low bytes last.
-        let mut waiting: Vec<(u8, NodeId)> = tops.iter().map(|&top| (self.byte(top), top)).collect();
-        sort_by_byte(&mut waiting);
+        let mut waiting: Vec<Waiting> = tops.iter().map(|&top| Waiting::new(self.byte(top), top)).collect();
+        waiting.sort_unstable();
         // Open nodes, each with where its part of `waiting` begins.
         let mut open = vec![(0, 0)];
         let (mut same, mut own) = (Vec::new(), Vec::new());
@@ -180,11 +179,11 @@ impl TokenTrie {
                 continue;
             }
             same.clear();
-            let byte = waiting[waiting.len() - 1].0;
+            let byte = waiting[waiting.len() - 1].byte();
             while waiting.len() > first
-                && let Some((_, next)) = waiting.pop_if(|&mut (other, _)| other == byte)
+                && let Some(next) = waiting.pop_if(|next| next.byte() == byte)
             {
-                same.push(next);
+                same.push(next.node());
             }
             same.dedup();
             let at = below.records.len();
@@ -213,9 +212,9 @@ impl TokenTrie {
             below.order.extend_from_slice(&own);
             let first = waiting.len();
             for &node in &same {
-                waiting.extend(self.children(node).map(|child| (self.byte(child), child)));
+                waiting.extend(self.children(node).map(|child| Waiting::new(self.byte(child), child)));
             }
-            sort_by_byte(&mut waiting[first..]);
+            waiting[first..].sort_unstable();
             open.push((at, first));
         }
         below.records.push(Record { low: below.order.len() as u32, ..Record::default() });
@@ -551,9 +550,22 @@ fn height(known: u8) -> usize {
     }
 }
 
-/// Sorts nodes by their bytes, the highest first.
-fn sort_by_byte(nodes: &mut [(u8, NodeId)]) {
-    nodes.sort_unstable_by_key(|&(byte, node)| (Reverse(byte), node));
+/// A node with its byte, as one number: those with high bytes come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting(u64);
+
+impl Waiting {
+    fn new(byte: u8, node: NodeId) -> Self {
+        Self(u64::from(!byte) << 32 | u64::from(node.0))
+    }
+
+    fn byte(self) -> u8 {
+        !((self.0 >> 32) as u8)
+    }
+
+    fn node(self) -> NodeId {
+        NodeId(self.0 as u32)
+    }
 }
 
 /// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros, and then
