@@ -10,6 +10,7 @@ mod error;
 mod fingerprint;
 mod index;
 pub mod kernels;
+mod parted;
 mod random;
 pub mod work;
 
@@ -17,4 +18,5 @@ pub use bit_set::BitSet;
 pub use compact_set::CompactSet;
 pub use error::ErrorKind;
 pub use fingerprint::Fingerprint;
+pub use parted::{PartedMap, PartedTable};
 pub use random::Random;

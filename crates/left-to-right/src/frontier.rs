@@ -13,8 +13,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use anygram_bits::BitSet;
 use anygram_bits::work::{Stopped, Work};
+use anygram_bits::{BitSet, PartedMap};
 use anygram_grammar::ir::{LexerMode, TerminalId};
 use anygram_grammar::memory::Remembered;
 use anygram_lexer::boundary::ClassId;
@@ -67,7 +67,7 @@ pub struct Stepper {
     /// What each parser state wants. Kept in step with the recognizer's states.
     wanted: FxHashMap<StateId, WantedId>,
     /// What the end of a piece leads to. This and what follows is forgotten together with parser states.
-    ends: FxHashMap<(StateId, CutId), Option<Config>>,
+    ends: PartedMap<(StateId, CutId), Option<Config>>,
     merged_ends: FxHashMap<Box<[(StateId, CutId)]>, Option<Config>>,
     /// Whether a reading of unknown prospect can be completed.
     prospects: FxHashMap<Config, Option<bool>>,
@@ -137,7 +137,7 @@ impl Stepper {
             recognizer,
             transducer: Transducer::default(),
             wanted: FxHashMap::default(),
-            ends: FxHashMap::default(),
+            ends: PartedMap::default(),
             merged_ends: FxHashMap::default(),
             prospects: FxHashMap::default(),
             remaining: FxHashMap::default(),
@@ -560,7 +560,7 @@ impl Stepper {
             Some(state) => self.boundary(language, state, cut.obligations)?,
             None => None,
         };
-        self.ends.insert(end, result);
+        self.ends.insert_unique(end, result);
         Ok(result)
     }
 

@@ -21,8 +21,8 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
+use anygram_bits::PartedTable;
 use anygram_recognizer::StateId;
-use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
@@ -36,7 +36,7 @@ pub struct Memo {
     /// From a node, the first word, by what is seen; the key of a root has [`MASK`] or [`PART`] there, and
     /// what is asked about.
     /// Each with its hash: a table that grows does not look at the keys.
-    edges: HashTable<(u64, EdgeKey, u32)>,
+    edges: PartedTable<(u64, EdgeKey, u32)>,
     /// Of each set of tokens, by hash, all that have it.
     sets: FxHashMap<u64, Vec<Arc<Tokens>>>,
     bytes: usize,

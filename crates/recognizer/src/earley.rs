@@ -32,12 +32,11 @@ use std::sync::Arc;
 
 mod grown;
 
-use anygram_bits::{BitSet, index_type};
+use anygram_bits::{BitSet, PartedMap, PartedTable, index_type};
 use anygram_grammar::analysis;
 use anygram_grammar::cfg::Cfg;
 use anygram_grammar::completions::Completions;
 use anygram_grammar::ir::{NonterminalId, Symbol, TerminalId};
-use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use self::grown::{Grown, Start};
@@ -147,9 +146,9 @@ pub struct Earley {
     prediction_ids: FxHashMap<BitSet, u32>,
     states: Vec<State>,
     /// By their items, each with the hash of these: a table that grows does not look at the items.
-    ids: HashTable<(u64, StateId)>,
+    ids: PartedTable<(u64, StateId)>,
     /// The state after a terminal, and where in `reaches` stands what was looked into.
-    steps: FxHashMap<(StateId, TerminalId), (Option<StateId>, u32)>,
+    steps: PartedMap<(StateId, TerminalId), (Option<StateId>, u32)>,
     /// The first is empty.
     reaches: Vec<Box<[StateId]>>,
     /// Of each state, once it was asked for, its shape and the states that its items began in.
@@ -158,7 +157,7 @@ pub struct Earley {
     shapes: FxHashMap<Shape, u32>,
     merges: FxHashMap<Box<[StateId]>, StateId>,
     /// Where in `all_completed` it stands. (Tables that grow are copied, so their entries are small.)
-    completed: FxHashMap<(StateId, NonterminalId), u32>,
+    completed: PartedMap<(StateId, NonterminalId), u32>,
     all_completed: Vec<Completed>,
     n_items: usize,
     limits: RecognizerLimits,
@@ -167,11 +166,16 @@ pub struct Earley {
     depth: usize,
     /// Items of states that were merged.
     n_merged: usize,
+    /// Scratch: empty between uses.
+    seen: FxHashSet<Item>,
     /// The state in which anything may be in progress that began in it, once it is needed; and states with a
     /// stack of limited depth upon it.
     anywhere: Option<StateId>,
     limited: FxHashMap<(StateId, u32), StateId>,
 }
+
+/// A set that could hold so many items is not used again.
+const MANY_SEEN: usize = 1_000;
 
 /// Merges of origins within merges of origins beyond which items are left apart.
 const MAX_DEPTH: usize = 100;
@@ -223,12 +227,12 @@ impl Earley {
             predictions: Vec::new(),
             prediction_ids: FxHashMap::default(),
             states: Vec::new(),
-            ids: HashTable::new(),
-            steps: FxHashMap::default(),
+            ids: PartedTable::default(),
+            steps: PartedMap::default(),
             views: Vec::new(),
             shapes: FxHashMap::default(),
             merges: FxHashMap::default(),
-            completed: FxHashMap::default(),
+            completed: PartedMap::default(),
             all_completed: Vec::new(),
             reaches: vec![Box::default()],
             n_items: 0,
@@ -236,6 +240,7 @@ impl Earley {
             shares_origins: false,
             depth: 0,
             n_merged: 0,
+            seen: FxHashSet::default(),
             anywhere: None,
             limited: FxHashMap::default(),
         };
@@ -398,17 +403,32 @@ impl Earley {
         Ok(())
     }
 
-    /// All items that follow from the given ones by completion, those that are complete left out.
+    /// All items that follow from the given ones by completion, those that are complete left out; in no order,
+    /// perhaps with repetitions.
     fn close(&mut self, seeds: Vec<Item>) -> Result<Completed, RecognizerError> {
+        let mut seen = std::mem::take(&mut self.seen);
+        let closure = self.close_unseen(seeds, &mut seen);
+        // To clear a set costs as much as it could hold.
+        if seen.capacity() < MANY_SEEN {
+            seen.clear();
+            self.seen = seen;
+        }
+        closure
+    }
+
+    fn close_unseen(
+        &mut self,
+        seeds: Vec<Item>,
+        seen: &mut FxHashSet<Item>,
+    ) -> Result<Completed, RecognizerError> {
         let mut closure = Completed::default();
-        let mut seen = FxHashSet::default();
         let mut looked_into = LookedInto::default();
         let mut agenda = seeds;
         while let Some(item) = agenda.pop() {
             if !seen.insert(item) {
                 continue;
             }
-            if self.n_items + seen.len() > self.limits.items {
+            if self.n_items + seen.len() + closure.items.len() > self.limits.items {
                 return Err(RecognizerError::TooManyItems { limit: self.limits.items });
             }
             let (rest, origin) = item;
@@ -436,7 +456,7 @@ impl Earley {
                         let known = &self.all_completed[known as usize];
                         closure.is_sentence |= known.is_sentence;
                         // They are closed already.
-                        closure.items.extend(known.items.iter().filter(|&&item| seen.insert(item)));
+                        closure.items.extend_from_slice(&known.items);
                         looked_into.add(known.reach.as_deref());
                         continue;
                     }
@@ -535,15 +555,13 @@ impl Earley {
             let mut looked_into = LookedInto::default();
             self.move_out(origin, &mut seeds, &mut looked_into)?;
             let mut closure = self.close(seeds)?;
-            if self.shares_origins {
-                self.sort(&mut closure.items)?;
-            }
+            self.sort(&mut closure.items)?;
             closure.items.shrink_to_fit();
             looked_into.add(closure.reach.as_deref());
             looked_into.add(Some(&[origin]));
             closure.reach = looked_into.finish();
             self.n_items += closure.items.len();
-            self.completed.insert((origin, lhs), self.all_completed.len() as u32);
+            self.completed.insert_unique((origin, lhs), self.all_completed.len() as u32);
             self.all_completed.push(closure);
         }
         Ok(())
@@ -692,7 +710,7 @@ impl Earley {
                 self.reaches.len() as u32 - 1
             }
         };
-        self.steps.insert((from, terminal), (next, reach));
+        self.steps.insert_unique((from, terminal), (next, reach));
         Ok(next)
     }
 

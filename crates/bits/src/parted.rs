@@ -1,0 +1,124 @@
+//! Hash tables that grow part by part.
+//!
+//! A hash table that grows moves all that it has at once: milliseconds where there are a hundred thousand
+//! entries, in the middle of some token mask. Of a table in parts only a part grows at a time.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+/// A power of two: with so many parts, a million entries grow by some ten thousand at a time.
+const N_PARTS: usize = 64;
+
+/// A hash table, as [`hashbrown::HashTable`], in parts.
+#[derive(Clone, Debug)]
+pub struct PartedTable<T>(Box<[HashTable<T>]>);
+
+impl<T> Default for PartedTable<T> {
+    fn default() -> Self {
+        Self((0..N_PARTS).map(|_| HashTable::new()).collect())
+    }
+}
+
+impl<T> PartedTable<T> {
+    /// The entry of a hash that is equal.
+    #[inline]
+    pub fn find(&self, hash: u64, is_equal: impl FnMut(&T) -> bool) -> Option<&T> {
+        self.0[part(hash)].find(hash, is_equal)
+    }
+
+    /// Adds an entry that is not there yet; `hash_of` says the hash of others in its part.
+    pub fn insert_unique(&mut self, hash: u64, value: T, hash_of: impl Fn(&T) -> u64) {
+        self.0[part(hash)].insert_unique(hash, value, hash_of);
+    }
+
+    /// How many entries there are. Cost: O(parts).
+    pub fn len(&self) -> usize {
+        self.0.iter().map(HashTable::len).sum()
+    }
+
+    /// Whether there are no entries. Cost: O(parts).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes all entries.
+    pub fn clear(&mut self) {
+        self.0.iter_mut().for_each(HashTable::clear);
+    }
+}
+
+/// Hash tables look at the lowest and the highest bits within a part.
+fn part(hash: u64) -> usize {
+    (hash >> 40) as usize % N_PARTS
+}
+
+/// A map in parts, with the hash function of `rustc-hash`.
+#[derive(Clone, Debug)]
+pub struct PartedMap<K, V>(PartedTable<(K, V)>);
+
+impl<K, V> Default for PartedMap<K, V> {
+    fn default() -> Self {
+        Self(PartedTable::default())
+    }
+}
+
+impl<K: Hash + Eq, V> PartedMap<K, V> {
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.0.find(FxBuildHasher.hash_one(key), |entry| entry.0 == *key).map(|entry| &entry.1)
+    }
+
+    /// Whether there is a value of a key.
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Adds a key that has no value yet.
+    pub fn insert_unique(&mut self, key: K, value: V) {
+        debug_assert!(!self.contains_key(&key), "the key has a value");
+        let hash = FxBuildHasher.hash_one(&key);
+        self.0.insert_unique(hash, (key, value), |entry| FxBuildHasher.hash_one(&entry.0));
+    }
+
+    /// How many keys there are. Cost: O(parts).
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no keys. Cost: O(parts).
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_a_map() {
+        let mut map = PartedMap::default();
+        assert!(map.is_empty());
+        for key in 0..10_000u32 {
+            map.insert_unique((key % 100, key / 100), key);
+        }
+        assert_eq!(map.len(), 10_000);
+        for key in 0..10_000 {
+            assert_eq!(map.get(&(key % 100, key / 100)), Some(&key));
+            assert!(!map.contains_key(&(key % 100, key / 100 + 100)));
+        }
+        let parts: Vec<usize> = map.0.0.iter().map(HashTable::len).collect();
+        // In such a small part, or so large: keys that are close go to all parts.
+        assert!(parts.iter().all(|len| (50..500).contains(len)), "{parts:?}");
+        map.clear();
+        assert!(map.is_empty() && !map.contains_key(&(0, 0)));
+    }
+}
