@@ -228,19 +228,70 @@ impl PlaceTables {
     }
 }
 
-/// What a sweep finds, by places: those that tokens come to, in the order in which they do.
+/// What a sweep finds, by places: those that tokens come to, in the order in which they do. All groups grow
+/// in the same lists, for most have little.
 #[derive(Default)]
 struct Gathered {
     number: u32,
-    groups: Vec<Growing>,
+    slots: Vec<Slot>,
+    /// Of a slot each, ranges of sorted positions; the last of a slot may still grow.
+    tokens: Vec<(u32, (u32, u32))>,
+    tops: Vec<(u32, NodeId)>,
 }
 
 /// A group while the trie is walked.
+struct Slot {
+    place: Place,
+    n_ranges: u32,
+    /// Where the last of them stands, if there are any.
+    last_range: u32,
+    n_tops: u32,
+}
+
+/// A group when the trie was walked.
 pub(crate) struct Growing {
     pub place: Place,
     /// Ranges of sorted positions.
     tokens: Vec<(u32, u32)>,
     pub tops: Vec<NodeId>,
+}
+
+impl Gathered {
+    /// Tokens at these positions come to a group.
+    #[inline]
+    fn add(&mut self, at: u32, (lo, hi): (u32, u32)) {
+        let slot = &mut self.slots[at as usize];
+        if slot.n_ranges > 0
+            && let last = &mut self.tokens[slot.last_range as usize].1
+            && last.1 == lo
+        {
+            last.1 = hi;
+            return;
+        }
+        slot.n_ranges += 1;
+        slot.last_range = self.tokens.len() as u32;
+        self.tokens.push((at, (lo, hi)));
+    }
+
+    /// Tokens go on behind the piece from a node.
+    #[inline]
+    fn add_top(&mut self, at: u32, top: NodeId) {
+        self.slots[at as usize].n_tops += 1;
+        self.tops.push((at, top));
+    }
+
+    /// The groups one by one.
+    fn apart(self) -> impl Iterator<Item = Growing> {
+        let growing = |slot: &Slot| Growing {
+            place: slot.place,
+            tokens: Vec::with_capacity(slot.n_ranges as usize),
+            tops: Vec::with_capacity(slot.n_tops as usize),
+        };
+        let mut groups: Vec<Growing> = self.slots.iter().map(growing).collect();
+        self.tokens.into_iter().for_each(|(at, range)| groups[at as usize].tokens.push(range));
+        self.tops.into_iter().for_each(|(at, top)| groups[at as usize].tops.push(top));
+        groups.into_iter()
+    }
 }
 
 /// What only is followed, where that is little.
@@ -275,7 +326,7 @@ impl<'a> Sweeper<'a> {
         wanted: Option<(LexemeId, usize)>,
     ) -> Self {
         places.n_gathered += 1;
-        let gathered = Gathered { number: places.n_gathered, groups: Vec::new() };
+        let gathered = Gathered { number: places.n_gathered, ..Gathered::default() };
         let wanted = wanted.map(|(lexeme, most)| Wanted { lexeme, most, is_wanted: Vec::new() });
         let (n_steps, asked) = (0, Bytes::NONE);
         Self { lexing, transducer, trie, places, gathered, wanted, n_steps, asked }
@@ -291,22 +342,23 @@ impl<'a> Sweeper<'a> {
         self.places.known[(id & !FRESH) as usize].place
     }
 
-    /// What comes to a place.
+    /// The group of a place.
     #[inline]
-    fn group(&mut self, id: PlaceId) -> &mut Growing {
+    fn slot(&mut self, id: PlaceId) -> u32 {
         let known = &mut self.places.known[(id & !FRESH) as usize];
         if known.slot.0 != self.gathered.number {
-            known.slot = (self.gathered.number, self.gathered.groups.len() as u32);
-            self.gathered.groups.push(Growing { place: known.place, tokens: Vec::new(), tops: Vec::new() });
+            known.slot = (self.gathered.number, self.gathered.slots.len() as u32);
+            self.gathered.slots.push(Slot { place: known.place, n_ranges: 0, last_range: 0, n_tops: 0 });
         }
-        &mut self.gathered.groups[known.slot.1 as usize]
+        known.slot.1
     }
 
     /// Tokens at these positions come to a place.
     #[inline]
     pub fn add(&mut self, id: PlaceId, lo: usize, hi: usize) {
         if lo < hi {
-            self.group(id).add(lo as u32, hi as u32);
+            let slot = self.slot(id);
+            self.gathered.add(slot, (lo as u32, hi as u32));
         }
     }
 
@@ -446,14 +498,17 @@ impl<'a> Sweeper<'a> {
     #[inline]
     fn note_top(&mut self, before: PlaceId, class: usize, at: NodeId) {
         let (n_classes, byte) = (self.places.n_classes, self.trie.byte(at));
-        self.asked.insert(byte, byte);
+        if !self.asked.contains(byte) {
+            self.asked.insert(byte, byte);
+        }
         let Known { place, follow, .. } = &mut self.places.known[before as usize];
         if follow.is_empty() {
             *follow = vec![None; n_classes].into();
             self.places.bytes += n_classes;
         }
         if *follow[class].get_or_insert_with(|| self.transducer.can_follow(self.lexing, *place, class)) {
-            self.group(before).tops.push(at);
+            let slot = self.slot(before);
+            self.gathered.add_top(slot, at);
         }
     }
 
@@ -506,7 +561,7 @@ impl<'a> Sweeper<'a> {
 
     /// The same, before they are groups.
     pub fn gathered(self) -> impl Iterator<Item = Growing> {
-        self.gathered.groups.into_iter()
+        self.gathered.apart()
     }
 
     /// Where a node leads from a place of another walk.
@@ -521,14 +576,6 @@ impl<'a> Sweeper<'a> {
 }
 
 impl Growing {
-    fn add(&mut self, lo: u32, hi: u32) {
-        match self.tokens.last_mut() {
-            _ if lo == hi => {}
-            Some(last) if last.1 == lo => last.1 = hi,
-            _ => self.tokens.push((lo, hi)),
-        }
-    }
-
     /// Whether tokens come to it.
     pub fn has_tokens(&self) -> bool {
         !self.tokens.is_empty()
